@@ -1,0 +1,31 @@
+# Build choices, and the flags every target of ours is compiled with.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+option(CAISSON_TESTS "Build the test suites" ON)
+option(CAISSON_BENCH "Build the benchmark programs" OFF)
+option(CAISSON_FUZZ "Build the fuzzers (needs Clang)" OFF)
+option(CAISSON_INSTALL "Define the install rules" ON)
+option(CAISSON_STATIC "Link the caisson binary statically (start-up cost: no relocations, no loader)" ON)
+set(CAISSON_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")
+
+add_library(caisson_flags INTERFACE)
+target_compile_options(caisson_flags INTERFACE
+  -Wall -Wextra -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Wno-missing-field-initializers -fvisibility=hidden -fno-plt -fstack-protector-strong)
+target_compile_definitions(caisson_flags INTERFACE FMT_HEADER_ONLY=1)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(caisson_flags INTERFACE -ffunction-sections -fdata-sections)
+  target_link_options(caisson_flags INTERFACE -Wl,--gc-sections)
+endif()
+if(CAISSON_SANITIZE)
+  target_compile_options(caisson_flags INTERFACE -fsanitize=${CAISSON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(caisson_flags INTERFACE -fsanitize=${CAISSON_SANITIZE})
+endif()

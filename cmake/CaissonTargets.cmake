@@ -1,0 +1,18 @@
+# caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ...)
+#   One static library per folder of src/. DEPENDS names the layers below; scripts/check_layers.py
+#   checks the includes against the same order. TESTS are the *_test.cc files that stand beside the sources.
+function(caisson_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;TESTS;LIBS" ${ARGN})
+  add_library(caisson_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(caisson_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(caisson_${name} PRIVATE caisson_flags)
+  foreach(lower IN LISTS ARG_DEPENDS)
+    target_link_libraries(caisson_${name} PUBLIC caisson_${lower})
+  endforeach()
+  target_link_libraries(caisson_${name} PUBLIC ${ARG_LIBS})
+  set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS caisson_${name})
+  if(CAISSON_TESTS AND ARG_TESTS)
+    list(TRANSFORM ARG_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE tests)
+    set_property(GLOBAL APPEND PROPERTY CAISSON_UNIT_TEST_FILES ${tests})
+  endif()
+endfunction()

@@ -1,0 +1,10 @@
+// caisson: runs code that nobody trusts and keeps the host safe. Start here.
+//
+//   caisson/policy.h   what a sandbox may do
+//   caisson/run.h      run one command in a sandbox
+//   caisson/error.h    errors as values
+#pragma once
+
+#include "caisson/error.h"
+#include "caisson/policy.h"
+#include "caisson/run.h"

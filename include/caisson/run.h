@@ -1,0 +1,103 @@
+// Run one command in a sandbox and learn how it ended.
+//
+//   auto policy = caisson::Policy::profile("bash");
+//   auto result = caisson::run({.policy = *policy, .command = {"python3", "script.py"}});
+//   if (!result) { std::puts(result.error().message().c_str()); return 1; }
+//   std::fwrite(result->stdout_data.data(), 1, result->stdout_data.size(), stdout);
+//
+// Guarantees: nothing of the payload runs before every layer of the plan is in force; when run()
+// returns, no process, mount, directory or cgroup of the sandbox is left; no exception crosses.
+// Safe to call from several threads at once. It does not install signal handlers unless asked to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caisson/error.h"
+#include "caisson/policy.h"
+
+namespace caisson {
+
+enum class OutcomeKind : std::uint8_t { exited, signaled, limit, denied, setup_failed, cancelled };
+enum class Limit : std::uint8_t { none, time, cpu, memory, processes, disk, file_size, output };
+
+std::string_view name(OutcomeKind kind);
+std::string_view name(Limit limit);
+
+struct Usage {
+  double wall_ms = 0;
+  double user_cpu_ms = 0;
+  double system_cpu_ms = 0;
+  std::uint64_t peak_memory_bytes = 0;
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+  std::optional<std::uint64_t> processes_peak;  ///< only where a cgroup counts them
+  std::uint64_t network_bytes = 0;
+};
+
+/// Something the sandbox refused, and what would allow it (SPEC S5).
+struct Denial {
+  std::string rule;
+  std::string object;
+  std::string operation;
+  std::string remedy;
+};
+
+struct Stream {
+  std::string data;            ///< what was captured, cut at the output limit
+  bool truncated = false;
+  std::uint64_t dropped = 0;   ///< bytes beyond the limit
+};
+
+struct RunResult {
+  std::string sandbox_id;
+  OutcomeKind outcome = OutcomeKind::setup_failed;
+  int exit_code = 0;                    ///< of the program, when it exited
+  int signal = 0;                       ///< that ended it, when signaled
+  Limit limit = Limit::none;            ///< that ended it, when a limit did
+  Stream out, err;                      ///< empty when the streams were inherited
+  Usage usage;
+  std::vector<Denial> denials;
+  std::vector<Denial> violations;
+  /// What is really in force: "seccomp" -> "allowlist, 312 calls", "cgroup" -> "missing: ...".
+  std::map<std::string, std::string> layers;
+  std::vector<std::string> warnings;    ///< weakened or missing protections
+  std::vector<std::string> notices;     ///< what a person should know: discarded changes, masked files
+  std::optional<Error> error;           ///< when outcome is setup_failed or denied
+};
+
+/// The exit status of `caisson run` for this result: the program's own; 124 time-out;
+/// 125 caisson could not or would not run it; 126 not executable; 127 not found; 128+n signal n.
+int exitStatus(const RunResult& result);
+
+/// Where the payload's standard streams go.
+enum class StreamMode : std::uint8_t {
+  capture,  ///< into RunResult, cut at the output limit
+  relay,    ///< copied to the caller's own descriptor as it comes, through a pipe or pty of ours
+  discard,
+};
+
+struct Request {
+  Policy policy;
+  std::vector<std::string> command;              ///< argv; the program is looked up inside the sandbox
+  StreamMode out = StreamMode::capture;
+  StreamMode err = StreamMode::capture;
+  bool relay_stdin = false;                      ///< pass the caller's standard input on; else `input`, then end of file
+  std::string input;
+  bool interactive = false;                      ///< a pty of our own for those of 0, 1, 2 that are terminals
+  bool forward_signals = false;                  ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2, WINCH go to the payload
+  int cancel_descriptor = -1;                    ///< readable: end the run with outcome `cancelled`
+  std::vector<std::string> approvals;            ///< what an owner approved for this run, e.g. "level:none"
+};
+
+/// Runs the command. An error is returned only when the request itself is unusable (bad policy, no command);
+/// a sandbox that could not be built is a result with outcome `setup_failed`.
+Result<RunResult> run(const Request& request);
+
+/// What run() would do, as text, without running anything (SPEC P8). `json` selects the machine form.
+Result<std::string> describePlan(const Request& request, bool json);
+
+}  // namespace caisson

@@ -1,0 +1,159 @@
+// The policy model: everything a person may decide about a sandbox, as plain values.
+//
+// Nothing here touches the host. Files in TOML, JSON and YAML decode into this one model
+// (decode.h), built-in profiles are files of the same kind (profiles/), the JSON Schema is
+// generated from the same field table, and plan::build() turns a Policy plus host facts into
+// what the kernel is asked to do.
+//
+// Defaults below are those of SPEC's `full` level; `limits.h` holds the ceilings. Default is
+// deny: an empty allowlist allows nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace caisson::policy {
+
+enum class Level : std::uint8_t { none, process, full };
+enum class Tier : std::uint8_t { namespaces, landlock };
+enum class WorkspaceMode : std::uint8_t { none, ro, rw, overlay };
+enum class NetworkMode : std::uint8_t { none, proxy, host };
+enum class EnvironmentMode : std::uint8_t { clean, listed, inherit };
+enum class SyscallMode : std::uint8_t { allowlist, denylist };
+enum class QuotaClass : std::uint8_t { any, hard };
+enum class OverlayStore : std::uint8_t { automatic, memory, disk };
+
+inline constexpr std::uint64_t kKiB = 1024;
+inline constexpr std::uint64_t kMiB = 1024 * kKiB;
+inline constexpr std::uint64_t kGiB = 1024 * kMiB;
+
+/// A layer that a policy accepts to do without where the host lacks it (L2). Anything not listed is required.
+enum class OptionalLayer : std::uint8_t { landlock, landlock_scoping, time_namespace, cgroup };
+
+struct Isolation {
+  Level level = Level::full;
+  Tier tier = Tier::namespaces;  ///< `landlock` is the weaker tier without namespaces (L7); never chosen by itself
+  std::vector<OptionalLayer> may_be_missing{OptionalLayer::landlock_scoping, OptionalLayer::time_namespace,
+                                            OptionalLayer::cgroup};
+  std::string hostname = "sandbox";
+  std::string apparmor_profile;  ///< applied when named (L6)
+  std::string selinux_label;     ///< applied when named (L6)
+  bool self_test = true;         ///< the check from inside before the payload starts (L2)
+};
+
+struct Workspace {
+  std::string path;  ///< host directory; empty: the caller's current directory
+  WorkspaceMode mode = WorkspaceMode::overlay;
+  bool show_secrets = false;  ///< do not mask `.env*`, `.npmrc`, private keys ... at its top level (F6)
+};
+
+struct Tmpfs {
+  std::string path;
+  std::uint64_t size = 16 * kMiB;
+  std::uint64_t inodes = 16384;
+  bool exec = false;
+};
+
+struct Filesystem {
+  std::string root = "host";  ///< "host": the host's system directories read-only; else a directory used as root
+  Workspace workspace;
+  std::vector<std::string> read_only;   ///< host paths shown read-only at the same path
+  std::vector<std::string> read_write;  ///< host paths shown writable at the same path
+  std::vector<std::string> denied;      ///< inside paths that win over everything above (F6)
+  std::vector<Tmpfs> tmpfs{
+      {"/tmp", 100 * kMiB, 65536, false},
+      {"/var/tmp", 50 * kMiB, 32768, false},
+      {"/home/sandbox", 64 * kMiB, 32768, false},
+      {"/run", 16 * kMiB, 8192, false},
+  };
+  std::optional<std::uint64_t> max_file_size;   ///< bytes of one file (RLIMIT_FSIZE)
+  std::optional<std::uint64_t> max_total_size;  ///< bytes of everything the workspace overlay keeps
+  std::optional<std::uint64_t> max_inodes;
+  QuotaClass quota_class = QuotaClass::any;
+  OverlayStore overlay_store = OverlayStore::automatic;
+  bool workspace_exec = true;  ///< false: the workspace is noexec
+};
+
+struct Process {
+  std::uint64_t max_processes = 100;  ///< processes and threads together
+  bool allow_fork = true;
+  bool allow_exec = true;                        ///< false: only the first exec
+  std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
+  std::vector<std::string> blocked_executables;
+  std::vector<std::string> pass_descriptors;  ///< further inherited descriptors, by number (X6)
+};
+
+struct Network {
+  NetworkMode mode = NetworkMode::none;
+  std::vector<std::string> allowed_hosts;
+  std::vector<std::string> denied_hosts;
+  std::vector<std::string> allowed_ports{"80", "443"};  ///< numbers or ranges "8000-8010"
+  std::uint64_t max_connections = 64;
+  std::uint64_t dns_queries_per_minute = 120;
+  std::vector<std::string> dns_servers;
+  std::string upstream_proxy;
+};
+
+struct Resources {
+  std::optional<double> cpu_seconds;  ///< CPU time of the whole tree
+  double cpus = 1.0;                  ///< share of CPUs
+  std::vector<std::uint32_t> cpu_affinity;
+  std::uint64_t memory = 512 * kMiB;
+  std::uint64_t memory_reservation = 0;
+  std::uint64_t swap = 0;
+  std::uint64_t open_files = 1024;
+  std::optional<std::uint64_t> threads;  ///< of one process; unset: as max_processes
+  std::optional<std::uint64_t> io_read_bytes_per_second, io_write_bytes_per_second;
+  std::optional<std::uint64_t> io_read_operations_per_second, io_write_operations_per_second;
+  std::optional<double> wall_seconds;  ///< unset: the level's default (120 s; 60 s at `process`)
+  std::optional<std::uint64_t> output;  ///< unset: the level's default
+  std::uint64_t stack = 8 * kMiB;
+  double time_quantum_seconds = 0;  ///< results come back on multiples of this (R7)
+};
+
+struct Syscalls {
+  SyscallMode mode = SyscallMode::allowlist;
+  std::optional<std::vector<std::string>> names;  ///< unset: the built-in allowlist; with denylist: built-in minus these
+  std::vector<std::string> allow;                 ///< added to the built-in allowlist; a widening, shown by explain
+  std::string oci_profile;                        ///< path of a seccomp profile in OCI JSON form (L6)
+};
+
+struct Environment {
+  EnvironmentMode mode = EnvironmentMode::clean;
+  std::vector<std::string> pass;             ///< names taken from the caller
+  std::map<std::string, std::string> set;    ///< names with values
+};
+
+struct CommandRules {
+  std::uint64_t max_length = 2 * kMiB;
+  std::optional<std::vector<std::string>> allowed_patterns;
+  std::vector<std::string> blocked_patterns;
+};
+
+struct Approvals {
+  std::vector<std::string> required;
+};
+
+struct Audit {
+  bool enabled = true;
+};
+
+struct Policy {
+  std::string name = "bash";
+  std::string description;
+  Isolation isolation;
+  Filesystem filesystem;
+  Process process;
+  Network network;
+  Resources resources;
+  Syscalls syscalls;
+  Environment environment;
+  CommandRules commands;
+  Approvals approvals;
+  Audit audit;
+};
+
+}  // namespace caisson::policy
