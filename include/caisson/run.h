@@ -3,7 +3,7 @@
 //   auto policy = caisson::Policy::profile("bash");
 //   auto result = caisson::run({.policy = *policy, .command = {"python3", "script.py"}});
 //   if (!result) { std::puts(result.error().message().c_str()); return 1; }
-//   std::fwrite(result->stdout_data.data(), 1, result->stdout_data.size(), stdout);
+//   std::fwrite(result->out.data.data(), 1, result->out.data.size(), stdout);
 //
 // Guarantees: nothing of the payload runs before every layer of the plan is in force; when run()
 // returns, no process, mount, directory or cgroup of the sandbox is left; no exception crosses.

@@ -55,6 +55,8 @@ struct Tmpfs {
   std::uint64_t size = 16 * kMiB;
   std::uint64_t inodes = 16384;
   bool exec = false;
+
+  bool operator==(const Tmpfs&) const = default;
 };
 
 struct Filesystem {
@@ -141,6 +143,14 @@ struct Audit {
   bool enabled = true;
 };
 
+/// A key that a file or a flag made wider than what it started from (P4). Shown by `caisson policy explain`.
+struct Widening {
+  std::string key;
+  std::string from, to;
+
+  bool operator==(const Widening&) const = default;
+};
+
 struct Policy {
   std::string name = "bash";
   std::string description;
@@ -154,6 +164,7 @@ struct Policy {
   CommandRules commands;
   Approvals approvals;
   Audit audit;
+  std::vector<Widening> widenings;  ///< how this policy came about; not a setting, so not part of files or comparisons
 };
 
 }  // namespace caisson::policy

@@ -1,0 +1,49 @@
+# Everything a person does here, by name. The work is in scripts/; CMakePresets.json has the build flavours.
+PREFIX ?= /usr/local
+DESTDIR ?=
+.DEFAULT_GOAL := build
+export SECONDS_EACH ?= 20
+.PHONY: build test check tidy format bench install debug asan tsan clang fuzz-smoke clean help
+
+build: ## build build/caisson (the default)
+	@sh scripts/build.sh release
+
+test: ## build and run every suite; the last line says how many passed, failed and were skipped
+	@sh scripts/test.sh release
+
+check: ## layers, path lint, formatting and house rules
+	@sh scripts/check.sh
+
+tidy: ## clang-tidy over every source file (FILES="a.cc b.cc" for some)
+	@sh scripts/tidy.sh $(FILES)
+
+format: ## clang-format every tracked C++ file
+	@sh scripts/check_style.sh --fix
+
+bench: ## build and run the benchmarks; prints a table
+	@sh scripts/bench.sh
+
+install: ## install to PREFIX (/usr/local), below DESTDIR if given
+	@sh scripts/build.sh release
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+debug: ## debug build in build-debug/, and its tests
+	@sh scripts/test.sh debug
+
+asan: ## the suites under AddressSanitizer and UndefinedBehaviorSanitizer
+	@sh scripts/test.sh asan
+
+tsan: ## the suites under ThreadSanitizer
+	@sh scripts/test.sh tsan
+
+clang: ## the suites built by Clang
+	@sh scripts/test.sh clang
+
+fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
+	@sh scripts/fuzz_smoke.sh
+
+clean: ## remove every build directory
+	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,36 @@
+// The tables on standard output, the verdicts on the targets, and the same as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch.h"
+#include "memory.h"
+#include "work.h"
+
+namespace bench {
+
+struct Results {
+  std::string host;           ///< kernel, processors, who ran it
+  std::string layers;         ///< what caisson says is in force here, as JSON; empty without the binary
+  double busy_elsewhere = 0;  ///< the largest share of the processors seen in other programs' hands
+  std::vector<Row> rows;
+  std::vector<LaunchResult> launches;
+  std::vector<ThroughputResult> throughput;
+  std::vector<MemoryResult> memory;
+  std::vector<WorkResult> work;
+};
+
+void printLaunches(const Results& results);
+void printThroughput(const Results& results);
+void printMemory(const Results& results);
+void printWork(const Results& results);
+
+/// One line for every target of the project that this run could judge.
+void printTargets(const Results& results);
+/// Whether this run may be quoted.
+void printNoise(const Results& results);
+
+std::string toJson(const Results& results);
+
+}  // namespace bench

@@ -1,0 +1,221 @@
+#include "rows.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+namespace bench {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr const char* kTrue = "/usr/bin/true";
+
+void append(Arguments& to, const Arguments& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// The floor's own list of steps, as far as bubblewrap can express it: its 0.8 has no overlay, no inode limits and
+/// no hidepid, and makes /proc/sys and its like read-only by itself.
+Arguments sameMounts(const Options& options, const Scratch& scratch) {
+  Arguments arguments;
+  std::istringstream steps(capture({{options.tools + "/floor", "--list"}, "", {}}).out);
+  for (std::string group, kind, target; steps >> group >> kind >> target;) {
+    if (group == "etc" && kind == "bind") append(arguments, {"--ro-bind-try", target, target});
+    if (group == "tmp" && kind == "filesystem" && target != "/tmp") append(arguments, {"--tmpfs", target});
+    if (kind != "mask" || !std::filesystem::exists(target)) continue;
+    if (std::filesystem::is_directory(target))
+      append(arguments, {"--tmpfs", target});
+    else
+      append(arguments, {"--ro-bind", "/dev/null", target});
+  }
+  append(arguments, {"--hostname", "sandbox", "--ro-bind", scratch.workspace(), "/workspace", "--chdir", "/workspace",
+                     "--remount-ro", "/"});
+  return arguments;
+}
+
+Row plainRow(const Scratch& scratch) {
+  return {Contender::fork_exec,
+          "fork+exec",
+          {{kTrue}, scratch.workspace(), cleanEnvironment(scratch)},
+          "nothing is isolated",
+          ""};
+}
+
+/// `without` is a comma-separated list of parts, as floor takes it.
+Row floorRow(const Options& options, const Scratch& scratch, const std::string& without) {
+  Row row{without.empty() ? Contender::floor : Contender::floor_part,
+          without.empty() ? "floor" : "floor, no " + without,
+          {{options.tools + "/floor"}, scratch.workspace(), cleanEnvironment(scratch)},
+          "no seccomp, no Landlock, capabilities kept, no limits, no init, descriptors and keyring inherited",
+          ""};
+  if (!without.empty()) append(row.command.argv, {"--without", without});
+  row.command.argv.push_back("true");
+  if (!findProgram(row.command.argv[0])) row.absent = "not built: " + row.command.argv[0];
+  return row;
+}
+
+Row bubblewrapRow(const Options& options, const Scratch& scratch, bool same_mounts) {
+  Row row{same_mounts ? Contender::bubblewrap_same : Contender::bubblewrap,
+          same_mounts ? "bubblewrap, same mounts" : "bubblewrap",
+          {{}, scratch.workspace(), cleanEnvironment(scratch)},
+          "no seccomp, no Landlock, no limits of any kind, /proc without hidepid, environment, descriptors and "
+          "keyring inherited, pid 1 readable",
+          ""};
+  row.open += same_mounts ? ", no overlay (workspace read-only)" : ", /proc not masked, no /etc, no workspace";
+  const auto prefix = bubblewrapPrefix();
+  if (!prefix) {
+    row.absent = "bwrap is not installed";
+    return row;
+  }
+  row.command.argv = *prefix;
+  if (same_mounts) append(row.command.argv, sameMounts(options, scratch));
+  row.command.argv.push_back("true");
+  return row;
+}
+
+Row caissonRow(const Options& options, const Scratch& scratch, bool cgroup) {
+  Row row{cgroup ? Contender::caisson : Contender::caisson_no_cgroup,
+          cgroup ? "caisson full" : "caisson full, no cgroup",
+          {},
+          "see the layers line below: what this host could not give is named there",
+          ""};
+  Arguments arguments{"--profile", "bash"};
+  if (!cgroup) append(arguments, options.without_cgroup);
+  append(arguments, {"--", "true"});
+  auto command = caissonRun(options, scratch, std::move(arguments));
+  if (!command) {
+    row.absent = "no such program: " + options.caisson;
+  } else {
+    row.command = std::move(*command);
+  }
+  return row;
+}
+
+/// A bundle that runs `true` on the host's /usr, rootless: the least that runc accepts.
+std::string runcConfig() {
+  const std::string uid = std::to_string(geteuid());
+  const std::string gid = std::to_string(getegid());
+  return R"({"ociVersion":"1.0.2","root":{"path":"rootfs","readonly":true},"hostname":"sandbox","process":{"terminal":false,)"
+         R"("user":{"uid":1000,"gid":1000},"args":["true"],"env":["PATH=/usr/bin"],"cwd":"/","noNewPrivileges":true},)"
+         R"("mounts":[{"destination":"/usr","type":"bind","source":"/usr","options":["bind","ro","nosuid","nodev"]},)"
+         R"({"destination":"/proc","type":"proc","source":"proc"},)"
+         R"({"destination":"/dev","type":"tmpfs","source":"tmpfs","options":["nosuid","mode=755"]},)"
+         R"({"destination":"/tmp","type":"tmpfs","source":"tmpfs","options":["nosuid","nodev"]}],)"
+         R"("linux":{"uidMappings":[{"containerID":1000,"hostID":)" +
+         uid + R"(,"size":1}],"gidMappings":[{"containerID":1000,"hostID":)" + gid +
+         R"(,"size":1}],"namespaces":[{"type":"user"},{"type":"pid"},{"type":"mount"},{"type":"network"},)"
+         R"({"type":"ipc"},{"type":"uts"},{"type":"cgroup"}]}})";
+}
+
+std::string prepareRuncBundle(const Scratch& scratch) {
+  const std::string rootfs = scratch.path("bundle/rootfs");
+  std::error_code error;
+  std::filesystem::create_directories(rootfs, error);
+  for (const char* name : {"bin", "sbin", "lib", "lib64"}) {
+    std::filesystem::create_directory_symlink(std::string("usr/") + name, rootfs + "/" + name, error);
+  }
+  for (const char* name : {"usr", "proc", "dev", "tmp"}) std::filesystem::create_directory(rootfs + "/" + name, error);
+  writeFile(scratch.path("bundle/config.json"), runcConfig());
+  return scratch.path("bundle");
+}
+
+Row peerRow(const std::string& name, const std::string& path, const Scratch& scratch) {
+  Row row{Contender::peer, name, {{}, scratch.workspace(), cleanEnvironment(scratch)}, "", ""};
+  const auto program = findProgram(path);
+  if (!program) {
+    row.absent = "not installed";
+    return row;
+  }
+  Arguments& argv = row.command.argv;
+  argv = {*program};
+  if (name == "firejail") {
+    append(argv, {"--quiet", "--noprofile", "--net=none", "--private", "--private-dev", "--private-tmp",
+                  "--caps.drop=all", "--seccomp", "--nonewprivs", "--noroot", "--", kTrue});
+    row.open =
+        "set-up runs setuid root, the host's root stays visible, no Landlock, no memory limit, seccomp is a denylist";
+  } else if (name == "nsjail") {
+    append(argv, {"-Mo", "--really_quiet", "--user", "1000", "--group", "1000", "--bindmount_ro", "/usr", "--symlink",
+                  "/usr/bin:/bin", "--symlink", "/usr/lib:/lib", "--symlink", "/usr/lib64:/lib64", "--tmpfsmount",
+                  "/tmp", "--", kTrue});
+    row.open = "no seccomp unless a policy is given, no Landlock, no cgroup, /proc not masked";
+  } else {
+    append(argv, {"--root", scratch.path("runc"), "run", "--bundle", prepareRuncBundle(scratch), "caisson-bench"});
+    row.open = "this bundle has no seccomp, no masked paths, no limits; no Landlock";
+  }
+  return row;
+}
+
+/// A row that fails is not a fast row: it is named with its own words and left out.
+void tryOnce(Row& row) {
+  if (!row.absent.empty()) return;
+  const Captured result = capture(row.command);
+  if (result.status == 0) return;
+  row.absent = "exit status " + std::to_string(result.status);
+  if (!result.err.empty()) row.absent += ": " + result.err.substr(0, result.err.find('\n'));
+}
+
+/// The price of each part of the root; without /usr nothing can be executed, so that part always stays.
+std::vector<Row> floorParts(const Options& options, const Scratch& scratch) {
+  std::vector<Row> rows{plainRow(scratch)};
+  for (const char* without : {"", "overlay", "tmp", "proc", "dev", "etc", "etc,dev,proc,tmp,overlay"}) {
+    rows.push_back(floorRow(options, scratch, without));
+  }
+  rows.back().name = "floor, only /usr";
+  for (Row& row : rows) tryOnce(row);
+  return rows;
+}
+
+}  // namespace
+
+std::vector<std::string> cleanEnvironment(const Scratch& scratch) {
+  Arguments environment{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch.path("home"),
+                        "CAISSON_HOME=" + scratch.path("state")};
+  // The way to a delegated cgroup on a host with a systemd user manager.
+  for (const char* name : {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}) {
+    if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
+  }
+  return environment;
+}
+
+std::optional<Command> caissonRun(const Options& options, const Scratch& scratch, Arguments arguments) {
+  const auto program = findProgram(options.caisson);
+  if (!program) return std::nullopt;
+  Command command{{*program, "run"}, scratch.workspace(), cleanEnvironment(scratch)};
+  append(command.argv, arguments);
+  return command;
+}
+
+std::optional<Arguments> bubblewrapPrefix() {
+  const auto program = findProgram("bwrap");
+  if (!program) return std::nullopt;
+  return Arguments{*program,        "--unshare-all", "--ro-bind", "/usr",      "/usr",   "--symlink",
+                   "usr/bin",       "/bin",          "--symlink", "usr/sbin",  "/sbin",  "--symlink",
+                   "usr/lib",       "/lib",          "--symlink", "usr/lib64", "/lib64", "--proc",
+                   "/proc",         "--dev",         "/dev",      "--tmpfs",   "/tmp",   "--die-with-parent",
+                   "--new-session", "--cap-drop",    "ALL"};
+}
+
+std::vector<Row> makeRows(const Options& options, const Scratch& scratch) {
+  if (options.parts) return floorParts(options, scratch);
+  std::vector<Row> rows{plainRow(scratch),
+                        floorRow(options, scratch, ""),
+                        floorRow(options, scratch, "overlay"),
+                        bubblewrapRow(options, scratch, false),
+                        bubblewrapRow(options, scratch, true),
+                        caissonRow(options, scratch, true)};
+  if (!options.without_cgroup.empty()) rows.push_back(caissonRow(options, scratch, false));
+  for (const auto& [name, path] : options.peers) rows.push_back(peerRow(name, path, scratch));
+  for (Row& row : rows) tryOnce(row);
+  return rows;
+}
+
+const Row* find(const std::vector<Row>& rows, Contender contender) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Row& row) { return row.contender == contender && row.absent.empty(); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace bench

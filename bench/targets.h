@@ -1,0 +1,28 @@
+// The project's promises on speed, held against one run's results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report.h"
+
+namespace bench {
+
+struct Verdict {
+  std::string target;
+  double value = 0, limit = 0;
+  bool at_least = false;  ///< the value must reach the limit instead of staying below it
+  bool noisy = false;     ///< measured too unsteadily to be judged
+  [[nodiscard]] bool met() const { return at_least ? value >= limit : value <= limit; }
+};
+
+std::vector<Verdict> judge(const Results& results);
+
+/// True when other programs used the processors, or the launch table moved too much by itself for its ratios to
+/// mean anything; `why` says which.
+bool isNoisy(const Results& results, std::string& why);
+
+/// True when caisson ran without any cgroup: a stricter target applies then.
+bool ranWithoutCgroup(const std::string& layers);
+
+}  // namespace bench

@@ -1,0 +1,79 @@
+# What `make install` puts where, and the CMake package: find_package(caisson), caisson::caisson.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The layers become one archive: whoever links against caisson should not learn how its folders are cut.
+# The command line (cli) is not part of the library.
+get_property(layers GLOBAL PROPERTY CAISSON_LAYERS)
+list(REMOVE_ITEM layers caisson_cli)
+# Names are relative: ar's script language knows no quoting, and a clone's path may hold anything.
+set(merged ${PROJECT_BINARY_DIR}/libcaisson.a)
+set(merge_script "CREATE libcaisson.a.new\n")
+foreach(layer IN LISTS layers)
+  get_target_property(folder ${layer} BINARY_DIR)
+  file(RELATIVE_PATH folder ${PROJECT_BINARY_DIR} ${folder})
+  string(APPEND merge_script "ADDLIB ${folder}/$<TARGET_FILE_NAME:${layer}>\n")
+endforeach()
+string(APPEND merge_script "SAVE\nEND\n")
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/libcaisson.mri CONTENT "${merge_script}")
+add_custom_command(OUTPUT ${merged}
+  COMMAND ${CMAKE_AR} -M < libcaisson.mri
+  COMMAND ${CMAKE_COMMAND} -E rename libcaisson.a.new libcaisson.a
+  DEPENDS ${layers} ${PROJECT_BINARY_DIR}/libcaisson.mri WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
+  COMMENT "Merging the layers into libcaisson.a" VERBATIM)
+add_custom_target(caisson_library ALL DEPENDS ${merged})
+
+get_property(CAISSON_REQUIRED_LIBRARIES GLOBAL PROPERTY CAISSON_LINKER_NAMES)
+list(REMOVE_DUPLICATES CAISSON_REQUIRED_LIBRARIES)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/caissonConfig.cmake.in ${PROJECT_BINARY_DIR}/caissonConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/caisson PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/caissonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+
+install(FILES ${merged} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/caisson DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_BINARY_DIR}/caissonConfig.cmake ${PROJECT_BINARY_DIR}/caissonConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/caisson)
+install(FILES README.md SECURITY.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+foreach(folder src/policy/profiles profiles)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder})
+    install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/profiles FILES_MATCHING PATTERN "*.toml")
+  endif()
+endforeach()
+if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/apparmor)
+  install(DIRECTORY packaging/apparmor DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson)
+endif()
+
+if(TARGET caisson)
+  install(TARGETS caisson RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # The binary knows its own verbs, so it writes its completions, its manual page and its schema.
+  set(generated
+    "${CMAKE_INSTALL_DATADIR}/bash-completion/completions/caisson|__completions bash"
+    "${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_caisson|__completions zsh"
+    "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/caisson.fish|__completions fish"
+    "${CMAKE_INSTALL_MANDIR}/man1/caisson.1|__man"
+    "${CMAKE_INSTALL_DATADIR}/caisson/policy.schema.json|policy schema")
+  foreach(entry IN LISTS generated)
+    string(REPLACE "|" ";" entry "${entry}")
+    list(GET entry 0 target)
+    list(GET entry 1 verb)
+    get_filename_component(folder ${target} DIRECTORY)
+    get_filename_component(file ${target} NAME)
+    string(REPLACE " " ";" verb_words "${verb}")
+    string(REPLACE ";" "\" \"" quoted_words "${verb_words}")
+    install(CODE "
+      set(made \"${PROJECT_BINARY_DIR}/generated/${folder}/${file}\")
+      file(MAKE_DIRECTORY \"${PROJECT_BINARY_DIR}/generated/${folder}\")
+      execute_process(COMMAND \"${PROJECT_BINARY_DIR}/caisson\" \"${quoted_words}\"
+                      OUTPUT_FILE \"\${made}\" ERROR_QUIET RESULT_VARIABLE status)
+      if(status EQUAL 0)
+        if(IS_ABSOLUTE \"${folder}\")
+          file(INSTALL \"\${made}\" DESTINATION \"${folder}\")
+        else()
+          file(INSTALL \"\${made}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\")
+        endif()
+      else()
+        message(WARNING \"`caisson ${verb}` failed: ${file} is not installed\")
+      endif()")
+  endforeach()
+endif()

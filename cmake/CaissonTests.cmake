@@ -1,0 +1,82 @@
+# caisson_test(NAME name SOURCES ... [LIBS ...] [LABELS unit|functional|security|degraded ...]
+#              [TIMEOUT seconds] [AS_USER] [SERIAL])
+#   A GoogleTest program, registered as one ctest entry. Its single cases reach the closing line of `make test`
+#   through test-results/<entry>.xml.
+#   AS_USER: when root runs the suite, the entry <name>.user runs the same program as an ordinary user as well.
+#   Who runs the suite is known only to ctest, so those entries are written to a file that ctest reads.
+#   SERIAL: never beside another test (timing, machine-wide state).
+#   LIBS: layers or other libraries beyond the black-box support library.
+#
+# caisson_script_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds])
+#   A script as one ctest entry; exit status 77 means skipped, the first line of its output being the reason.
+set(CAISSON_TEST_RESULTS ${PROJECT_BINARY_DIR}/test-results)
+set(CAISSON_USER_TESTS ${PROJECT_BINARY_DIR}/user_tests.cmake)
+file(MAKE_DIRECTORY ${CAISSON_TEST_RESULTS})
+file(WRITE ${CAISSON_USER_TESTS} [[
+execute_process(COMMAND id -u OUTPUT_VARIABLE caisson_uid OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT caisson_uid STREQUAL "0")
+  return()
+endif()
+]])
+
+set(CAISSON_TEST_ENVIRONMENT
+  CAISSON_BIN=${PROJECT_BINARY_DIR}/caisson
+  CAISSON_PAYLOAD=${PROJECT_BINARY_DIR}/tests/payloads/payload
+  CAISSON_SOURCE_DIR=${PROJECT_SOURCE_DIR})
+
+function(caisson_test)
+  cmake_parse_arguments(ARG "AS_USER;SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  if(CAISSON_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 3")
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE caisson_flags caisson_test_support ${ARG_LIBS} GTest::gtest GTest::gtest_main)
+
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_output=xml:${CAISSON_TEST_RESULTS}/${ARG_NAME}.xml)
+  set_tests_properties(${ARG_NAME} PROPERTIES
+    TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
+  if(ARG_SERIAL)
+    set_tests_properties(${ARG_NAME} PROPERTIES RUN_SERIAL TRUE)
+  endif()
+  if(NOT ARG_AS_USER)
+    return()
+  endif()
+
+  set(serial "FALSE")
+  if(ARG_SERIAL)
+    set(serial "TRUE")
+  endif()
+  file(APPEND ${CAISSON_USER_TESTS} "
+add_test([[${ARG_NAME}.user]] sh [[${PROJECT_SOURCE_DIR}/scripts/as_user.sh]] [[${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}]]
+  [[${CAISSON_TEST_RESULTS}/${ARG_NAME}.user.xml]])
+set_tests_properties([[${ARG_NAME}.user]] PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS [[${ARG_LABELS};user]]
+  RUN_SERIAL ${serial} ENVIRONMENT [[${CAISSON_TEST_ENVIRONMENT}]])
+")
+endfunction()
+
+function(caisson_script_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${ARG_NAME} PROPERTIES
+    TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
+endfunction()
+
+# caisson_fuzzer(NAME name SOURCES ... LIBS ...)
+#   A libFuzzer program build-fuzz/tests/fuzz/<name>; seeds, if any, in tests/fuzz/corpus/<name>/.
+#   scripts/fuzz_smoke.sh runs all of them. Nothing is made without CAISSON_FUZZ.
+function(caisson_fuzzer)
+  if(NOT CAISSON_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LIBS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE caisson_flags ${ARG_LIBS} -fsanitize=fuzzer)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fuzz)
+  add_dependencies(fuzzers ${ARG_NAME})
+endfunction()

@@ -1,0 +1,59 @@
+#!/bin/sh
+# as_user.sh TEST-PROGRAM RESULT.xml: root runs a GoogleTest program as the ordinary user `caisson-tester`.
+# The program works in a directory of that user's own; the result is copied back by root.
+# Whatever the tests left there is removed by that user, not by root: a planted link then harms nothing.
+set -eu
+program=$1
+result=$2
+user=caisson-tester
+
+# Two entries may start at once; only one of them creates the user.
+exec 8<"$0"
+flock 8
+if ! id -u "$user" >/dev/null 2>&1; then useradd -m -s /bin/sh "$user"; fi
+flock -u 8
+exec 8<&-
+
+home=$(getent passwd "$user" | cut -d: -f6)
+stage=$(mktemp -d /tmp/caisson-user-XXXXXXXX)
+chmod 755 "$stage"
+mkdir "$stage/work" "$stage/bin"
+chown "$user:" "$stage/work"
+
+drop() {
+  setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --inh-caps=-all -- "$@"
+}
+
+clean_up() {
+  drop rm -rf --one-file-system "$stage/work" 2>/dev/null || :
+  rm -f "$stage/bin/program" "$stage/bin/caisson" "$stage/bin/payload"
+  rmdir "$stage/work" "$stage/bin" "$stage" 2>/dev/null || :
+}
+trap clean_up EXIT
+trap 'exit 143' TERM INT HUP
+
+# A clone below /root, say, is closed to the user: hand over copies of what the tests execute.
+reachable() {
+  if [ ! -e "$1" ] || drop test -x "$1"; then
+    printf '%s' "$1"
+  else
+    install -m 755 "$1" "$stage/bin/$2"
+    printf '%s' "$stage/bin/$2"
+  fi
+}
+program=$(reachable "$program" program)
+caisson=$(reachable "${CAISSON_BIN:-}" caisson)
+payload=$(reachable "${CAISSON_PAYLOAD:-}" payload)
+
+cd "$stage/work"
+status=0
+drop env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" LANG=C.UTF-8 TMPDIR="$stage/work" \
+  CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_SOURCE_DIR="${CAISSON_SOURCE_DIR:-}" \
+  CAISSON_MUST_RUN="${CAISSON_MUST_RUN:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" \
+  TSAN_OPTIONS="${TSAN_OPTIONS:-}" GTEST_FILTER="${GTEST_FILTER:-*}" \
+  "$program" --gtest_output=xml:"$stage/work/result.xml" || status=$?
+
+if [ -f "$stage/work/result.xml" ] && [ ! -L "$stage/work/result.xml" ]; then
+  drop cat "$stage/work/result.xml" >"$result"
+fi
+exit "$status"

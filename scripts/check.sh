@@ -1,0 +1,10 @@
+#!/bin/sh
+# All style checks; every one runs, the exit status says whether all passed.
+set -eu
+. "$(dirname -- "$0")/lib.sh"
+sh "$root/scripts/install_dependencies.sh" check
+status=0
+python3 "$root/scripts/check_layers.py" || status=1
+python3 "$root/scripts/check_paths.py" || status=1
+sh "$root/scripts/check_style.sh" || status=1
+exit $status

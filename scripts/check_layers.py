@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""check_layers.py [ROOT]: a folder of src/ includes only itself, folders before it, and public headers.
+
+The order is read from src/CMakeLists.txt, so the build and this check can't disagree. Public headers
+(include/caisson/) include only each other and the standard library: they are all that a user gets.
+"""
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+ORDER = re.compile(r"foreach\(layer\s+([a-z_ \n]+)\)")
+
+
+def layer_order(root):
+    match = ORDER.search((root / "src/CMakeLists.txt").read_text())
+    if not match:
+        sys.exit("check_layers: src/CMakeLists.txt has no `foreach(layer ...)` to read the order from")
+    return match.group(1).split()
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def sources(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc", ".c", ".inc"))
+
+
+def check_layer_files(root, order):
+    for path in sources(root / "src"):
+        layer = path.relative_to(root / "src").parts[0]
+        if layer not in order:
+            yield f"{path.relative_to(root)}: folder `{layer}` is not in the order of src/CMakeLists.txt"
+            continue
+        for number, kind, name in includes(path):
+            target = name.split("/")[0]
+            where = f"{path.relative_to(root)}:{number}"
+            ours = kind == '"' or (root / "src" / name).exists()  # <sys/stat.h> is the system's, not a layer
+            if ours and target in order and order.index(target) > order.index(layer):
+                yield f"{where}: `{layer}` stands below `{target}` and may not include {name}"
+            elif name.endswith(".inc"):
+                continue  # generated into the build directory
+            elif path.name.endswith("_test.cc") and (root / "tests" / name).exists():
+                continue  # unit tests may use tests/support
+            elif kind == '"' and not (root / "src" / name).exists() and not (root / "include" / name).exists():
+                yield f'{where}: "{name}" is no file of src/ or include/; name it from src/, or use <> for a library'
+
+
+def check_public_headers(root):
+    for path in sources(root / "include"):
+        for number, kind, name in includes(path):
+            if kind == '"' and not name.startswith("caisson/"):
+                yield f"{path.relative_to(root)}:{number}: a public header may not include the internal {name}"
+            elif kind == "<" and ("/" in name or name.endswith(".h")):
+                yield f"{path.relative_to(root)}:{number}: a public header needs only the standard library, not {name}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
+    order = layer_order(root)
+    problems = list(check_layer_files(root, order)) + list(check_public_headers(root))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not problems:
+        print(f"layers: {' < '.join(order)}: no include goes up")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+#!/bin/sh
+# check_style.sh [--fix]: formatting and house rules over the files that git knows or would take.
+set -eu
+. "$(dirname -- "$0")/lib.sh"
+cd "$root"
+status=0
+complain() {
+  printf '%s\n' "$*" >&2
+  status=1
+}
+
+# A clone that another user owns (CI as root) is still ours to list.
+files() {
+  git -c safe.directory="$root" ls-files --cached --others --exclude-standard -- "$@" |
+    while read -r file; do if [ -f "$file" ]; then printf '%s\n' "$file"; fi; done
+}
+
+format=clang-format-19
+if ! command -v $format >/dev/null 2>&1; then die "no $format here (package clang-format-19)"; fi
+cpp=$(files '*.cc' '*.h' '*.c')
+if [ "${1:-}" = --fix ]; then
+  printf '%s\n' "$cpp" | xargs -r $format -i
+  exit 0
+fi
+if ! printf '%s\n' "$cpp" | xargs -r $format --dry-run -Werror; then complain "formatting: run make format"; fi
+
+text=$(files | grep -Ev '\.(png|ico|gz|bin)$|/corpus/' || :)
+spaces=$(printf '%s\n' "$text" | xargs -r grep -nIE '[[:blank:]]+$' -- || :)
+if [ -n "$spaces" ]; then complain "trailing blanks:
+$spaces"; fi
+
+# Paths of this machine and addresses of its package mirror say something about one workplace, nothing about caisson.
+# Both are asked of the machine, so this file names neither.
+listed() { printf '%s\n' "$text" | xargs -r grep -nIF "$@" -- || :; }
+hosts=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
+  grep -oE '[a-z+]+://[^/ ]+' | sed 's#.*://##; s#.*@##' | sort -u || :)
+private=$(listed -e "$root"; for host in $hosts; do listed -e "$host"; done)
+neighbours=${root%/*}
+case $neighbours in
+  '' | /tmp | /home | /root | /usr | /srv | /opt) ;;
+  *) private=$private$(printf '%s\n' "$text" | xargs -r grep -nIE "(^|[^A-Za-z0-9_}/.\"-])$neighbours/" -- || :) ;;
+esac
+if [ -n "$private" ]; then complain "paths or hosts of this machine:
+$private"; fi
+
+# The files people complain about are the long ones. A warning, not an error.
+printf '%s\n' "$cpp" | while read -r file; do
+  lines=$(wc -l <"$file")
+  if [ "$lines" -gt 500 ]; then printf 'warning: %s has %s lines; can it be two files?\n' "$file" "$lines" >&2; fi
+done
+
+for script in caisson $(files 'scripts/*.sh' 'tests/scripts/*.sh'); do
+  sh -n "$script" || complain "$script: does not parse"
+done
+if [ $status = 0 ]; then echo "style: clean"; fi
+exit $status

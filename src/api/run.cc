@@ -1,0 +1,132 @@
+// The public run(): policy, host facts, plan, supervision.
+#include "caisson/run.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cmath>
+#include <ctime>
+
+#include <algorithm>
+
+#include "plan/plan.h"
+#include "policy/validate.h"
+#include "supervise/host.h"
+#include "supervise/supervisor.h"
+
+namespace caisson {
+namespace {
+
+Result<void> checkRequest(const Request& request) {
+  if (request.command.empty()) {
+    return fail(plainError(Stage::usage, "run", "", "no command given", "name a program and its arguments"));
+  }
+  for (const std::string& word : request.command) {
+    if (word.find('\0') != std::string::npos) {
+      return fail(plainError(Stage::usage, "run", request.command.front(), "an argument contains a NUL byte",
+                             "no program can receive that; pass the data by standard input"));
+    }
+  }
+  if (request.command.front().empty()) {
+    return fail(plainError(Stage::usage, "run", "", "the program's name is empty", "name a program"));
+  }
+  return policy::validate(request.policy.model());
+}
+
+/// Level `none` gives the program all the caller's rights: only with an owner's approval, each time (SPEC A1).
+Result<void> checkApprovals(const Request& request) {
+  if (request.policy.model().isolation.level != policy::Level::none) return {};
+  if (std::find(request.approvals.begin(), request.approvals.end(), "level:none") != request.approvals.end()) return {};
+  return fail(plainError(Stage::policy, "run", "isolation.level", "level none needs an owner's approval",
+                         "on a terminal: caisson run --level none --approve level:none -- ..."));
+}
+
+Result<plan::Plan> planFor(const Request& request) {
+  if (auto checked = checkRequest(request); !checked) return fail(checked.error());
+  if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
+  const plan::HostFacts facts = supervise::observeHost(request.policy.model());
+  return plan::build(request.policy.model(), facts, {request.command, request.interactive});
+}
+
+/// R7: results come back on a time quantum, so that a payload cannot signal by how long it takes.
+void waitForQuantum(const plan::Plan& plan, Usage& usage) {
+  if (plan.time_quantum_seconds <= 0) return;
+  const double quantum_ms = plan.time_quantum_seconds * 1e3;
+  const double rounded = std::ceil(usage.wall_ms / quantum_ms) * quantum_ms;
+  const double left = rounded - usage.wall_ms;
+  timespec pause{static_cast<time_t>(left / 1e3), static_cast<long>(std::fmod(left, 1e3) * 1e6)};
+  while (::nanosleep(&pause, &pause) != 0 && errno == EINTR) {
+  }
+  usage.wall_ms = rounded;
+}
+
+}  // namespace
+
+std::string_view name(OutcomeKind kind) {
+  switch (kind) {
+    case OutcomeKind::exited: return "exited";
+    case OutcomeKind::signaled: return "signaled";
+    case OutcomeKind::limit: return "limit";
+    case OutcomeKind::denied: return "denied";
+    case OutcomeKind::setup_failed: return "setup_failed";
+    case OutcomeKind::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+std::string_view name(Limit limit) {
+  switch (limit) {
+    case Limit::none: return "none";
+    case Limit::time: return "time";
+    case Limit::cpu: return "cpu";
+    case Limit::memory: return "memory";
+    case Limit::processes: return "processes";
+    case Limit::disk: return "disk";
+    case Limit::file_size: return "file_size";
+    case Limit::output: return "output";
+  }
+  return "unknown";
+}
+
+int exitStatus(const RunResult& result) {
+  constexpr int kTimeOut = 124, kRefused = 125, kNotExecutable = 126, kNotFound = 127, kSignal = 128;
+  switch (result.outcome) {
+    case OutcomeKind::exited: return result.exit_code;
+    case OutcomeKind::signaled: return kSignal + result.signal;
+    case OutcomeKind::limit:
+      if (result.limit == Limit::time) return kTimeOut;
+      return kSignal + (result.signal != 0 ? result.signal : SIGKILL);
+    case OutcomeKind::cancelled: return kSignal + SIGTERM;
+    case OutcomeKind::denied: return kRefused;
+    case OutcomeKind::setup_failed:
+      if (!result.error || result.error->stage != Stage::exec || result.error->call != "execve") return kRefused;
+      if (result.error->sys_errno == ENOENT || result.error->sys_errno == ENOTDIR) return kNotFound;
+      if (result.error->sys_errno == EACCES || result.error->sys_errno == ENOEXEC || result.error->sys_errno == EISDIR) {
+        return kNotExecutable;
+      }
+      return kRefused;
+  }
+  return kRefused;
+}
+
+Result<RunResult> run(const Request& request) {
+  auto plan = planFor(request);
+  if (!plan) {
+    // The host's shortcomings are a result; a request that makes no sense is an error.
+    if (plan.error().stage != Stage::host) return fail(plan.error());
+    RunResult result;
+    result.sandbox_id = supervise::newSandboxId();
+    result.error = plan.error();
+    return result;
+  }
+  RunResult result = supervise::supervise(*plan, request);
+  waitForQuantum(*plan, result.usage);
+  return result;
+}
+
+Result<std::string> describePlan(const Request& request, bool json) {
+  auto plan = planFor(request);
+  if (!plan) return fail(plan.error());
+  return json ? plan::describeJson(*plan) : plan::describe(*plan);
+}
+
+}  // namespace caisson

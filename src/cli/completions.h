@@ -1,0 +1,19 @@
+// Shell completions, generated from the verbs' tables.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/verb.h"
+
+namespace caisson::cli {
+
+std::string bashCompletion(std::span<const Verb* const> verbs);
+std::string zshCompletion(std::span<const Verb* const> verbs);
+std::string fishCompletion(std::span<const Verb* const> verbs);
+
+/// What a value or an operand can be completed with; follows from its name in help.
+enum class Completes : std::uint8_t { nothing, words, files, directories, profiles };
+Completes completes(std::string_view value_name);
+
+}  // namespace caisson::cli

@@ -1,0 +1,101 @@
+#include "cli/json_writer.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "cli/safe_text.h"
+#include "cli/utf8.h"
+
+namespace caisson::cli {
+namespace {
+
+void appendUnit(std::string& out, unsigned unit) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += "\\u";
+  for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kDigits[(unit >> shift) & 0xFU];
+}
+
+void appendEscape(std::string& out, char32_t code) {
+  switch (code) {
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    default: break;
+  }
+  if (code < 0x10000) return appendUnit(out, static_cast<unsigned>(code));
+  const auto beyond = static_cast<unsigned>(code) - 0x10000U;
+  appendUnit(out, 0xD800U + (beyond >> 10U));
+  appendUnit(out, 0xDC00U + (beyond & 0x3FFU));
+}
+
+}  // namespace
+
+void JsonWriter::separate() {
+  if (!first_ && !after_key_) text_ += ',';
+  first_ = after_key_ = false;
+}
+
+JsonWriter& JsonWriter::open(char begin, char close) {
+  separate();
+  text_ += begin;
+  closers_.push_back(close);
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::end() {
+  text_ += closers_.back();
+  closers_.pop_back();
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  separate();
+  text_ += json;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  appendQuoted(name);
+  text_ += ':';
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::string(std::string_view text) {
+  separate();
+  appendQuoted(text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::number(double value) {
+  if (!std::isfinite(value)) return null();
+  char digits[64];
+  const double rounded = std::round(value * 1000) / 1000;
+  const auto written = std::to_chars(digits, digits + sizeof digits, rounded, std::chars_format::fixed);
+  if (written.ec != std::errc{}) return null();
+  return raw({digits, static_cast<std::size_t>(written.ptr - digits)});
+}
+
+void JsonWriter::appendQuoted(std::string_view text) {
+  text_ += '"';
+  while (!text.empty()) {
+    const Character next = firstCharacter(text);
+    if (!next.valid) {
+      text_ += "\xEF\xBF\xBD";
+    } else if (next.code == '"' || next.code == '\\') {
+      text_ += '\\';
+      text_ += text[0];
+    } else if (isDeceptive(next.code)) {
+      appendEscape(text_, next.code);
+    } else {
+      text_ += text.substr(0, next.length);
+    }
+    text.remove_prefix(next.length);
+  }
+  text_ += '"';
+}
+
+}  // namespace caisson::cli

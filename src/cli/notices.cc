@@ -1,0 +1,77 @@
+#include "cli/notices.h"
+
+#include <csignal>
+#include <cstring>
+
+namespace caisson::cli {
+namespace {
+
+// A payload chooses how often it is denied; a screen is no place for all of it.
+constexpr std::size_t kShownDenials = 5;
+
+std::string_view remedy(Limit limit) {
+  switch (limit) {
+    case Limit::none: return "";
+    case Limit::time: return "raise it with --timeout";
+    case Limit::cpu: return "raise resources.cpu_seconds in the policy";
+    case Limit::memory: return "raise it with --memory";
+    case Limit::processes: return "raise it with --pids";
+    case Limit::disk: return "raise filesystem.max_total_size in the policy";
+    case Limit::file_size: return "raise filesystem.max_file_size in the policy";
+    case Limit::output: return "raise it with --output-limit";
+  }
+  return "";
+}
+
+void addEnding(std::vector<std::string>& lines, const RunResult& result) {
+  if (result.outcome == OutcomeKind::limit) {
+    lines.push_back("ended by the " + std::string(name(result.limit)) + " limit; " + std::string(remedy(result.limit)));
+  } else if (result.outcome == OutcomeKind::cancelled) {
+    lines.emplace_back("cancelled");
+  } else if (result.outcome == OutcomeKind::signaled) {
+    // The person who pressed Ctrl-C, or closed the pipe, knows.
+    for (const int expected : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+      if (result.signal == expected) return;
+    const char* abbreviation = sigabbrev_np(result.signal);
+    lines.push_back("ended by signal " + std::to_string(result.signal) +
+                    (abbreviation == nullptr ? "" : std::string(" (SIG") + abbreviation + ")"));
+  }
+}
+
+void addCut(std::vector<std::string>& lines, std::string_view stream, const Stream& data) {
+  if (!data.truncated) return;
+  lines.push_back(std::string(stream) + " was cut at the output limit, " + std::to_string(data.dropped) +
+                  " bytes dropped; raise it with --output-limit");
+}
+
+void addDenials(std::vector<std::string>& lines, std::string_view kind, const std::vector<Denial>& denials) {
+  for (std::size_t at = 0; at < denials.size() && at < kShownDenials; ++at) {
+    const Denial& denial = denials[at];
+    std::string line = std::string(kind) + ": " + denial.operation + " " + denial.object;
+    if (!denial.rule.empty()) line += " (" + denial.rule + ")";
+    if (!denial.remedy.empty()) line += "; " + denial.remedy;
+    lines.push_back(std::move(line));
+  }
+  if (denials.size() > kShownDenials)
+    lines.push_back("and " + std::to_string(denials.size() - kShownDenials) + " more; --json lists them all");
+}
+
+}  // namespace
+
+std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
+  std::vector<std::string> lines;
+  addEnding(lines, result);
+  addCut(lines, "stdout", result.out);
+  addCut(lines, "stderr", result.err);
+  // A program that succeeded was not hindered by what it was denied.
+  if (exitStatus(result) != 0) {
+    addDenials(lines, "denied", result.denials);
+    addDenials(lines, "violation", result.violations);
+  }
+  for (const std::string& notice : result.notices) lines.push_back(notice);
+  if (watched)
+    for (const std::string& warning : result.warnings) lines.push_back("warning: " + warning);
+  return lines;
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,60 @@
+#include "cli/notices.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace caisson::cli {
+namespace {
+
+RunResult exited(int code) {
+  RunResult result;
+  result.outcome = OutcomeKind::exited;
+  result.exit_code = code;
+  return result;
+}
+
+TEST(Notices, SayNothingAfterAPlainSuccess) { EXPECT_TRUE(noticesFor(exited(0), true).empty()); }
+
+TEST(Notices, NameTheLimitAndTheFlagThatRaisesIt) {
+  RunResult result;
+  result.outcome = OutcomeKind::limit;
+  result.limit = Limit::memory;
+  EXPECT_EQ(noticesFor(result, false), std::vector<std::string>{"ended by the memory limit; raise it with --memory"});
+}
+
+TEST(Notices, TellOfDiscardedChangesAlsoAfterSuccess) {
+  RunResult result = exited(0);
+  result.notices = {"3 changed files were discarded"};
+  EXPECT_EQ(noticesFor(result, false), result.notices);
+}
+
+TEST(Notices, ShowWeakenedProtectionsOnlyToAPerson) {
+  RunResult result = exited(0);
+  result.warnings = {"no cgroup"};
+  EXPECT_TRUE(noticesFor(result, false).empty());
+  EXPECT_EQ(noticesFor(result, true), std::vector<std::string>{"warning: no cgroup"});
+}
+
+TEST(Notices, ShowAFewDenialsOfAFailureAndCountTheRest) {
+  RunResult result = exited(1);
+  result.denials.assign(100, Denial{"filesystem.denied", "/etc/shadow", "open", "no remedy"});
+  const auto lines = noticesFor(result, false);
+  ASSERT_EQ(lines.size(), 6U);
+  EXPECT_EQ(lines[0], "denied: open /etc/shadow (filesystem.denied); no remedy");
+  EXPECT_EQ(lines[5], "and 95 more; --json lists them all");
+  result.exit_code = 0;
+  EXPECT_TRUE(noticesFor(result, false).empty());
+}
+
+TEST(Notices, NameASignalUnlessThePersonSentIt) {
+  RunResult result;
+  result.outcome = OutcomeKind::signaled;
+  result.signal = SIGSEGV;
+  EXPECT_EQ(noticesFor(result, false), std::vector<std::string>{"ended by signal 11 (SIGSEGV)"});
+  result.signal = SIGINT;
+  EXPECT_TRUE(noticesFor(result, false).empty());
+}
+
+}  // namespace
+}  // namespace caisson::cli

@@ -1,0 +1,53 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "cli/safe_text.h"
+
+namespace caisson::cli {
+
+int writeAll(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+int print(std::string_view text) {
+  const int failure = writeAll(STDOUT_FILENO, text);
+  if (failure == 0 || failure == EPIPE) return 0;
+  return complain(sysError(Stage::usage, "write", "standard output", failure));
+}
+
+void tell(std::string_view text) { writeAll(STDERR_FILENO, "caisson: " + safeLine(text) + "\n"); }
+
+std::string describe(const Error& error) {
+  Error safe = error;
+  for (std::string* part : {&safe.call, &safe.object, &safe.reason, &safe.hint}) *part = safeLine(*part);
+  // A person who mistyped needs the word and what was expected, not a stage and a call.
+  if (safe.stage != Stage::usage || safe.sys_errno != 0) return safe.message();
+  std::string text = safe.object.empty() ? safe.reason : safe.object + ": " + safe.reason;
+  if (!safe.hint.empty()) text += "\n  try: " + safe.hint;
+  return text;
+}
+
+int complain(const Error& error) {
+  writeAll(STDERR_FILENO, "caisson: " + describe(error) + "\n");
+  return kRefused;
+}
+
+bool wantsColour(int descriptor) {
+  const char* refused = std::getenv("NO_COLOR");
+  return (refused == nullptr || *refused == '\0') && ::isatty(descriptor) == 1;
+}
+
+}  // namespace caisson::cli

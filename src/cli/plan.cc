@@ -1,0 +1,51 @@
+// `caisson plan`: what a run would be, without running anything (SPEC P8).
+#include "caisson/run.h"
+#include "cli/approval.h"
+#include "cli/output.h"
+#include "cli/policy_flags.h"
+#include "cli/policy_options.h"
+#include "cli/safe_text.h"
+#include "cli/verb.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kJson{.name = "json", .help = "Print the plan as JSON."};
+constexpr Option kOutputOptions[] = {kJson};
+constexpr OptionGroup kOwnGroups[] = {{"Output", kOutputOptions}};
+constexpr auto kGroups = withPolicyGroups(kOwnGroups);
+
+int perform(const Arguments& arguments) {
+  auto policy = policyFrom(arguments);
+  if (!policy) return complain(policy.error());
+  auto approvals = namedApprovals(arguments);
+  if (!approvals) return complain(approvals.error());
+
+  Request request{.policy = *std::move(policy)};
+  request.command.assign(arguments.command.begin(), arguments.command.end());
+  if (request.command.empty()) request.command = {"true"};  // what a policy means does not hang on the command
+  request.approvals = *std::move(approvals);
+  const bool json = arguments.has(kJson);
+  const auto text = describePlan(request, json);
+  if (!text) return complain(inWordsOfFlags(text.error(), arguments));
+  const std::string shown = json ? *text : safeLines(*text);
+  return print(shown.ends_with('\n') ? shown : shown + "\n");
+}
+
+}  // namespace
+
+constinit const Verb kPlan{
+    .path = "plan",
+    .summary = "Show what a run may see and do here, without running it",
+    .description =
+        "Takes the flags of `caisson run` and prints what they mean on this machine: mounts, Landlock rules, "
+        "system calls, limits, network, and which protections this machine cannot give.",
+    .examples =
+        "caisson plan -- make test\n"
+        "caisson plan --profile strict --json",
+    .topic = Topic::run,
+    .syntax = {.groups = kGroups, .command = "[-- CMD [ARG]...]"},
+    .perform = perform,
+};
+
+}  // namespace caisson::cli

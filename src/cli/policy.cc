@@ -1,0 +1,110 @@
+// `caisson policy check|explain|schema`.
+#include "caisson/policy.h"
+
+#include "cli/json_writer.h"
+#include "cli/output.h"
+#include "cli/policy_options.h"
+#include "cli/safe_text.h"
+#include "cli/verb.h"
+#include "policy/explain.h"
+#include "policy/json.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kJson{.name = "json", .help = "Print the policy and its widenings as JSON."};
+constexpr Option kExplainOptions[] = {kProfile, kJson};
+constexpr OptionGroup kExplainGroups[] = {{"Options", kExplainOptions}};
+
+int check(const Arguments& arguments) {
+  if (arguments.operands.empty())
+    return complain(usageError("policy check", "no file given", "caisson policy check caisson.toml"));
+  int status = 0;
+  std::string good;
+  for (const std::string_view file : arguments.operands) {
+    const auto policy = Policy::load(std::string(file));
+    if (policy) {
+      good += safeLine(file) + ": ok\n";
+    } else {
+      complain(policy.error());
+      status = 1;
+    }
+  }
+  const int failed = print(good);
+  return failed != 0 ? failed : status;
+}
+
+std::string explainedAsJson(const policy::Policy& policy) {
+  JsonWriter json;
+  json.beginObject().key("policy").raw(policy::toJson(policy)).key("widenings").beginArray();
+  for (const policy::Widening& widening : policy.widenings) {
+    json.beginObject().key("key").string(widening.key);
+    json.key("from").string(widening.from).key("to").string(widening.to).end();
+  }
+  json.end().end();
+  return json.text() + "\n";
+}
+
+int explain(const Arguments& arguments) {
+  const auto profile = arguments.value(kProfile);
+  if (arguments.operands.size() + (profile ? 1 : 0) > 1)
+    return complain(usageError("policy explain", "expected one file or one --profile, not more",
+                               "caisson policy explain caisson.toml"));
+  const auto policy = arguments.operands.empty() ? Policy::profile(profile.value_or("bash"))
+                                                 : Policy::load(std::string(arguments.operands[0]));
+  if (!policy) return complain(policy.error());
+  if (arguments.has(kJson)) return print(explainedAsJson(policy->model()));
+  return print(safeLines(policy::explain(policy->model())));
+}
+
+int schema(const Arguments&) {
+  const std::string text = Policy::schema();
+  return print(text.ends_with('\n') ? text : text + "\n");
+}
+
+constexpr Verb kCheck{
+    .path = "policy check",
+    .summary = "Check policy files",
+    .description =
+        "Loads each file as a run would, and prints every error with its place and what was expected. The "
+        "exit status is 0 if all files are good, 1 if one is not.",
+    .examples = "caisson policy check caisson.toml",
+    .topic = Topic::policy,
+    .syntax = {.operands = "FILE..."},
+    .perform = check,
+};
+
+constexpr Verb kExplain{
+    .path = "policy explain",
+    .summary = "Say what a policy allows, and what it widens",
+    .description =
+        "Prints every setting of a policy file or a built-in profile (default: bash), which of them are "
+        "defaults, their ceilings, and each key that is wider than in what the policy extends.",
+    .examples =
+        "caisson policy explain caisson.toml\n"
+        "caisson policy explain --profile strict",
+    .topic = Topic::policy,
+    .syntax = {.groups = kExplainGroups, .operands = "[FILE]"},
+    .perform = explain,
+};
+
+constexpr Verb kSchema{
+    .path = "policy schema",
+    .summary = "Print the JSON Schema of policy files",
+    .description = "For editors, which can then complete and check policy files as they are written.",
+    .topic = Topic::policy,
+    .perform = schema,
+};
+
+constexpr const Verb* kBelow[] = {&kCheck, &kExplain, &kSchema};
+
+}  // namespace
+
+constinit const Verb kPolicy{
+    .path = "policy",
+    .summary = "Check, explain and describe policies",
+    .topic = Topic::policy,
+    .verbs = kBelow,
+};
+
+}  // namespace caisson::cli

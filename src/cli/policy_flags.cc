@@ -1,0 +1,167 @@
+#include "cli/policy_flags.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "cli/policy_options.h"
+#include "policy/model.h"
+
+namespace caisson::cli {
+namespace {
+
+const Flag* findFlag(const Option& option) {
+  for (const auto flags : kAllFlags)
+    for (const Flag& flag : flags)
+      if (flag.option.name == option.name) return &flag;
+  return nullptr;
+}
+
+/// The library speaks of keys; the person typed a flag.
+Error blame(Error error, const Given& given) {
+  const std::string flag = "--" + std::string(given.option->name) + " " + std::string(given.value);
+  if (error.sys_errno != 0) {
+    error.hint = error.hint.empty() ? "check " + flag : error.hint;
+    return error;
+  }
+  std::string reason = error.reason.empty() ? error.call : error.reason;
+  return plainError(Stage::usage, error.object, flag, reason, error.hint);
+}
+
+/// Policies hold absolute host paths. Only a path with `..` needs the disk: textual removal of `..` is wrong behind
+/// a link.
+Result<std::string> absolutePath(std::string_view path) {
+  const bool climbs = ("/" + std::string(path) + "/").find("/../") != std::string::npos;
+  if (!climbs && path.starts_with('/')) return std::string(path);
+  using CString = std::unique_ptr<char, decltype(&std::free)>;
+  if (climbs) {
+    const CString real(::realpath(std::string(path).c_str(), nullptr), &std::free);
+    if (real == nullptr) return fail(sysError(Stage::usage, "realpath", path, errno));
+    return std::string(real.get());
+  }
+  const CString here(::getcwd(nullptr, 0), &std::free);
+  if (here == nullptr) return fail(sysError(Stage::usage, "getcwd", ".", errno, "go to a directory that exists"));
+  while (path.starts_with("./")) path.remove_prefix(2);
+  if (path == ".") path = {};
+  while (path.ends_with('/')) path.remove_suffix(1);
+  std::string absolute(here.get());
+  if (path.empty()) return absolute;
+  if (absolute != "/") absolute += '/';
+  return absolute += path;
+}
+
+/// The payload starts in /workspace, so that is what a relative path inside is relative to.
+std::string insidePath(std::string_view path) {
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return path.starts_with('/') ? std::string(path) : "/workspace/" + std::string(path);
+}
+
+Result<void> applyWorkspace(Policy& policy, std::string_view value) {
+  const auto parts = splitWorkspace(value);
+  if (!parts) return fail(parts.error());
+  if (!parts->directory.empty()) {
+    const auto path = absolutePath(parts->directory);
+    if (!path) return fail(path.error());
+    if (auto done = policy.set("filesystem.workspace.path", *path); !done) return done;
+  }
+  if (parts->mode.empty()) return {};
+  return policy.set("filesystem.workspace.mode", parts->mode);
+}
+
+Result<void> applyEnvironment(Policy& policy, std::string_view key, std::string_view value) {
+  if (value.find('=') != std::string_view::npos) return policy.append(key, value);
+  const std::string variable(value);
+  const char* callers = std::getenv(variable.c_str());
+  if (callers == nullptr) return {};  // the caller has none to pass
+  return policy.append(key, variable + "=" + callers);
+}
+
+Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value) {
+  switch (flag.apply) {
+    case Apply::base:
+    case Apply::approval: return {};
+    case Apply::set: return policy.set(flag.key, value);
+    case Apply::set_true: return policy.set(flag.key, "true");
+    case Apply::append: return policy.append(flag.key, value);
+    case Apply::append_path: {
+      const auto path = absolutePath(value);
+      return path ? policy.append(flag.key, *path) : fail(path.error());
+    }
+    case Apply::append_inside: return policy.append(flag.key, insidePath(value));
+    case Apply::workspace: return applyWorkspace(policy, value);
+    case Apply::environment: return applyEnvironment(policy, flag.key, value);
+  }
+  return {};
+}
+
+Result<Policy> basePolicy(const Arguments& arguments) {
+  const auto file = arguments.value(kPolicyFile);
+  const auto profile = arguments.value(kProfile);
+  if (file && profile)
+    return fail(usageError("--profile " + std::string(*profile),
+                           "given together with --policy; one of them is the base",
+                           "let the file say `extends = \"" + std::string(*profile) + "\"`"));
+  if (file) return Policy::load(std::string(*file));
+  auto policy = Policy::profile(profile.value_or("bash"));
+  if (!policy && profile) return fail(blame(policy.error(), {&kProfile, *profile}));
+  return policy;
+}
+
+/// The one place that says what the engine cannot do yet. Remove a case when its layer arrives.
+Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& arguments) {
+  switch (policy.network.mode) {
+    case policy::NetworkMode::none: break;
+    case policy::NetworkMode::proxy:
+      return fail(usageError("--net proxy", "this build has no egress filter yet, so only --net none can be enforced",
+                             "run without --net"));
+    case policy::NetworkMode::host:
+      return fail(usageError("--net host",
+                             "the host's network needs an owner's approval, which this build cannot record yet",
+                             "run without --net"));
+  }
+  for (const Option& option : {kAllowHost, kAllowPort})
+    if (arguments.has(option))
+      return fail(usageError(spelling(option), "with network mode `none` nothing can be reached", "leave it out"));
+  return {};
+}
+
+}  // namespace
+
+Result<WorkspaceArgument> splitWorkspace(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  // A colon before a slash belongs to a directory's name.
+  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos)
+    return WorkspaceArgument{text, {}};
+  const std::string_view mode = text.substr(colon + 1);
+  for (const std::string_view known : {"none", "ro", "rw", "overlay"})
+    if (mode == known) return WorkspaceArgument{text.substr(0, colon), mode};
+  return fail(
+      usageError("", "expected none, ro, rw or overlay after the colon",
+                 "a directory whose name holds a colon is written with its mode: " + std::string(text) + ":overlay"));
+}
+
+Error inWordsOfFlags(Error error, const Arguments& arguments) {
+  if (error.stage != Stage::policy) return error;
+  for (const Given& given : arguments.given) {
+    const Flag* flag = findFlag(*given.option);
+    if (flag != nullptr && !flag->key.empty() && error.object.starts_with(flag->key))
+      return blame(std::move(error), given);
+  }
+  return error;
+}
+
+Result<Policy> policyFrom(const Arguments& arguments) {
+  auto policy = basePolicy(arguments);
+  if (!policy) return policy;
+  for (const Given& given : arguments.given) {
+    const Flag* flag = findFlag(*given.option);
+    if (flag == nullptr) continue;  // an option of the verb itself
+    if (auto done = applyFlag(*policy, *flag, given.value); !done) return fail(blame(done.error(), given));
+  }
+  if (auto served = refuseUnserved(policy->model(), arguments); !served) return fail(served.error());
+  return policy;
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,109 @@
+#include "cli/policy_flags.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "cli/output.h"
+#include "cli/policy_options.h"
+#include "policy/model.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kMemory = kLimitOptions[1];
+static_assert(kMemory.name == "memory");
+
+Result<Policy> policyOf(std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  const auto arguments = parse({.groups = kPolicyGroups, .command = "-- CMD"}, pointers);
+  if (!arguments) return fail(arguments.error());
+  return policyFrom(*arguments);
+}
+
+std::string complaintAbout(std::vector<std::string> words) {
+  const auto policy = policyOf(std::move(words));
+  return policy ? "accepted" : describe(policy.error());
+}
+
+TEST(PolicyFlags, StartFromTheBashProfile) {
+  const auto policy = policyOf({});
+  ASSERT_TRUE(policy.has_value());
+  EXPECT_EQ(policy->model().name, "bash");
+}
+
+TEST(PolicyFlags, SetTheKeysTheyStandFor) {
+  const auto policy =
+      policyOf({"--memory", "256M", "--show-secrets", "--deny", "secret", "--deny=/opt/x", "--ro", "/srv"});
+  ASSERT_TRUE(policy.has_value()) << describe(policy.error());
+  const policy::Policy& model = policy->model();
+  EXPECT_EQ(model.resources.memory, 256 * policy::kMiB);
+  EXPECT_TRUE(model.filesystem.workspace.show_secrets);
+  EXPECT_EQ(model.filesystem.denied, (std::vector<std::string>{"/workspace/secret", "/opt/x"}));
+  EXPECT_EQ(model.filesystem.read_only, std::vector<std::string>{"/srv"});
+}
+
+TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
+  EXPECT_NE(complaintAbout({"--memory", "bad"}).find("--memory bad: "), std::string::npos);
+  EXPECT_NE(complaintAbout({"--profile", "nonesuch"}).find("--profile nonesuch: "), std::string::npos);
+  EXPECT_NE(complaintAbout({"--profile", "bash", "--policy", "x.toml"}).find("--policy"), std::string::npos);
+}
+
+TEST(PolicyFlags, ClaimErrorsThatTheLibraryRaisesLaterAboutTheirKey) {
+  const Arguments arguments{.given = {{&kMemory, "64G"}}};
+  const Error raised = plainError(Stage::policy, "validate", "resources.memory", "at most 2 GiB", "ask an owner");
+  EXPECT_EQ(describe(inWordsOfFlags(raised, arguments)), "--memory 64G: at most 2 GiB\n  try: ask an owner");
+  EXPECT_EQ(inWordsOfFlags(raised, {}).object, "resources.memory");
+}
+
+TEST(PolicyFlags, RefuseNetworkModesThatThisBuildCannotEnforce) {
+  EXPECT_NE(complaintAbout({"--net", "proxy"}).find("--net proxy: "), std::string::npos);
+  EXPECT_NE(complaintAbout({"--net", "host"}).find("approval"), std::string::npos);
+  EXPECT_NE(complaintAbout({"--allow-host", "example.org"}).find("--allow-host"), std::string::npos);
+  EXPECT_NE(complaintAbout({"--allow-port", "8080"}).find("--allow-port"), std::string::npos);
+  EXPECT_EQ(complaintAbout({"--net", "none"}), "accepted");
+}
+
+TEST(PolicyFlags, PassVariablesByValueOrFromTheCaller) {
+  ASSERT_EQ(::setenv("CAISSON_TEST_PASSED", "from caller", 1), 0);
+  const auto policy = policyOf(
+      {"--env", "A.B=x=y\xff", "--env", "EMPTY=", "--env", "CAISSON_TEST_PASSED", "--env", "CAISSON_TEST_NOT_SET"});
+  ASSERT_TRUE(policy.has_value());
+  const auto& set = policy->model().environment.set;
+  EXPECT_EQ(set.at("A.B"), "x=y\xff");
+  EXPECT_EQ(set.at("EMPTY"), "");
+  EXPECT_EQ(set.at("CAISSON_TEST_PASSED"), "from caller");
+  EXPECT_FALSE(set.contains("CAISSON_TEST_NOT_SET"));
+  EXPECT_NE(complaintAbout({"--env", "=x"}).find("--env =x"), std::string::npos);
+}
+
+TEST(PolicyFlags, MakeHostPathsAbsolute) {
+  char* here = ::getcwd(nullptr, 0);
+  const std::string current = here;
+  std::free(here);
+  const auto policy = policyOf({"--workspace", ".:rw", "--ro", "./data/"});
+  ASSERT_TRUE(policy.has_value());
+  EXPECT_EQ(policy->model().filesystem.workspace.path, current);
+  EXPECT_EQ(policy->model().filesystem.workspace.mode, policy::WorkspaceMode::rw);
+  EXPECT_EQ(policy->model().filesystem.read_only.at(0), (current == "/" ? "" : current) + "/data");
+}
+
+TEST(Workspace, IsADirectoryWithAnOptionalMode) {
+  const auto parts = [](std::string_view text) {
+    const auto split = splitWorkspace(text);
+    return split ? std::string(split->directory) + "|" + std::string(split->mode) : "error";
+  };
+  EXPECT_EQ(parts("src"), "src|");
+  EXPECT_EQ(parts("src:ro"), "src|ro");
+  EXPECT_EQ(parts(":none"), "|none");
+  EXPECT_EQ(parts("/a:b/c"), "/a:b/c|");
+  EXPECT_EQ(parts("a:b:overlay"), "a:b|overlay");
+  EXPECT_EQ(parts("src:overlya"), "error");
+  EXPECT_EQ(parts("src:"), "error");
+}
+
+}  // namespace
+}  // namespace caisson::cli

@@ -1,0 +1,152 @@
+// The flags of `run`, `plan` and every later verb that makes a sandbox: one table row each, with the option
+// people type and the policy key it sets. policy_flags.h applies them.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "cli/options.h"
+
+namespace caisson::cli {
+
+enum class Apply : std::uint8_t {
+  base,           ///< chooses the policy the others change
+  set,            ///< key = value
+  set_true,       ///< key = true
+  append,         ///< one more element of the list
+  append_path,    ///< the same with a host path, relative to the current directory
+  append_inside,  ///< the same with a path inside, relative to /workspace
+  workspace,
+  environment,
+  approval,  ///< no key: who may is decided in approval.h
+};
+
+struct Flag {
+  Option option;
+  std::string_view key;
+  Apply apply = Apply::set;
+};
+
+inline constexpr Option kProfile{
+    .name = "profile", .value = "PROFILE", .help = "Start from a built-in profile (default: bash)."};
+inline constexpr Option kPolicyFile{.name = "policy",
+                                    .value = "FILE",
+                                    .help = "Start from a policy file instead: TOML, JSON or YAML, by its extension."};
+
+inline constexpr Option kApprove{
+    .name = "approve",
+    .value = "WHAT",
+    .help = "Answer yes, as the owner, to what needs an approval: level:none. Counts only on a terminal.",
+    .repeatable = true};
+inline constexpr Option kAllowHost{
+    .name = "allow-host",
+    .value = "PATTERN",
+    .help = "With --net proxy: a host that may be reached. *.example.org covers its subdomains.",
+    .repeatable = true};
+
+inline constexpr Option kAllowPort{.name = "allow-port",
+                                   .value = "N",
+                                   .help = "With --net proxy: a port or range beside 80 and 443.",
+                                   .repeatable = true};
+
+inline constexpr Flag kBaseFlags[] = {
+    {kProfile, "", Apply::base},
+    {kPolicyFile, "", Apply::base},
+    {{.name = "level",
+      .value = "none|process|full",
+      .help = "How strong the isolation is (default: full). `none` needs an owner's approval."},
+     "isolation.level"},
+    {{.name = "tier",
+      .value = "namespaces|landlock",
+      .help = "`landlock` works where user namespaces are forbidden; it is weaker and never chosen by itself."},
+     "isolation.tier"},
+    {kApprove, "", Apply::approval},
+};
+
+inline constexpr Flag kFileFlags[] = {
+    {{.name = "workspace",
+      .value = "DIR[:MODE]",
+      .help = "What is at /workspace (default: the current directory, overlay). MODE is none, ro, rw or overlay; "
+              "changes in an overlay are dropped at the end."},
+     "filesystem.workspace",
+     Apply::workspace},
+    {{.name = "ro", .value = "PATH", .help = "Show this host path, read-only.", .repeatable = true},
+     "filesystem.read_only",
+     Apply::append_path},
+    {{.name = "rw", .value = "PATH", .help = "Show this host path, writable.", .repeatable = true},
+     "filesystem.read_write",
+     Apply::append_path},
+    {{.name = "deny",
+      .value = "PATH",
+      .help = "Hide this path inside, whatever else shows it. Relative: to /workspace.",
+      .repeatable = true},
+     "filesystem.denied",
+     Apply::append_inside},
+    {{.name = "show-secrets",
+      .help = "Do not hide secret files (.env*, .npmrc, private keys) at the workspace's top level."},
+     "filesystem.workspace.show_secrets",
+     Apply::set_true},
+};
+
+inline constexpr Flag kNetworkFlags[] = {
+    {{.name = "net", .value = "none|proxy|host", .help = "Network access (default: none)."}, "network.mode"},
+    {kAllowHost, "network.allowed_hosts", Apply::append},
+    {kAllowPort, "network.allowed_ports", Apply::append},
+};
+
+inline constexpr Flag kLimitFlags[] = {
+    {{.name = "timeout",
+      .value = "DUR",
+      .help = "End it after this long: 30s, 5m. Without this flag, an interactive run has no time limit."},
+     "resources.wall_seconds"},
+    {{.name = "memory", .value = "SIZE", .help = "Memory for all its processes together: 256M, 1G."},
+     "resources.memory"},
+    {{.name = "cpus", .value = "N", .help = "CPUs it may keep busy: 0.5, 2."}, "resources.cpus"},
+    {{.name = "pids", .value = "N", .help = "Processes and threads at the same time."}, "process.max_processes"},
+    {{.name = "output-limit", .value = "SIZE", .help = "Cut stdout and stderr after this much each."},
+     "resources.output"},
+};
+
+inline constexpr Flag kEnvironmentFlags[] = {
+    {{.name = "env",
+      .value = "K[=V]",
+      .help = "Set a variable; without =V, pass the caller's value. Nothing else of the environment passes.",
+      .repeatable = true},
+     "environment.set",
+     Apply::environment},
+};
+
+template <std::size_t N>
+constexpr std::array<Option, N> optionsOf(const Flag (&flags)[N]) {
+  std::array<Option, N> options;
+  for (std::size_t at = 0; at < N; ++at) options[at] = flags[at].option;
+  return options;
+}
+
+inline constexpr auto kBaseOptions = optionsOf(kBaseFlags);
+inline constexpr auto kFileOptions = optionsOf(kFileFlags);
+inline constexpr auto kNetworkOptions = optionsOf(kNetworkFlags);
+inline constexpr auto kLimitOptions = optionsOf(kLimitFlags);
+inline constexpr auto kEnvironmentOptions = optionsOf(kEnvironmentFlags);
+
+inline constexpr std::array<OptionGroup, 5> kPolicyGroups{
+    OptionGroup{"Policy", kBaseOptions},
+    OptionGroup{"Files", kFileOptions},
+    OptionGroup{"Network", kNetworkOptions},
+    OptionGroup{"Limits", kLimitOptions},
+    OptionGroup{"Environment", kEnvironmentOptions},
+};
+
+inline constexpr std::span<const Flag> kAllFlags[] = {kBaseFlags, kFileFlags, kNetworkFlags, kLimitFlags,
+                                                      kEnvironmentFlags};
+
+/// A verb's options: those that describe the sandbox, then its own.
+template <std::size_t N>
+constexpr auto withPolicyGroups(const OptionGroup (&own)[N]) {
+  std::array<OptionGroup, kPolicyGroups.size() + N> groups;
+  for (std::size_t at = 0; at < kPolicyGroups.size(); ++at) groups[at] = kPolicyGroups[at];
+  for (std::size_t at = 0; at < N; ++at) groups[kPolicyGroups.size() + at] = own[at];
+  return groups;
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,74 @@
+#include "cli/result_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+
+#include "cli/output.h"
+
+namespace caisson::cli {
+namespace {
+
+Error fileError(std::string_view call, const std::string& path, int failure) {
+  return sysError(Stage::state, call, path, failure, "give --result a file in a directory you can write to");
+}
+
+}  // namespace
+
+Result<ResultFile> ResultFile::prepare(std::string_view path) {
+  ResultFile file;
+  file.path_ = path;
+  const std::size_t slash = path.rfind('/');
+  file.name_ = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  if (file.name_.empty() || file.name_ == "." || file.name_ == ".." || path == "-")
+    return fail(plainError(Stage::usage, "parse", "--result " + file.path_, "expected the name of a file",
+                           "--json prints the result to standard output"));
+  const std::string directory = slash == std::string_view::npos ? "." : std::string(path.substr(0, slash + 1));
+  file.directory_ = sys::Fd(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!file.directory_) return fail(fileError("open", directory, errno));
+  if (auto replaceable = file.checkReplaceable(); !replaceable) return fail(replaceable.error());
+  return file;
+}
+
+Result<void> ResultFile::checkReplaceable() const {
+  struct stat status{};
+  if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return {};
+    return fail(fileError("fstatat", path_, errno));
+  }
+  if (S_ISREG(status.st_mode)) return {};
+  return fail(plainError(Stage::state, "rename", path_,
+                         "it exists and is no regular file; replacing it would destroy it",
+                         "give --result another name"));
+}
+
+Result<void> ResultFile::write(std::string_view content) const {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return fail(fileError("getrandom", path_, errno));
+  char suffix[17];
+  std::snprintf(suffix, sizeof suffix, "%016llx", static_cast<unsigned long long>(random));
+  const std::string temporary = std::string(".caisson-result-") + suffix;
+
+  const sys::Fd output(::openat(directory_.get(), temporary.c_str(),
+                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
+  if (!output) return fail(fileError("openat", path_, errno));
+  int failure = writeAll(output.get(), content);
+  if (failure == 0 && ::fsync(output.get()) != 0) failure = errno;
+  if (failure == 0) {
+    if (auto replaceable = checkReplaceable(); !replaceable) {
+      ::unlinkat(directory_.get(), temporary.c_str(), 0);
+      return replaceable;
+    }
+    if (::renameat(directory_.get(), temporary.c_str(), directory_.get(), name_.c_str()) == 0) return {};
+    failure = errno;
+  }
+  ::unlinkat(directory_.get(), temporary.c_str(), 0);
+  return fail(fileError("write", path_, failure));
+}
+
+}  // namespace caisson::cli

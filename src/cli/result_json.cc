@@ -1,0 +1,137 @@
+#include "cli/result_json.h"
+
+#include <csignal>
+#include <cstring>
+
+#include "base/error.h"
+#include "cli/json_writer.h"
+#include "cli/utf8.h"
+
+namespace caisson::cli {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::string_view chunk = bytes.substr(at, 3);
+    unsigned bits = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      bits = (bits << 8U) | (i < chunk.size() ? static_cast<unsigned char>(chunk[i]) : 0U);
+    for (std::size_t i = 0; i < 4; ++i) out += i <= chunk.size() ? kAlphabet[(bits >> (18U - 6U * i)) & 0x3FU] : '=';
+  }
+  return out;
+}
+
+/// Output cut at a byte limit may end inside a character; that alone does not make it binary.
+std::string_view withoutSplitCharacter(std::string_view text) {
+  for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if (byte < 0x80) return text;
+    if (byte < 0xC0) continue;
+    const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    return length > back ? text.substr(0, text.size() - back) : text;
+  }
+  return text;
+}
+
+void writeStream(JsonWriter& json, std::string_view name, const Stream& stream) {
+  const std::string_view text = stream.truncated ? withoutSplitCharacter(stream.data) : std::string_view(stream.data);
+  const bool is_text = isUtf8(text);
+  json.key(name).string(is_text ? text : std::string_view(base64(stream.data)));
+  json.key(std::string(name) + "_encoding").string(is_text ? "utf-8" : "base64");
+}
+
+void writeTruncated(JsonWriter& json, const RunResult& result) {
+  json.key("truncated").beginObject();
+  json.key("stdout").boolean(result.out.truncated).key("stderr").boolean(result.err.truncated);
+  if (result.out.dropped > 0) json.key("stdout_dropped_bytes").number(result.out.dropped);
+  if (result.err.dropped > 0) json.key("stderr_dropped_bytes").number(result.err.dropped);
+  json.end();
+}
+
+void writeUsage(JsonWriter& json, const Usage& usage) {
+  json.key("usage").beginObject();
+  json.key("wall_ms").number(usage.wall_ms);
+  json.key("user_cpu_ms").number(usage.user_cpu_ms);
+  json.key("system_cpu_ms").number(usage.system_cpu_ms);
+  json.key("peak_memory_bytes").number(usage.peak_memory_bytes);
+  json.key("read_bytes").number(usage.read_bytes);
+  json.key("written_bytes").number(usage.written_bytes);
+  json.key("processes_peak");
+  usage.processes_peak ? json.number(*usage.processes_peak) : json.null();
+  json.key("network_bytes").number(usage.network_bytes);
+  json.end();
+}
+
+void writeDenials(JsonWriter& json, std::string_view name, const std::vector<Denial>& denials) {
+  json.key(name).beginArray();
+  for (const Denial& denial : denials) {
+    json.beginObject().key("rule").string(denial.rule).key("object").string(denial.object);
+    json.key("operation").string(denial.operation).key("remedy").string(denial.remedy).end();
+  }
+  json.end();
+}
+
+void writeStrings(JsonWriter& json, std::string_view name, const std::vector<std::string>& lines) {
+  json.key(name).beginArray();
+  for (const std::string& line : lines) json.string(line);
+  json.end();
+}
+
+void writeError(JsonWriter& json, const Error& error) {
+  json.key("error").beginObject();
+  json.key("stage").string(name(error.stage));
+  json.key("call").string(error.call);
+  json.key("object").string(error.object);
+  json.key("errno");
+  error.sys_errno != 0 ? json.string(errnoName(error.sys_errno)) : json.null();
+  json.key("reason");
+  const char* words = error.sys_errno != 0 ? strerrordesc_np(error.sys_errno) : nullptr;
+  json.string(error.reason.empty() && words != nullptr ? words : std::string_view(error.reason));
+  json.key("hint").string(error.hint);
+  json.end();
+}
+
+}  // namespace
+
+std::string renderResult(const RunResult& result) {
+  JsonWriter json;
+  json.beginObject();
+  json.key("sandbox_id").string(result.sandbox_id);
+  json.key("outcome").string(name(result.outcome));
+  json.key("exit_code");
+  result.outcome == OutcomeKind::exited ? json.number(result.exit_code) : json.null();
+  json.key("signal");
+  result.signal != 0 ? json.number(result.signal) : json.null();
+  json.key("signal_name");
+  const char* abbreviation = result.signal != 0 ? sigabbrev_np(result.signal) : nullptr;
+  abbreviation != nullptr ? json.string(std::string("SIG") + abbreviation) : json.null();
+  json.key("limit");
+  result.limit != Limit::none ? json.string(name(result.limit)) : json.null();
+  writeStream(json, "stdout", result.out);
+  writeStream(json, "stderr", result.err);
+  writeTruncated(json, result);
+  json.key("duration_ms").number(result.usage.wall_ms);
+  writeUsage(json, result.usage);
+  writeDenials(json, "denials", result.denials);
+  writeDenials(json, "violations", result.violations);
+  json.key("layers").beginObject();
+  for (const auto& [layer, state] : result.layers) json.key(layer).string(state);
+  json.end();
+  writeStrings(json, "warnings", result.warnings);
+  writeStrings(json, "notices", result.notices);
+  if (result.error) writeError(json, *result.error);
+  json.end();
+  return json.text();
+}
+
+RunResult refusedResult(const Error& error) {
+  RunResult result;
+  result.outcome = OutcomeKind::setup_failed;
+  result.error = error;
+  return result;
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,40 @@
+// A verb of the command line: its words for people, its syntax, and the function that does it.
+// A new verb is one file that defines a Verb, and one row in verbs.cc.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "cli/options.h"
+
+namespace caisson::cli {
+
+/// The headings of `caisson --help`.
+enum class Topic : std::uint8_t { run, policy, machine, hidden };
+
+struct Verb {
+  std::string_view path;         ///< the words after `caisson`: "run", "policy check"
+  std::string_view summary;      ///< one line, for lists
+  std::string_view description;  ///< paragraphs, parted by empty lines
+  std::string_view examples;     ///< one per line: command, two spaces or more, what it does
+  Topic topic = Topic::run;
+  Syntax syntax;
+  int (*perform)(const Arguments& arguments) = nullptr;  ///< the exit status; null for a verb that only has verbs below
+  std::span<const Verb* const> verbs;                    ///< "check", "explain" below "policy"
+
+  /// The last word of the path, which is what a person types at this level.
+  [[nodiscard]] constexpr std::string_view word() const { return path.substr(path.rfind(' ') + 1); }
+};
+
+extern const Verb kRun, kPlan, kPolicy, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
+
+/// All verbs, in the order help lists them.
+std::span<const Verb* const> allVerbs();
+
+/// The verb among `verbs` that is typed as `word`, or null.
+const Verb* findVerb(std::span<const Verb* const> verbs, std::string_view word);
+
+/// Runs `caisson WORDS...`; the exit status.
+int dispatch(std::span<char* const> words);
+
+}  // namespace caisson::cli

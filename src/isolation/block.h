@@ -1,0 +1,141 @@
+// What the child of a launch needs, flat: one mapping, plain data, pointers only into itself.
+//
+// The parent compiles a plan into a Block before clone. The child walks it with raw system calls: no
+// allocation, no locks, no libc. pid 1 keeps only this mapping and its own few pages of code when it
+// gives up the rest of the address space it inherited.
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace caisson::isolation {
+
+enum class StepKind : std::uint8_t {
+  make_directory,
+  make_symlink,
+  make_file,
+  bind,
+  tmpfs,
+  proc,
+  devpts,
+  overlay,
+  mask,
+  read_only_root,
+};
+
+enum StepFlag : std::uint32_t {
+  kWritable = 1U << 0,
+  kExecutable = 1U << 1,
+  kDevices = 1U << 2,
+  kOptional = 1U << 3,
+  kInside = 1U << 4,
+  kCanonical = 1U << 5,
+  kOnDisk = 1U << 6,
+  kAbsentRefuse = 1U << 7,
+  kAbsentCreate = 1U << 8,
+};
+
+struct FlatStep {
+  StepKind kind;
+  std::uint32_t flags;
+  const char* source;  ///< host path, link text or file content
+  const char* target;  ///< relative to the new root, no leading slash; "" is the root itself
+  const char* const* names;  ///< null-terminated: whiteouts of an overlay
+  std::uint32_t length;      ///< of a file's content
+  mode_t mode;
+  const char* size_text;   ///< decimal bytes, for fsconfig
+  const char* inode_text;
+  int mount_fd;  ///< a detached mount the parent prepared for `source`, or -1
+};
+
+struct FlatRule {
+  const char* path;
+  std::uint64_t access;
+  bool optional;
+};
+
+struct FlatLimit {
+  int resource;
+  std::uint64_t value;
+};
+
+struct ExecArguments {
+  const char* const* argv;
+  const char* const* envp;
+  const char* const* candidates;  ///< null-terminated: full paths to try for the program, in PATH order
+  const char* working_directory;
+  const char* apparmor_profile;  ///< or null
+};
+
+/// What to apply, in the order of SPEC L4.
+struct Block {
+  std::uint64_t mapping_bytes;
+
+  // namespaces and identity
+  bool own_user_namespace, parent_writes_maps, own_mounts, own_root, loopback, own_uts, own_time;
+  bool subreaper;  ///< without a pid namespace: collect the payload's orphans here
+  uid_t inside_uid;
+  gid_t inside_gid;
+  const char* uid_map;
+  const char* gid_map;
+  const char* hostname;
+
+  bool hide_init, close_descriptors, new_session, new_keyring, hide_processes, guard_links;  ///< plan::Hardening
+
+  const FlatStep* steps;
+  std::uint32_t step_count;
+  bool legacy_mounts;  ///< the kernel (or a filter around us) lacks the descriptor-based mount calls
+
+  // Landlock
+  int landlock_abi;
+  std::uint64_t handled_fs, handled_net, scoped;
+  const FlatRule* rules;
+  std::uint32_t rule_count;
+
+  const FlatLimit* limits;
+  std::uint32_t limit_count;
+  const std::uint8_t* affinity;  ///< cpu mask bytes, or null
+  std::uint32_t affinity_bytes;
+
+  bool no_new_privileges, drop_capabilities, self_test, network_none;
+  sock_fprog filter;
+  bool has_filter;
+  bool single_exec;
+  std::uint32_t exec_token_first, exec_token_second;
+
+  ExecArguments exec;
+
+  // descriptors in the child
+  int control;           ///< SOCK_SEQPACKET to the supervisor
+  int stdio[3];          ///< what becomes 0, 1, 2 of the payload
+  bool terminal[3];      ///< those that get the pty instead
+  bool wants_terminal;
+  std::uint16_t rows, columns;
+  int store_fd;          ///< directory for an overlay's store on disk, or -1
+
+  const char* children_path;  ///< where a subreaper reads its orphans' numbers
+  char* init_stack_top;
+  char* payload_stack_top;
+};
+
+// --- messages on the control socket ---
+
+enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize };
+
+inline constexpr std::size_t kCallBytes = 40;
+inline constexpr std::size_t kObjectBytes = 400;
+
+/// Fixed record: what failed in the child. Also carries the others' small numbers.
+struct Message {
+  MessageKind kind;
+  std::int32_t value;       ///< wait status, signal number, errno
+  std::uint8_t stage;       ///< caisson::Stage
+  std::uint8_t descriptors; ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
+  std::uint16_t rows, columns;
+  char call[kCallBytes];
+  char object[kObjectBytes];
+};
+
+}  // namespace caisson::isolation

@@ -1,0 +1,221 @@
+#include "isolation/child.h"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/prctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <cerrno>
+
+#include "sys/kernel_abi.h"
+
+namespace caisson::isolation {
+namespace {
+
+/// Sends a message, with up to two descriptors.
+long sendMessage(int control, Message& message, const int* descriptors, std::size_t count) {
+  iovec io{&message, sizeof(message)};
+  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  if (count > 0) {
+    header.msg_control = room;
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(count * sizeof(int));
+    int* slots = reinterpret_cast<int*>(CMSG_DATA(part));
+    for (std::size_t i = 0; i < count; ++i) slots[i] = descriptors[i];
+  }
+  return raw(SYS_sendmsg, control, &header, MSG_NOSIGNAL);
+}
+
+void waitForGo(const Block& block) {
+  Message message;
+  const long got = raw(SYS_recvfrom, block.control, &message, sizeof(message), 0, nullptr, nullptr);
+  if (got != sizeof(message) || message.kind != MessageKind::go) raw(SYS_exit_group, 125);  // the supervisor is gone
+}
+
+/// Closes every descriptor but those listed (-1 entries ignored).
+void closeAllBut(const int* keep, std::size_t count) {
+  unsigned first = 0;
+  for (;;) {
+    unsigned next = ~0U;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (keep[i] >= 0 && static_cast<unsigned>(keep[i]) >= first && static_cast<unsigned>(keep[i]) < next) {
+        next = static_cast<unsigned>(keep[i]);
+      }
+    }
+    if (next == ~0U) {
+      raw(SYS_close_range, first, ~0U, 0);
+      return;
+    }
+    if (next > first) raw(SYS_close_range, first, next - 1, 0);
+    first = next + 1;
+  }
+}
+
+void sendPrepared(const Block& block, int upper, int master) {
+  Message message{};
+  message.kind = MessageKind::prepared;
+  int descriptors[2];
+  std::size_t count = 0;
+  if (upper >= 0) {
+    message.descriptors |= 1;
+    descriptors[count++] = upper;
+  }
+  if (master >= 0) {
+    message.descriptors |= 2;
+    descriptors[count++] = master;
+  }
+  must(block, Stage::launch, "sendmsg", "control socket", sendMessage(block.control, message, descriptors, count));
+  closeFd(upper);
+  closeFd(master);
+}
+
+struct PayloadStart {
+  const Block* block;
+  int terminal;
+};
+
+int payloadEntry(void* argument) {
+  const auto* start = static_cast<const PayloadStart*>(argument);
+  becomePayload(*start->block, start->terminal);
+}
+
+}  // namespace
+
+void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error) {
+  Message message{};
+  message.kind = MessageKind::failure;
+  message.stage = static_cast<std::uint8_t>(stage);
+  message.value = static_cast<std::int32_t>(error);
+  copyText(message.call, kCallBytes, call);
+  copyText(message.object, kObjectBytes, object);
+  raw(SYS_write, block.control, &message, sizeof(message));  // the one call every filter leaves open
+  for (;;) raw(SYS_exit_group, 125);
+}
+
+long openBeneath(int root_fd, const char* path, int flags) {
+  if (*path == 0) return raw(SYS_openat, root_fd, ".", flags | O_CLOEXEC, 0);
+  sys::OpenHow how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
+  how.resolve = sys::kResolveBeneath | sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
+  long fd = raw(SYS_openat2, root_fd, path, &how, sizeof(how));
+  if (fd != -ENOSYS && fd != -EPERM) return fd;
+
+  // No openat2: one component at a time, none of them a link.
+  fd = raw(SYS_openat, root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  while (fd >= 0 && *path != 0) {
+    char name[256];
+    std::size_t n = 0;
+    while (path[n] != 0 && path[n] != '/') {
+      if (n + 1 >= sizeof(name)) {
+        closeFd(static_cast<int>(fd));
+        return -ENAMETOOLONG;
+      }
+      name[n] = path[n];
+      ++n;
+    }
+    name[n] = 0;
+    path += n;
+    while (*path == '/') ++path;
+    if (n == 0 || (n == 1 && name[0] == '.')) continue;
+    if (n == 2 && name[0] == '.' && name[1] == '.') {
+      closeFd(static_cast<int>(fd));
+      return -EXDEV;
+    }
+    const bool last = *path == 0;
+    const int how_flags = last ? flags | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW;
+    const long next = raw(SYS_openat, fd, name, how_flags | O_CLOEXEC, 0);
+    closeFd(static_cast<int>(fd));
+    if (next >= 0) {
+      struct stat status;
+      if (raw(SYS_newfstatat, next, "", &status, AT_EMPTY_PATH) == 0 && S_ISLNK(status.st_mode)) {
+        closeFd(static_cast<int>(next));
+        return -ELOOP;
+      }
+    }
+    fd = next;
+  }
+  return fd;
+}
+
+void enterTimeNamespace(const Block& block) {
+  if (!block.own_time) return;
+  // A clock that begins with the sandbox hides the host's boot time. Children land in it; pid 1 stays outside.
+  if (raw(SYS_unshare, sys::kCloneNewTime) < 0) return;  // optional layer: the plan lists it when it is required
+  struct timespec now {};
+  char text[128];
+  char* at = text;
+  const auto put = [&](const char* words) { while (*words != 0) *at++ = *words++; };
+  const auto putNumber = [&](long value) {
+    char digits[24];
+    int n = 0;
+    do digits[n++] = static_cast<char>('0' + value % 10);
+    while ((value /= 10) > 0);
+    while (n > 0) *at++ = digits[--n];
+  };
+  raw(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  put("monotonic -");
+  putNumber(now.tv_sec);
+  put(" 0\n");
+  raw(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+  put("boottime -");
+  putNumber(now.tv_sec);
+  put(" 0\n");
+  const long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC, 0);
+  if (fd < 0) return;
+  raw(SYS_write, fd, text, at - text);
+  closeFd(static_cast<int>(fd));
+}
+
+void runChild(const Block& block) {
+  if (block.parent_writes_maps) {
+    waitForGo(block);
+  } else if (block.own_user_namespace) {
+    writeIdMaps(block);
+  }
+  if (block.own_user_namespace) becomeInsideUser(block);
+  if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  if (block.new_session) raw(SYS_setsid);
+  if (block.own_uts) {
+    must(block, Stage::namespaces, "sethostname", block.hostname,
+         raw(SYS_sethostname, block.hostname, length(block.hostname)));
+    raw(SYS_setdomainname, "", 0);
+  }
+  if (block.loopback) bringUpLoopback(block);
+  int upper = -1;
+  if (block.own_mounts) upper = block.legacy_mounts ? buildTreeLegacy(block) : buildTree(block);
+  int master = -1;
+  int terminal = -1;
+  if (block.wants_terminal) terminal = openTerminal(block, &master);
+  enterTimeNamespace(block);
+  sendPrepared(block, upper, master);
+
+  const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
+  if (block.close_descriptors) closeAllBut(keep, sizeof(keep) / sizeof(keep[0]));
+  if (block.subreaper) raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  // From here on nobody without privilege over the host can look into this process, and with hidepid nobody in the
+  // sandbox even sees it. After the maps are written: a process like this may not write its own /proc files.
+  raw(SYS_prctl, PR_SET_DUMPABLE, block.hide_init ? 0 : 1, 0, 0, 0);
+
+  PayloadStart start{&block, terminal};
+  const int payload = ::clone(payloadEntry, block.payload_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  if (payload < 0) reportAndExit(block, Stage::launch, "clone", "payload", EAGAIN);
+  closeAllBut(&block.control, 1);
+  if (block.drop_capabilities) {
+    raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    dropCapabilities(block);
+  }
+  becomeInit(block, payload);
+}
+
+}  // namespace caisson::isolation

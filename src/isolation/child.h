@@ -1,0 +1,72 @@
+// The child's side of a launch: shared helpers for the files that apply one facility each.
+//
+// Rules for everything below: raw system calls only, no allocation, no libc state. A step that fails
+// reports a fixed record and ends the process: nothing goes on half protected.
+#pragma once
+
+#include <cstddef>
+
+#include "caisson/error.h"
+#include "isolation/block.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::isolation {
+
+using sys::raw;
+
+inline std::size_t length(const char* text) {
+  std::size_t n = 0;
+  while (text[n] != 0) ++n;
+  return n;
+}
+
+inline void copyText(char* to, std::size_t room, const char* from) {
+  std::size_t n = 0;
+  for (; from != nullptr && from[n] != 0 && n + 1 < room; ++n) to[n] = from[n];
+  to[n] = 0;
+}
+
+inline void closeFd(int fd) {
+  if (fd >= 0) raw(SYS_close, fd);
+}
+
+/// Reports what failed and ends this process. `error` is positive.
+[[noreturn]] void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error);
+
+/// `result` of a system call, or the end of this process if it failed.
+inline long must(const Block& block, Stage stage, const char* call, const char* object, long result) {
+  if (result < 0) reportAndExit(block, stage, call, object, -result);
+  return result;
+}
+
+/// Opens `path` below `root_fd` without following any link (openat2, or a walk by hand where that is missing).
+/// Returns a descriptor or a negative errno.
+long openBeneath(int root_fd, const char* path, int flags);
+
+// One facility each; all end the process on failure.
+void writeIdMaps(const Block& block);
+void becomeInsideUser(const Block& block);
+void bringUpLoopback(const Block& block);
+/// Descriptor of the overlay's upper directory, or -1 when the plan has none. Leaves the process inside the new root.
+int buildTree(const Block& block);
+int buildTreeLegacy(const Block& block);
+void enterTimeNamespace(const Block& block);
+/// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.
+int openTerminal(const Block& block, int* master);
+void restrictWithLandlock(const Block& block);
+void dropCapabilities(const Block& block);
+bool hasAnyCapability();
+void installFilter(const Block& block);
+void selfTestBeforeFilter(const Block& block);
+void selfTest(const Block& block);
+
+/// Runs as the payload's process: applies the last layers and executes the program. Never returns.
+[[noreturn]] void becomePayload(const Block& block, int terminal);
+
+/// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
+[[noreturn]] void becomeInit(const Block& block, int payload_pid);
+
+/// Entry of the process that clone made.
+[[noreturn]] void runChild(const Block& block);
+
+}  // namespace caisson::isolation

@@ -1,0 +1,290 @@
+#include "isolation/compile.h"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "sys/raw_syscall.h"
+
+namespace caisson::isolation {
+namespace {
+
+constexpr std::size_t kStack = 64 * 1024;
+constexpr std::size_t kPage = 4096;
+static_assert(sizeof(FlatStep) % alignof(FlatStep) == 0);
+
+/// Hands out pieces of one mapping. Sized once, generously, from the plan; the pages that are not used cost nothing.
+class Arena {
+ public:
+  Arena(char* begin, std::size_t bytes) : at_(begin), end_(begin + bytes) {}
+
+  template <class T>
+  T* array(std::size_t count) {
+    const auto misfit = reinterpret_cast<std::uintptr_t>(at_) % alignof(T);
+    if (misfit != 0) at_ += alignof(T) - misfit;
+    if (at_ + sizeof(T) * count > end_) std::abort();  // the sizing below is wrong
+    T* result = new (at_) T[count]();
+    at_ += sizeof(T) * count;
+    return result;
+  }
+  const char* text(std::string_view value) {
+    char* copy = array<char>(value.size() + 1);
+    std::copy(value.begin(), value.end(), copy);
+    return copy;
+  }
+  const char* const* texts(const std::vector<std::string>& values) {
+    const char** list = array<const char*>(values.size() + 1);
+    for (std::size_t i = 0; i < values.size(); ++i) list[i] = text(values[i]);
+    return list;
+  }
+
+ private:
+  char* at_;
+  char* end_;
+};
+
+std::size_t textBytes(const std::vector<std::string>& values) {
+  std::size_t bytes = 16;
+  for (const std::string& value : values) bytes += value.size() + 1 + sizeof(char*);
+  return bytes;
+}
+
+std::size_t stepBytes(const plan::Step& step) {
+  std::size_t bytes = sizeof(FlatStep) + 128;
+  if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size();
+  if (const auto* overlay = std::get_if<plan::MountOverlay>(&step)) bytes += textBytes(overlay->whiteouts);
+  std::visit(
+      [&](const auto& s) {
+        if constexpr (requires { s.target; }) bytes += s.target.size();
+        if constexpr (requires { s.source; }) bytes += s.source.size();
+        if constexpr (requires { s.lower; }) bytes += s.lower.size();
+        if constexpr (requires { s.to; }) bytes += s.to.size();
+      },
+      step);
+  return bytes;
+}
+
+/// Programs named without a slash are looked for in these directories, as a shell does with PATH.
+std::vector<std::string> candidates(const plan::Plan& plan) {
+  const std::string& program = plan.command.front();
+  if (program.find('/') != std::string::npos) return {program};
+  std::string path = "/usr/bin:/bin";
+  for (const std::string& variable : plan.environment) {
+    if (variable.starts_with("PATH=")) path = variable.substr(5);
+  }
+  std::vector<std::string> result;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    if (end > begin) result.push_back(path.substr(begin, end - begin) + "/" + program);
+    begin = end + 1;
+  }
+  return result;
+}
+
+const char* relative(Arena& arena, const std::string& path) {
+  std::size_t begin = 0;
+  while (begin < path.size() && path[begin] == '/') ++begin;
+  return arena.text(std::string_view(path).substr(begin));
+}
+
+struct Flatten {
+  Arena& arena;
+  FlatStep& out;
+
+  void operator()(const plan::MakeDirectory& step) {
+    out.kind = StepKind::make_directory;
+    out.target = relative(arena, step.target);
+    out.mode = step.mode;
+  }
+  void operator()(const plan::MakeSymlink& step) {
+    out.kind = StepKind::make_symlink;
+    out.target = relative(arena, step.target);
+    out.source = arena.text(step.to);
+  }
+  void operator()(const plan::MakeFile& step) {
+    out.kind = StepKind::make_file;
+    out.target = relative(arena, step.target);
+    out.source = arena.text(step.content);
+    out.length = static_cast<std::uint32_t>(step.content.size());
+    out.mode = step.mode;
+  }
+  void operator()(const plan::Bind& step) {
+    out.kind = StepKind::bind;
+    out.source = arena.text(step.source);
+    out.target = relative(arena, step.target);
+    out.flags = (step.writable ? kWritable : 0U) | (step.executable ? kExecutable : 0U) |
+                (step.devices ? kDevices : 0U) | (step.optional ? kOptional : 0U) | (step.inside ? kInside : 0U) |
+                (step.canonical ? kCanonical : 0U);
+  }
+  void operator()(const plan::MountTmpfs& step) {
+    out.kind = StepKind::tmpfs;
+    out.target = relative(arena, step.target);
+    out.size_text = arena.text(std::to_string(step.bytes));
+    out.inode_text = arena.text(std::to_string(step.inodes));
+    out.mode = step.mode;
+    out.flags = step.executable ? kExecutable : 0U;
+  }
+  void operator()(const plan::MountProc& step) {
+    out.kind = StepKind::proc;
+    out.target = relative(arena, step.target);
+  }
+  void operator()(const plan::MountDevpts& step) {
+    out.kind = StepKind::devpts;
+    out.target = relative(arena, step.target);
+  }
+  void operator()(const plan::MountOverlay& step) {
+    out.kind = StepKind::overlay;
+    out.source = arena.text(step.lower);
+    out.target = relative(arena, step.target);
+    out.names = arena.texts(step.whiteouts);
+    out.size_text = arena.text(std::to_string(step.bytes));
+    out.inode_text = arena.text(std::to_string(step.inodes));
+    out.flags = (step.executable ? kExecutable : 0U) | (step.on_disk ? kOnDisk : 0U);
+  }
+  void operator()(const plan::MaskPath& step) {
+    out.kind = StepKind::mask;
+    out.target = relative(arena, step.target);
+    if (step.absent == plan::MaskPath::Absent::refuse) out.flags = kAbsentRefuse;
+    if (step.absent == plan::MaskPath::Absent::create) out.flags = kAbsentCreate;
+  }
+  void operator()(const plan::ReadOnlyRoot&) { out.kind = StepKind::read_only_root; }
+};
+
+/// Puts a fresh secret into the rule that recognises the payload's one permitted exec.
+Result<void> drawExecToken(plan::SyscallFilter& filter, Block& block) {
+  std::uint32_t token[2];
+  if (::getrandom(token, sizeof(token), 0) != sizeof(token)) return fail(sysError(Stage::seccomp, "getrandom", "", errno));
+  block.exec_token_first = token[0];
+  block.exec_token_second = token[1];
+  for (plan::SyscallRule& rule : filter.rules) {
+    if (rule.number != SYS_execveat) continue;
+    for (plan::Branch& branch : rule.branches) {
+      for (plan::ArgumentTest& test : branch.tests) {
+        if (test.half == plan::ArgumentTest::Half::high) test.want = test.argument == 0 ? token[0] : token[1];
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+BlockMapping::BlockMapping(BlockMapping&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+
+BlockMapping::~BlockMapping() {
+  if (block_ != nullptr) ::munmap(block_, block_->mapping_bytes);
+}
+
+Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
+  std::vector<sock_filter> program;
+  Block facts{};
+  if (plan.syscalls) {
+    plan::SyscallFilter filter = *plan.syscalls;
+    if (plan.single_exec) {
+      if (auto drawn = drawExecToken(filter, facts); !drawn) return fail(drawn.error());
+    }
+    auto compiled = plan::compile(filter);
+    if (!compiled) return fail(compiled.error());
+    program = std::move(*compiled);
+  }
+  const std::vector<std::string> programs = candidates(plan);
+  std::size_t bytes = sizeof(Block) + 4 * kPage + program.size() * sizeof(sock_filter) + textBytes(plan.command) +
+                      textBytes(plan.environment) + textBytes(programs) + plan.rlimits.size() * sizeof(FlatLimit);
+  for (const plan::Step& step : plan.steps) bytes += stepBytes(step);
+  for (const plan::LandlockRule& rule : plan.landlock.rules) bytes += sizeof(FlatRule) + rule.path.size() + 8;
+  bytes = (bytes + 2 * kStack + kPage - 1) / kPage * kPage;
+
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "launch block", errno));
+  Block* block = new (memory) Block(facts);
+  BlockMapping mapping(block);
+  block->mapping_bytes = bytes;
+  char* begin = static_cast<char*>(memory) + sizeof(Block);
+  char* end = static_cast<char*>(memory) + bytes;
+  block->init_stack_top = end;
+  block->payload_stack_top = end - kStack;
+  Arena arena(begin, bytes - sizeof(Block) - 2 * kStack);
+
+  block->own_user_namespace = plan.namespaces.user;
+  block->own_mounts = plan.namespaces.mount;
+  block->own_root = plan.own_root;
+  block->own_uts = plan.namespaces.uts;
+  block->own_time = plan.namespaces.time;
+  block->loopback = plan.loopback;
+  block->subreaper = !plan.namespaces.pid;
+  block->parent_writes_maps = plan.identity.parent_writes_maps;
+  block->inside_uid = plan.identity.inside_uid;
+  block->inside_gid = plan.identity.inside_gid;
+  block->uid_map = arena.text(std::to_string(plan.identity.inside_uid) + " " + std::to_string(plan.identity.outside_uid) + " 1");
+  block->gid_map = arena.text(std::to_string(plan.identity.inside_gid) + " " + std::to_string(plan.identity.outside_gid) + " 1");
+  block->hostname = arena.text(plan.hostname);
+  block->children_path = arena.text("/proc/thread-self/children");
+
+  block->hide_init = plan.hardening.hide_init;
+  block->close_descriptors = plan.hardening.close_descriptors;
+  block->new_session = plan.hardening.new_session;
+  block->new_keyring = plan.hardening.new_keyring;
+  block->hide_processes = plan.hardening.hide_processes;
+  block->guard_links = plan.hardening.guard_links;
+
+  FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    steps[i].mount_fd = -1;
+    std::visit(Flatten{arena, steps[i]}, plan.steps[i]);
+  }
+  block->steps = steps;
+  block->step_count = static_cast<std::uint32_t>(plan.steps.size());
+
+  block->landlock_abi = plan.landlock.abi;
+  block->handled_fs = plan.landlock.handled_fs;
+  block->handled_net = plan.landlock.handled_net;
+  block->scoped = plan.landlock.scoped;
+  FlatRule* rules = arena.array<FlatRule>(plan.landlock.rules.size());
+  for (std::size_t i = 0; i < plan.landlock.rules.size(); ++i) {
+    const plan::LandlockRule& rule = plan.landlock.rules[i];
+    rules[i] = {arena.text(rule.path), rule.access, rule.optional};
+  }
+  block->rules = rules;
+  block->rule_count = static_cast<std::uint32_t>(plan.landlock.rules.size());
+
+  FlatLimit* limits = arena.array<FlatLimit>(plan.rlimits.size());
+  for (std::size_t i = 0; i < plan.rlimits.size(); ++i) limits[i] = {plan.rlimits[i].resource, plan.rlimits[i].value};
+  block->limits = limits;
+  block->limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
+  if (!plan.cpu_affinity.empty()) {
+    constexpr std::uint32_t kMaskBytes = 128;
+    std::uint8_t* mask = arena.array<std::uint8_t>(kMaskBytes);
+    for (const std::uint32_t cpu : plan.cpu_affinity) {
+      if (cpu < kMaskBytes * 8) mask[cpu / 8] = static_cast<std::uint8_t>(mask[cpu / 8] | (1U << (cpu % 8)));
+    }
+    block->affinity = mask;
+    block->affinity_bytes = kMaskBytes;
+  }
+
+  block->no_new_privileges = plan.no_new_privileges;
+  block->drop_capabilities = plan.drop_capabilities;
+  block->self_test = plan.self_test;
+  block->network_none = plan.namespaces.network;
+  block->single_exec = plan.single_exec && plan.syscalls.has_value();
+  if (!program.empty()) {
+    sock_filter* code = arena.array<sock_filter>(program.size());
+    std::memcpy(code, program.data(), program.size() * sizeof(sock_filter));
+    block->filter = {static_cast<unsigned short>(program.size()), code};
+    block->has_filter = true;
+  }
+  block->exec.argv = arena.texts(plan.command);
+  block->exec.envp = arena.texts(plan.environment);
+  block->exec.candidates = arena.texts(programs);
+  block->exec.working_directory = arena.text(plan.working_directory);
+  block->exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
+  block->control = -1;
+  block->store_fd = -1;
+  return mapping;
+}
+
+}  // namespace caisson::isolation

@@ -1,0 +1,29 @@
+// From a plan to the flat block that a launch's child walks.
+#pragma once
+
+#include <memory>
+
+#include "base/error.h"
+#include "isolation/block.h"
+#include "plan/plan.h"
+
+namespace caisson::isolation {
+
+/// Owns the mapping a Block lives in.
+class BlockMapping {
+ public:
+  BlockMapping(BlockMapping&& other) noexcept;
+  BlockMapping& operator=(BlockMapping&&) = delete;
+  ~BlockMapping();
+
+  Block& operator*() const { return *block_; }
+  Block* operator->() const { return block_; }
+
+  static Result<BlockMapping> compile(const plan::Plan& plan);
+
+ private:
+  explicit BlockMapping(Block* block) : block_(block) {}
+  Block* block_;
+};
+
+}  // namespace caisson::isolation

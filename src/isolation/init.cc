@@ -1,0 +1,200 @@
+// pid 1 of a sandbox: reaps, passes signals on, tells how the payload ended.
+//
+// It shares the payload's user id, so it must hold nothing worth taking. It was cloned from the
+// supervisor, whose memory may hold anything; after the payload has started it unmaps everything but the
+// pages of this section and the launch block. From then on there is no libc, no thread storage and no stack
+// but the block's: the code below is compiled without instrumentation and calls nothing.
+#include <linux/rseq.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/rseq.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "isolation/child.h"
+
+extern "C" {
+extern const char __start_caisson_init[] __attribute__((visibility("hidden")));
+extern const char __stop_caisson_init[] __attribute__((visibility("hidden")));
+}
+
+namespace caisson::isolation {
+namespace {
+
+#define CAISSON_INIT __attribute__((section("caisson_init"), noinline, used))
+
+constexpr std::uintptr_t kPage = 65536;  // the largest page size of our architectures
+
+struct SignalInfo {  // signalfd_siginfo
+  char bytes[128];
+};
+
+/// Unmaps [from, to). Parts that the kernel seals (the vdso on newer kernels) are left, the rest goes.
+CAISSON_INIT void unmapRange(std::uintptr_t from, std::uintptr_t to) {
+  struct {
+    std::uintptr_t from, to;
+  } pending[64];
+  int count = 0;
+  pending[count++] = {from, to};
+  while (count > 0) {
+    const auto range = pending[--count];
+    if (range.from >= range.to) continue;
+    const long result = raw(SYS_munmap, range.from, range.to - range.from);
+    if (result == 0 || range.to - range.from <= kPage) continue;
+    const std::uintptr_t middle = ((range.from + (range.to - range.from) / 2) / kPage) * kPage;
+    if (middle <= range.from || count + 2 > 64) continue;
+    pending[count++] = {range.from, middle};
+    pending[count++] = {middle, range.to};
+  }
+}
+
+CAISSON_INIT void giveUpMemory(const Block& block) {
+  const std::uintptr_t code = reinterpret_cast<std::uintptr_t>(__start_caisson_init) / 4096 * 4096;
+  const std::uintptr_t code_end = (reinterpret_cast<std::uintptr_t>(__stop_caisson_init) + 4095) / 4096 * 4096;
+  const std::uintptr_t data = reinterpret_cast<std::uintptr_t>(&block);
+  const std::uintptr_t data_end = data + block.mapping_bytes;
+#if defined(__x86_64__)
+  const std::uintptr_t top = 0x7ffffffff000;
+#else
+  const std::uintptr_t top = 0x1000000000000;
+#endif
+  const bool code_first = code < data;
+  unmapRange(0x1000, code_first ? code : data);
+  unmapRange(code_first ? code_end : data_end, code_first ? data : code);
+  unmapRange(code_first ? data_end : code_end, top);
+}
+
+CAISSON_INIT void forward(int payload, int signal) {
+  if (signal <= 0 || signal > 64) return;
+  // To the payload's whole process group first (a terminal would do the same), else to itself.
+  if (raw(SYS_kill, -payload, signal) < 0) raw(SYS_kill, payload, signal);
+}
+
+CAISSON_INIT [[noreturn]] void finish(int control, int status) {
+  Message message;
+  for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
+  message.kind = MessageKind::finished;
+  message.value = status;
+  raw(SYS_write, control, &message, sizeof(message));
+  // The end of pid 1 is the end of everything in its namespace, however it daemonised.
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+/// Without a pid namespace nobody kills the orphans for us: they were handed to this subreaper, so end them one by one.
+CAISSON_INIT void killRemaining(const char* children) {
+  for (int round = 0; round < 10000; ++round) {
+    int status;
+    const long pid = raw(SYS_wait4, -1, &status, WNOHANG, nullptr);
+    if (pid == -ECHILD) return;
+    if (pid > 0) continue;
+    long info[16];
+    // The oldest living child, left in place: its number cannot be reused while it is ours to wait for.
+    const long fd = raw(SYS_openat, -100 /* AT_FDCWD */, children, 02000000 /* O_CLOEXEC */, 0);
+    if (fd < 0) return;
+    char text[256];
+    const long got = raw(SYS_read, fd, text, sizeof(text));
+    raw(SYS_close, fd);
+    long number = 0;
+    for (long i = 0; i < got; ++i) {
+      if (text[i] >= '0' && text[i] <= '9') {
+        number = number * 10 + (text[i] - '0');
+      } else if (number > 0) {
+        raw(SYS_kill, number, SIGKILL);
+        number = 0;
+      }
+    }
+    info[0] = 0;
+    info[1] = 1000000;
+    raw(SYS_nanosleep, info, nullptr);
+  }
+}
+
+CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int signals) {
+  if (block->hide_init) giveUpMemory(*block);
+  const int control = block->control;
+  const bool subreaper = block->subreaper;
+  for (;;) {
+    pollfd waits[2];
+    waits[0].fd = control;
+    waits[0].events = POLLIN;
+    waits[0].revents = 0;
+    waits[1].fd = signals;
+    waits[1].events = POLLIN;
+    waits[1].revents = 0;
+    raw(SYS_ppoll, waits, 2, nullptr, nullptr, 0);
+    if (waits[1].revents != 0) {
+      SignalInfo info;
+      raw(SYS_read, signals, &info, sizeof(info));
+      for (;;) {
+        int status = 0;
+        const long pid = raw(SYS_wait4, -1, &status, WNOHANG, nullptr);
+        if (pid <= 0) break;
+        if (pid == payload) {
+          if (subreaper) killRemaining(block->children_path);
+          finish(control, status);
+        }
+      }
+    }
+    if ((waits[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+      Message message;
+      const long got = raw(SYS_recvfrom, control, &message, sizeof(message), 0, nullptr, nullptr);
+      if (got != static_cast<long>(sizeof(message))) {
+        // The supervisor is gone: nobody is left to hold this sandbox to its limits.
+        if (subreaper) {
+          raw(SYS_kill, payload, SIGKILL);
+          killRemaining(block->children_path);
+        }
+        for (;;) raw(SYS_exit_group, 0);
+      }
+      if (message.kind == MessageKind::signal) forward(payload, message.value);
+    }
+  }
+}
+
+/// The kernel writes to the registered area on every return to user mode: it has to be released before its memory is.
+bool releaseRseq() {
+#if defined(__x86_64__)
+  constexpr std::uint32_t kSignature = 0x53053053;
+#else
+  constexpr std::uint32_t kSignature = 0xd428bc00;
+#endif
+  if (__rseq_size == 0) return true;
+  auto* area = reinterpret_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;
+  const unsigned rounded = (__rseq_size + 31) / 32 * 32;
+  for (const unsigned size : {32U, __rseq_size, rounded}) {
+    if (raw(SYS_rseq, area, size, 1 /* RSEQ_FLAG_UNREGISTER */, kSignature) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void becomeInit(const Block& block, int payload_pid) {
+  const std::uint64_t all = ~0ULL;
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
+  const std::uint64_t child = 1ULL << (SIGCHLD - 1);
+  const long signals = raw(SYS_signalfd4, -1, &child, 8, 02000000 /* O_CLOEXEC */);
+  if (signals < 0) reportAndExit(block, Stage::launch, "signalfd4", "", -signals);
+  if (!releaseRseq()) reportAndExit(block, Stage::launch, "rseq", "unregister", EINVAL);
+  char* stack = block.init_stack_top;
+  const Block* argument = &block;
+  const int descriptor = static_cast<int>(signals);
+#if defined(__x86_64__)
+  register const Block* rdi asm("rdi") = argument;
+  register long rsi asm("rsi") = payload_pid;
+  register long rdx asm("rdx") = descriptor;
+  asm volatile("mov %0, %%rsp\n\txor %%ebp, %%ebp\n\tcall *%1\n\tud2"
+               :
+               : "r"(stack), "r"(&initLoop), "r"(rdi), "r"(rsi), "r"(rdx)
+               : "memory");
+#else
+  register const Block* x0 asm("x0") = argument;
+  register long x1 asm("x1") = payload_pid;
+  register long x2 asm("x2") = descriptor;
+  asm volatile("mov sp, %0\n\tmov x29, xzr\n\tbr %1" : : "r"(stack), "r"(&initLoop), "r"(x0), "r"(x1), "r"(x2) : "memory");
+#endif
+  __builtin_unreachable();
+}
+
+}  // namespace caisson::isolation

@@ -1,0 +1,125 @@
+// The payload's process, up to its exec: the last layers, in the order of SPEC L4.
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "isolation/child.h"
+
+namespace caisson::isolation {
+namespace {
+
+constexpr unsigned kCloseRangeCloexec = 1U << 2;
+
+struct KernelSigaction {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+struct KernelLimit {
+  std::uint64_t soft, hard;
+};
+
+void takeStandardStreams(const Block& block, int terminal) {
+  if (terminal >= 0) must(block, Stage::launch, "ioctl TIOCSCTTY", "pty", raw(SYS_ioctl, terminal, TIOCSCTTY, 0));
+  // The supervisor keeps its descriptors above 2, so none of these copies overwrites one still needed.
+  for (int i = 0; i < 3; ++i) {
+    const int from = block.terminal[i] ? terminal : block.stdio[i];
+    must(block, Stage::launch, "dup3", "standard stream", raw(SYS_dup3, from, i, 0));
+  }
+  // Everything else goes at exec; the control socket is needed until then.
+  if (!block.close_descriptors) return;
+  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 3, ~0U, kCloseRangeCloexec));
+}
+
+void resetSignals() {
+  const KernelSigaction standard{};
+  for (int signal = 1; signal <= 64; ++signal) {
+    if (signal != SIGKILL && signal != SIGSTOP) raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
+  }
+  const std::uint64_t none = 0;
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, 8);
+}
+
+void applyLimits(const Block& block) {
+  for (std::uint32_t i = 0; i < block.limit_count; ++i) {
+    const FlatLimit& wish = block.limits[i];
+    KernelLimit now{};
+    raw(SYS_prlimit64, 0, wish.resource, nullptr, &now);
+    // Never above what the caller itself has: raising needs a privilege that nobody here has.
+    const std::uint64_t value = wish.value < now.hard ? wish.value : now.hard;
+    const KernelLimit limit{value, value};
+    must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wish.resource, &limit, nullptr));
+  }
+  if (block.affinity != nullptr) {
+    must(block, Stage::limits, "sched_setaffinity", "", raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity));
+  }
+}
+
+void applyAppArmor(const Block& block) {
+  if (block.exec.apparmor_profile == nullptr) return;
+  const char* path = "/proc/self/attr/apparmor/exec";
+  const long fd = must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
+  must(block, Stage::identity, "write", path,
+       raw(SYS_write, fd, block.exec.apparmor_profile, length(block.exec.apparmor_profile)));
+  closeFd(static_cast<int>(fd));
+}
+
+void forbidNewPrivileges(const Block& block) {
+  if (!block.no_new_privileges) return;
+  must(block, Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+long execute(const Block& block, const char* path) {
+  if (!block.single_exec) return raw(SYS_execve, path, block.exec.argv, block.exec.envp);
+  // The halves of these registers that the kernel ignores carry the secret that the filter looks for.
+  const std::uint64_t directory =
+      (static_cast<std::uint64_t>(block.exec_token_first) << 32) | static_cast<std::uint32_t>(AT_FDCWD);
+  const std::uint64_t flags = static_cast<std::uint64_t>(block.exec_token_second) << 32;
+  return raw(SYS_execveat, directory, path, block.exec.argv, block.exec.envp, flags);
+}
+
+}  // namespace
+
+void installFilter(const Block& block) {
+  if (!block.has_filter) return;
+  must(block, Stage::seccomp, "seccomp", "SECCOMP_SET_MODE_FILTER",
+       raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &block.filter));
+}
+
+void becomePayload(const Block& block, int terminal) {
+  if (block.new_session) raw(SYS_setsid);
+  takeStandardStreams(block, terminal);
+  resetSignals();
+  raw(SYS_umask, 022);
+  must(block, Stage::exec, "chdir", block.exec.working_directory, raw(SYS_chdir, block.exec.working_directory));
+  applyAppArmor(block);
+  applyLimits(block);
+  // Landlock, then no_new_privs; without a user namespace of our own the kernel wants it the other way round.
+  if (!block.own_user_namespace) forbidNewPrivileges(block);
+  restrictWithLandlock(block);
+  forbidNewPrivileges(block);
+  if (block.drop_capabilities) dropCapabilities(block);
+  selfTestBeforeFilter(block);
+  installFilter(block);
+  selfTest(block);
+
+  long error = -ENOENT;
+  const char* tried = block.exec.argv[0];
+  for (const char* const* candidate = block.exec.candidates; *candidate != nullptr; ++candidate) {
+    const long result = execute(block, *candidate);
+    if (result == -ENOENT || result == -ENOTDIR) continue;
+    error = result;  // as a shell does: the first that is there decides, and EACCES goes on looking
+    tried = *candidate;
+    if (result != -EACCES) break;
+  }
+  reportAndExit(block, Stage::exec, "execve", tried, -error);
+}
+
+}  // namespace caisson::isolation

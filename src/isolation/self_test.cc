@@ -1,0 +1,52 @@
+// The sandbox checks itself from inside, with the payload's own rights, before the payload starts (L2).
+// A check that succeeds in doing the forbidden thing ends the launch.
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "isolation/child.h"
+
+namespace caisson::isolation {
+namespace {
+
+constexpr const char* kForbiddenFile = "/caisson-self-test";
+
+[[noreturn]] void notProtected(const Block& block, const char* what) {
+  reportAndExit(block, Stage::self_test, "self-test", what, EPERM);
+}
+
+}  // namespace
+
+void selfTestBeforeFilter(const Block& block) {
+  if (!block.self_test) return;
+  if (hasAnyCapability()) notProtected(block, "a capability is left");
+  if (raw(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) notProtected(block, "no_new_privs is off");
+}
+
+void selfTest(const Block& block) {
+  if (!block.self_test) return;
+  const long file = raw(SYS_openat, AT_FDCWD, kForbiddenFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    raw(SYS_unlinkat, AT_FDCWD, kForbiddenFile, 0);
+    notProtected(block, "a write outside the writable directories succeeded");
+  }
+  if (block.network_none) {
+    // Connecting a datagram socket only looks a route up: nothing is sent even if the protection is gone.
+    const long probe = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (probe >= 0) {
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = __builtin_bswap16(9);
+      address.sin_addr.s_addr = __builtin_bswap32(0xc0000201);  // 192.0.2.1, a documentation address
+      if (raw(SYS_connect, probe, &address, sizeof(address)) == 0) notProtected(block, "a route to the outside exists");
+      closeFd(static_cast<int>(probe));
+    }
+  }
+  // Changes nothing where it is allowed; refused where the filter is in force.
+  if (block.has_filter && raw(SYS_unshare, 0) == 0) notProtected(block, "the system-call filter is not in force");
+}
+
+}  // namespace caisson::isolation

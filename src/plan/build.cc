@@ -1,0 +1,254 @@
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+
+#include "plan/environment.h"
+#include "plan/filesystem.h"
+#include "plan/landlock.h"
+#include "plan/plan.h"
+#include "plan/syscalls.h"
+#include "policy/validate.h"
+
+namespace caisson::plan {
+namespace {
+
+using policy::Level;
+using policy::OptionalLayer;
+using policy::Policy;
+using policy::Tier;
+
+/// Host ids for payloads of a root caller: above what systemd's containers use, in nobody's passwd file.
+constexpr uid_t kRootCallerId = 0x70000000;
+
+bool mayMiss(const Policy& policy, OptionalLayer layer) {
+  const auto& list = policy.isolation.may_be_missing;
+  return std::find(list.begin(), list.end(), layer) != list.end();
+}
+
+Error unsupported(std::string_view key, std::string_view why) {
+  return plainError(Stage::plan, "plan", key, why, "remove the key; caisson refuses what it cannot enforce");
+}
+
+/// What a policy may say but this build cannot carry out is refused, never ignored (P3).
+Result<void> checkSupported(const Policy& policy) {
+  if (policy.network.mode == policy::NetworkMode::proxy) {
+    return fail(unsupported("network.mode", "this build has no egress filter"));
+  }
+  if (policy.network.mode == policy::NetworkMode::host) {
+    return fail(plainError(Stage::plan, "plan", "network.mode", "host network needs an owner's approval",
+                           "use network.mode = \"none\""));
+  }
+  if (policy.process.allowed_executables || !policy.process.blocked_executables.empty()) {
+    return fail(unsupported("process.allowed_executables", "executable lists are not enforced in this build"));
+  }
+  if (!policy.process.pass_descriptors.empty()) {
+    return fail(unsupported("process.pass_descriptors", "further descriptors are not passed in this build"));
+  }
+  const policy::Resources& r = policy.resources;
+  if (r.io_read_bytes_per_second || r.io_write_bytes_per_second || r.io_read_operations_per_second ||
+      r.io_write_operations_per_second) {
+    return fail(unsupported("resources.io_*", "I/O limits need a cgroup io controller, which this build does not use"));
+  }
+  if (!policy.syscalls.oci_profile.empty()) {
+    return fail(unsupported("syscalls.oci_profile", "OCI seccomp profiles are not read in this build"));
+  }
+  if (!policy.isolation.selinux_label.empty()) {
+    return fail(unsupported("isolation.selinux_label", "SELinux labels are not applied in this build"));
+  }
+  if (policy.commands.allowed_patterns || !policy.commands.blocked_patterns.empty()) {
+    return fail(unsupported("commands", "command patterns are not evaluated in this build"));
+  }
+  return {};
+}
+
+Result<void> checkKernel(const HostFacts& host) {
+  if (host.kernel_major > 6 || (host.kernel_major == 6 && host.kernel_minor >= 1)) return {};
+  return fail(plainError(Stage::host, "plan",
+                         "Linux " + std::to_string(host.kernel_major) + "." + std::to_string(host.kernel_minor),
+                         "kernels before 6.1 lack what the isolation rests on (complete Landlock, overlay and mount "
+                         "interfaces in user namespaces)",
+                         "use Linux 6.1 or newer; `caisson doctor` lists what is missing"));
+}
+
+void planNamespaces(const HostFacts& host, Plan& plan) {
+  const bool full = plan.level == Level::full;
+  plan.namespaces = {.user = true, .pid = true, .mount = true, .network = true, .ipc = true, .uts = true,
+                     .cgroup = full, .time = full};
+  plan.loopback = true;
+  plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup time" : "user pid mount network ipc uts";
+  plan.identity.parent_writes_maps = host.may_map_other_ids;
+  plan.identity.outside_uid = host.may_map_other_ids ? kRootCallerId : host.uid;
+  plan.identity.outside_gid = host.may_map_other_ids ? kRootCallerId : host.gid;
+  if (!host.may_map_other_ids && host.supplementary_groups > 0) {
+    plan.warnings.push_back(std::to_string(host.supplementary_groups) +
+                            " supplementary groups of the caller cannot be dropped without privilege; files that only "
+                            "such a group may read stay readable where the sandbox shows them");
+  }
+}
+
+Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& plan) {
+  const bool rests_on_it = !plan.own_root;  // over the host's own root Landlock is the wall, not a second one
+  if (host.landlock_abi < 1) {
+    if (rests_on_it || !mayMiss(policy, OptionalLayer::landlock)) {
+      return fail(plainError(Stage::host, "plan", "Landlock", "the kernel has none, or it is not in its lsm= list",
+                             "boot with lsm=landlock,... ; or accept its absence at level full: "
+                             "isolation.may_be_missing = [\"landlock\", ...]"));
+    }
+    plan.layers["landlock"] = "missing";
+    plan.warnings.push_back("Landlock is missing on this kernel");
+    return {};
+  }
+  plan.landlock = plan.own_root ? landlockForOwnRoot(plan, host.landlock_abi)
+                                : landlockForHostRoot(policy, host, plan, host.landlock_abi);
+  plan.layers["landlock"] = "ABI " + std::to_string(host.landlock_abi) + ", " +
+                            std::to_string(plan.landlock.rules.size()) + " rules";
+  if (plan.landlock.scoped != 0) {
+    plan.layers["landlock_scoping"] = "abstract sockets and signals";
+  } else if (mayMiss(policy, OptionalLayer::landlock_scoping)) {
+    plan.layers["landlock_scoping"] = "missing (needs Linux 6.12)";
+    plan.warnings.push_back("Landlock scoping is missing on this kernel (needs Linux 6.12)");
+  } else {
+    return fail(plainError(Stage::host, "plan", "Landlock scoping", "the kernel's Landlock ABI is " +
+                               std::to_string(host.landlock_abi) + ", scoping needs 6",
+                           "use Linux 6.12 or newer, or list it in isolation.may_be_missing"));
+  }
+  return {};
+}
+
+Result<void> planSyscalls(const Policy& policy, Plan& plan) {
+  if (plan.level == Level::full && plan.tier == Tier::namespaces) {
+    auto filter = filterForFull(policy, {});
+    if (!filter) return fail(filter.error());
+    plan.syscalls = std::move(*filter);
+    plan.layers["seccomp"] = "allowlist, " + std::to_string(plan.syscalls->allowed()) + " calls";
+  } else {
+    plan.syscalls = filterForProcess(plan.tier == Tier::landlock);
+    plan.layers["seccomp"] = "denylist";
+  }
+  plan.single_exec = !policy.process.allow_exec;
+  return {};
+}
+
+void planLimits(const Policy& policy, const Command& command, Plan& plan) {
+  const policy::Resources& r = policy.resources;
+  const auto add = [&](const char* name, int resource, std::uint64_t value) {
+    plan.rlimits.push_back({name, resource, value});
+  };
+  add("nofile", RLIMIT_NOFILE, r.open_files);
+  add("core", RLIMIT_CORE, 0);
+  add("stack", RLIMIT_STACK, r.stack);
+  add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);
+  add("msgqueue", RLIMIT_MSGQUEUE, 819200);
+  add("sigpending", RLIMIT_SIGPENDING, 1024);
+  // In a user namespace of its own the kernel counts this per sandbox: one more for our own pid 1.
+  if (plan.namespaces.user) add("nproc", RLIMIT_NPROC, policy.process.max_processes + 1);
+  if (r.cpu_seconds) add("cpu", RLIMIT_CPU, static_cast<std::uint64_t>(std::max(1.0, std::ceil(*r.cpu_seconds))));
+  if (policy.filesystem.max_file_size) add("fsize", RLIMIT_FSIZE, *policy.filesystem.max_file_size);
+
+  plan.wall_seconds = policy::effectiveWallSeconds(policy);
+  if (command.interactive && !r.wall_seconds) plan.wall_seconds.reset();  // X10
+  plan.cpu_seconds = r.cpu_seconds;
+  plan.output_bytes = policy::effectiveOutput(policy);
+  plan.cpu_affinity = r.cpu_affinity;
+  plan.time_quantum_seconds = r.time_quantum_seconds;
+  plan.layers["limits"] = plan.namespaces.user ? "kernel-hard: processes, files, file size; supervised: time, cpu, output"
+                                               : "supervised: time, cpu, output";
+}
+
+Result<void> planCgroup(const Policy& policy, Plan& plan) {
+  if (!mayMiss(policy, OptionalLayer::cgroup)) {
+    return fail(plainError(Stage::host, "plan", "cgroup", "this build does not use cgroups",
+                           "list \"cgroup\" in isolation.may_be_missing"));
+  }
+  plan.layers["cgroup"] = "missing: memory and CPU share are not limited";
+  plan.warnings.push_back("no cgroup: memory and CPU share are not limited");
+  return {};
+}
+
+Result<void> planNone(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
+  plan.drop_capabilities = false;
+  plan.no_new_privileges = false;
+  plan.self_test = false;
+  plan.working_directory = host.current_directory.path;
+  plan.environment = planEnvironment(policy, host, plan, command.interactive);
+  planLimits(policy, command, plan);
+  plan.rlimits.clear();
+  plan.layers["isolation"] = "none: time-out and output limits only";
+  plan.warnings.push_back("level none: the program runs with all the rights of the caller");
+  return {};
+}
+
+Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan& plan) {
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::overlay) {
+    return fail(plainError(Stage::plan, "plan", "filesystem.workspace.mode",
+                           "an overlay needs a mount namespace, which the landlock tier does without",
+                           "use --workspace DIR:ro or DIR:rw"));
+  }
+  if (!policy.filesystem.denied.empty()) {
+    return fail(plainError(Stage::plan, "plan", "filesystem.denied",
+                           "Landlock cannot carve a denial out of an allowed tree",
+                           "allow less instead: name only the directories that are needed"));
+  }
+  if (policy.filesystem.workspace.mode != policy::WorkspaceMode::none) {
+    if (host.workspace.sys_errno != 0 || !host.workspace.directory) {
+      return fail(sysError(Stage::host, "open workspace", host.workspace.requested,
+                           host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));
+    }
+    plan.working_directory = host.workspace.path;
+    if (!policy.filesystem.workspace.show_secrets && !host.workspace_entries.empty()) {
+      plan.warnings.push_back("landlock tier: secret files in the workspace are visible");
+    }
+  } else {
+    plan.working_directory = "/";
+  }
+  plan.layers["namespaces"] = "none (landlock tier)";
+  plan.warnings.push_back(
+      "landlock tier: no namespaces. Not protected: the host's process list and its signals from a kernel without "
+      "Landlock scoping, System V IPC, the host's host name, abstract sockets, resource use");
+  return {};
+}
+
+}  // namespace
+
+Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
+  if (command.argv.empty()) {
+    return fail(plainError(Stage::usage, "run", "", "no command given", "caisson run -- COMMAND ARGUMENT..."));
+  }
+  if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
+  Plan plan;
+  plan.level = policy.isolation.level;
+  plan.tier = policy.isolation.tier;
+  plan.hostname = policy.isolation.hostname;
+  plan.command = command.argv;
+  plan.apparmor_profile = policy.isolation.apparmor_profile;
+  plan.self_test = policy.isolation.self_test;
+  if (plan.level == Level::none) {
+    if (auto planned = planNone(policy, host, command, plan); !planned) return fail(planned.error());
+    return plan;
+  }
+  if (auto checked = checkKernel(host); !checked) return fail(checked.error());
+
+  Result<void> planned;
+  if (plan.tier == Tier::landlock) {
+    planned = planLandlockTier(policy, host, plan);
+  } else {
+    planNamespaces(host, plan);
+    planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
+  }
+  if (planned) planned = planLandlock(policy, host, plan);
+  if (planned) planned = planSyscalls(policy, plan);
+  if (planned) planned = planCgroup(policy, plan);
+  if (!planned) return fail(planned.error());
+  planLimits(policy, command, plan);
+  plan.environment = planEnvironment(policy, host, plan, command.interactive);
+  plan.layers["no_new_privs"] = "on";
+  plan.layers["capabilities"] = "none";
+  plan.layers["level"] = plan.level == Level::full ? "full" : "process";
+  plan.layers["self_test"] = plan.self_test ? "on" : "off";
+  if (!plan.self_test) plan.warnings.push_back("the self-test before the payload starts is switched off");
+  return plan;
+}
+
+}  // namespace caisson::plan

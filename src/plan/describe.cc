@@ -1,0 +1,137 @@
+// A plan as text for people, and as JSON.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/syscall_names.h"
+#include "plan/plan.h"
+
+namespace caisson::plan {
+namespace {
+
+struct Line {
+  std::string operator()(const MakeDirectory& s) const { return fmt::format("directory  {} ({:04o})", s.target, s.mode); }
+  std::string operator()(const MakeSymlink& s) const { return fmt::format("link       {} -> {}", s.target, s.to); }
+  std::string operator()(const MakeFile& s) const {
+    return fmt::format("file       {} ({} bytes, written afresh)", s.target, s.content.size());
+  }
+  std::string operator()(const Bind& s) const {
+    return fmt::format("{:<10} {}{}{}{}{}", s.writable ? "writable" : "read-only", s.target,
+                       s.source == s.target ? "" : " from " + s.source, s.executable ? "" : ", noexec",
+                       s.devices ? ", device" : "", s.optional ? ", if present" : "");
+  }
+  std::string operator()(const MountTmpfs& s) const {
+    return fmt::format("tmpfs      {} ({} KiB, {} inodes{})", s.target, s.bytes / 1024, s.inodes,
+                       s.executable ? "" : ", noexec");
+  }
+  std::string operator()(const MountProc& s) const { return fmt::format("proc       {} (own processes only)", s.target); }
+  std::string operator()(const MountDevpts& s) const { return fmt::format("devpts     {} (own instance)", s.target); }
+  std::string operator()(const MountOverlay& s) const {
+    std::string text = fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower, s.bytes / 1024,
+                                   s.on_disk ? "on disk" : "in memory");
+    for (const std::string& name : s.whiteouts) text += "\n               hidden: " + name;
+    return text;
+  }
+  std::string operator()(const MaskPath& s) const { return fmt::format("masked     {}", s.target); }
+  std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
+};
+
+std::string accessNames(std::uint64_t access) {
+  static constexpr std::string_view kNames[] = {"execute",   "write",     "read",     "list",       "remove-dir", "remove",
+                                                "make-char", "make-dir",  "make-file", "make-socket", "make-fifo", "make-block",
+                                                "make-link", "refer",     "truncate", "ioctl"};
+  std::string text;
+  for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
+    if ((access >> bit & 1U) != 0) text += (text.empty() ? "" : " ") + std::string(kNames[bit]);
+  }
+  return text;
+}
+
+std::string actionText(Action action) {
+  switch (action.kind) {
+    case ActionKind::allow: return "allow";
+    case ActionKind::refuse: return errnoName(action.error);
+    case ActionKind::kill: return "kill";
+  }
+  return "";
+}
+
+std::string seconds(const std::optional<double>& value) { return value ? fmt::format("{} s", *value) : "none"; }
+
+}  // namespace
+
+std::string describe(const Plan& plan) {
+  std::string text;
+  const auto head = [&](std::string_view title) { text += fmt::format("\n{}\n", title); };
+  text += "command    ";
+  for (const std::string& word : plan.command) text += word + " ";
+  text += fmt::format("\ndirectory  {}\n", plan.working_directory);
+  head("layers");
+  for (const auto& [name, state] : plan.layers) text += fmt::format("  {:<18} {}\n", name, state);
+  for (const std::string& warning : plan.warnings) text += fmt::format("  warning: {}\n", warning);
+  for (const std::string& notice : plan.notices) text += fmt::format("  note: {}\n", notice);
+  head("identity");
+  text += fmt::format("  uid {} and gid {} inside are {} and {} on the host\n", plan.identity.inside_uid,
+                      plan.identity.inside_gid, plan.identity.outside_uid, plan.identity.outside_gid);
+  head("file tree");
+  for (const Step& step : plan.steps) text += "  " + std::visit(Line{}, step) + "\n";
+  head("landlock");
+  for (const LandlockRule& rule : plan.landlock.rules) text += fmt::format("  {:<24} {}\n", rule.path, accessNames(rule.access));
+  head("limits");
+  text += fmt::format("  wall time {}, cpu time {}, output {} bytes\n", seconds(plan.wall_seconds),
+                      seconds(plan.cpu_seconds), plan.output_bytes);
+  for (const ResourceLimit& limit : plan.rlimits) text += fmt::format("  {:<12} {}\n", limit.name, limit.value);
+  head("environment");
+  for (const std::string& variable : plan.environment) text += "  " + variable + "\n";
+  if (plan.syscalls) {
+    head("system calls");
+    std::string allowed, partly, refused;
+    for (const SyscallRule& rule : plan.syscalls->rules) {
+      const std::string name(syscallName(rule.number));
+      if (!rule.branches.empty()) {
+        partly += " " + name;
+      } else if (rule.otherwise.kind == ActionKind::allow) {
+        allowed += " " + name;
+      } else {
+        refused += " " + name;
+      }
+    }
+    text += fmt::format("  allowed:{}\n  by argument:{}\n  refused:{}\n  all others: {}\n", allowed, partly, refused,
+                        actionText(plan.syscalls->unlisted));
+  }
+  return text;
+}
+
+std::string describeJson(const Plan& plan) {
+  nlohmann::ordered_json json;
+  json["command"] = plan.command;
+  json["working_directory"] = plan.working_directory;
+  json["layers"] = plan.layers;
+  json["warnings"] = plan.warnings;
+  json["notices"] = plan.notices;
+  json["identity"] = {{"inside_uid", plan.identity.inside_uid},
+                      {"inside_gid", plan.identity.inside_gid},
+                      {"outside_uid", plan.identity.outside_uid},
+                      {"outside_gid", plan.identity.outside_gid}};
+  json["tree"] = nlohmann::ordered_json::array();
+  for (const Step& step : plan.steps) json["tree"].push_back(std::visit(Line{}, step));
+  json["landlock"] = nlohmann::ordered_json::array();
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    json["landlock"].push_back({{"path", rule.path}, {"access", accessNames(rule.access)}});
+  }
+  json["limits"] = {{"output_bytes", plan.output_bytes}};
+  if (plan.wall_seconds) json["limits"]["wall_seconds"] = *plan.wall_seconds;
+  if (plan.cpu_seconds) json["limits"]["cpu_seconds"] = *plan.cpu_seconds;
+  for (const ResourceLimit& limit : plan.rlimits) json["limits"][limit.name] = limit.value;
+  json["environment"] = plan.environment;
+  json["syscalls"] = nlohmann::ordered_json::object();
+  if (plan.syscalls) {
+    for (const SyscallRule& rule : plan.syscalls->rules) {
+      json["syscalls"][std::string(syscallName(rule.number))] =
+          rule.branches.empty() ? actionText(rule.otherwise) : "by argument, else " + actionText(rule.otherwise);
+    }
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace caisson::plan

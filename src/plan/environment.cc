@@ -1,0 +1,60 @@
+#include "plan/environment.h"
+
+#include <algorithm>
+
+#include "plan/filesystem.h"
+
+namespace caisson::plan {
+namespace {
+
+constexpr std::string_view kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+}  // namespace
+
+bool altersLoading(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "BASH_ENV",        "ENV",          "NODE_OPTIONS",   "NODE_PATH",    "PYTHONSTARTUP", "PYTHONPATH",
+      "PYTHONHOME",      "PERL5LIB",     "PERL5OPT",       "RUBYOPT",      "RUBYLIB",       "JAVA_TOOL_OPTIONS",
+      "_JAVA_OPTIONS",   "JDK_JAVA_OPTIONS", "CLASSPATH",  "GCONV_PATH",   "LOCPATH",       "NLSPATH",
+      "PROMPT_COMMAND",  "SHELLOPTS",    "BASHOPTS",       "IFS",          "GLIBC_TUNABLES", "MALLOC_TRACE",
+      "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"};
+  if (name.starts_with("LD_") || name.starts_with("DYLD_") || name.starts_with("BASH_FUNC_")) return true;
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,
+                                         bool interactive) {
+  std::map<std::string, std::string> values;
+  const policy::Environment& wish = policy.environment;
+  if (wish.mode == policy::EnvironmentMode::inherit) {
+    for (const auto& [name, value] : host.caller_environment) {
+      if (!altersLoading(name)) values[name] = value;
+    }
+  }
+  const auto fromCaller = [&](const std::string& name) {
+    if (const auto found = host.caller_environment.find(name); found != host.caller_environment.end()) {
+      values[name] = found->second;
+    }
+  };
+  values["PATH"] = kPath;
+  values["HOME"] = plan.own_root ? std::string(kHome) : plan.scratch_directory;
+  values["USER"] = "sandbox";
+  values["LOGNAME"] = "sandbox";
+  values["SHELL"] = "/bin/sh";
+  values["LANG"] = "C.UTF-8";
+  values["TMPDIR"] = plan.scratch_directory;
+  values["CAISSON"] = "1";
+  if (interactive) {
+    values["TERM"] = "xterm-256color";
+    fromCaller("TERM");
+  }
+  for (const std::string& name : wish.pass) fromCaller(name);
+  for (const auto& [name, value] : wish.set) values[name] = value;
+
+  std::vector<std::string> environment;
+  environment.reserve(values.size());
+  for (const auto& [name, value] : values) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+}  // namespace caisson::plan

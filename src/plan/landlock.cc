@@ -1,0 +1,100 @@
+#include "plan/landlock.h"
+
+#include "plan/system_paths.h"
+#include "sys/kernel_abi.h"
+
+namespace caisson::plan {
+
+using namespace caisson::sys;  // NOLINT: the kernel's constants
+
+std::uint64_t filesystemRights(int abi) {
+  if (abi < 1) return 0;
+  std::uint64_t rights = (1ULL << 13) - 1;  // the thirteen of ABI 1
+  if (abi >= 2) rights |= kFsRefer;
+  if (abi >= 3) rights |= kFsTruncate;
+  if (abi >= 5) rights |= kFsIoctlDev;
+  return rights;
+}
+
+std::uint64_t readRights() { return kFsReadFile | kFsReadDir; }
+std::uint64_t executeRights() { return readRights() | kFsExecute; }
+std::uint64_t writeRights(int abi) { return filesystemRights(abi) & ~(kFsExecute | kFsMakeChar | kFsMakeBlock); }
+
+namespace {
+
+Landlock base(int abi) {
+  Landlock landlock;
+  landlock.abi = abi;
+  landlock.handled_fs = filesystemRights(abi);
+  if (abi >= 6) landlock.scoped = kScopeAbstractUnix | kScopeSignal;
+  return landlock;
+}
+
+std::uint64_t writable(int abi, bool executable) { return writeRights(abi) | (executable ? kFsExecute : 0); }
+
+std::uint64_t deviceRights(int abi) { return filesystemRights(abi) & (kFsReadFile | kFsWriteFile | kFsIoctlDev); }
+
+}  // namespace
+
+Landlock landlockForOwnRoot(const Plan& plan, int abi) {
+  Landlock landlock = base(abi);
+  if (abi < 1) return landlock;
+  const auto add = [&](std::string path, std::uint64_t access, bool optional = false) {
+    landlock.rules.push_back({std::move(path), access & landlock.handled_fs, optional});
+  };
+  add("/", readRights());
+  for (const Step& step : plan.steps) {
+    if (const auto* bind = std::get_if<Bind>(&step)) {
+      if (bind->devices) {
+        add(bind->target, deviceRights(abi), bind->optional);
+      } else if (bind->writable) {
+        add(bind->target, writable(abi, bind->executable), bind->optional);
+      } else if (bind->executable && !bind->inside) {
+        add(bind->target, executeRights(), bind->optional);
+      }
+    } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
+      add(tmpfs->target, writable(abi, tmpfs->executable));
+    } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
+      add(overlay->target, writable(abi, overlay->executable));
+    } else if (const auto* proc = std::get_if<MountProc>(&step)) {
+      add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the rest is guarded by the kernel
+    } else if (const auto* pts = std::get_if<MountDevpts>(&step)) {
+      add(pts->target, deviceRights(abi) | kFsReadDir);
+    }
+  }
+  return landlock;
+}
+
+Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi) {
+  Landlock landlock = base(abi);
+  if (abi < 1) return landlock;
+  const auto add = [&](std::string path, std::uint64_t access) {
+    landlock.rules.push_back({std::move(path), access & landlock.handled_fs, true});
+  };
+  for (const auto& [path, link] : host.system_directories) {
+    if (link.empty()) add(path, executeRights());
+  }
+  for (const SystemPath& path : etcPaths()) add(std::string(path.path), readRights());
+  for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
+  for (const std::string_view device : kDevices) add(std::string(device), deviceRights(abi));
+  add("/dev/pts", deviceRights(abi) | kFsReadDir);
+  // Only what is ours: without a mount namespace, or where the workspace lies below it, /tmp is the host's, and /proc
+  // holds every process of the same user.
+  for (const Step& step : plan.steps) {
+    if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) add(tmpfs->target, writable(abi, tmpfs->executable));
+    if (const auto* proc = std::get_if<MountProc>(&step)) add(proc->target, readRights() | kFsWriteFile);
+  }
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  if (workspace.mode != policy::WorkspaceMode::none) {
+    const bool exec = policy.filesystem.workspace_exec;
+    const bool may_write = workspace.mode != policy::WorkspaceMode::ro;
+    add(host.workspace.path, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
+  }
+  for (const HostPath& path : host.read_only) add(path.path, path.directory ? executeRights() : (kFsReadFile | kFsExecute));
+  for (const HostPath& path : host.read_write) {
+    add(path.path, path.directory ? writable(abi, true) : (kFsReadFile | kFsWriteFile | kFsTruncate));
+  }
+  return landlock;
+}
+
+}  // namespace caisson::plan

@@ -1,0 +1,25 @@
+// Landlock rules for a plan: which rights exist at an ABI, and which paths get which.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+
+namespace caisson::plan {
+
+/// Every filesystem right that `abi` knows.
+std::uint64_t filesystemRights(int abi);
+
+inline constexpr std::uint64_t kNoRights = 0;
+std::uint64_t readRights();
+std::uint64_t executeRights();
+/// All rights but execute and making devices.
+std::uint64_t writeRights(int abi);
+
+/// Rules for a root of our own: read everywhere, execute where programs are, write where `plan.steps` says so.
+Landlock landlockForOwnRoot(const Plan& plan, int abi);
+
+/// Rules over the host's own root: only system directories, a few files of /etc, and what the policy names.
+Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi);
+
+}  // namespace caisson::plan

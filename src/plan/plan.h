@@ -1,0 +1,208 @@
+// A plan: what the kernel will be asked to do for one run, as plain data.
+//
+// plan::build(policy, host, command) is pure: it reads nothing and changes nothing, so that the
+// same plan can be printed (`caisson plan`), compared in tests, kept in the audit and carried out
+// by isolation/. What the host looks like comes in as HostFacts; supervise/host.cc observes them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/syscall_filter.h"
+#include "policy/model.h"
+
+namespace caisson::plan {
+
+/// A host path that the policy names, as observed. `path` is canonical: no links in it.
+struct HostPath {
+  std::string requested;
+  std::string path;
+  int sys_errno = 0;  ///< why it could not be observed, or 0
+  bool directory = false;
+  bool regular_file = false;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+struct HostFacts {
+  int kernel_major = 0;
+  int kernel_minor = 0;
+  int landlock_abi = 0;  ///< 0: the kernel has none, or it is switched off
+  uid_t uid = 0;         ///< of the caller
+  gid_t gid = 0;
+  std::size_t supplementary_groups = 0;
+  bool may_map_other_ids = false;  ///< root: the payload gets an unprivileged id of its own
+  std::string home;
+  HostPath current_directory;
+  HostPath workspace;                    ///< the one the policy names, or the current directory
+  std::vector<std::string> workspace_entries;  ///< names at its top level that look like secrets
+  std::vector<HostPath> read_only, read_write;
+  /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
+  std::map<std::string, std::string> system_directories;
+  std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
+  std::map<std::string, std::string> caller_environment;
+  bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
+};
+
+// --- filesystem: steps in the order they are taken, targets below the new root ---
+
+struct MakeDirectory {
+  std::string target;
+  mode_t mode = 0755;
+};
+struct MakeSymlink {
+  std::string target;
+  std::string to;
+};
+struct MakeFile {
+  std::string target;
+  std::string content;
+  mode_t mode = 0644;
+};
+/// A host path (or, with `inside`, one of the new root) shown at `target`; the mount point is made as needed.
+struct Bind {
+  std::string source;
+  std::string target;
+  bool writable = false;
+  bool executable = true;
+  bool devices = false;
+  bool optional = false;   ///< absent on the host: left out
+  bool inside = false;
+  bool canonical = false;  ///< `source` was resolved by us: any link in it now is an attack, refuse
+  bool owned = false;      ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
+};
+struct MountTmpfs {
+  std::string target;
+  std::uint64_t bytes = 0;
+  std::uint64_t inodes = 0;
+  mode_t mode = 0755;
+  bool executable = false;
+};
+struct MountProc {
+  std::string target;
+};
+struct MountDevpts {
+  std::string target;
+};
+/// `lower` below, everything written kept in a private tmpfs (or in `store` on disk), names in `whiteouts` hidden.
+struct MountOverlay {
+  std::string lower;
+  std::string target;
+  std::vector<std::string> whiteouts;
+  std::uint64_t bytes = 0;
+  std::uint64_t inodes = 0;
+  bool executable = true;
+  bool on_disk = false;
+  bool owned = false;
+};
+/// An empty, unreadable thing of the same type over `target`.
+struct MaskPath {
+  enum class Absent : std::uint8_t { skip, refuse, create };
+
+  std::string target;
+  Absent absent = Absent::skip;  ///< what to do when nothing is there yet
+};
+struct ReadOnlyRoot {};
+
+using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
+                          MaskPath, ReadOnlyRoot>;
+
+struct LandlockRule {
+  std::string path;
+  std::uint64_t access = 0;
+  bool optional = false;
+};
+
+struct Landlock {
+  int abi = 0;  ///< 0: not applied
+  std::uint64_t handled_fs = 0;
+  std::uint64_t handled_net = 0;
+  std::uint64_t scoped = 0;
+  std::vector<LandlockRule> rules;
+};
+
+struct ResourceLimit {
+  std::string name;  ///< "nofile"
+  int resource = 0;
+  std::uint64_t value = 0;
+};
+
+struct Namespaces {
+  bool user = false, pid = false, mount = false, network = false, ipc = false, uts = false, cgroup = false, time = false;
+};
+
+/// Measures that every sandbox gets and no policy can switch off. They are data so that a plan shows them and so
+/// that tests can take one away and watch the attack succeed.
+struct Hardening {
+  bool hide_init = true;          ///< pid 1 is not dumpable and gives up the memory it was cloned with
+  bool close_descriptors = true;  ///< nothing inherited but 0, 1, 2
+  bool new_session = true;        ///< no controlling terminal of the caller's
+  bool new_keyring = true;        ///< no session keyring of the caller's
+  bool hide_processes = true;     ///< hidepid on /proc
+  bool guard_links = true;        ///< refuse links in paths that were resolved before
+};
+
+struct Identity {
+  uid_t inside_uid = 1000, outside_uid = 0;
+  gid_t inside_gid = 1000, outside_gid = 0;
+  bool parent_writes_maps = false;  ///< a root caller maps to an id that is not its own
+};
+
+struct Plan {
+  policy::Level level = policy::Level::full;
+  policy::Tier tier = policy::Tier::namespaces;
+  Namespaces namespaces;
+  Identity identity;
+  Hardening hardening;
+  std::string hostname;
+  bool own_root = false;  ///< pivot_root into a root of our own; false: the host's root
+  bool loopback = false;
+  std::vector<Step> steps;
+  Landlock landlock;
+  std::optional<SyscallFilter> syscalls;
+  std::vector<ResourceLimit> rlimits;
+  std::vector<std::uint32_t> cpu_affinity;
+  bool drop_capabilities = true;
+  bool no_new_privileges = true;
+  bool self_test = true;
+  bool single_exec = false;  ///< allow_exec = false: only the first exec of the payload
+
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  ///< "NAME=value"
+  std::string working_directory;
+  std::string scratch_directory = "/tmp";  ///< where the payload may write temporary files
+  std::string apparmor_profile;
+
+  std::optional<double> wall_seconds;
+  std::optional<double> cpu_seconds;
+  std::uint64_t output_bytes = 0;
+  double time_quantum_seconds = 0;
+
+  bool workspace_overlay = false;
+  std::vector<std::string> masked_secrets;
+  std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
+  std::vector<std::string> warnings;
+  std::vector<std::string> notices;
+};
+
+struct Command {
+  std::vector<std::string> argv;
+  bool interactive = false;
+};
+
+/// The plan for `command` under `policy` on `host`; an error when the host lacks what the policy requires,
+/// or when the policy asks for what this build cannot enforce (never silently ignored).
+Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Command& command);
+
+/// The plan as text for people, or as JSON.
+std::string describe(const Plan& plan);
+std::string describeJson(const Plan& plan);
+
+}  // namespace caisson::plan

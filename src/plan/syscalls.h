@@ -1,0 +1,34 @@
+// Which system calls a payload may make: the built-in allowlist, the calls that are refused whatever a
+// policy says, and the argument rules on calls that are allowed only in part.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "plan/syscall_filter.h"
+#include "policy/model.h"
+
+namespace caisson::plan {
+
+/// Names of the built-in allowlist. A name the running architecture lacks (open on aarch64) is skipped.
+std::span<const std::string_view> allowedSyscalls();
+
+/// Names that stay refused even if a policy allows them: each is a known way out or a door into kernel code
+/// that a payload has no business in.
+std::span<const std::string_view> forbiddenSyscalls();
+
+/// Secret halves of the arguments by which the payload's one permitted exec is recognised (allow_exec = false).
+/// The kernel reads `dirfd` and `flags` of execveat as 32-bit values and ignores the rest of the registers.
+struct ExecToken {
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+};
+
+/// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
+Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
+
+/// The filter for level `process` and for the tier without namespaces: everything but the forbidden calls,
+/// and, for the latter, no sockets but local ones.
+SyscallFilter filterForProcess(bool refuse_network);
+
+}  // namespace caisson::plan

@@ -1,0 +1,40 @@
+// The parts of the host's root that a sandbox may see, by name. A table, so that a reader can check it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace caisson::plan {
+
+struct SystemPath {
+  std::string_view path;
+};
+
+/// Directories of programs and libraries, read-only. On merged-/usr systems all but the first are links.
+inline constexpr std::string_view kSystemDirectories[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+
+/// Files and directories of /etc that programs need to start and that say nothing about this host or its people.
+std::span<const SystemPath> etcPaths();
+
+/// Files of /etc that are written afresh for the sandbox.
+inline constexpr std::string_view kGeneratedEtc[] = {"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf",
+                                                     "/etc/nsswitch.conf", "/etc/hostname"};
+
+/// Links of /etc that are copied as links.
+inline constexpr std::string_view kEtcLinks[] = {"/etc/localtime", "/etc/os-release"};
+
+inline constexpr std::string_view kDevices[] = {"/dev/null", "/dev/zero",    "/dev/full",
+                                                "/dev/random", "/dev/urandom", "/dev/tty"};
+
+/// Entries of /proc that tell of the host or change it.
+inline constexpr std::string_view kMaskedProc[] = {
+    "/proc/acpi",       "/proc/asound",      "/proc/kcore",      "/proc/keys",         "/proc/key-users",
+    "/proc/kmsg",       "/proc/kallsyms",    "/proc/latency_stats", "/proc/modules",   "/proc/sched_debug",
+    "/proc/scsi",       "/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
+    "/proc/slabinfo",   "/proc/pagetypeinfo", "/proc/config.gz", "/proc/iomem",        "/proc/ioports",
+    "/proc/interrupts", "/proc/cmdline",     "/proc/mdstat",     "/proc/dynamic_debug"};
+
+inline constexpr std::string_view kReadOnlyProc[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/driver",
+                                                     "/proc/tty"};
+
+}  // namespace caisson::plan

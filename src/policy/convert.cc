@@ -1,0 +1,287 @@
+#include "policy/convert.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "policy/units.h"
+
+namespace caisson::policy {
+
+namespace {
+
+constexpr std::string_view kUnset = "unset";
+
+/// A value as an error message shows it: short, and without control characters that could rewrite a terminal.
+std::string shown(std::string_view text) {
+  std::string result = "\"";
+  for (const char letter : text.substr(0, 60)) {
+    const bool plain = static_cast<unsigned char>(letter) >= 0x20 && letter != 0x7F;
+    result += plain ? letter : '?';
+  }
+  return result + (text.size() > 60 ? "...\"" : "\"");
+}
+
+std::string described(const Node& node) {
+  switch (node.type) {
+    case Node::Type::boolean: return node.boolean ? "the boolean true" : "the boolean false";
+    case Node::Type::integer: return "the integer " + std::to_string(node.integer);
+    case Node::Type::floating: return "the number " + formatNumber(node.floating);
+    case Node::Type::text: return "the string " + shown(node.text);
+    default: return std::string(name(node.type));
+  }
+}
+
+std::string listed(std::span<const std::string_view> choices) {
+  std::string text;
+  for (const std::string_view choice : choices) {
+    if (!text.empty()) text += ", ";
+    text += "\"" + std::string(choice) + "\"";
+  }
+  return text;
+}
+
+std::unexpected<Mismatch> mismatch(std::string expected, std::string got, const Node& node, std::string below = {}) {
+  return std::unexpected(Mismatch{std::move(expected), std::move(got), {}, std::move(below), node.line});
+}
+
+Converted<std::uint64_t> countOf(const Node& node, std::string_view expected) {
+  if (node.type != Node::Type::integer || node.integer < 0) return mismatch(std::string(expected), described(node), node);
+  return static_cast<std::uint64_t>(node.integer);
+}
+
+constexpr std::string_view kSizeExpected = "a size: bytes, or a string like \"512M\", \"512MiB\" or \"1.5G\"";
+
+Converted<std::uint64_t> sizeOf(const Node& node) {
+  if (node.type != Node::Type::text) return countOf(node, kSizeExpected);
+  auto size = parseSize(node.text);
+  if (!size) return mismatch(std::string(kSizeExpected), size.error(), node);
+  return *size;
+}
+
+Converted<double> numberOf(const Node& node, std::string_view expected) {
+  double number = -1;
+  if (node.type == Node::Type::integer) number = static_cast<double>(node.integer);
+  if (node.type == Node::Type::floating) number = node.floating;
+  if (!std::isfinite(number) || number < 0) return mismatch(std::string(expected), described(node), node);
+  return number == 0 ? 0.0 : number;  // -0.0 would print as another value than it reads
+}
+
+constexpr std::string_view kSecondsExpected = "a duration: seconds, or a string like \"90s\", \"2m\", \"1h\" or \"500ms\"";
+
+Converted<double> secondsOf(const Node& node) {
+  if (node.type != Node::Type::text) return numberOf(node, kSecondsExpected);
+  auto seconds = parseSeconds(node.text);
+  if (!seconds) return mismatch(std::string(kSecondsExpected), seconds.error(), node);
+  return *seconds;
+}
+
+Converted<std::string> choiceOf(const Field& field, const Node& node) {
+  if (node.type == Node::Type::text) {
+    for (const std::string_view choice : field.choices) {
+      if (choice == node.text) return node.text;
+    }
+  }
+  auto error = mismatch("one of " + listed(field.choices), described(node), node);
+  if (const std::string_view near = nearest(node.text, field.choices); !near.empty()) {
+    error.error().hint = "write \"" + std::string(near) + "\"";
+  }
+  return error;
+}
+
+Converted<std::string> elementText(const Field& field, const Node& node) {
+  if (field.kind == Kind::choices) return choiceOf(field, node);
+  // A port or descriptor is a number to most people.
+  const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
+  if (numeric && node.type == Node::Type::integer) return std::to_string(node.integer);
+  if (node.type != Node::Type::text) return mismatch("a string", described(node), node);
+  return node.text;
+}
+
+Converted<Tmpfs> tmpfsOf(const Node& node) {
+  static constexpr std::string_view kKeys[] = {"path", "size", "inodes", "exec"};
+  if (node.type != Node::Type::table) return mismatch("a table with path, size, inodes and exec", described(node), node);
+  Tmpfs mount;
+  for (const auto& [key, member] : node.members) {
+    const std::string below = "." + key;
+    Mismatch problem;
+    if (key == "path") {
+      if (member.type != Node::Type::text) return mismatch("a path", described(member), member, below);
+      mount.path = member.text;
+    } else if (key == "size") {
+      auto size = sizeOf(member);
+      if (!size) return mismatch(size.error().expected, size.error().got, member, below);
+      mount.size = *size;
+    } else if (key == "inodes") {
+      auto inodes = countOf(member, "a count of inodes");
+      if (!inodes) return mismatch(inodes.error().expected, inodes.error().got, member, below);
+      mount.inodes = *inodes;
+    } else if (key == "exec") {
+      if (member.type != Node::Type::boolean) return mismatch("true or false", described(member), member, below);
+      mount.exec = member.boolean;
+    } else {
+      auto error = mismatch("one of " + listed(kKeys), "the unknown key " + shown(key), member, below);
+      if (const std::string_view near = nearest(key, kKeys); !near.empty()) {
+        error.error().hint = "did you mean \"" + std::string(near) + "\"?";
+      }
+      return error;
+    }
+  }
+  if (mount.path.empty()) return mismatch("a table with a path", "a table without one", node);
+  return mount;
+}
+
+/// Converts every item with `convert`, naming the item at fault.
+template <class Element, class Convert>
+Converted<Value> listOf(const Field& field, const Node& node, Convert convert) {
+  if (node.type != Node::Type::list) return mismatch(expectation(field), described(node), node);
+  std::vector<Element> elements;
+  for (std::size_t index = 0; index < node.items.size(); ++index) {
+    Converted<Element> element = convert(node.items[index]);
+    if (!element) {
+      Mismatch error = std::move(element.error());
+      error.below = "[" + std::to_string(index) + "]" + error.below;
+      return std::unexpected(std::move(error));
+    }
+    elements.push_back(std::move(*element));
+  }
+  return elements;
+}
+
+Converted<Value> assignmentsOf(const Field& field, const Node& node) {
+  if (node.type != Node::Type::table) return mismatch(expectation(field), described(node), node);
+  std::map<std::string, std::string> assignments;
+  for (const auto& [key, member] : node.members) {
+    if (member.type != Node::Type::text) return mismatch("a string", described(member), member, "." + key);
+    assignments[key] = member.text;
+  }
+  return assignments;
+}
+
+/// The node that a text on the command line stands for.
+Node nodeOfText(const Field& field, std::string_view text) {
+  Node node = Node::ofText(std::string(text));
+  if (field.kind == Kind::boolean && (text == "true" || text == "false")) return Node::ofBoolean(text == "true");
+  if (field.kind == Kind::count || field.kind == Kind::numbers) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc{} && end == text.data() + text.size()) return Node::ofInteger(number);
+  }
+  if (field.kind == Kind::number) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc{} && end == text.data() + text.size()) return Node::ofFloating(number);
+  }
+  if (field.kind == Kind::assignments) {
+    const std::size_t sign = text.find('=');
+    if (sign == std::string_view::npos) return node;
+    Node table = Node::ofType(Node::Type::table);
+    table.members.emplace_back(std::string(text.substr(0, sign)), Node::ofText(std::string(text.substr(sign + 1))));
+    return table;
+  }
+  if (field.kind == Kind::tmpfs) {
+    Node table = Node::ofType(Node::Type::table);
+    const std::size_t first = text.find(':');
+    table.members.emplace_back("path", Node::ofText(std::string(text.substr(0, first))));
+    if (first == std::string_view::npos) return table;
+    const std::string_view rest = text.substr(first + 1);
+    const std::size_t second = rest.find(':');
+    table.members.emplace_back("size", Node::ofText(std::string(rest.substr(0, second))));
+    if (second == std::string_view::npos) return table;
+    const bool exec = rest.substr(second + 1) == "exec";
+    table.members.emplace_back("exec", exec ? Node::ofBoolean(true) : Node::ofText(std::string(rest.substr(second + 1))));
+    return table;
+  }
+  return node;
+}
+
+template <class T>
+Converted<Value> asValue(Converted<T> converted) {
+  if (!converted) return std::unexpected(std::move(converted.error()));
+  return Value(std::move(*converted));
+}
+
+}  // namespace
+
+bool isList(const Field& field) {
+  return field.kind == Kind::texts || field.kind == Kind::choices || field.kind == Kind::numbers ||
+         field.kind == Kind::assignments || field.kind == Kind::tmpfs;
+}
+
+std::string expectation(const Field& field) {
+  switch (field.kind) {
+    case Kind::boolean: return "true or false";
+    case Kind::count: return "a whole number, not negative";
+    case Kind::size: return std::string(kSizeExpected);
+    case Kind::number: return "a number, not negative";
+    case Kind::seconds: return std::string(kSecondsExpected);
+    case Kind::text: return "a string";
+    case Kind::choice: return "one of " + listed(field.choices);
+    case Kind::texts: return "a list of strings";
+    case Kind::choices: return "a list of " + listed(field.choices);
+    case Kind::numbers: return "a list of whole numbers";
+    case Kind::assignments: return "a table of names with strings";
+    case Kind::tmpfs: return "a list of tables with path, size, inodes and exec";
+  }
+  return "a value";
+}
+
+Converted<Value> fromNode(const Field& field, const Node& node) {
+  if (field.optional && (node.type == Node::Type::null || (node.type == Node::Type::text && node.text == kUnset))) {
+    return Value{};
+  }
+  switch (field.kind) {
+    case Kind::boolean:
+      if (node.type != Node::Type::boolean) return mismatch(expectation(field), described(node), node);
+      return Value(node.boolean);
+    case Kind::count: return asValue(countOf(node, expectation(field)));
+    case Kind::size: return asValue(sizeOf(node));
+    case Kind::number: return asValue(numberOf(node, expectation(field)));
+    case Kind::seconds: return asValue(secondsOf(node));
+    case Kind::text:
+      if (node.type != Node::Type::text) return mismatch(expectation(field), described(node), node);
+      return Value(node.text);
+    case Kind::choice: return asValue(choiceOf(field, node));
+    case Kind::texts:
+    case Kind::choices:
+      return listOf<std::string>(field, node, [&](const Node& item) { return elementText(field, item); });
+    case Kind::numbers:
+      return listOf<std::uint64_t>(field, node, [](const Node& item) { return countOf(item, "a whole number"); });
+    case Kind::assignments: return assignmentsOf(field, node);
+    case Kind::tmpfs: return listOf<Tmpfs>(field, node, tmpfsOf);
+  }
+  return mismatch(expectation(field), described(node), node);
+}
+
+Converted<Value> fromText(const Field& field, std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) {
+    return mismatch(expectation(field), "a text with a NUL character", Node{});
+  }
+  if (field.optional && text == kUnset) return Value{};
+  if (!isList(field)) return fromNode(field, nodeOfText(field, text));
+  if (field.kind == Kind::assignments) {
+    return fromNode(field, text == "[]" ? Node::ofType(Node::Type::table) : nodeOfText(field, text));
+  }
+  Node list = Node::ofType(Node::Type::list);
+  if (text != "[]") list.items.push_back(nodeOfText(field, text));
+  Converted<Value> value = fromNode(field, list);
+  if (!value && value.error().below.starts_with("[0]")) value.error().below.erase(0, 3);
+  return value;
+}
+
+Value concatenated(Value value, Value addition) {
+  if (std::holds_alternative<std::monostate>(value)) return addition;
+  std::visit(
+      [&]<class T>(T& own) {
+        T* more = std::get_if<T>(&addition);
+        if (more == nullptr) return;
+        if constexpr (requires { own.insert(own.end(), more->begin(), more->end()); }) {
+          own.insert(own.end(), more->begin(), more->end());
+        } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
+          for (auto& [name, text] : *more) own[name] = std::move(text);
+        }
+      },
+      value);
+  return value;
+}
+
+}  // namespace caisson::policy

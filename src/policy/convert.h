@@ -1,0 +1,39 @@
+// From a document's node, or from text on a command line, to a field's value.
+#pragma once
+
+#include <expected>
+
+#include "policy/document.h"
+#include "policy/fields.h"
+
+namespace caisson::policy {
+
+/// Why a value does not fit its field.
+struct Mismatch {
+  std::string expected;
+  std::string got;
+  std::string hint;
+  std::string below;  ///< the part of the value at fault: "[2]", "[0].size"
+  int line = 0;
+};
+
+template <class T>
+using Converted = std::expected<T, Mismatch>;
+
+/// The value of `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports.
+Converted<Value> fromNode(const Field& field, const Node& node);
+
+/// The value that `text` stands for. A list gets the text as its only element; "[]" is the empty list,
+/// "unset" clears an optional key. A tmpfs is written "/path:64M" or "/path:64M:exec", an assignment "NAME=value".
+Converted<Value> fromText(const Field& field, std::string_view text);
+
+/// `value` with the elements of `addition` after its own. Only for lists and assignments.
+Value concatenated(Value value, Value addition);
+
+/// Whether the field holds several elements.
+bool isList(const Field& field);
+
+/// "a size in bytes or a string like \"512M\"".
+std::string expectation(const Field& field);
+
+}  // namespace caisson::policy

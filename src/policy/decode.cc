@@ -1,0 +1,248 @@
+#include "policy/decode.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "policy/convert.h"
+#include "policy/fields.h"
+#include "policy/profiles.h"
+#include "policy/validate.h"
+#include "policy/widening.h"
+
+namespace caisson::policy {
+
+namespace {
+
+constexpr std::int64_t kFormatVersion = 1;
+constexpr std::size_t kMaxExtends = 8;
+
+constexpr std::string_view kExtends = "extends";
+constexpr std::string_view kVersion = "format_version";
+
+Error decodeError(std::string object, std::string reason, std::string_view hint = {}) {
+  return plainError(Stage::policy, "decode", object, reason, hint);
+}
+
+/// A key as errors show it. It is the file's own text, so control characters must not reach a terminal.
+std::string printable(std::string_view key) {
+  std::string text;
+  for (const char letter : key.substr(0, 120)) text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? '?' : letter;
+  return text;
+}
+
+Error unknownKey(std::string object, std::string_view key) {
+  const std::string_view near = nearestKey(key);
+  return decodeError(std::move(object), "expected a known key, got an unknown one",
+                     near.empty() ? "caisson policy schema lists every key" : "did you mean " + std::string(near) + "?");
+}
+
+Error mismatchError(std::string object, const Mismatch& mismatch) {
+  return decodeError(std::move(object), "expected " + mismatch.expected + ", got " + mismatch.got, mismatch.hint);
+}
+
+/// Walks a document and puts what it says into a policy.
+class Decoder {
+ public:
+  explicit Decoder(const Document& document) : document_(document) {}
+
+  Result<Policy> run(const Origin& origin) {
+    Result<Policy> base = startingPoint(origin);
+    if (!base) return base;
+    Policy policy = *base;
+    if (auto done = apply(document_.root, "", policy); !done) return fail(done.error());
+    if (origin.base == nullptr) {
+      if (document_.root.find("name") == nullptr) policy.name = nameOfFile();
+      recordWidenings(*base, policy);
+    }
+    const Ceilings ceilings = origin.ceilings != nullptr ? *origin.ceilings : ceilingsOf(policy.isolation.level);
+    if (auto problem = findProblem(policy, ceilings)) {
+      return fail(decodeError(place(document_.name, lineOf(problem->key), printable(problem->key)), problem->reason,
+                              problem->hint));
+    }
+    return policy;
+  }
+
+ private:
+  Result<Policy> startingPoint(const Origin& origin) {
+    const Node* version = document_.root.find(kVersion);
+    if (version != nullptr && (version->type != Node::Type::integer || version->integer != kFormatVersion)) {
+      return fail(decodeError(place(document_.name, version->line, kVersion), "expected the integer 1",
+                              "this caisson reads version 1 of the format"));
+    }
+    const Node* extends = document_.root.find(kExtends);
+    if (origin.base != nullptr) {
+      if (extends == nullptr) return *origin.base;
+      return fail(decodeError(place(document_.name, extends->line, kExtends), "a built-in profile stands by itself"));
+    }
+    if (extends == nullptr) return builtin("bash").value_or(Policy{});
+    const std::string object = place(document_.name, extends->line, kExtends);
+    if (extends->type != Node::Type::text) {
+      return fail(decodeError(object, "expected the name of a profile or the path of a file, got " +
+                                          std::string(name(extends->type))));
+    }
+    if (auto profile = builtin(extends->text)) return *profile;
+    return extendFile(extends->text, object, origin);
+  }
+
+  static Result<Policy> extendFile(const std::string& text, const std::string& object, const Origin& origin) {
+    if (text.find('/') == std::string::npos && !formatOf(text)) {
+      const std::string_view near = nearest(text, builtinNames());
+      return fail(decodeError(object, "expected the name of a built-in profile or the path of a file, got \"" +
+                                          printable(text) + "\"",
+                              near.empty() ? "caisson policy schema and docs list the profiles"
+                                           : "did you mean \"" + std::string(near) + "\"?"));
+    }
+    if (origin.directory.empty()) {
+      return fail(decodeError(object, "a policy that is not a file can only extend a built-in profile"));
+    }
+    const std::string path = (std::filesystem::path(origin.directory) / text).lexically_normal().string();
+    if (std::ranges::find(origin.chain, path) != origin.chain.end()) {
+      return fail(decodeError(object, "the file extends itself through \"" + printable(text) + "\""));
+    }
+    if (origin.chain.size() >= kMaxExtends) {
+      return fail(decodeError(object, "more than 8 files extend one another"));
+    }
+    return loadFile(path, origin.ceilings, origin.chain);
+  }
+
+ public:
+  static Result<Policy> loadFile(const std::string& path, const Ceilings* ceilings, std::vector<std::string> chain) {
+    Result<Format> format = formatOf(path);
+    if (!format) return fail(format.error());
+    Result<std::string> text = readRegularFile(path);
+    if (!text) return fail(text.error());
+    Result<Document> document = readText(*text, *format, path);
+    if (!document) return fail(document.error());
+    Origin origin;
+    origin.directory = std::filesystem::path(path).parent_path().string();
+    if (origin.directory.empty()) origin.directory = ".";
+    origin.ceilings = ceilings;
+    origin.chain = std::move(chain);
+    origin.chain.push_back(std::filesystem::path(path).lexically_normal().string());
+    return decode(*document, origin);
+  }
+
+ private:
+  Result<void> apply(const Node& table, const std::string& prefix, Policy& policy) {
+    for (const auto& [key, node] : table.members) {
+      if (prefix.empty() && (key == kExtends || key == kVersion)) continue;
+      const std::string path = prefix.empty() ? key : prefix + "." + key;
+      // A key with a dot in quotes ("resources.memory") is one key to the file's language; it is none of ours.
+      const Field* field = key.find('.') == std::string::npos ? findField(path) : nullptr;
+      if (field != nullptr) {
+        if (auto done = put(*field, node, policy); !done) return done;
+      } else if (key.find('.') == std::string::npos && isSection(path)) {
+        if (node.type != Node::Type::table) {
+          return fail(decodeError(place(document_.name, node.line, path),
+                                  "expected a table, got " + std::string(name(node.type))));
+        }
+        if (auto done = apply(node, path, policy); !done) return done;
+      } else {
+        return fail(unknownKey(place(document_.name, node.line, printable(path)), path));
+      }
+    }
+    return {};
+  }
+
+  Result<void> put(const Field& field, const Node& node, Policy& policy) {
+    Converted<Value> value = fromNode(field, node);
+    if (!value) {
+      const int line = value.error().line > 0 ? value.error().line : node.line;
+      const std::string key = std::string(field.key) + printable(value.error().below);
+      return fail(mismatchError(place(document_.name, line, key), value.error()));
+    }
+    field.put(policy, std::move(*value));
+    return {};
+  }
+
+  /// The line of "filesystem.tmpfs[1].size" in this document, or of the nearest table that holds it.
+  [[nodiscard]] int lineOf(std::string_view key) const {
+    const Node* node = &document_.root;
+    int line = 0;
+    while (!key.empty()) {
+      if (key.starts_with('[')) {
+        const std::size_t close = key.find(']');
+        const std::size_t index = std::stoul(std::string(key.substr(1, close - 1)));
+        if (index >= node->items.size()) break;
+        node = &node->items[index];
+        key.remove_prefix(close + 1);
+      } else {
+        if (key.starts_with('.')) key.remove_prefix(1);
+        const std::size_t end = std::min(key.find_first_of(".["), key.size());
+        node = node->find(key.substr(0, end));
+        if (node == nullptr) break;
+        key.remove_prefix(end);
+      }
+      if (node->line > 0) line = node->line;
+    }
+    return line;
+  }
+
+  [[nodiscard]] std::string nameOfFile() const {
+    const std::string stem = std::filesystem::path(document_.name).stem().string();
+    const Field* field = findField("name");
+    return checkValue(*field, stem) ? "policy" : stem;
+  }
+
+  const Document& document_;
+};
+
+/// The field of `key`, or the error that says there is none.
+Result<const Field*> fieldOf(std::string_view key) {
+  const Field* field = findField(key);
+  if (field == nullptr) return fail(unknownKey(printable(key), key));
+  return field;
+}
+
+Result<void> putChecked(Policy& policy, const Field& field, Value value) {
+  if (auto problem = checkValue(field, value)) {
+    return fail(decodeError(printable(problem->key), problem->reason, problem->hint));
+  }
+  const Policy before = policy;
+  field.put(policy, std::move(value));
+  recordWidenings(before, policy);
+  return {};
+}
+
+Result<Value> valueOf(const Field& field, std::string_view text) {
+  Converted<Value> value = fromText(field, text);
+  if (!value) return fail(mismatchError(std::string(field.key) + printable(value.error().below), value.error()));
+  return std::move(*value);
+}
+
+}  // namespace
+
+Result<Policy> decode(const Document& document, const Origin& origin) { return Decoder(document).run(origin); }
+
+Result<Policy> load(const std::string& path) { return Decoder::loadFile(path, nullptr, {}); }
+
+Result<Policy> load(const std::string& path, const Ceilings& ceilings) { return Decoder::loadFile(path, &ceilings, {}); }
+
+Result<Policy> parse(std::string_view text, Format format, std::string name) {
+  Result<Document> document = readText(text, format, std::move(name));
+  if (!document) return fail(document.error());
+  return decode(*document, Origin{});
+}
+
+Result<void> setKey(Policy& policy, std::string_view key, std::string_view text) {
+  Result<const Field*> field = fieldOf(key);
+  if (!field) return fail(field.error());
+  Result<Value> value = valueOf(**field, text);
+  if (!value) return fail(value.error());
+  return putChecked(policy, **field, std::move(*value));
+}
+
+Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text) {
+  Result<const Field*> field = fieldOf(key);
+  if (!field) return fail(field.error());
+  if (!isList(**field)) {
+    return fail(decodeError(std::string(key), "expected a key that holds a list, got one that holds a single value",
+                            "set it instead"));
+  }
+  Result<Value> value = valueOf(**field, text);
+  if (!value) return fail(value.error());
+  return putChecked(policy, **field, concatenated((*field)->get(policy), std::move(*value)));
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,52 @@
+// Values as people read them.
+#include "policy/fields.h"
+#include "policy/units.h"
+
+namespace caisson::policy {
+
+namespace {
+
+template <class Range, class Print>
+std::string joined(const Range& range, Print print) {
+  std::string text = "[";
+  for (const auto& element : range) {
+    if (text.size() > 1) text += ", ";
+    text += print(element);
+  }
+  return text + "]";
+}
+
+struct Display {
+  const Field& field;
+
+  std::string operator()(std::monostate) const { return "unset"; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::uint64_t value) const {
+    return field.kind == Kind::size ? formatSize(value) : std::to_string(value);
+  }
+  std::string operator()(double value) const {
+    return field.kind == Kind::seconds ? formatSeconds(value) : formatNumber(value);
+  }
+  std::string operator()(const std::string& value) const { return value.empty() ? "\"\"" : value; }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return joined(value, [](const std::string& element) { return element; });
+  }
+  std::string operator()(const std::vector<std::uint64_t>& value) const {
+    return joined(value, [](std::uint64_t element) { return std::to_string(element); });
+  }
+  std::string operator()(const std::map<std::string, std::string>& value) const {
+    return joined(value, [](const auto& element) { return element.first + "=" + element.second; });
+  }
+  std::string operator()(const std::vector<Tmpfs>& value) const {
+    return joined(value, [](const Tmpfs& mount) {
+      return mount.path + " (" + formatSize(mount.size) + ", " + std::to_string(mount.inodes) + " inodes" +
+             (mount.exec ? ", exec)" : ")");
+    });
+  }
+};
+
+}  // namespace
+
+std::string display(const Field& field, const Value& value) { return std::visit(Display{field}, value); }
+
+}  // namespace caisson::policy

@@ -1,0 +1,114 @@
+// The table of everything a policy can say: one row per key.
+//
+// Decoding, setting a key from text, comparing, printing, the JSON Schema and the compiled profiles all walk this
+// table, so a new key is one member in model.h and one row in fields.cc. A key's path is the member's path.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "policy/model.h"
+
+namespace caisson::policy {
+
+/// A field's value apart from its place in the model. std::monostate: unset.
+using Value = std::variant<std::monostate, bool, std::uint64_t, double, std::string, std::vector<std::string>,
+                           std::vector<std::uint64_t>, std::map<std::string, std::string>, std::vector<Tmpfs>>;
+
+enum class Kind : std::uint8_t {
+  boolean,      ///< bool
+  count,        ///< uint64
+  size,         ///< uint64, bytes
+  number,       ///< double
+  seconds,      ///< double
+  text,         ///< string
+  choice,       ///< string, one of `choices`
+  texts,        ///< list of strings
+  choices,      ///< list of strings, each one of `choices`
+  numbers,      ///< list of uint64
+  assignments,  ///< names with values
+  tmpfs,        ///< list of Tmpfs
+};
+
+/// What makes one value allow more than another.
+enum class Widens : std::uint8_t {
+  never,    ///< says nothing about what the payload may do
+  more,     ///< a larger number, or none at all
+  less,     ///< a smaller number
+  on,       ///< true
+  off,      ///< false
+  added,    ///< an element that was not there, or no list at all
+  removed,  ///< an element that is gone
+  rank,     ///< a choice of higher rank
+  changed,  ///< any other value: only a person can judge it
+};
+
+/// What a value is checked to be, beyond its kind (validate.cc).
+enum class Syntax : std::uint8_t {
+  any,
+  name,             ///< one printable line, not empty
+  hostname,
+  workspace_path,   ///< absolute, or empty for the current directory
+  root,             ///< "host" or an absolute path
+  shown_path,       ///< a host path that may be shown inside
+  inside_path,      ///< absolute, inside the sandbox
+  executable,       ///< absolute path or bare name
+  descriptor,
+  host_pattern,
+  port,
+  address,
+  proxy_url,
+  file,             ///< absolute path or empty
+  syscall,
+  allowed_syscall,  ///< a syscall that is not always blocked
+  variable,
+  pattern,
+  positive,         ///< a number above zero
+  memory,
+  open_files,
+  stack,
+  cpu,
+};
+
+enum class Ceiling : std::uint8_t { none, cpus, memory, swap, processes, open_files, wall, output };
+
+struct Field {
+  std::string_view key;
+  std::string_view description;
+  Kind kind = Kind::text;
+  bool optional = false;  ///< can be unset
+  Widens widens = Widens::never;
+  Syntax syntax = Syntax::any;
+  Ceiling ceiling = Ceiling::none;
+  std::span<const std::string_view> choices;
+  std::string_view ranks;  ///< one digit per choice, for Widens::rank
+  Value (*get)(const Policy&) = nullptr;
+  void (*put)(Policy&, Value) = nullptr;  ///< the value must be of the field's kind
+};
+
+std::span<const Field> fields();
+
+/// The field of a key path, or nullptr.
+const Field* findField(std::string_view key);
+
+/// Whether `key` is a table that fields stand in: "resources", "filesystem.workspace".
+bool isSection(std::string_view key);
+
+/// The known key nearest to a mistyped one, or "" when none is near.
+std::string_view nearestKey(std::string_view key);
+
+/// The nearest of `names` to `word` by edit distance, or "" when none is near.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
+
+/// Whether two policies say the same in every field.
+bool sameSettings(const Policy& a, const Policy& b);
+
+/// A value as people read it: "512 MiB", "[a, b]", "unset".
+std::string display(const Field& field, const Value& value);
+
+}  // namespace caisson::policy

@@ -1,0 +1,20 @@
+// A policy as JSON, and the JSON Schema of policy files. Both walk the field table.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "policy/model.h"
+
+namespace caisson::policy {
+
+/// Every field, in the shape that decode() reads back as the same policy. Unset keys are null.
+std::string toJson(const Policy& policy);
+
+/// A JSON Schema (draft 2020-12) of policy files: every key described, nothing else allowed.
+std::string schema();
+
+/// `text` as a JSON string, quotes included.
+std::string jsonString(std::string_view text);
+
+}  // namespace caisson::policy

@@ -1,0 +1,37 @@
+// Writes nested JSON objects for keys such as "filesystem.workspace.mode", given in an order that keeps each
+// table's keys together.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caisson::policy {
+
+class JsonTree {
+ public:
+  /// What stands at the beginning and at the end of every table's object.
+  struct Frame {
+    std::string before;  ///< e.g. `"type": "object", "properties": {`
+    std::string after;
+  };
+
+  explicit JsonTree(Frame frame = {}) : frame_(std::move(frame)) { text_ = "{" + frame_.before; }
+
+  /// Adds `value`, JSON already, under the dotted `key`.
+  void add(std::string_view key, std::string_view value);
+  /// The whole text; nothing can be added after.
+  std::string finish();
+
+ private:
+  void enter(std::string_view name);
+  void leave();
+  void startMember(std::string_view name);
+
+  Frame frame_;
+  std::string text_;
+  std::vector<std::string> open_;
+  bool empty_ = true;  ///< whether the innermost table has no member yet
+};
+
+}  // namespace caisson::policy

@@ -1,0 +1,19 @@
+// The built-in profiles. They are TOML files in profiles/, compiled into code at build time: using one reads and
+// parses nothing.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "policy/model.h"
+
+namespace caisson::policy {
+
+/// A built-in profile by name, or nothing.
+std::optional<Policy> builtin(std::string_view name);
+
+/// The names `builtin` takes, the default (`bash`) first.
+std::span<const std::string_view> builtinNames();
+
+}  // namespace caisson::policy

@@ -1,0 +1,203 @@
+#include "policy/syntax.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/syscall_names.h"
+
+namespace caisson::policy {
+
+namespace {
+
+// 002's dangerous list as SPEC S1 has it. Sorted. `clone3` is always answered ENOSYS, because its flags are behind a
+// pointer that a filter cannot read; libc then uses clone.
+constexpr std::string_view kAlwaysBlocked[] = {
+    "_sysctl",        "acct",           "add_key",         "adjtimex",          "bpf",           "chroot",
+    "clock_adjtime",  "clock_settime",  "clone3",          "create_module",     "delete_module", "finit_module",
+    "fsconfig",       "fsmount",        "fsopen",          "fspick",            "init_module",   "io_uring_enter",
+    "io_uring_register", "io_uring_setup", "ioperm",       "iopl",              "kexec_file_load", "kexec_load",
+    "keyctl",         "mount",          "mount_setattr",   "move_mount",        "open_by_handle_at", "open_tree",
+    "open_tree_attr", "perf_event_open", "pidfd_getfd",    "pivot_root",        "process_vm_readv", "process_vm_writev",
+    "ptrace",         "quotactl",       "quotactl_fd",     "reboot",            "request_key",   "setdomainname",
+    "sethostname",    "setns",          "settimeofday",    "swapoff",           "swapon",        "umount2",
+    "unshare",        "userfaultfd",
+};
+static_assert(std::ranges::is_sorted(kAlwaysBlocked));
+
+constexpr bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+bool hasControl(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+}
+
+bool climbs(std::string_view path) {
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    if (path.substr(start, end - start) == "..") return true;
+    start = end + 1;
+  }
+  return false;
+}
+
+std::optional<Flaw> flawOfPath(std::string_view path) {
+  if (path.starts_with("~")) return Flaw{"an absolute path", "write the home directory out; `~` is not expanded"};
+  if (!path.starts_with("/")) return Flaw{"an absolute path", {}};
+  if (climbs(path)) return Flaw{"a path without \"..\"", "write the path it leads to"};
+  if (path.size() >= 4096) return Flaw{"a path of less than 4096 bytes", {}};
+  if (hasControl(path)) return Flaw{"a path without control characters", {}};
+  return std::nullopt;
+}
+
+/// The kernel's own trees would undo what the sandbox builds: a shown /proc is a way to the host's processes.
+std::optional<Flaw> flawOfShownPath(std::string_view path) {
+  if (auto flaw = flawOfPath(path)) return flaw;
+  const std::string normal = normalPath(path);
+  if (normal == "/") return Flaw{"a path below the root", "name the directories that are needed"};
+  for (const std::string_view top : {"/proc", "/sys", "/dev"}) {
+    if (isWithin(normal, top)) return Flaw{"a path outside /proc, /sys and /dev", "the sandbox makes its own of these"};
+  }
+  return std::nullopt;
+}
+
+bool isHostLabel(std::string_view label) {
+  if (label.empty() || label.size() > 63 || label.front() == '-' || label.back() == '-') return false;
+  return std::ranges::all_of(label, [](char c) { return isLetter(c) || isDigit(c) || c == '-' || c == '_'; });
+}
+
+bool isDomain(std::string_view name) {
+  if (name.ends_with('.')) name.remove_suffix(1);
+  if (name.empty() || name.size() > 253) return false;
+  std::string_view label;
+  for (std::size_t start = 0; start <= name.size();) {
+    const std::size_t end = std::min(name.find('.', start), name.size());
+    label = name.substr(start, end - start);
+    if (!isHostLabel(label)) return false;
+    start = end + 1;
+  }
+  // A name whose last label is a number ("0x7f.1", "2130706433") is an address in disguise to many resolvers.
+  const bool hexadecimal = label.starts_with("0x") || label.starts_with("0X");
+  return !hexadecimal && !std::ranges::all_of(label, isDigit);
+}
+
+bool isAddress(std::string_view text) {
+  std::string terminated(text);
+  in6_addr room{};
+  return ::inet_pton(AF_INET, terminated.c_str(), &room) == 1 || ::inet_pton(AF_INET6, terminated.c_str(), &room) == 1;
+}
+
+bool isHostPattern(std::string_view text) {
+  if (text == "*" || isAddress(text)) return true;
+  if (text.starts_with("[") && text.ends_with("]")) return isAddress(text.substr(1, text.size() - 2));
+  if (text.starts_with("*.")) return isDomain(text.substr(2));
+  if (text.starts_with(".")) return isDomain(text.substr(1));
+  return isDomain(text);
+}
+
+std::optional<int> decimal(std::string_view text) {
+  int number = 0;
+  if (text.empty() || text.size() > 6 || !std::ranges::all_of(text, isDigit)) return std::nullopt;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+bool isPorts(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto first = decimal(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : decimal(text.substr(dash + 1));
+  return first && last && *first >= 1 && *first <= *last && *last <= 65535;
+}
+
+bool isProxyUrl(std::string_view text) {
+  if (!text.starts_with("http://")) return false;
+  text.remove_prefix(7);
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  const auto port = decimal(text.substr(colon + 1));
+  const std::string_view host = text.substr(0, colon);
+  return port && *port >= 1 && *port <= 65535 && host != "*" && !host.starts_with("*.") && !host.starts_with(".") &&
+         isHostPattern(host);
+}
+
+bool isHostname(std::string_view text) {
+  // The kernel holds 64 bytes. An underscore is no host name, though DNS carries it.
+  return text.size() <= 64 && isDomain(text) && !text.ends_with('.') && text.find('_') == std::string_view::npos;
+}
+
+bool isVariable(std::string_view text) {
+  return !text.empty() && text.find('=') == std::string_view::npos && text.find('\0') == std::string_view::npos &&
+         !hasControl(text);
+}
+
+std::optional<Flaw> flawOfSyscall(std::string_view text) {
+  if (isSyscallName(text)) return std::nullopt;
+  return Flaw{"the name of a system call", "see syscalls(2) for the names"};
+}
+
+std::optional<Flaw> unless(bool good, std::string_view expected, std::string_view hint = {}) {
+  if (good) return std::nullopt;
+  return Flaw{std::string(expected), std::string(hint)};
+}
+
+}  // namespace
+
+std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
+  switch (syntax) {
+    case Syntax::any:
+    case Syntax::positive:
+    case Syntax::memory:
+    case Syntax::open_files:
+    case Syntax::stack:
+    case Syntax::cpu: return std::nullopt;
+    case Syntax::name:
+      return unless(!text.empty() && text.size() <= 128 && !hasControl(text), "one line of at most 128 bytes");
+    case Syntax::hostname: return unless(isHostname(text), "a host name of letters, digits and hyphens");
+    case Syntax::workspace_path: return text.empty() ? std::nullopt : flawOfPath(text);
+    case Syntax::root: return text == "host" ? std::nullopt : flawOfPath(text);
+    case Syntax::shown_path: return flawOfShownPath(text);
+    case Syntax::inside_path: return flawOfPath(text);
+    case Syntax::executable:
+      if (text.find('/') != std::string_view::npos) return flawOfPath(text);
+      return unless(!text.empty() && !hasControl(text), "the absolute path or the bare name of an executable");
+    case Syntax::descriptor: {
+      const auto number = decimal(text);
+      return unless(number && *number >= 3, "the number of a descriptor, 3 or larger");
+    }
+    case Syntax::host_pattern:
+      return unless(isHostPattern(text), "a host name, \"*.name\", \".name\", an address or \"*\"",
+                    "write international names in their xn-- form and ports under network.allowed_ports");
+    case Syntax::port: return unless(isPorts(text), "a port (1 to 65535) or a range such as \"8000-8010\"");
+    case Syntax::address: return unless(isAddress(text), "an IPv4 or IPv6 address");
+    case Syntax::proxy_url: return unless(text.empty() || isProxyUrl(text), "a URL such as \"http://proxy:3128\"");
+    case Syntax::file: return text.empty() ? std::nullopt : flawOfPath(text);
+    case Syntax::syscall: return flawOfSyscall(text);
+    case Syntax::allowed_syscall:
+      if (auto flaw = flawOfSyscall(text)) return flaw;
+      return unless(!isAlwaysBlocked(text), "a call that can be allowed", "this call is blocked whatever a policy says");
+    case Syntax::variable: return unless(isVariable(text), "the name of a variable, without \"=\"");
+    case Syntax::pattern: return unless(!text.empty() && text.size() <= 4096, "a regular expression of 1 to 4096 bytes");
+  }
+  return std::nullopt;
+}
+
+std::string normalPath(std::string_view path) {
+  std::string normal;
+  for (std::size_t start = 0; start < path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string_view part = path.substr(start, end - start);
+    if (!part.empty() && part != ".") normal.append("/").append(part);
+    start = end + 1;
+  }
+  return normal.empty() ? "/" : normal;
+}
+
+bool isWithin(std::string_view path, std::string_view top) {
+  if (top == "/") return true;
+  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
+}
+
+bool isAlwaysBlocked(std::string_view syscall) { return std::ranges::binary_search(kAlwaysBlocked, syscall); }
+
+}  // namespace caisson::policy

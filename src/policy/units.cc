@@ -1,0 +1,144 @@
+#include "policy/units.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace caisson::policy {
+
+namespace {
+
+struct Unit {
+  std::string_view text;
+  std::uint64_t bytes;
+};
+
+constexpr std::uint64_t kKilo = 1024;
+
+constexpr Unit kSizeUnits[] = {
+    {"", 1},
+    {"B", 1},
+    {"k", kKilo},
+    {"K", kKilo},
+    {"KiB", kKilo},
+    {"m", kKilo* kKilo},
+    {"M", kKilo* kKilo},
+    {"MiB", kKilo* kKilo},
+    {"g", kKilo* kKilo* kKilo},
+    {"G", kKilo* kKilo* kKilo},
+    {"GiB", kKilo* kKilo* kKilo},
+    {"t", kKilo* kKilo* kKilo* kKilo},
+    {"T", kKilo* kKilo* kKilo* kKilo},
+    {"TiB", kKilo* kKilo* kKilo* kKilo},
+};
+
+struct TimeUnit {
+  std::string_view text;
+  double seconds;
+};
+
+constexpr TimeUnit kTimeUnits[] = {{"", 1}, {"ms", 0.001}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+
+constexpr double kMaxSeconds = 1e9;
+
+/// Splits "1.5 GiB" into "1.5" and "GiB".
+std::pair<std::string_view, std::string_view> splitUnit(std::string_view text) {
+  std::size_t end = text.find_first_not_of("0123456789.");
+  if (end == std::string_view::npos) end = text.size();
+  std::string_view unit = text.substr(end);
+  if (end > 0 && unit.size() > 1 && unit.starts_with(' ')) unit.remove_prefix(1);
+  return {text.substr(0, end), unit};
+}
+
+std::optional<std::uint64_t> parseDigits(std::string_view digits) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+}  // namespace
+
+std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
+  if (text.empty()) return std::unexpected("an empty text");
+  if (text[0] == '-') return std::unexpected("the negative size " + quoted(text));
+  const auto [number, unit_text] = splitUnit(text);
+  const Unit* unit = nullptr;
+  for (const Unit& candidate : kSizeUnits) {
+    if (candidate.text == unit_text) unit = &candidate;
+  }
+  if (number.empty()) return std::unexpected(quoted(text) + ", which is no size");
+  if (unit == nullptr) return std::unexpected("the unknown unit " + quoted(unit_text));
+
+  const std::size_t dot = number.find('.');
+  const std::string_view whole_digits = number.substr(0, dot);
+  std::string_view fraction_digits = dot == std::string_view::npos ? std::string_view{} : number.substr(dot + 1);
+  if (whole_digits.empty() || (dot != std::string_view::npos && fraction_digits.empty())) {
+    return std::unexpected(quoted(text) + ", which is no size");
+  }
+  if (fraction_digits.find('.') != std::string_view::npos) return std::unexpected(quoted(text) + ", which is no size");
+  while (fraction_digits.ends_with('0')) fraction_digits.remove_suffix(1);
+
+  const auto whole = parseDigits(whole_digits);
+  if (!whole || *whole > kMaxQuantity / unit->bytes) return std::unexpected(quoted(text) + ", which is too large");
+  std::uint64_t bytes = *whole * unit->bytes;
+  if (!fraction_digits.empty()) {
+    // Exact, so that "1.5G" is what it says and "1.0001k" is refused. 18 digits times a TiB stay below 2^128.
+    if (fraction_digits.size() > 18) return std::unexpected(quoted(text) + ", which is not a whole number of bytes");
+    unsigned __int128 scaled = parseDigits(fraction_digits).value_or(0);
+    scaled *= unit->bytes;
+    unsigned __int128 divisor = 1;
+    for (std::size_t digit = 0; digit < fraction_digits.size(); ++digit) divisor *= 10;
+    if (scaled % divisor != 0) return std::unexpected(quoted(text) + ", which is not a whole number of bytes");
+    bytes += static_cast<std::uint64_t>(scaled / divisor);
+    if (bytes > kMaxQuantity) return std::unexpected(quoted(text) + ", which is too large");
+  }
+  return bytes;
+}
+
+std::expected<double, std::string> parseSeconds(std::string_view text) {
+  if (text.empty()) return std::unexpected("an empty text");
+  if (text[0] == '-') return std::unexpected("the negative duration " + quoted(text));
+  const auto [number, unit_text] = splitUnit(text);
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), value, std::chars_format::fixed);
+  if (number.empty() || error != std::errc{} || end != number.data() + number.size()) {
+    return std::unexpected(quoted(text) + ", which is no duration");
+  }
+  for (const TimeUnit& unit : kTimeUnits) {
+    if (unit.text != unit_text) continue;
+    // Dividing keeps "500ms" exactly 0.5; multiplying by 0.001 would not.
+    const double seconds = unit_text == "ms" ? value / 1000 : value * unit.seconds;
+    if (!(seconds <= kMaxSeconds)) return std::unexpected(quoted(text) + ", which is too long");
+    return seconds;
+  }
+  return std::unexpected("the unknown unit " + quoted(unit_text));
+}
+
+std::string formatSize(std::uint64_t bytes) {
+  static constexpr std::string_view kNames[] = {" bytes", " KiB", " MiB", " GiB", " TiB"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % kKilo == 0 && unit + 1 < std::size(kNames)) {
+    bytes /= kKilo;
+    ++unit;
+  }
+  return std::to_string(bytes) + std::string(kNames[unit]);
+}
+
+std::string formatNumber(double number) {
+  char buffer[64];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, number);
+  return error == std::errc{} ? std::string(buffer, end) : "nan";
+}
+
+std::string formatSeconds(double seconds) {
+  if (seconds > 0 && seconds < 1 && std::floor(seconds * 1000) == seconds * 1000) {
+    return formatNumber(seconds * 1000) + " ms";
+  }
+  return formatNumber(seconds) + " s";
+}
+
+}  // namespace caisson::policy

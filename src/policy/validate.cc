@@ -1,0 +1,274 @@
+#include "policy/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "policy/syntax.h"
+#include "policy/units.h"
+
+namespace caisson::policy {
+
+namespace {
+
+constexpr std::uint64_t kLeastMemory = 4 * kMiB;
+constexpr std::uint64_t kLeastOpenFiles = 8;
+constexpr std::uint64_t kLeastStack = 64 * kKiB;
+constexpr std::uint64_t kMostCpus = 4096;
+constexpr std::size_t kMostTmpfs = 64;
+
+/// Trees that a tmpfs must not cover: the sandbox builds them itself, and a writable copy would let the payload
+/// replace what the loader, libc or the self-test trusts.
+constexpr std::string_view kReservedTops[] = {"/proc", "/dev",   "/sys",   "/usr",    "/bin",  "/sbin",
+                                              "/lib",  "/lib32", "/lib64", "/libx32", "/etc",  "/boot", "/root"};
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text.substr(0, 100)) + "\""; }
+
+Problem unexpected(std::string key, std::string expected, std::string got, std::string hint = {}) {
+  return {std::move(key), "expected " + std::move(expected) + ", got " + std::move(got), std::move(hint)};
+}
+
+std::string at(std::string_view key, std::size_t index) { return std::string(key) + "[" + std::to_string(index) + "]"; }
+
+std::optional<Problem> checkText(Syntax syntax, std::string key, std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return unexpected(std::move(key), "a text", "one with a NUL character");
+  if (auto flaw = findFlaw(syntax, text)) return unexpected(std::move(key), flaw->expected, quoted(text), flaw->hint);
+  return std::nullopt;
+}
+
+std::optional<Problem> checkQuantity(const Field& field, std::uint64_t value) {
+  std::uint64_t least = 0;
+  if (field.syntax == Syntax::positive) least = 1;
+  if (field.syntax == Syntax::memory) least = kLeastMemory;
+  if (field.syntax == Syntax::open_files) least = kLeastOpenFiles;
+  if (field.syntax == Syntax::stack) least = kLeastStack;
+  if (value >= least && value <= kMaxQuantity) return std::nullopt;
+  const bool low = value < least;
+  return unexpected(std::string(field.key), low ? "at least " + display(field, least) : "at most " + display(field, kMaxQuantity),
+                    display(field, value));
+}
+
+std::optional<Problem> checkNumber(const Field& field, double value) {
+  const bool possible = std::isfinite(value) && (field.syntax == Syntax::positive ? value > 0 : value >= 0);
+  if (possible) return std::nullopt;
+  return unexpected(std::string(field.key), field.syntax == Syntax::positive ? "a number above 0" : "a number",
+                    formatNumber(value));
+}
+
+std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& mounts) {
+  if (mounts.size() > kMostTmpfs) {
+    return unexpected(std::string(field.key), "at most 64 directories", std::to_string(mounts.size()));
+  }
+  std::set<std::string> seen;
+  for (std::size_t index = 0; index < mounts.size(); ++index) {
+    const Tmpfs& mount = mounts[index];
+    const std::string key = at(field.key, index);
+    if (auto problem = checkText(Syntax::inside_path, key + ".path", mount.path)) return problem;
+    const std::string path = normalPath(mount.path);
+    for (const std::string_view top : kReservedTops) {
+      if (isWithin(path, top) || path == "/") {
+        return unexpected(key + ".path", "a directory that the sandbox does not build itself", quoted(mount.path),
+                          "use a directory such as /tmp, /home/sandbox or /scratch");
+      }
+    }
+    if (!seen.insert(path).second) {
+      return Problem{key + ".path", quoted(mount.path) + " is given twice", "keep one of the two"};
+    }
+    // 0 means "no limit" to the kernel's tmpfs, the opposite of what it says here.
+    if (mount.size == 0 || mount.size > kMaxQuantity) {
+      return unexpected(key + ".size", "a size above 0", std::to_string(mount.size));
+    }
+    if (mount.inodes == 0 || mount.inodes > kMaxQuantity) {
+      return unexpected(key + ".inodes", "a count above 0", std::to_string(mount.inodes));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> checkCpus(const Field& field, const std::vector<std::uint64_t>& cpus) {
+  std::set<std::uint64_t> seen;
+  for (std::size_t index = 0; index < cpus.size(); ++index) {
+    if (cpus[index] >= kMostCpus) {
+      return unexpected(at(field.key, index), "the number of a CPU, below 4096", std::to_string(cpus[index]));
+    }
+    if (!seen.insert(cpus[index]).second) {
+      return Problem{at(field.key, index), "CPU " + std::to_string(cpus[index]) + " is given twice", {}};
+    }
+  }
+  return std::nullopt;
+}
+
+struct Checker {
+  const Field& field;
+
+  std::optional<Problem> operator()(std::monostate) const { return std::nullopt; }
+  std::optional<Problem> operator()(bool) const { return std::nullopt; }
+  std::optional<Problem> operator()(std::uint64_t value) const { return checkQuantity(field, value); }
+  std::optional<Problem> operator()(double value) const { return checkNumber(field, value); }
+  std::optional<Problem> operator()(const std::string& value) const {
+    return checkText(field.syntax, std::string(field.key), value);
+  }
+  std::optional<Problem> operator()(const std::vector<std::string>& value) const {
+    for (std::size_t index = 0; index < value.size(); ++index) {
+      if (auto problem = checkText(field.syntax, at(field.key, index), value[index])) return problem;
+    }
+    return std::nullopt;
+  }
+  std::optional<Problem> operator()(const std::vector<std::uint64_t>& value) const { return checkCpus(field, value); }
+  std::optional<Problem> operator()(const std::map<std::string, std::string>& value) const {
+    for (const auto& [name, text] : value) {
+      if (auto problem = checkText(field.syntax, std::string(field.key) + "." + name, name)) return problem;
+      if (auto problem = checkText(Syntax::any, std::string(field.key) + "." + name, text)) return problem;
+    }
+    return std::nullopt;
+  }
+  std::optional<Problem> operator()(const std::vector<Tmpfs>& value) const { return checkTmpfs(field, value); }
+};
+
+double ceilingOf(Ceiling ceiling, const Ceilings& ceilings) {
+  switch (ceiling) {
+    case Ceiling::none: return HUGE_VAL;
+    case Ceiling::cpus: return ceilings.cpus;
+    case Ceiling::memory: return static_cast<double>(ceilings.memory);
+    case Ceiling::swap: return static_cast<double>(ceilings.swap);
+    case Ceiling::processes: return static_cast<double>(ceilings.processes);
+    case Ceiling::open_files: return static_cast<double>(ceilings.open_files);
+    case Ceiling::wall: return ceilings.wall_seconds;
+    case Ceiling::output: return static_cast<double>(ceilings.output);
+  }
+  return HUGE_VAL;
+}
+
+std::optional<Problem> checkCeiling(const Field& field, const Value& value, const Ceilings& ceilings) {
+  if (field.ceiling == Ceiling::none) return std::nullopt;
+  const double ceiling = ceilingOf(field.ceiling, ceilings);
+  double asked = 0;
+  Value shown_ceiling = ceiling;
+  if (const auto* number = std::get_if<double>(&value)) asked = *number;
+  if (const auto* count = std::get_if<std::uint64_t>(&value)) {
+    asked = static_cast<double>(*count);
+    shown_ceiling = static_cast<std::uint64_t>(ceiling);
+  }
+  if (asked <= ceiling) return std::nullopt;
+  return Problem{std::string(field.key),
+                 display(field, value) + " is above the ceiling of " + display(field, shown_ceiling),
+                 "ask for less; an owner's configuration may raise the ceiling"};
+}
+
+using Texts = std::vector<std::string>;
+
+/// An element of `names` that also stands in `others`, compared as `form` gives them.
+template <class Form>
+std::optional<std::size_t> firstShared(const Texts& names, const Texts& others, Form form) {
+  std::set<std::string> forms;
+  for (const std::string& other : others) forms.insert(form(other));
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    if (forms.contains(form(names[index]))) return index;
+  }
+  return std::nullopt;
+}
+
+std::string same(std::string_view text) { return std::string(text); }
+
+std::optional<Problem> checkFilesystem(const Filesystem& filesystem) {
+  if (filesystem.workspace.mode == WorkspaceMode::none && !filesystem.workspace.path.empty()) {
+    return Problem{"filesystem.workspace.path", "a directory is named although filesystem.workspace.mode is \"none\"",
+                   "choose the mode ro, rw or overlay, or leave the path out"};
+  }
+  if (auto index = firstShared(filesystem.read_only, filesystem.read_write, normalPath)) {
+    return Problem{at("filesystem.read_only", *index),
+                   quoted(filesystem.read_only[*index]) + " is also in filesystem.read_write", "keep it in one of the two"};
+  }
+  for (std::size_t index = 0; index < filesystem.tmpfs.size(); ++index) {
+    const std::string path = normalPath(filesystem.tmpfs[index].path);
+    const Texts own{path};
+    if (firstShared(own, filesystem.read_only, normalPath) || firstShared(own, filesystem.read_write, normalPath)) {
+      return Problem{at("filesystem.tmpfs", index) + ".path", quoted(path) + " is also shown from the host",
+                     "keep the tmpfs or the host's directory"};
+    }
+    if (filesystem.workspace.mode != WorkspaceMode::none && isWithin(path, "/workspace")) {
+      return Problem{at("filesystem.tmpfs", index) + ".path", quoted(path) + " covers the workspace",
+                     "set filesystem.workspace.mode to \"none\" or use another directory"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> checkLists(const Policy& policy) {
+  if (const auto& allowed = policy.process.allowed_executables) {
+    if (auto index = firstShared(*allowed, policy.process.blocked_executables, same)) {
+      return Problem{at("process.allowed_executables", *index),
+                     quoted((*allowed)[*index]) + " is also in process.blocked_executables", "keep it in one of the two"};
+    }
+  }
+  const Network& network = policy.network;
+  if (auto index = firstShared(network.allowed_hosts, network.denied_hosts, same)) {
+    return Problem{at("network.allowed_hosts", *index),
+                   quoted(network.allowed_hosts[*index]) + " is also in network.denied_hosts", "keep it in one of the two"};
+  }
+  // With the host's own network nothing stands between the payload and any host: the lists would promise too much.
+  if (network.mode == NetworkMode::host && (!network.allowed_hosts.empty() || !network.denied_hosts.empty())) {
+    return Problem{"network.mode", "\"host\" cannot keep to network.allowed_hosts or network.denied_hosts",
+                   "use the mode \"proxy\", or empty the lists"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> checkSyscalls(const Syscalls& syscalls) {
+  if (!syscalls.oci_profile.empty() && (syscalls.names || !syscalls.allow.empty())) {
+    return Problem{"syscalls.oci_profile", "a profile is named beside syscalls.names or syscalls.allow",
+                   "say it in one of the two ways"};
+  }
+  if (syscalls.mode == SyscallMode::denylist && !syscalls.names) {
+    return Problem{"syscalls.mode", "\"denylist\" needs syscalls.names: the calls to take away",
+                   "name them, or use the mode \"allowlist\""};
+  }
+  if (!syscalls.names) return std::nullopt;
+  if (syscalls.mode == SyscallMode::denylist) {
+    if (auto index = firstShared(syscalls.allow, *syscalls.names, same)) {
+      return Problem{at("syscalls.allow", *index), quoted(syscalls.allow[*index]) + " is also taken away by syscalls.names",
+                     "keep it in one of the two"};
+    }
+    return std::nullopt;
+  }
+  for (std::size_t index = 0; index < syscalls.names->size(); ++index) {
+    if (!isAlwaysBlocked((*syscalls.names)[index])) continue;
+    return unexpected(at("syscalls.names", index), "a call that can be allowed", quoted((*syscalls.names)[index]),
+                      "this call is blocked whatever a policy says");
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> checkResources(const Resources& resources) {
+  if (resources.memory_reservation > resources.memory) {
+    return Problem{"resources.memory_reservation", "more is reserved than resources.memory allows", "reserve less"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Problem> checkValue(const Field& field, const Value& value) { return std::visit(Checker{field}, value); }
+
+std::optional<Problem> findProblem(const Policy& policy, const Ceilings& ceilings) {
+  for (const Field& field : fields()) {
+    const Value value = field.get(policy);
+    if (auto problem = checkValue(field, value)) return problem;
+    if (auto problem = checkCeiling(field, value, ceilings)) return problem;
+  }
+  if (auto problem = checkFilesystem(policy.filesystem)) return problem;
+  if (auto problem = checkLists(policy)) return problem;
+  if (auto problem = checkSyscalls(policy.syscalls)) return problem;
+  return checkResources(policy.resources);
+}
+
+Result<void> validate(const Policy& policy) { return validate(policy, ceilingsOf(policy.isolation.level)); }
+
+Result<void> validate(const Policy& policy, const Ceilings& ceilings) {
+  auto problem = findProblem(policy, ceilings);
+  if (!problem) return {};
+  return fail(plainError(Stage::policy, "validate", problem->key, problem->reason, problem->hint));
+}
+
+}  // namespace caisson::policy

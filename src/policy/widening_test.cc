@@ -1,0 +1,69 @@
+#include "policy/widening.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/profiles.h"
+
+namespace caisson::policy {
+
+namespace {
+
+struct Case {
+  void (*change)(Policy&);
+  const char* key;  ///< that is widened; nullptr: nothing is
+};
+
+}  // namespace
+
+TEST(Widening, IsFoundInBothDirections) {
+  const Case cases[] = {
+      {[](Policy& p) { p.resources.memory = kGiB; }, "resources.memory"},
+      {[](Policy& p) { p.resources.memory = kMiB; }, nullptr},
+      {[](Policy& p) { p.resources.wall_seconds = 121; }, "resources.wall_seconds"},
+      {[](Policy& p) { p.resources.wall_seconds = 119; }, nullptr},
+      {[](Policy& p) { p.resources.cpu_seconds = 5; }, nullptr},
+      {[](Policy& p) { p.filesystem.workspace.mode = WorkspaceMode::rw; }, "filesystem.workspace.mode"},
+      {[](Policy& p) { p.filesystem.workspace.mode = WorkspaceMode::ro; }, nullptr},
+      {[](Policy& p) { p.filesystem.read_only = {"/opt"}; }, "filesystem.read_only"},
+      {[](Policy& p) { p.filesystem.denied = {"/opt"}; }, nullptr},
+      {[](Policy& p) { p.filesystem.tmpfs[1].exec = true; }, "filesystem.tmpfs"},
+      {[](Policy& p) { p.filesystem.tmpfs[1].size += 1; }, "filesystem.tmpfs"},
+      {[](Policy& p) { p.filesystem.tmpfs.pop_back(); }, nullptr},
+      {[](Policy& p) { p.network.mode = NetworkMode::proxy; }, "network.mode"},
+      {[](Policy& p) { p.network.allowed_ports = {"80"}; }, nullptr},
+      {[](Policy& p) { p.network.allowed_ports = {"22"}; }, "network.allowed_ports"},
+      {[](Policy& p) { p.isolation.level = Level::process; }, "isolation.level"},
+      {[](Policy& p) { p.isolation.self_test = false; }, "isolation.self_test"},
+      {[](Policy& p) { p.isolation.may_be_missing.clear(); }, nullptr},
+      {[](Policy& p) { p.isolation.may_be_missing.push_back(OptionalLayer::landlock); }, "isolation.may_be_missing"},
+      {[](Policy& p) { p.process.allowed_executables.emplace(); }, nullptr},
+      {[](Policy& p) { p.syscalls.allow = {"socket"}; }, "syscalls.allow"},
+      {[](Policy& p) { p.syscalls.names = {"read"}; }, "syscalls.names"},
+      {[](Policy& p) { p.environment.mode = EnvironmentMode::inherit; }, "environment.mode"},
+      {[](Policy& p) { p.audit.enabled = false; }, "audit.enabled"},
+  };
+  for (const Case& each : cases) {
+    const Policy base = *builtin("bash");
+    Policy policy = base;
+    each.change(policy);
+    const auto widenings = wideningsOver(base, policy);
+    if (each.key == nullptr) {
+      EXPECT_TRUE(widenings.empty()) << widenings[0].key;
+    } else {
+      ASSERT_EQ(widenings.size(), 1U) << each.key;
+      EXPECT_EQ(widenings[0].key, each.key);
+    }
+  }
+}
+
+TEST(Widening, AListOfCallsMeansTheOppositeInADenylist) {
+  Policy base;
+  base.syscalls.mode = SyscallMode::denylist;
+  base.syscalls.names = {"socket", "kill"};
+  Policy policy = base;
+  policy.syscalls.names = {"socket"};
+  EXPECT_EQ(wideningsOver(base, policy).size(), 1U);
+  EXPECT_TRUE(wideningsOver(policy, base).empty());
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,173 @@
+#include "supervise/host.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "plan/filesystem.h"
+#include "plan/system_paths.h"
+#include "sys/fd.h"
+#include "sys/kernel_abi.h"
+#include "sys/raw_syscall.h"
+
+extern char** environ;
+
+namespace caisson::supervise {
+namespace {
+
+using plan::HostFacts;
+using plan::HostPath;
+
+/// The canonical name of an open descriptor.
+std::string nameOf(int fd) {
+  char link[40];
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+  char path[4096];
+  const ssize_t length = ::readlink(link, path, sizeof(path));
+  return length > 0 && path[0] == '/' ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
+
+HostPath observe(const std::string& requested) {
+  HostPath result;
+  result.requested = requested;
+  // O_PATH: looks at the thing without opening it, so a FIFO cannot hold us and a device is not touched.
+  const sys::Fd fd(::open(requested.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) {
+    result.sys_errno = errno;
+    return result;
+  }
+  struct stat status;
+  if (::fstat(fd.get(), &status) != 0) {
+    result.sys_errno = errno;
+    return result;
+  }
+  result.path = nameOf(fd.get());
+  if (result.path.empty()) result.sys_errno = ENOENT;
+  result.directory = S_ISDIR(status.st_mode);
+  result.regular_file = S_ISREG(status.st_mode);
+  result.uid = status.st_uid;
+  result.gid = status.st_gid;
+  if (result.directory && ::faccessat(fd.get(), ".", X_OK, 0) != 0) result.sys_errno = errno;
+  return result;
+}
+
+std::vector<std::string> secretsIn(const std::string& directory) {
+  std::vector<std::string> names;
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return names;
+  DIR* stream = ::fdopendir(fd);
+  if (stream == nullptr) {
+    ::close(fd);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(stream)) {
+    if (plan::looksSecret(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  ::closedir(stream);
+  return names;
+}
+
+std::string linkTarget(const std::string& path) {
+  char target[4096];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : std::string();
+}
+
+void observeSystem(const std::string& root, HostFacts& facts) {
+  for (const std::string_view directory : plan::kSystemDirectories) {
+    const std::string path = root + std::string(directory);
+    struct stat status;
+    if (::lstat(path.c_str(), &status) != 0) continue;
+    if (S_ISLNK(status.st_mode)) {
+      facts.system_directories[std::string(directory)] = linkTarget(path);
+    } else if (S_ISDIR(status.st_mode)) {
+      facts.system_directories[std::string(directory)] = "";
+    }
+  }
+  for (const std::string_view link : plan::kEtcLinks) {
+    const std::string target = linkTarget(root + std::string(link));
+    if (!target.empty()) facts.etc_links[std::string(link)] = target;
+  }
+}
+
+/// Whether this process may map ids that are not its own: root, with the ids it would use mapped in its own namespace.
+bool mayMapOtherIds() {
+  if (::geteuid() != 0) return false;
+  const sys::Fd fd(::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
+  char text[256] = {};
+  if (!fd || ::read(fd.get(), text, sizeof(text) - 1) <= 0) return false;
+  unsigned long inside = 0, outside = 0, count = 0;
+  if (std::sscanf(text, "%lu %lu %lu", &inside, &outside, &count) != 3) return false;
+  struct {
+    std::uint32_t version;
+    int pid;
+  } header{sys::kCapabilityVersion3, 0};
+  struct {
+    std::uint32_t effective, permitted, inheritable;
+  } data[2] = {};
+  if (::syscall(SYS_capget, &header, data) != 0) return false;
+  const std::uint32_t needed = (1U << CAP_SETUID) | (1U << CAP_SETGID) | (1U << CAP_SYS_ADMIN);
+  return inside == 0 && count > 0x70000000 && (data[0].effective & needed) == needed;
+}
+
+std::string currentDirectory() {
+  char path[4096];
+  return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
+}
+
+}  // namespace
+
+plan::HostFacts observeHost(const policy::Policy& policy) {
+  HostFacts facts;
+  utsname kernel{};
+  ::uname(&kernel);
+  std::sscanf(kernel.release, "%d.%d", &facts.kernel_major, &facts.kernel_minor);
+  const long abi = sys::raw(SYS_landlock_create_ruleset, nullptr, 0, sys::kLandlockCreateRulesetVersion);
+  facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
+  facts.uid = ::geteuid();
+  facts.gid = ::getegid();
+  const int groups = ::getgroups(0, nullptr);
+  facts.supplementary_groups = groups > 0 ? static_cast<std::size_t>(groups) : 0;
+  if (groups > 0) {  // the caller's own primary group is often listed again: nothing is lost by keeping that one
+    std::vector<gid_t> list(static_cast<std::size_t>(groups));
+    if (::getgroups(groups, list.data()) == groups) {
+      facts.supplementary_groups = static_cast<std::size_t>(
+          std::count_if(list.begin(), list.end(), [&](gid_t group) { return group != facts.gid; }));
+    }
+  }
+  facts.may_map_other_ids = mayMapOtherIds();
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') facts.home = home;
+  facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
+
+  facts.current_directory.path = currentDirectory();
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  if (workspace.mode != policy::WorkspaceMode::none) {
+    facts.workspace = observe(workspace.path.empty() ? "." : workspace.path);
+    if (!workspace.show_secrets && facts.workspace.sys_errno == 0 && facts.workspace.directory) {
+      facts.workspace_entries = secretsIn(facts.workspace.path);
+    }
+  }
+  for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
+  for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
+  observeSystem(policy.filesystem.root == "host" ? "" : policy.filesystem.root, facts);
+
+  const bool wants_environment = policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const char* equals = std::strchr(*variable, '=');
+    if (equals == nullptr) continue;
+    const std::string_view name(*variable, static_cast<std::size_t>(equals - *variable));
+    if (wants_environment || name == "TERM") facts.caller_environment.emplace(name, equals + 1);
+  }
+  return facts;
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,183 @@
+#include "supervise/launch.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "isolation/child.h"
+#include "isolation/compile.h"
+#include "supervise/owned_mounts.h"
+#include "sys/kernel_abi.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::supervise {
+namespace {
+
+using isolation::Block;
+using isolation::Message;
+using isolation::MessageKind;
+using sys::Fd;
+
+/// A copy above the standard descriptors: callers may have started us with some of those closed.
+Result<Fd> aboveStandard(Fd fd) {
+  if (fd.get() > 2) return fd;
+  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+  if (!copy) return fail(sysError(Stage::launch, "fcntl", "F_DUPFD_CLOEXEC", errno));
+  return copy;
+}
+
+struct Pipe {
+  Fd read, write;
+};
+
+Result<Pipe> makePipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
+  auto read = aboveStandard(Fd(ends[0]));
+  auto write = aboveStandard(Fd(ends[1]));
+  if (!read) return fail(read.error());
+  if (!write) return fail(write.error());
+  return Pipe{std::move(*read), std::move(*write)};
+}
+
+std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
+  std::uint64_t flags = 0;
+  if (namespaces.user) flags |= CLONE_NEWUSER;
+  if (namespaces.pid) flags |= CLONE_NEWPID;
+  if (namespaces.mount) flags |= CLONE_NEWNS;
+  if (namespaces.network) flags |= CLONE_NEWNET;
+  if (namespaces.ipc) flags |= CLONE_NEWIPC;
+  if (namespaces.uts) flags |= CLONE_NEWUTS;
+  if (namespaces.cgroup) flags |= CLONE_NEWCGROUP;
+  return flags;
+}
+
+/// clone3, or clone where a filter around us answers ENOSYS (container engines do). Returns like fork.
+long cloneProcess(std::uint64_t flags, int* pidfd) {
+  sys::CloneArgs arguments{};
+  arguments.flags = flags | CLONE_PIDFD | sys::kCloneClearSighand;
+  arguments.pidfd = reinterpret_cast<std::uint64_t>(pidfd);
+  // No exit signal: an application that embeds us must not see our children in its own SIGCHLD handling.
+  const long result = sys::raw(SYS_clone3, &arguments, sizeof(arguments));
+  if (result != -ENOSYS) return result;
+  const auto old_flags = static_cast<unsigned long>(flags | CLONE_PIDFD);
+  return sys::raw(SYS_clone, old_flags, 0, pidfd, 0, 0);
+}
+
+Error cloneError(long error) {
+  const char* hint = "run `caisson doctor`: it names what this host forbids and the remedy";
+  if (error == ENOSPC || error == EUSERS) hint = "the host's limit on user namespaces is reached: sysctl user.max_user_namespaces";
+  if (error == EAGAIN) hint = "the limit on processes of this user is reached: ulimit -u";
+  return sysError(Stage::launch, "clone3", "new namespaces", static_cast<int>(error), hint);
+}
+
+Result<void> writeMap(pid_t pid, const char* file, const char* text) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+  const Fd fd(::open(path, O_WRONLY | O_CLOEXEC));
+  const std::size_t length = isolation::length(text);
+  if (!fd || ::write(fd.get(), text, length) != static_cast<ssize_t>(length)) {
+    return fail(sysError(Stage::launch, "write", path, errno));
+  }
+  return {};
+}
+
+Result<void> releaseChild(const Block& block, pid_t pid, int control) {
+  if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
+  if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;
+  Message go{};
+  go.kind = MessageKind::go;
+  if (::send(control, &go, sizeof(go), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(go))) {
+    return fail(sysError(Stage::launch, "send", "control socket", errno));
+  }
+  return {};
+}
+
+/// Blocks every signal while it lives, so that no handler of ours runs in the child.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, int store_fd) {
+  auto mapping = isolation::BlockMapping::compile(plan);
+  if (!mapping) return fail(mapping.error());
+  Block& block = **mapping;
+  std::vector<Fd> owned;  // kept until the child has its copies
+  if (auto prepared = prepareOwnedMounts(plan, block, owned); !prepared) return fail(prepared.error());
+
+  Launched launched;
+  launched.pid_namespace = plan.namespaces.pid;
+  int sockets[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+    return fail(sysError(Stage::launch, "socketpair", "control", errno));
+  }
+  auto control = aboveStandard(Fd(sockets[0]));
+  auto child_control = aboveStandard(Fd(sockets[1]));
+  if (!control || !child_control) return fail(control ? child_control.error() : control.error());
+  launched.control = std::move(*control);
+  block.control = child_control->get();
+  block.store_fd = store_fd;
+
+  Fd child_ends[3];
+  for (int stream = 0; stream < 3; ++stream) {
+    block.terminal[stream] = terminal.stream[stream];
+    block.stdio[stream] = -1;
+    if (terminal.stream[stream]) continue;
+    if (stream == 0 && !feed_input) {
+      auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+      if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
+      child_ends[0] = std::move(*null);
+    } else {
+      auto pipe = makePipe();
+      if (!pipe) return fail(pipe.error());
+      child_ends[stream] = stream == 0 ? std::move(pipe->read) : std::move(pipe->write);
+      Fd& ours = stream == 0 ? launched.input : stream == 1 ? launched.output : launched.errors;
+      ours = stream == 0 ? std::move(pipe->write) : std::move(pipe->read);
+      ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+    }
+    block.stdio[stream] = child_ends[stream].get();
+  }
+  block.wants_terminal = terminal.any();
+  block.rows = terminal.rows;
+  block.columns = terminal.columns;
+
+  int pidfd = -1;
+  long pid;
+  {
+    const SignalsBlocked blocked;
+    pid = cloneProcess(namespaceFlags(plan.namespaces), &pidfd);
+    if (pid == 0) isolation::runChild(block);
+  }
+  if (pid < 0) return fail(cloneError(-pid));
+  launched.init = static_cast<pid_t>(pid);
+  launched.pidfd = Fd(pidfd);
+  if (plan.identity.parent_writes_maps && plan.namespaces.user) {
+    if (auto released = releaseChild(block, launched.init, launched.control.get()); !released) {
+      ::kill(launched.init, SIGKILL);
+      ::waitpid(launched.init, nullptr, __WALL);
+      return fail(released.error());
+    }
+  }
+  return launched;
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,34 @@
+// Starts a sandbox: streams, clone into its namespaces, id maps. From here on there is a process to watch.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "isolation/block.h"
+#include "plan/plan.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+
+/// Which standard streams are the sandbox's pty, and how large that is.
+struct TerminalWish {
+  bool stream[3] = {false, false, false};
+  std::uint16_t rows = 24, columns = 80;
+  [[nodiscard]] bool any() const { return stream[0] || stream[1] || stream[2]; }
+};
+
+/// A sandbox that was cloned; its pid 1 is at work. Descriptors are the supervisor's ends.
+struct Launched {
+  pid_t init = -1;
+  sys::Fd pidfd;
+  sys::Fd control;
+  sys::Fd input;   ///< write end of standard input, or invalid
+  sys::Fd output;  ///< read end of standard output, or invalid when it is the pty
+  sys::Fd errors;
+  bool pid_namespace = false;
+};
+
+/// `feed_input`: give the payload a pipe as standard input; else end of file at once.
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, int store_fd);
+
+}  // namespace caisson::supervise

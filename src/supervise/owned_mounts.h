@@ -1,0 +1,17 @@
+// For root callers: host trees shown so that their owner's files are the sandbox user's (idmapped mounts).
+#pragma once
+
+#include <vector>
+
+#include "base/error.h"
+#include "isolation/block.h"
+#include "plan/plan.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+
+/// Prepares a detached mount for every step marked `owned` and puts its descriptor into the block. The payload's
+/// host id is nobody's, so without this it could neither enter a private directory nor own what it writes.
+Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<sys::Fd>& owned);
+
+}  // namespace caisson::supervise

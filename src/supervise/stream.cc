@@ -1,0 +1,104 @@
+#include "supervise/stream.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace caisson::supervise {
+namespace {
+
+constexpr std::size_t kChunk = 64 * 1024;
+constexpr std::size_t kNeverBlocks = 4096;  // POLLOUT on a pipe promises room for PIPE_BUF bytes
+
+}  // namespace
+
+OutputStream::OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit)
+    : source_(std::move(source)), mode_(mode), sink_(sink), limit_(limit) {
+  struct stat status;
+  sink_regular_ = mode == StreamMode::relay && ::fstat(sink, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+void OutputStream::addPolls(std::vector<pollfd>& polls) const {
+  if (!pending_.empty()) {
+    polls.push_back({sink_, POLLOUT, 0});
+  } else if (source_) {
+    polls.push_back({source_.get(), POLLIN, 0});
+  }
+}
+
+void OutputStream::accept(const char* data, std::size_t count) {
+  const std::uint64_t room = limit_ > seen_ ? limit_ - seen_ : 0;
+  const std::size_t kept = static_cast<std::size_t>(std::min<std::uint64_t>(room, count));
+  seen_ += count;
+  if (kept < count) {
+    result_.truncated = true;
+    result_.dropped += count - kept;
+  }
+  if (mode_ == StreamMode::capture) result_.data.append(data, kept);
+  if (mode_ == StreamMode::relay) pending_.append(data, kept);
+}
+
+void OutputStream::readSome() {
+  char buffer[kChunk];
+  const ssize_t got = ::read(source_.get(), buffer, sizeof(buffer));
+  if (got > 0) return accept(buffer, static_cast<std::size_t>(got));
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  source_.reset();  // end of file; a pty answers EIO when its last user is gone
+}
+
+void OutputStream::writeSome() {
+  const std::size_t left = pending_.size() - written_;
+  const std::size_t count = sink_regular_ ? left : std::min(left, kNeverBlocks);
+  const ssize_t done = ::write(sink_, pending_.data() + written_, count);
+  if (done < 0) {
+    if (errno == EAGAIN || errno == EINTR) return;
+    // Our reader is gone (EPIPE) or the disk is full: the payload learns it as it would without us.
+    pending_.clear();
+    written_ = 0;
+    source_.reset();
+    return;
+  }
+  written_ += static_cast<std::size_t>(done);
+  if (written_ == pending_.size()) {
+    pending_.clear();
+    written_ = 0;
+  }
+}
+
+void OutputStream::pump() {
+  if (pending_.empty() && source_) readSome();
+  while (!pending_.empty()) {
+    pollfd ready{sink_, POLLOUT, 0};
+    if (!sink_regular_ && ::poll(&ready, 1, 0) <= 0) return;
+    writeSome();
+  }
+}
+
+void OutputStream::drain(int patience_ms) {
+  for (;;) {
+    while (!pending_.empty()) {
+      pollfd ready{sink_, POLLOUT, 0};
+      if (!sink_regular_ && ::poll(&ready, 1, patience_ms) <= 0) {
+        result_.truncated = true;
+        result_.dropped += pending_.size() - written_;
+        pending_.clear();
+        source_.reset();
+        return;
+      }
+      writeSome();
+    }
+    if (!source_) return;
+    const std::uint64_t before = seen_;
+    readSome();
+    if (seen_ == before && source_) {  // nothing there now; everybody who could write has ended
+      source_.reset();
+      return;
+    }
+  }
+}
+
+Stream OutputStream::take() { return std::move(result_); }
+
+}  // namespace caisson::supervise

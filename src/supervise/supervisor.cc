@@ -1,0 +1,412 @@
+#include "supervise/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "isolation/block.h"
+#include "supervise/changes.h"
+#include "supervise/launch.h"
+#include "supervise/stream.h"
+#include "supervise/terminal.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::supervise {
+namespace {
+
+using isolation::Message;
+using isolation::MessageKind;
+using sys::Fd;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kDrainPatienceMs = 5000;
+constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
+constexpr std::uint64_t kNoLimit = ~0ULL;
+
+/// Blocks the signals a program passes on (and SIGPIPE) for this thread and reads them from a descriptor.
+class SignalRelay {
+ public:
+  explicit SignalRelay(bool forward) : forward_(forward) {
+    ::sigemptyset(&set_);
+    ::sigaddset(&set_, SIGPIPE);
+    if (forward) {
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}) ::sigaddset(&set_, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    if (forward) {
+      sigset_t wanted = set_;
+      ::sigdelset(&wanted, SIGPIPE);
+      descriptor_ = Fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+    }
+  }
+  ~SignalRelay() {
+    // A write to a reader that is gone left SIGPIPE pending; it was answered as EPIPE already.
+    if (::sigismember(&before_, SIGPIPE) == 0) {
+      sigset_t pipe;
+      ::sigemptyset(&pipe);
+      ::sigaddset(&pipe, SIGPIPE);
+      const timespec none{};
+      while (::sigtimedwait(&pipe, nullptr, &none) > 0) {
+      }
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  [[nodiscard]] int next() const {
+    signalfd_siginfo info{};
+    return ::read(descriptor_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  bool forward_;
+  sigset_t set_, before_;
+  Fd descriptor_;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const plan::Plan& plan, const Request& request, RunResult& result)
+      : plan_(plan), request_(request), result_(result) {}
+
+  void run();
+
+ private:
+  void watch(SignalRelay& signals);
+  void onMessage();
+  void onSignal(int signal);
+  void feedInput();
+  void closeInput();
+  void kill();
+  void sendSignal(int signal);
+  void collect(Clock::time_point start);
+  void classify(const rusage& usage);
+  [[nodiscard]] int timeoutMs() const;
+  void checkDeadlines();
+  void setupFailed(Error error);
+
+  const plan::Plan& plan_;
+  const Request& request_;
+  RunResult& result_;
+  Launched sandbox_;
+  TerminalWish terminal_wish_;
+  Fd changes_;   // the overlay's upper directory
+  Fd terminal_;  // master side of the sandbox's pty
+  std::optional<OutputStream> out_, err_;
+  std::string input_;  // bytes on their way in
+  std::size_t input_written_ = 0;
+  bool input_ended_ = false;
+  std::optional<Clock::time_point> deadline_, grace_;
+  std::optional<int> wait_status_;
+  std::optional<Error> failure_;
+  bool init_gone_ = false;
+  bool killed_ = false;
+  bool timed_out_ = false;
+  bool cancelled_ = false;
+  int terminate_requests_ = 0;
+};
+
+void Supervisor::setupFailed(Error error) {
+  result_.outcome = OutcomeKind::setup_failed;
+  result_.error = std::move(error);
+}
+
+void Supervisor::run() {
+  const auto start = Clock::now();
+  if (request_.interactive) terminal_wish_ = observeTerminal(request_);
+  const bool feed = request_.relay_stdin || !request_.input.empty();
+  SignalRelay signals(request_.forward_signals);
+  auto launched = launch(plan_, terminal_wish_, feed, -1);
+  if (!launched) return setupFailed(launched.error());
+  sandbox_ = std::move(*launched);
+  if (plan_.wall_seconds) {
+    deadline_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*plan_.wall_seconds));
+  }
+  const auto limitOf = [&](int descriptor) { return ::isatty(descriptor) == 1 ? kNoLimit : plan_.output_bytes; };
+  if (sandbox_.output) {
+    out_.emplace(std::move(sandbox_.output), request_.out, STDOUT_FILENO,
+                 request_.out == StreamMode::relay ? limitOf(STDOUT_FILENO) : plan_.output_bytes);
+  }
+  if (sandbox_.errors) {
+    err_.emplace(std::move(sandbox_.errors), request_.err, STDERR_FILENO,
+                 request_.err == StreamMode::relay ? limitOf(STDERR_FILENO) : plan_.output_bytes);
+  }
+  input_ = request_.input;
+  input_ended_ = !request_.relay_stdin;
+  std::optional<RawTerminal> raw_mode;
+  if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
+  watch(signals);
+  collect(start);
+}
+
+int Supervisor::timeoutMs() const {
+  std::optional<Clock::time_point> next = deadline_;
+  if (grace_ && (!next || *grace_ < *next)) next = grace_;
+  if (!next || killed_) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
+  return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
+}
+
+void Supervisor::checkDeadlines() {
+  const auto now = Clock::now();
+  if (deadline_ && !killed_ && now >= *deadline_) {
+    timed_out_ = true;
+    kill();
+  } else if (grace_ && !killed_ && now >= *grace_) {
+    kill();
+  }
+}
+
+void Supervisor::watch(SignalRelay& signals) {
+  std::vector<pollfd> polls;
+  while (!init_gone_) {
+    polls.clear();
+    polls.push_back({sandbox_.pidfd.get(), POLLIN, 0});
+    polls.push_back({sandbox_.control.get(), POLLIN, 0});
+    polls.push_back({signals.descriptor(), POLLIN, 0});
+    polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
+    const bool wants_more = !input_ended_ && input_.empty() && (sandbox_.input || (terminal_ && terminal_wish_.stream[0]));
+    polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
+    const int input_sink = sandbox_.input ? sandbox_.input.get() : terminal_wish_.stream[0] ? terminal_.get() : -1;
+    polls.push_back({input_.empty() ? -1 : input_sink, POLLOUT, 0});
+    if (sandbox_.input && input_.empty() && input_ended_) closeInput();
+    if (sandbox_.input && input_.empty()) polls.push_back({sandbox_.input.get(), 0, 0});  // tells when nobody reads
+    if (out_) out_->addPolls(polls);
+    if (err_) err_->addPolls(polls);
+    const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
+    if (ready < 0 && errno != EINTR) return kill();
+    checkDeadlines();
+    if (ready <= 0) continue;
+    if (polls[1].revents != 0) onMessage();
+    if (polls[2].revents != 0) {
+      while (const int signal = signals.next()) onSignal(signal);
+    }
+    if (polls[3].revents != 0 && !killed_) {
+      cancelled_ = true;
+      kill();
+    }
+    if (polls[4].revents != 0 || polls[5].revents != 0) feedInput();
+    if (polls.size() > 6 && sandbox_.input && polls[6].fd == sandbox_.input.get() && (polls[6].revents & POLLERR) != 0) {
+      closeInput();
+    }
+    if (out_) out_->pump();
+    if (err_) err_->pump();
+    if (polls[0].revents != 0) {
+      onMessage();  // the last word may have come together with the end
+      init_gone_ = true;
+    }
+  }
+}
+
+void Supervisor::onMessage() {
+  for (;;) {
+    Message message{};
+    iovec io{&message, sizeof(message)};
+    alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))];
+    msghdr header{};
+    header.msg_iov = &io;
+    header.msg_iovlen = 1;
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+    const ssize_t got = ::recvmsg(sandbox_.control.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got != static_cast<ssize_t>(sizeof(message))) {
+      if (got == 0) sandbox_.control.reset();
+      return;
+    }
+    int received[2] = {-1, -1};
+    if (const cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr && part->cmsg_type == SCM_RIGHTS) {
+      const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      std::memcpy(received, CMSG_DATA(part), std::min<std::size_t>(count, 2) * sizeof(int));
+    }
+    int next = 0;
+    switch (message.kind) {
+      case MessageKind::prepared:
+        if ((message.descriptors & 1) != 0) changes_ = Fd(received[next++]);
+        if ((message.descriptors & 2) != 0) {
+          terminal_ = Fd(received[next++]);
+          ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
+          // What the pty prints goes to the first of our own outputs that is a terminal.
+          const int sink = terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
+          auto& stream = terminal_wish_.stream[1] ? out_ : err_;
+          stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay, sink, kNoLimit);
+        }
+        break;
+      case MessageKind::failure:
+        message.call[isolation::kCallBytes - 1] = 0;
+        message.object[isolation::kObjectBytes - 1] = 0;
+        failure_ = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
+        break;
+      case MessageKind::finished: wait_status_ = message.value; break;
+      default: break;
+    }
+  }
+}
+
+void Supervisor::sendSignal(int signal) {
+  Message message{};
+  message.kind = MessageKind::signal;
+  message.value = signal;
+  ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Supervisor::onSignal(int signal) {
+  if (signal == SIGWINCH) {
+    if (terminal_) copyTerminalSize(terminal_.get());
+    return;
+  }
+  const bool asks_to_end = signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
+  if (asks_to_end && ++terminate_requests_ >= 3) return kill();  // somebody means it
+  if ((signal == SIGTERM || signal == SIGHUP) && !grace_) grace_ = Clock::now() + kGraceAfterTerminate;
+  sendSignal(signal);
+}
+
+void Supervisor::kill() {
+  if (std::exchange(killed_, true)) return;
+  if (sandbox_.pid_namespace) {
+    // pid 1 takes the whole namespace with it, however the payload daemonised.
+    sys::raw(SYS_pidfd_send_signal, sandbox_.pidfd.get(), SIGKILL, nullptr, 0);
+  } else {
+    sendSignal(SIGKILL);  // the collector ends the payload, then the orphans it was handed
+  }
+}
+
+void Supervisor::closeInput() { sandbox_.input.reset(); }
+
+void Supervisor::feedInput() {
+  if (input_.empty() && !input_ended_) {
+    char buffer[16 * 1024];
+    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (got > 0) {
+      input_.assign(buffer, static_cast<std::size_t>(got));
+      input_written_ = 0;
+    } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
+      input_ended_ = true;
+    }
+  }
+  const int sink = sandbox_.input ? sandbox_.input.get() : terminal_.get();
+  while (!input_.empty()) {
+    const ssize_t done = ::write(sink, input_.data() + input_written_, input_.size() - input_written_);
+    if (done < 0) {
+      if (errno == EAGAIN || errno == EINTR) return;
+      input_.clear();
+      input_ended_ = true;
+      closeInput();
+      return;
+    }
+    input_written_ += static_cast<std::size_t>(done);
+    if (input_written_ == input_.size()) {
+      input_.clear();
+      input_written_ = 0;
+    }
+  }
+}
+
+void Supervisor::collect(Clock::time_point start) {
+  if (out_) out_->drain(kDrainPatienceMs);
+  if (err_) err_->drain(kDrainPatienceMs);
+  rusage usage{};
+  int status = 0;
+  while (sys::raw(SYS_wait4, sandbox_.init, &status, __WALL, &usage) == -EINTR) {
+  }
+  const auto ms = [](const timeval& time) { return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3; };
+  Usage& u = result_.usage;
+  u.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  u.user_cpu_ms = ms(usage.ru_utime);
+  u.system_cpu_ms = ms(usage.ru_stime);
+  u.peak_memory_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  u.read_bytes = static_cast<std::uint64_t>(usage.ru_inblock) * 512;
+  u.written_bytes = static_cast<std::uint64_t>(usage.ru_oublock) * 512;
+  if (out_) result_.out = out_->take();
+  if (err_) result_.err = err_->take();
+  classify(usage);
+  if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
+}
+
+void Supervisor::classify(const rusage&) {
+  if (failure_) {
+    explainFailure(*failure_, plan_);
+    return setupFailed(std::move(*failure_));
+  }
+  if (timed_out_) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::time;
+    return;
+  }
+  if (cancelled_) {
+    result_.outcome = OutcomeKind::cancelled;
+    return;
+  }
+  if (!wait_status_) {
+    if (killed_) {
+      result_.outcome = OutcomeKind::signaled;
+      result_.signal = SIGKILL;
+      return;
+    }
+    return setupFailed(plainError(Stage::supervise, "wait", "pid 1 of the sandbox", "it ended without a word",
+                                  "the host may be out of memory; see the kernel's log"));
+  }
+  if (WIFEXITED(*wait_status_)) {
+    result_.outcome = OutcomeKind::exited;
+    result_.exit_code = WEXITSTATUS(*wait_status_);
+    return;
+  }
+  result_.outcome = OutcomeKind::signaled;
+  result_.signal = WTERMSIG(*wait_status_);
+  const double cpu_ms = result_.usage.user_cpu_ms + result_.usage.system_cpu_ms;
+  if (result_.signal == SIGXFSZ) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::file_size;
+  } else if (plan_.cpu_seconds && cpu_ms >= *plan_.cpu_seconds * 1e3 * 0.95 &&
+             (result_.signal == SIGXCPU || result_.signal == SIGKILL)) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::cpu;
+  } else if (result_.signal == SIGSYS) {
+    result_.violations.push_back({"seccomp", "a system call of a foreign architecture", "system call",
+                                  "run programs built for this machine's own architecture"});
+  }
+}
+
+}  // namespace
+
+std::string newSandboxId() {
+  unsigned char bytes[16];
+  std::size_t have = 0;
+  while (have < sizeof(bytes)) {
+    const ssize_t got = ::getrandom(bytes + have, sizeof(bytes) - have, 0);
+    if (got > 0) have += static_cast<std::size_t>(got);
+  }
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string id = "cs-";
+  for (const unsigned char byte : bytes) {
+    id += kDigits[byte >> 4];
+    id += kDigits[byte & 15];
+  }
+  return id;
+}
+
+RunResult supervise(const plan::Plan& plan, const Request& request) {
+  RunResult result;
+  result.sandbox_id = newSandboxId();
+  result.layers = plan.layers;
+  result.warnings = plan.warnings;
+  result.notices = plan.notices;
+  Supervisor(plan, request, result).run();
+  return result;
+}
+
+}  // namespace caisson::supervise

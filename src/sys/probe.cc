@@ -1,0 +1,264 @@
+#include "sys/probe.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/magic.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+
+#include "sys/fd.h"
+#include "sys/kernel_abi.h"
+#include "sys/probe_support.h"
+
+namespace caisson::sys {
+namespace {
+
+constexpr int kChildTimeoutMs = 5000;
+constexpr unsigned kSeccompWaitKillable = 1U << 5;  // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 5.19
+
+Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
+
+/// For calls made with arguments that can't work: anything but "no such call" or a filter's refusal means it is there.
+Attempt presence(long result) {
+  if (result < 0 && (errno == ENOSYS || errno == EPERM)) return {errno};
+  return {0};
+}
+
+std::optional<std::int64_t> readNumber(const char* path) {
+  const std::string text = readKernelFile(path);
+  std::int64_t value = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{}) return std::nullopt;
+  return value;
+}
+
+bool exists(const char* path) { return ::access(path, F_OK) == 0; }
+
+long installFilter(unsigned flags) {
+  sock_filter allow{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = SECCOMP_RET_ALLOW};
+  const sock_fprog program{.len = 1, .filter = &allow};
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+/// A task may have one listener only, so each kind gets its own child.
+template <unsigned kFlags>
+void trySeccomp(void* result) {
+  auto* outcome = static_cast<Attempt*>(result);
+  *outcome = attempt(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+  if (outcome->ok()) *outcome = attempt(installFilter(kFlags));
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end != 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::vector<std::string> containerSigns() {
+  std::vector<std::string> signs;
+  for (const char* file : {"/.dockerenv", "/run/.containerenv"}) {
+    if (exists(file)) signs.emplace_back(file);
+  }
+  const std::string cgroup = readKernelFile("/proc/1/cgroup");
+  for (const char* word : {"docker", "kubepods", "libpod", "containerd", "lxc"}) {
+    if (cgroup.find(word) != std::string::npos) signs.push_back(std::string("cgroup of process 1 names ") + word);
+  }
+  if (const char* variable = std::getenv("container"); variable != nullptr && *variable != '\0') {
+    signs.push_back(std::string("container=").append(variable));
+  }
+  return signs;
+}
+
+std::string fileSystemName(std::uint32_t magic) {
+  switch (magic) {
+    case EXT4_SUPER_MAGIC: return "ext4";
+    case XFS_SUPER_MAGIC: return "xfs";
+    case BTRFS_SUPER_MAGIC: return "btrfs";
+    case TMPFS_MAGIC: return "tmpfs";
+    case OVERLAYFS_SUPER_MAGIC: return "overlay";
+    case NFS_SUPER_MAGIC: return "nfs";
+    case 0x2fc12fc1: return "zfs";
+    case 0xf2f52010: return "f2fs";
+    case 0x65735546: return "fuse";
+    default: break;
+  }
+  std::array<char, 8> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), magic, 16).ptr;
+  return std::string("0x").append(digits.data(), end);
+}
+
+}  // namespace
+
+void runInChild(void (*body)(void* result), void* result, std::size_t size) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return;
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // Our parent may have died before that; as the first process of a PID namespace we see it as 0.
+    if (const pid_t seen = ::getppid(); seen != parent && seen != 0) ::_exit(1);
+    body(result);  // the child's own copy of the caller's memory
+    ::_exit(::write(writer.get(), result, size) == static_cast<ssize_t>(size) ? 0 : 1);
+  }
+  writer.reset();
+  pollfd readable{.fd = reader.get(), .events = POLLIN, .revents = 0};
+  std::array<char, 1024> answer{};
+  if (size <= answer.size() && ::poll(&readable, 1, kChildTimeoutMs) == 1 &&
+      ::read(reader.get(), answer.data(), size) == static_cast<ssize_t>(size)) {
+    std::copy_n(answer.data(), size, static_cast<char*>(result));
+  } else {
+    ::kill(child, SIGKILL);
+  }
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+std::string readKernelFile(const char* path) {
+  std::string text;
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> chunk;
+  for (ssize_t count = 0; file && (count = ::read(file.get(), chunk.data(), chunk.size())) > 0;) {
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
+
+KernelVersion parseKernelRelease(std::string_view release) {
+  KernelVersion version{.release = std::string(release)};
+  const char* end = release.data() + release.size();
+  const auto major = std::from_chars(release.data(), end, version.major);
+  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return {.release = std::string(release)};
+  if (std::from_chars(major.ptr + 1, end, version.minor).ec != std::errc{}) return {.release = std::string(release)};
+  return version;
+}
+
+Attempt landlockAttempt(int& abi) {
+  const long answer = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, kLandlockCreateRulesetVersion);
+  abi = answer > 0 ? static_cast<int>(answer) : 0;
+  return attempt(answer);
+}
+
+int landlockAbi() {
+  int abi = 0;
+  (void)landlockAttempt(abi);
+  return abi;
+}
+
+SeccompProbe probeSeccomp() {
+  return {.filter = inChild<Attempt>(trySeccomp<0>),
+          .user_notify = inChild<Attempt>(trySeccomp<SECCOMP_FILTER_FLAG_NEW_LISTENER>),
+          .wait_killable = inChild<Attempt>(trySeccomp < SECCOMP_FILTER_FLAG_NEW_LISTENER | kSeccompWaitKillable >)};
+}
+
+bool seccompAvailable() { return inChild<Attempt>(trySeccomp<0>).ok(); }
+
+bool seccompUserNotify() { return inChild<Attempt>(trySeccomp<SECCOMP_FILTER_FLAG_NEW_LISTENER>).ok(); }
+
+SyscallProbe probeSyscalls() {
+  SyscallProbe probe;
+  OpenHow how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = kResolveInRoot};
+  const Fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how)));
+  probe.openat2 = {opened ? 0 : errno};
+  probe.clone3 = presence(::syscall(SYS_clone3, nullptr, 0));
+  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  probe.pidfd_open = {self ? 0 : errno};
+  probe.close_range = presence(::syscall(SYS_close_range, ~0U, 0U, 0U));  // last before first: EINVAL
+  return probe;
+}
+
+Obstacles readObstacles() {
+  Obstacles found;
+  found.max_user_namespaces = readNumber("/proc/sys/user/max_user_namespaces");
+  found.unprivileged_userns_clone = readNumber("/proc/sys/kernel/unprivileged_userns_clone");
+  found.apparmor_restrict_unprivileged_userns = readNumber("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+  found.security_modules = split(readKernelFile("/sys/kernel/security/lsm"), ',');
+  if (exists("/sys/module/apparmor")) {
+    found.apparmor_label = readKernelFile("/proc/self/attr/apparmor/current");
+    if (found.apparmor_label.empty()) found.apparmor_label = readKernelFile("/proc/self/attr/current");
+  }
+  for (const std::string& line : split(readKernelFile("/proc/self/status"), '\n')) {
+    if (line.starts_with("Seccomp:\t")) found.seccomp_mode = std::atoi(line.c_str() + 9);
+    if (line.starts_with("NoNewPrivs:\t")) found.no_new_privileges = line.ends_with('1');
+  }
+  found.container_signs = containerSigns();
+  return found;
+}
+
+DiskProbe probeDisk(const std::string& path) {
+  DiskProbe probe{.path = path};
+  Fd directory;
+  for (;;) {
+    directory = Fd(::open(probe.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory || errno != ENOENT) break;
+    const std::size_t slash = probe.path.find_last_of('/');
+    if (slash == std::string::npos || probe.path == "/") break;
+    probe.path.resize(slash == 0 ? 1 : slash);
+  }
+  if (!directory) {
+    probe.writable = {errno};
+    return probe;
+  }
+  struct statfs file_system{};
+  struct statvfs space{};
+  if (::fstatfs(directory.get(), &file_system) == 0) {
+    probe.file_system = fileSystemName(static_cast<std::uint32_t>(file_system.f_type));
+  }
+  if (::fstatvfs(directory.get(), &space) == 0) {
+    probe.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+    probe.free_inodes = space.f_favail;
+    probe.counts_inodes = space.f_files != 0;
+  }
+  // A file without a name: it goes with its descriptor, whatever happens to us.
+  const Fd file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  probe.writable = {file ? 0 : errno};
+  if (!file && errno == EOPNOTSUPP) probe.writable = attempt(::faccessat(directory.get(), ".", W_OK, AT_EACCESS));
+  if (file) probe.user_xattr = attempt(::fsetxattr(file.get(), "user.caisson.probe", "1", 1, 0));
+  return probe;
+}
+
+Probes probeHost(const std::string& state_home) {
+  Probes probes;
+  utsname names{};
+  if (::uname(&names) == 0) {
+    probes.kernel = parseKernelRelease(names.release);
+    probes.machine = names.machine;
+  }
+  probes.uid = ::geteuid();
+  probes.landlock = landlockAttempt(probes.landlock_abi);
+  probes.seccomp = probeSeccomp();
+  probes.namespaces = userNamespaces();
+  probes.syscalls = probeSyscalls();
+  probes.cgroup = probeCgroups();
+  probes.obstacles = readObstacles();
+  probes.home = probeDisk(state_home);
+  probes.systemd = exists("/run/systemd/system");
+  const std::string manager = "/run/user/" + std::to_string(probes.uid) + "/systemd/private";
+  probes.systemd_user_manager = exists(manager.c_str());
+  return probes;
+}
+
+}  // namespace caisson::sys

@@ -1,0 +1,165 @@
+// Where we stand in the cgroup hierarchies, and whether a child could be made there.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "sys/probe.h"
+#include "sys/probe_support.h"
+#include "sys/remove_tree.h"
+
+namespace caisson::sys {
+namespace {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end != 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+/// mountinfo writes space, tab, newline and backslash as \ooo.
+std::string unescape(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+    if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+bool listed(std::string_view list, std::string_view word, char separator) {
+  const auto parts = split(list, separator);
+  return std::ranges::find(parts, word) != parts.end();
+}
+
+/// What /proc/self/cgroup says: controllers ("" for v2) -> our path.
+std::map<std::string, std::string, std::less<>> ownPaths(std::string_view self_cgroup) {
+  std::map<std::string, std::string, std::less<>> paths;
+  for (const std::string_view line : split(self_cgroup, '\n')) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    paths.emplace(line.substr(first + 1, second - first - 1), line.substr(second + 1));
+  }
+  return paths;
+}
+
+/// The host path of our cgroup, if the mount shows it: a mount may begin below the hierarchy's root.
+std::string directoryOf(std::string_view mount_point, std::string_view mount_root, std::string_view own) {
+  if (own.starts_with("/..")) return {};  // above the root of our cgroup namespace
+  if (mount_root != "/") {
+    if (!own.starts_with(mount_root)) return {};
+    own.remove_prefix(mount_root.size());
+    if (!own.empty() && own.front() != '/') return {};
+  }
+  std::string directory(mount_point);
+  if (own != "/") directory += own;
+  return directory;
+}
+
+/// The controllers of a v1 mount stand among its super block options; `name=` ones carry no controller.
+std::string controllersAmong(std::string_view options, const std::map<std::string, std::string, std::less<>>& paths) {
+  for (const auto& [controllers, path] : paths) {
+    if (controllers.empty()) continue;
+    const auto wanted = split(controllers, ',');
+    if (std::ranges::all_of(wanted, [&](std::string_view one) { return listed(options, one, ','); }))
+      return controllers;
+  }
+  return {};
+}
+
+void tryChild(CgroupHierarchy& hierarchy) {
+  if (hierarchy.directory.empty()) return;
+  if (hierarchy.v2) {
+    hierarchy.controllers = readKernelFile((hierarchy.directory + "/cgroup.controllers").c_str());
+    hierarchy.subtree_control = readKernelFile((hierarchy.directory + "/cgroup.subtree_control").c_str());
+  }
+  const std::string procs = hierarchy.directory + "/cgroup.procs";
+  hierarchy.procs_writable = ::faccessat(AT_FDCWD, procs.c_str(), W_OK, AT_EACCESS) == 0;
+  if (::faccessat(AT_FDCWD, hierarchy.directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    hierarchy.make_child = {errno};
+    return;
+  }
+  const std::optional<std::string> name = unpredictableName();
+  if (!name) return;
+  std::string child = hierarchy.directory;
+  child.append("/").append(*name);
+  hierarchy.make_child = {::mkdir(child.c_str(), 0700) == 0 ? 0 : errno};
+  if (hierarchy.make_child.ok()) (void)::rmdir(child.c_str());
+}
+
+}  // namespace
+
+std::string_view name(CgroupLayout layout) {
+  switch (layout) {
+    case CgroupLayout::none: return "none";
+    case CgroupLayout::v1: return "v1";
+    case CgroupLayout::v2: return "v2";
+    case CgroupLayout::hybrid: return "hybrid";
+  }
+  return "none";
+}
+
+const CgroupHierarchy* CgroupProbe::find(std::string_view controller) const {
+  for (const CgroupHierarchy& hierarchy : hierarchies) {
+    if (listed(hierarchy.controllers, controller, hierarchy.v2 ? ' ' : ',')) return &hierarchy;
+  }
+  return nullptr;
+}
+
+bool CgroupProbe::usable(std::string_view controller) const {
+  const CgroupHierarchy* hierarchy = find(controller);
+  return hierarchy != nullptr && hierarchy->make_child.ok() && hierarchy->procs_writable;
+}
+
+CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgroup) {
+  CgroupProbe probe;
+  const auto paths = ownPaths(self_cgroup);
+  for (const std::string_view line : split(mountinfo, '\n')) {
+    // id parent major:minor root mount-point options [optional fields] - type source super-options
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string_view::npos) continue;
+    const auto before = split(line.substr(0, dash), ' ');
+    const auto after = split(line.substr(dash + 3), ' ');
+    if (before.size() < 6 || after.size() < 3) continue;
+    const bool v2 = after[0] == "cgroup2";
+    if (!v2 && after[0] != "cgroup") continue;
+    CgroupHierarchy hierarchy{.v2 = v2};
+    if (!v2) hierarchy.controllers = controllersAmong(after[2], paths);
+    const auto own = paths.find(hierarchy.controllers);
+    if (own == paths.end() || (!v2 && (hierarchy.controllers.empty() || hierarchy.controllers.starts_with("name=")))) {
+      continue;
+    }
+    hierarchy.directory = directoryOf(unescape(before[4]), unescape(before[3]), own->second);
+    probe.hierarchies.push_back(std::move(hierarchy));
+  }
+  const auto is_v2 = [](const CgroupHierarchy& hierarchy) { return hierarchy.v2; };
+  const bool any_v2 = std::ranges::any_of(probe.hierarchies, is_v2);
+  const bool any_v1 = !std::ranges::all_of(probe.hierarchies, is_v2);
+  if (any_v1) {
+    probe.layout = any_v2 ? CgroupLayout::hybrid : CgroupLayout::v1;
+  } else if (any_v2) {
+    probe.layout = CgroupLayout::v2;
+  }
+  return probe;
+}
+
+CgroupProbe probeCgroups() {
+  CgroupProbe probe = parseCgroups(readKernelFile("/proc/self/mountinfo"), readKernelFile("/proc/self/cgroup"));
+  for (CgroupHierarchy& hierarchy : probe.hierarchies) tryChild(hierarchy);
+  return probe;
+}
+
+}  // namespace caisson::sys

@@ -1,0 +1,134 @@
+// Which namespaces and mounts an ordinary user really gets, tried in a child that then vanishes with all of them.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "sys/kernel_abi.h"
+#include "sys/probe.h"
+#include "sys/probe_support.h"
+
+namespace caisson::sys {
+namespace {
+
+// Everything below runs after fork: system calls and the stack only.
+
+constexpr unsigned kOpenTreeClone = 1;
+constexpr unsigned kFsconfigCmdCreate = 6;
+constexpr __u64 kMountAttrReadOnly = 1;
+
+struct MountAttr {
+  __u64 set, clear, propagation, user_namespace;
+};
+
+Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
+
+Attempt writeTo(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return {errno};
+  const Attempt outcome = attempt(::write(fd, text, std::strlen(text)));
+  ::close(fd);
+  return outcome;
+}
+
+/// One id of ours, as every unprivileged launch does it; groups must be given up before gid_map may be written.
+Attempt writeIdMaps(uid_t uid, gid_t gid) {
+  std::array<char, 40> uid_map{};
+  std::array<char, 40> gid_map{};
+  std::snprintf(uid_map.data(), uid_map.size(), "1000 %u 1", uid);
+  std::snprintf(gid_map.data(), gid_map.size(), "1000 %u 1", gid);
+  if (const Attempt denied = writeTo("/proc/self/setgroups", "deny"); !denied.ok()) return denied;
+  if (const Attempt users = writeTo("/proc/self/uid_map", uid_map.data()); !users.ok()) return users;
+  return writeTo("/proc/self/gid_map", gid_map.data());
+}
+
+Attempt tryFsopen() {
+  const long context = ::syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */);
+  if (context < 0) return {errno};
+  if (::syscall(SYS_fsconfig, context, kFsconfigCmdCreate, nullptr, nullptr, 0) != 0) return {errno};
+  return attempt(::syscall(SYS_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0));
+}
+
+/// On the scratch tmpfs: a clone of `/` that leaves out inherited mounts below it is refused with EINVAL in a user
+/// namespace, whatever the kernel can do.
+void tryOpenTree(NamespaceProbe& probe) {
+  const long tree = ::syscall(SYS_open_tree, AT_FDCWD, ".", kOpenTreeClone | O_CLOEXEC);
+  probe.open_tree = attempt(tree);
+  if (tree < 0) return;
+  MountAttr attributes{.set = kMountAttrReadOnly, .clear = 0, .propagation = 0, .user_namespace = 0};
+  probe.mount_setattr = attempt(::syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes));
+}
+
+/// A tmpfs on a directory that every system has; only this child sees it.
+const char* mountScratch(NamespaceProbe& probe) {
+  for (const char* place : {"/tmp", "/run", "/var", "/mnt"}) {
+    probe.mount_tmpfs = attempt(::mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m"));
+    if (probe.mount_tmpfs.ok()) return place;
+    if (errno != ENOENT && errno != ENOTDIR) return nullptr;
+  }
+  return nullptr;
+}
+
+void tryOnScratch(NamespaceProbe& probe, const char* scratch) {
+  if (::chdir(scratch) != 0) return;
+  tryOpenTree(probe);
+  for (const char* name : {"l", "u", "w", "m", "proc", "root"}) {
+    if (::mkdir(name, 0700) != 0) return;
+  }
+  probe.tmpfs_user_xattr = attempt(::setxattr("u", "user.caisson.probe", "1", 1, 0));
+  probe.mount_overlay = attempt(::mount("overlay", "m", "overlay", 0, "userxattr,lowerdir=l,upperdir=u,workdir=w"));
+}
+
+/// As the first process of the new PID namespace: a fresh /proc needs one. Then the root is changed, last of all.
+void tryAsInit(void* result) {
+  auto* probe = static_cast<NamespaceProbe*>(result);
+  probe->mount_proc = attempt(::mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));
+  probe->pivot_root = attempt(::mount("root", "root", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k"));
+  if (!probe->pivot_root.ok()) return;
+  probe->pivot_root = attempt(::chdir("root"));
+  if (probe->pivot_root.ok()) probe->pivot_root = attempt(::syscall(SYS_pivot_root, ".", "."));
+}
+
+void tryNamespaces(void* result) {
+  auto& probe = *static_cast<NamespaceProbe*>(result);
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  // A process that changed ids is not dumpable, and then may not write its own id maps.
+  ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  probe.user = attempt(::unshare(CLONE_NEWUSER));
+  if (!probe.user.ok()) return;
+  probe.id_map = writeIdMaps(uid, gid);
+  if (!probe.id_map.ok()) return;
+  probe.mount = attempt(::unshare(CLONE_NEWNS));
+  probe.network = attempt(::unshare(CLONE_NEWNET));
+  probe.ipc = attempt(::unshare(CLONE_NEWIPC));
+  probe.uts = attempt(::unshare(CLONE_NEWUTS));
+  probe.cgroup = attempt(::unshare(CLONE_NEWCGROUP));
+  probe.pid = attempt(::unshare(CLONE_NEWPID));
+  const char* scratch = nullptr;
+  if (probe.mount.ok() && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) {
+    probe.fsopen = tryFsopen();
+    scratch = mountScratch(probe);
+    if (scratch != nullptr) tryOnScratch(probe, scratch);
+  }
+  if (probe.pid.ok() && scratch != nullptr) runInChild(tryAsInit, &probe, sizeof probe);
+  // Last: the next child would be born into it, and no other probe wants that.
+  probe.time = attempt(::unshare(static_cast<int>(kCloneNewTime)));
+}
+
+}  // namespace
+
+NamespaceProbe userNamespaces() { return inChild<NamespaceProbe>(tryNamespaces); }
+
+}  // namespace caisson::sys

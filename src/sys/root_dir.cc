@@ -1,0 +1,350 @@
+#include "sys/root_dir.h"
+
+#include <dirent.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "sys/remove_tree.h"
+#include "sys/root_dir_resolve.h"
+
+namespace caisson::sys {
+namespace {
+
+constexpr std::string_view kClimbs = "climbs out of ";
+constexpr int kCreateRetries = 16;
+
+FileType typeOf(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return FileType::regular;
+    case S_IFDIR: return FileType::directory;
+    case S_IFLNK: return FileType::link;
+    case S_IFIFO: return FileType::fifo;
+    case S_IFSOCK: return FileType::socket;
+    case S_IFCHR: return FileType::character_device;
+    case S_IFBLK: return FileType::block_device;
+    default: return FileType::unknown;
+  }
+}
+
+int errnoForWrongType(FileType type, const FileTypes& wanted) {
+  if (type == FileType::link) return ELOOP;
+  if (type == FileType::directory) return EISDIR;
+  return wanted.has(FileType::directory) ? ENOTDIR : EINVAL;
+}
+
+bool isDevice(FileType type) { return type == FileType::character_device || type == FileType::block_device; }
+
+std::int64_t nanoseconds(const struct statx_timestamp& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
+
+/// Opens the object behind an O_PATH descriptor, not whatever bears its name by now.
+/// Through /proc that is exact. Without /proc the name is opened again; both are checked against the descriptor, since
+/// neither the name nor what is mounted on /proc is to be trusted (runc CVE-2025-52881).
+std::expected<Fd, int> openBehind(int handle, const struct statx& info, int parent, const std::string& name,
+                                  int flags) {
+  // O_TRUNC waits until the identity is known. O_NONBLOCK: a FIFO without a peer would block us for ever.
+  const int careful = (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  Fd file;
+  if (S_ISDIR(info.stx_mode)) {
+    file = Fd(::openat(handle, ".", careful | O_DIRECTORY));
+    if (!file) return std::unexpected(errno);
+  } else {
+    std::array<char, 40> link{};
+    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", handle);
+    file = Fd(::open(link.data(), careful));
+    if (!file && errno == ENOENT) file = Fd(::openat(parent, name.c_str(), careful | O_NOFOLLOW));
+    if (!file) return std::unexpected(errno);
+  }
+  auto opened = inspect(file.get(), "");
+  if (!opened) return std::unexpected(opened.error());
+  if (!sameObject(*opened, info)) return std::unexpected(EAGAIN);
+  if ((flags & O_TRUNC) != 0 && S_ISREG(info.stx_mode) && ::ftruncate(file.get(), 0) != 0) {
+    return std::unexpected(errno);
+  }
+  if (!S_ISFIFO(info.stx_mode)) {
+    const int now = ::fcntl(file.get(), F_GETFL);
+    if (now < 0 || ::fcntl(file.get(), F_SETFL, now & ~O_NONBLOCK) != 0) return std::unexpected(errno);
+  }
+  return file;
+}
+
+int writeAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = ::write(fd, data.data(), data.size());
+    if (written >= 0) {
+      data.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+int syncDescriptor(int fd) {
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == EROFS)
+    return 0;  // a file system without fsync has nothing to add
+  return errno;
+}
+
+}  // namespace
+
+std::string_view name(FileType type) {
+  switch (type) {
+    case FileType::unknown: return "unknown object";
+    case FileType::regular: return "regular file";
+    case FileType::directory: return "directory";
+    case FileType::link: return "symbolic link";
+    case FileType::fifo: return "FIFO";
+    case FileType::socket: return "socket";
+    case FileType::character_device: return "character device";
+    case FileType::block_device: return "block device";
+  }
+  return "unknown object";
+}
+
+bool climbsOut(const Error& error) { return error.reason.starts_with(kClimbs); }
+
+std::unexpected<Error> RootDir::refuse(std::string_view call, std::string_view object, int sys_errno,
+                                       std::string_view reason) const {
+  Error error = sysError(options_.stage, call, object, sys_errno);
+  error.reason = reason;
+  return std::unexpected(std::move(error));
+}
+
+Result<RootDir> RootDir::open(const std::string& path, RootDirOptions options) {
+  if (options.known_as.empty()) options.known_as = path;
+  Fd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return fail(sysError(options.stage, "open root", path, errno));
+  return RootDir(std::move(root), std::move(options));
+}
+
+Result<RootDir> RootDir::adopt(Fd directory, RootDirOptions options) {
+  struct stat info{};
+  if (::fstat(directory.get(), &info) != 0) return fail(sysError(options.stage, "fstat", options.known_as, errno));
+  if (!S_ISDIR(info.st_mode)) return fail(sysError(options.stage, "adopt root", options.known_as, ENOTDIR));
+  return RootDir(std::move(directory), std::move(options));
+}
+
+Result<RootDir::Place> RootDir::locate(std::string_view call, std::string_view relative, bool stay_on_mount) const {
+  auto path = takeApart(relative, options_.known_as);
+  if (!path && path.error() == BadRequest::nul_byte) return refuse(call, "", EINVAL, "the path holds a NUL byte");
+  if (!path) return refuse(call, relative, 0, std::string(kClimbs) + options_.known_as);
+  auto parent = resolveDirectory(root_.get(), path->directory, {stay_on_mount, options_.walk_by_hand});
+  if (!parent) {
+    return refuse(call, relative, parent.error(), parent.error() == EXDEV ? "it lies on another mount" : "");
+  }
+  return Place{std::move(*parent), std::move(path->name)};
+}
+
+Result<RootDir::Place> RootDir::locateName(std::string_view call, std::string_view relative, bool stay_on_mount) const {
+  auto place = locate(call, relative, stay_on_mount);
+  if (place && place->name.empty()) return refuse(call, relative, EINVAL, "the path must end in a name");
+  return place;
+}
+
+Result<RootDir> RootDir::enter(std::string_view relative) const {
+  auto path = takeApart(relative, options_.known_as);
+  if (!path) return std::unexpected(locate("enter", relative).error());
+  const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
+  auto directory = resolveDirectory(root_.get(), whole, {false, options_.walk_by_hand});
+  if (!directory) return refuse("enter", relative, directory.error());
+  RootDirOptions options = options_;
+  if (!whole.empty()) options.known_as += (options.known_as.ends_with('/') ? "" : "/") + whole;
+  return RootDir(std::move(*directory), std::move(options));
+}
+
+Result<Fd> RootDir::openPlace(const Place& place, std::string_view relative, const OpenOptions& options) const {
+  Fd handle(place.name.empty() ? ::fcntl(place.parent.get(), F_DUPFD_CLOEXEC, 3)
+                               : ::openat(place.parent.get(), place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!handle) return refuse("open", relative, errno);
+  auto info = inspect(handle.get(), "");
+  if (!info) return refuse("open", relative, info.error());
+  const FileType type = typeOf(info->stx_mode);
+  if (!options.types.has(type)) {
+    return refuse("open", relative, errnoForWrongType(type, options.types),
+                  "it is a " + std::string(name(type)) + ", which was not asked for");
+  }
+  if ((options.flags & O_PATH) != 0) return handle;
+  // Opening a device acts on it (tapes rewind, watchdogs arm), and the payload chose which one.
+  if (isDevice(type)) return refuse("open", relative, EPERM, "devices are never opened");
+  auto file = openBehind(handle.get(), *info, place.parent.get(), place.name, options.flags);
+  if (!file) return refuse("open", relative, file.error());
+  return std::move(*file);
+}
+
+Result<Fd> RootDir::openFile(std::string_view relative, OpenOptions options) const {
+  constexpr int kKnown = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_PATH;
+  if ((options.flags & ~kKnown) != 0) return refuse("open", relative, EINVAL, "unsupported open flags");
+  const bool create = (options.flags & O_CREAT) != 0;
+  auto place = create ? locateName("open", relative) : locate("open", relative);
+  if (!place) return std::unexpected(place.error());
+  if (!create) return openPlace(*place, relative, options);
+
+  // Creating is always exclusive, so what we create is a new regular file; what exists goes through the checks.
+  for (int attempt = 0; attempt < kCreateRetries; ++attempt) {
+    const int flags = (options.flags & ~O_TRUNC) | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+    Fd file(::openat(place->parent.get(), place->name.c_str(), flags, options.mode));
+    if (file) return file;
+    if (errno != EEXIST || (options.flags & O_EXCL) != 0) return refuse("create", relative, errno);
+    auto existing = openPlace(*place, relative, options);
+    if (existing || existing.error().sys_errno != ENOENT) return existing;
+  }
+  return refuse("create", relative, EAGAIN, "it appears and disappears while we open it");
+}
+
+Result<void> RootDir::makeDirs(std::string_view relative, mode_t mode) const {
+  auto path = takeApart(relative, options_.known_as);
+  if (!path) return std::unexpected(locate("mkdir", relative).error());
+  const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
+  const ResolveRules rules{false, options_.walk_by_hand};
+  auto here = resolveDirectory(root_.get(), "", rules);
+  // Prefix by prefix from the root, so that a link in the middle (`var/run -> /run`) resolves as it would at the end.
+  for (std::size_t end = 0; here && end < whole.size();) {
+    const std::size_t begin = whole[end] == '/' ? end + 1 : end;
+    end = std::min(whole.find('/', begin), whole.size());
+    auto next = resolveDirectory(root_.get(), whole.substr(0, end), rules);
+    if (!next && next.error() == ENOENT) {
+      const std::string part = whole.substr(begin, end - begin);
+      if (::mkdirat(here->get(), part.c_str(), mode) != 0 && errno != EEXIST) return refuse("mkdir", relative, errno);
+      // Not resolved again: a link that a racing payload put here meanwhile must not be followed.
+      Fd made(::openat(here->get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (!made) return refuse("mkdir", relative, errno, "\"" + part + "\" is in the way");
+      next = std::move(made);
+    }
+    here = std::move(next);
+  }
+  if (!here) return refuse("mkdir", relative, here.error());
+  return {};
+}
+
+Result<std::string> RootDir::readFile(std::string_view relative, std::uint64_t max_bytes) const {
+  auto file = openFile(relative, {});
+  if (!file) return std::unexpected(file.error());
+  std::string data;
+  std::array<char, 65536> chunk;
+  for (;;) {
+    const ssize_t count = ::read(file->get(), chunk.data(), chunk.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return refuse("read", relative, errno);
+    if (count == 0) return data;
+    if (data.size() + static_cast<std::size_t>(count) > max_bytes) {
+      return refuse("read", relative, EFBIG, "it is longer than " + std::to_string(max_bytes) + " bytes");
+    }
+    data.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+}
+
+Result<void> RootDir::writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const {
+  auto place = locateName("write", relative);
+  if (!place) return std::unexpected(place.error());
+  const int parent = place->parent.get();
+  Fd directory(::openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // O_PATH can't be fsynced
+  if (!directory) return refuse("open directory of", relative, errno);
+  const std::optional<std::string> temporary = unpredictableName();
+  if (!temporary) return refuse("getrandom", relative, errno);
+  Fd file(::openat(parent, temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return refuse("create", relative, errno);
+  int error = writeAll(file.get(), data);
+  if (error == 0 && ::fchmod(file.get(), mode) != 0) error = errno;
+  if (error == 0) error = syncDescriptor(file.get());
+  if (error == 0 && ::renameat(parent, temporary->c_str(), parent, place->name.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlinkat(parent, temporary->c_str(), 0);
+    return refuse("write", relative, error);
+  }
+  if (error = syncDescriptor(directory.get()); error != 0) return refuse("fsync", relative, error);
+  return {};
+}
+
+Result<FileInfo> RootDir::stat(std::string_view relative) const {
+  auto place = locate("stat", relative);
+  if (!place) return std::unexpected(place.error());
+  auto info = inspect(place->parent.get(), place->name.c_str());
+  if (!info) return refuse("stat", relative, info.error());
+  return FileInfo{.type = typeOf(info->stx_mode),
+                  .mode = info->stx_mode & mode_t{07777},
+                  .uid = info->stx_uid,
+                  .gid = info->stx_gid,
+                  .size = info->stx_size,
+                  .blocks = info->stx_blocks,
+                  .links = info->stx_nlink,
+                  .inode = info->stx_ino,
+                  .device = (std::uint64_t{info->stx_dev_major} << 32) | info->stx_dev_minor,
+                  .modified_ns = nanoseconds(info->stx_mtime),
+                  .changed_ns = nanoseconds(info->stx_ctime)};
+}
+
+Result<std::string> RootDir::readLink(std::string_view relative) const {
+  auto place = locateName("readlink", relative);
+  if (!place) return std::unexpected(place.error());
+  std::array<char, PATH_MAX> text;
+  const ssize_t length = ::readlinkat(place->parent.get(), place->name.c_str(), text.data(), text.size());
+  if (length < 0) return refuse("readlink", relative, errno);
+  return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+Result<std::vector<DirectoryEntry>> RootDir::list(std::string_view relative, std::size_t max_entries) const {
+  auto opened = openFile(relative, {.types = {FileType::directory}});
+  if (!opened) return std::unexpected(opened.error());
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(opened->get()), ::closedir);
+  if (!stream) return refuse("list", relative, errno);
+  const int directory = opened->release();  // the stream owns it now
+  std::vector<DirectoryEntry> entries;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr && errno != 0) return refuse("list", relative, errno);
+    if (entry == nullptr) break;
+    const std::string_view entry_name(entry->d_name);
+    if (entry_name == "." || entry_name == "..") continue;
+    if (entries.size() == max_entries) {
+      return refuse("list", relative, EFBIG, "it has more than " + std::to_string(max_entries) + " entries");
+    }
+    FileType type = typeOf(DTTOIF(entry->d_type));
+    if (type == FileType::unknown) {
+      if (auto info = inspect(directory, entry->d_name)) type = typeOf(info->stx_mode);
+    }
+    entries.push_back({std::string(entry_name), type});
+  }
+  std::ranges::sort(entries, {}, &DirectoryEntry::name);
+  return entries;
+}
+
+Result<void> RootDir::rename(std::string_view from, std::string_view to, bool replace) const {
+  auto source = locateName("rename", from);
+  if (!source) return std::unexpected(source.error());
+  auto target = locateName("rename", to);
+  if (!target) return std::unexpected(target.error());
+  if (::renameat2(source->parent.get(), source->name.c_str(), target->parent.get(), target->name.c_str(),
+                  replace ? 0 : RENAME_NOREPLACE) != 0) {
+    return refuse("rename", std::string(from) + " -> " + std::string(to), errno);
+  }
+  return {};
+}
+
+Result<void> RootDir::remove(std::string_view relative) const {
+  auto place = locateName("remove", relative, true);
+  if (!place && place.error().sys_errno == ENOENT) return {};
+  if (!place) return std::unexpected(place.error());
+  if (::unlinkat(place->parent.get(), place->name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR) return refuse("remove", relative, errno);
+  if (::unlinkat(place->parent.get(), place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  return refuse("remove", relative, errno);
+}
+
+Result<void> RootDir::removeTree(std::string_view relative) const {
+  auto place = locate("remove tree", relative, true);
+  if (!place && place.error().sys_errno == ENOENT) return {};
+  if (!place) return std::unexpected(place.error());
+  return removeTreeAt(place->parent.get(), place->name, relative.empty() ? options_.known_as : std::string(relative),
+                      options_.stage);
+}
+
+}  // namespace caisson::sys

@@ -1,0 +1,313 @@
+#include "verify/doctor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "base/error.h"
+#include "verify/doctor_remedies.h"
+
+namespace caisson::verify {
+namespace {
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+constexpr std::uint64_t kLittleSpace = 1024 * kMiB;
+constexpr std::uint64_t kTooLittleSpace = 64 * kMiB;
+constexpr std::uint64_t kFewInodes = 10000;
+
+using sys::Attempt;
+using sys::Probes;
+
+std::string because(const Attempt& attempt) { return attempt.tried() ? errnoName(attempt.sys_errno) : "not tried"; }
+
+void addTo(std::string& list, std::string_view word) {
+  if (!list.empty()) list += ", ";
+  list += word;
+}
+
+struct Named {
+  std::string_view name;
+  Attempt attempt;
+};
+
+/// The ones that failed, with their errno: "network (EPERM), ipc (EPERM)".
+template <std::size_t kCount>
+std::string failures(const std::array<Named, kCount>& attempts) {
+  std::string list;
+  for (const Named& one : attempts) {
+    if (!one.attempt.ok()) addTo(list, std::string(one.name) + " (" + because(one.attempt) + ")");
+  }
+  return list;
+}
+
+/// The errno to explain: of the first that was tried and failed.
+template <std::size_t kCount>
+int firstErrno(const std::array<Named, kCount>& attempts) {
+  for (const Named& one : attempts) {
+    if (one.attempt.tried() && !one.attempt.ok()) return one.attempt.sys_errno;
+  }
+  return 0;
+}
+
+DoctorItem kernelItem(const Probes& probes) {
+  const std::string& release = probes.kernel.release;
+  if (probes.kernel.atLeast(kMinimumMajor, kMinimumMinor)) return {"kernel", ItemState::pass, release, {}};
+  return {"kernel", ItemState::fail, release + "; missing: " + missingInKernel(probes.kernel),
+          "caisson needs Linux 6.1 or newer: upgrade the kernel (Debian 12, Ubuntu 24.04 and RHEL 10 have one)."};
+}
+
+DoctorItem userNamespaceItem(const Probes& probes) {
+  const std::array<Named, 2> attempts{{{"user", probes.namespaces.user}, {"id map", probes.namespaces.id_map}}};
+  if (failures(attempts).empty()) return {"user-namespaces", ItemState::pass, "made and mapped", {}};
+  const Diagnosis why = whyNamespacesFail(probes, firstErrno(attempts));
+  return {"user-namespaces", ItemState::fail, why.cause + ": " + failures(attempts), why.remedy};
+}
+
+DoctorItem namespaceItem(const Probes& probes) {
+  const sys::NamespaceProbe& tried = probes.namespaces;
+  if (!tried.id_map.ok()) {
+    return {"namespaces", ItemState::fail, "not tried without a user namespace", "See user-namespaces."};
+  }
+  const std::array<Named, 5> needed{
+      {{"pid", tried.pid}, {"mount", tried.mount}, {"network", tried.network}, {"ipc", tried.ipc}, {"uts", tried.uts}}};
+  const std::array<Named, 2> wanted{{{"cgroup", tried.cgroup}, {"time", tried.time}}};
+  if (const std::string missing = failures(needed); !missing.empty()) {
+    const Diagnosis why = whyNamespacesFail(probes, firstErrno(needed));
+    return {"namespaces", ItemState::fail, why.cause + ": " + missing, why.remedy};
+  }
+  if (const std::string missing = failures(wanted); !missing.empty()) {
+    return {"namespaces", ItemState::degraded, "without " + missing,
+            "Sandboxes run without them and say so; a distribution kernel of 6.1 or newer has both."};
+  }
+  return {"namespaces", ItemState::pass, "pid, mount, network, ipc, uts, cgroup, time", {}};
+}
+
+DoctorItem rootItem(const Probes& probes) {
+  const sys::NamespaceProbe& tried = probes.namespaces;
+  if (!tried.mount.ok()) {
+    return {"own-root", ItemState::fail, "not tried without a mount namespace", "See namespaces."};
+  }
+  const std::array<Named, 3> needed{
+      {{"tmpfs", tried.mount_tmpfs}, {"proc", tried.mount_proc}, {"pivot_root", tried.pivot_root}}};
+  const std::string missing = failures(needed);
+  if (missing.empty()) return {"own-root", ItemState::pass, "tmpfs, fresh /proc, pivot_root", {}};
+  return {"own-root", ItemState::fail, "refused: " + missing, mountRemedy(probes, firstErrno(needed))};
+}
+
+DoctorItem mountApiItem(const Probes& probes) {
+  const sys::NamespaceProbe& tried = probes.namespaces;
+  if (!tried.mount.ok())
+    return {"mount-api", ItemState::degraded, "not tried without a mount namespace", "See namespaces."};
+  const std::array<Named, 3> wanted{
+      {{"fsopen", tried.fsopen}, {"open_tree", tried.open_tree}, {"mount_setattr", tried.mount_setattr}}};
+  const std::string missing = failures(wanted);
+  if (missing.empty()) return {"mount-api", ItemState::pass, "fsopen, open_tree, mount_setattr", {}};
+  return {"mount-api", ItemState::degraded, "refused: " + missing + "; the older calls are used",
+          mountRemedy(probes, firstErrno(wanted))};
+}
+
+DoctorItem overlayItem(const Probes& probes) {
+  const sys::NamespaceProbe& tried = probes.namespaces;
+  if (!tried.mount_tmpfs.ok()) {
+    return {"overlay", ItemState::degraded, "not tried without a mount namespace", "See own-root."};
+  }
+  if (!tried.mount_overlay.ok()) {
+    const std::string remedy = tried.mount_overlay.sys_errno == ENODEV
+                                   ? "Load the module:\n$ sudo modprobe overlay"
+                                   : mountRemedy(probes, tried.mount_overlay.sys_errno);
+    return {"overlay", ItemState::degraded,
+            "refused: " + because(tried.mount_overlay) + "; workspaces only as none, ro or rw, no sessions", remedy};
+  }
+  if (!tried.tmpfs_user_xattr.ok()) {
+    return {"overlay", ItemState::degraded, "works, but tmpfs has no user attributes before 6.6: layers go to disk",
+            "Nothing needs doing; Linux 6.6 or newer can keep overlay layers in memory."};
+  }
+  return {"overlay", ItemState::pass, "in user namespaces, on disk and in memory", {}};
+}
+
+DoctorItem seccompItem(const Probes& probes) {
+  const sys::SeccompProbe& tried = probes.seccomp;
+  if (!tried.filter.ok()) {
+    return {"seccomp", ItemState::fail, "filters refused: " + because(tried.filter),
+            insideContainer(probes) ? containerRemedy(probes) : "Use a kernel built with CONFIG_SECCOMP_FILTER."};
+  }
+  if (!tried.user_notify.ok()) {
+    // One listener per task tree: a container manager that holds one (EBUSY) keeps us from having ours.
+    return {"seccomp", ItemState::degraded,
+            "filters work; notifications refused: " + because(tried.user_notify) + ", blocked calls go unrecorded",
+            tried.user_notify.sys_errno == EBUSY
+                ? "Another program already listens to this process: run caisson outside it."
+            : insideContainer(probes) ? containerRemedy(probes)
+                                      : "Use a kernel built with CONFIG_SECCOMP_FILTER, 6.1 or newer."};
+  }
+  if (!tried.wait_killable.ok()) {
+    return {"seccomp", ItemState::degraded, "filters and notifications, but signals can repeat one",
+            "Linux 5.19 or newer has SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV."};
+  }
+  return {"seccomp", ItemState::pass, "filters, notifications", {}};
+}
+
+DoctorItem landlockItem(const Probes& probes) {
+  if (probes.landlock_abi == 0) {
+    return {"landlock", ItemState::fail, "not available: " + because(probes.landlock), landlockRemedy(probes)};
+  }
+  const std::string abi = "ABI " + std::to_string(probes.landlock_abi);
+  if (probes.landlock_abi < 6) {
+    return {"landlock", ItemState::degraded, abi + ": no scoping of signals and abstract sockets",
+            "Linux 6.12 or newer has it; inside namespaces of its own a sandbox hardly needs it."};
+  }
+  return {"landlock", ItemState::pass, abi, {}};
+}
+
+DoctorItem systemCallItem(const Probes& probes) {
+  const sys::SyscallProbe& tried = probes.syscalls;
+  const std::array<Named, 2> needed{{{"clone3", tried.clone3}, {"pidfd_open", tried.pidfd_open}}};
+  const std::array<Named, 2> wanted{{{"openat2", tried.openat2}, {"close_range", tried.close_range}}};
+  const std::string remedy = insideContainer(probes)
+                                 ? containerRemedy(probes)
+                                 : "Run caisson outside the filter that refuses them, or upgrade the kernel.";
+  if (const std::string missing = failures(needed); !missing.empty()) {
+    return {"system-calls", ItemState::fail, "refused: " + missing, remedy};
+  }
+  if (const std::string missing = failures(wanted); !missing.empty()) {
+    return {"system-calls", ItemState::degraded, "refused: " + missing + "; slower ways are used", remedy};
+  }
+  return {"system-calls", ItemState::pass, "clone3, pidfd_open, openat2, close_range", {}};
+}
+
+DoctorItem cgroupItem(const Probes& probes) {
+  std::string usable;
+  std::string missing;
+  for (const std::string_view controller : {"memory", "pids", "cpu"}) {
+    addTo(probes.cgroup.usable(controller) ? usable : missing, controller);
+  }
+  std::string found(name(probes.cgroup.layout));
+  if (!usable.empty()) found += "; ours to use: " + usable;
+  if (missing.empty()) return {"cgroup", ItemState::pass, found, {}};
+  found += "; not: " + missing + ". Limits rest on rlimits and supervision there";
+  return {"cgroup", ItemState::degraded, found, cgroupRemedy(probes)};
+}
+
+std::string megabytes(std::uint64_t bytes) {
+  if (bytes >= 10 * 1024 * kMiB) return std::to_string(bytes / (1024 * kMiB)) + " GiB";
+  return std::to_string(bytes / kMiB) + " MiB";
+}
+
+DoctorItem stateItem(const Probes& probes) {
+  const sys::DiskProbe& disk = probes.home;
+  const std::string where = disk.path + " (" + disk.file_system + ")";
+  const std::string move =
+      "Point CAISSON_HOME at a directory of yours on ext4, xfs or btrfs:\n"
+      "$ export CAISSON_HOME=/path/to/directory";
+  if (!disk.writable.ok()) {
+    return {"state-directory", ItemState::fail, where + " is not writable: " + because(disk.writable), move};
+  }
+  const bool out_of_inodes = disk.counts_inodes && disk.free_inodes < 100;
+  if (disk.free_bytes < kTooLittleSpace || out_of_inodes) {
+    return {"state-directory", ItemState::fail, where + (out_of_inodes ? " has no inodes left" : " is full"),
+            "Free some, or remove what crashed runs left:\n$ caisson clean"};
+  }
+  // The kernel takes neither as the upper layer of an overlay.
+  if (disk.file_system == "overlay" || disk.file_system == "nfs") {
+    return {"state-directory", ItemState::degraded, where + " can't hold overlay layers: sessions live in memory",
+            insideContainer(probes) ? "Keep the state on a volume:\n"
+                                      "$ docker run -v caisson:/var/lib/caisson -e CAISSON_HOME=/var/lib/caisson IMAGE"
+                                    : move};
+  }
+  if (disk.user_xattr.tried() && !disk.user_xattr.ok()) {
+    return {"state-directory", ItemState::degraded,
+            where + " has no user attributes (" + because(disk.user_xattr) + "): sessions live in memory", move};
+  }
+  const std::string free = where + ", " + megabytes(disk.free_bytes) + " free";
+  if (disk.free_bytes < kLittleSpace) {
+    return {"state-directory", ItemState::degraded, free, "Sessions and images need more: free some space."};
+  }
+  if (disk.counts_inodes && disk.free_inodes < kFewInodes) {
+    return {"state-directory", ItemState::degraded, free + ", but " + std::to_string(disk.free_inodes) + " inodes",
+            "Sessions and images need more: remove small files."};
+  }
+  return {"state-directory", ItemState::pass, free, {}};
+}
+
+DoctorItem containerItem(const Probes& probes) {
+  if (!insideContainer(probes)) return {"container", ItemState::pass, "not inside one", {}};
+  std::string signs;
+  for (const std::string& sign : probes.obstacles.container_signs) addTo(signs, sign);
+  return {"container", ItemState::pass, "inside one: " + signs, {}};
+}
+
+/// The verdict for a level that needs all of `names`.
+LevelVerdict verdict(std::string level, const DoctorReport& report, std::initializer_list<std::string_view> names,
+                     std::string_view note) {
+  std::string missing;
+  for (const std::string_view name : names) {
+    const DoctorItem* item = report.item(name);
+    if (item == nullptr || item->state == ItemState::fail) addTo(missing, name);
+  }
+  if (!missing.empty()) return {std::move(level), false, "needs " + missing};
+  return {std::move(level), true, std::string(note)};
+}
+
+std::string stateHome() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  if (const std::string home = variable("CAISSON_HOME"); !home.empty()) return home;
+  if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/caisson";
+  return variable("HOME") + "/.local/share/caisson";
+}
+
+}  // namespace
+
+std::string_view name(ItemState state) {
+  switch (state) {
+    case ItemState::pass: return "pass";
+    case ItemState::degraded: return "degraded";
+    case ItemState::fail: return "fail";
+  }
+  return "fail";
+}
+
+const DoctorItem* DoctorReport::item(std::string_view wanted) const {
+  const auto found = std::ranges::find(items, wanted, &DoctorItem::name);
+  return found == items.end() ? nullptr : &*found;
+}
+
+const LevelVerdict* DoctorReport::level(std::string_view wanted) const {
+  const auto found = std::ranges::find(levels, wanted, &LevelVerdict::name);
+  return found == levels.end() ? nullptr : &*found;
+}
+
+DoctorReport judge(const Probes& probes) {
+  DoctorReport report;
+  report.host = "Linux " + probes.kernel.release + " on " + probes.machine + ", uid " + std::to_string(probes.uid);
+  for (auto* make : {kernelItem, userNamespaceItem, namespaceItem, rootItem, mountApiItem, overlayItem, seccompItem,
+                     landlockItem, systemCallItem, cgroupItem, stateItem, containerItem}) {
+    report.items.push_back(make(probes));
+  }
+  // L2: `full` has a root of its own, so it needs Landlock only when a rule rests on it; `process` sees the host's root
+  // through Landlock, so there it is the boundary.
+  report.levels.push_back(
+      verdict("full", report,
+              {"kernel", "user-namespaces", "namespaces", "own-root", "seccomp", "system-calls", "state-directory"},
+              probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
+  report.levels.push_back(
+      verdict("process", report,
+              {"kernel", "user-namespaces", "namespaces", "landlock", "system-calls", "state-directory"}, ""));
+  report.levels.push_back(verdict("landlock", report, {"kernel", "landlock", "seccomp", "state-directory"},
+                                  "only when asked for by name: no namespaces, so the host's processes, network "
+                                  "addresses and file names stay visible"));
+  report.levels.push_back(verdict("none", report, {"kernel", "state-directory"},
+                                  "only with an owner's approval: protects nothing, is recorded"));
+  report.full_available = report.levels.front().available;
+  return report;
+}
+
+DoctorReport diagnose() { return judge(sys::probeHost(stateHome())); }
+
+}  // namespace caisson::verify

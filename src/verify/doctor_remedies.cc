@@ -1,0 +1,171 @@
+#include "verify/doctor_remedies.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace caisson::verify {
+namespace {
+
+bool signOf(const sys::Probes& probes, std::string_view word) {
+  return std::ranges::any_of(probes.obstacles.container_signs,
+                             [&](const std::string& sign) { return sign.find(word) != std::string::npos; });
+}
+
+/// Ubuntu 23.10 and later let an unconfined program make a user namespace but take all its capabilities away.
+bool apparmorRestricts(const sys::Probes& probes) {
+  return probes.obstacles.apparmor_restrict_unprivileged_userns.value_or(0) != 0 && probes.uid != 0;
+}
+
+constexpr std::string_view kAppArmorRemedy =
+    "Give caisson the right by its AppArmor profile, which opens user namespaces for caisson alone:\n"
+    "$ sudo install -m 644 packaging/apparmor/caisson /etc/apparmor.d/caisson\n"
+    "$ sudo apparmor_parser -r /etc/apparmor.d/caisson\n"
+    "Or, weaker, for every program on this machine, which exposes kernel code that Ubuntu hides from "
+    "unprivileged programs:\n"
+    "$ sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+
+}  // namespace
+
+bool insideContainer(const sys::Probes& probes) { return !probes.obstacles.container_signs.empty(); }
+
+std::string missingInKernel(const sys::KernelVersion& kernel) {
+  struct Feature {
+    int major, minor;
+    std::string_view what;
+  };
+  static constexpr std::array<Feature, 9> kFeatures{{
+      {5, 6, "openat2 and pidfd_getfd"},
+      {5, 7, "starting a process inside its cgroup"},
+      {5, 9, "close_range"},
+      {5, 11, "overlay in user namespaces"},
+      {5, 12, "mount_setattr and idmapped mounts"},
+      {5, 13, "Landlock"},
+      {5, 14, "cgroup.kill"},
+      {5, 19, "uninterrupted seccomp notifications and Landlock renames"},
+      {6, 1, "the fixes to all of these that we test against"},
+  }};
+  std::string missing;
+  for (const Feature& feature : kFeatures) {
+    if (kernel.atLeast(feature.major, feature.minor)) continue;
+    if (!missing.empty()) missing += ", ";
+    missing.append(feature.what).append(" (").append(std::to_string(feature.major)).append(".");
+    missing.append(std::to_string(feature.minor)).append(")");
+  }
+  return missing;
+}
+
+std::string containerRemedy(const sys::Probes& probes) {
+  if (signOf(probes, "containerenv") || signOf(probes, "libpod") || signOf(probes, "podman")) {
+    return "Start the container so that it may make namespaces and mount a fresh /proc; caisson still puts its own "
+           "filter on every payload:\n"
+           "$ podman run --security-opt seccomp=unconfined --security-opt unmask=ALL IMAGE";
+  }
+  if (signOf(probes, "kubepods")) {
+    return "In the pod's securityContext set seccompProfile.type and appArmorProfile.type to Unconfined and procMount "
+           "to Unmasked (with hostUsers: false), or let Kubernetes run caisson as a RuntimeClass instead.";
+  }
+  return "Start the container so that it may make namespaces and mount a fresh /proc; caisson still puts its own "
+         "filter on every payload:\n"
+         "$ docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\\n"
+         "$     --security-opt systempaths=unconfined IMAGE\n"
+         "Or ask for the tier without namespaces by name; it protects less.";
+}
+
+Diagnosis whyNamespacesFail(const sys::Probes& probes, int sys_errno) {
+  const sys::Obstacles& obstacles = probes.obstacles;
+  if (obstacles.max_user_namespaces == 0) {
+    return {"switched off by user.max_user_namespaces=0",
+            "$ sudo sysctl -w user.max_user_namespaces=15000\n"
+            "$ echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-caisson.conf"};
+  }
+  if (obstacles.unprivileged_userns_clone == 0 && probes.uid != 0) {
+    return {"switched off for ordinary users by kernel.unprivileged_userns_clone=0",
+            "$ sudo sysctl -w kernel.unprivileged_userns_clone=1\n"
+            "$ echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-caisson.conf"};
+  }
+  const bool refused = sys_errno == EPERM || sys_errno == EACCES;
+  if (refused && insideContainer(probes)) {
+    return {obstacles.seccomp_mode == 2 ? "refused by the container's seccomp filter" : "refused inside the container",
+            containerRemedy(probes)};
+  }
+  if (refused && apparmorRestricts(probes)) {
+    return {"refused by AppArmor (kernel.apparmor_restrict_unprivileged_userns=1, this program is \"" +
+                obstacles.apparmor_label + "\")",
+            std::string(kAppArmorRemedy)};
+  }
+  if (refused && obstacles.seccomp_mode == 2) {
+    return {"refused by a seccomp filter on this process",
+            "Run caisson outside the sandbox that set the filter; in a systemd unit remove RestrictNamespaces= and "
+            "SystemCallFilter=."};
+  }
+  if (sys_errno == ENOSYS || sys_errno == EINVAL) {
+    return {"not in this kernel",
+            "Use a kernel built with CONFIG_USER_NS and the namespaces of CONFIG_NAMESPACES; every distribution kernel "
+            "is. If user_namespace.enable=0 stands in /proc/cmdline, remove it."};
+  }
+  if (sys_errno == ENOSPC || sys_errno == EUSERS) {
+    return {"the limit on namespaces is reached, or they are nested too deep",
+            "End what holds them, or raise the limit:\n$ sudo sysctl -w user.max_user_namespaces=15000"};
+  }
+  return {"refused",
+          "A security module, a chroot or a filter forbids it: look for the refusal in the kernel's log.\n"
+          "$ sudo dmesg | tail"};
+}
+
+std::string mountRemedy(const sys::Probes& probes, int sys_errno) {
+  if (sys_errno == ENODEV) return "The file system is not in this kernel: load its module, or use a kernel with it.";
+  if (insideContainer(probes)) return containerRemedy(probes);
+  return whyNamespacesFail(probes, sys_errno).remedy;
+}
+
+std::string landlockRemedy(const sys::Probes& probes) {
+  if (probes.landlock.sys_errno == EPERM && insideContainer(probes)) return containerRemedy(probes);
+  if (probes.landlock.sys_errno == ENOSYS) {
+    return "Use a kernel built with CONFIG_SECURITY_LANDLOCK (Debian 12, Ubuntu 22.04, Fedora 35 and later have it).";
+  }
+  std::string modules = "landlock";
+  for (const std::string& module : probes.obstacles.security_modules) modules.append(",").append(module);
+  if (probes.obstacles.security_modules.empty()) modules += ",lockdown,yama,integrity,apparmor,bpf";
+  return "It is built in but not switched on. Add lsm=" + modules +
+         " to GRUB_CMDLINE_LINUX in /etc/default/grub, then:\n$ sudo update-grub && sudo reboot";
+}
+
+std::string cgroupRemedy(const sys::Probes& probes) {
+  const sys::CgroupProbe& cgroup = probes.cgroup;
+  if (cgroup.layout == sys::CgroupLayout::none) {
+    return insideContainer(probes) ? "Start the container with its own cgroup file system:\n"
+                                     "$ docker run --cgroupns private IMAGE"
+                                   : "Mount the unified hierarchy:\n$ sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup";
+  }
+  if (cgroup.layout != sys::CgroupLayout::v2) {
+    return "Give this shell a directory of its own in each v1 hierarchy (until the next boot):\n"
+           "$ for c in memory pids cpu; do d=/sys/fs/cgroup/$c/caisson-$UID; sudo mkdir -p $d;\n"
+           "$     sudo chown -R $UID $d; echo $$ | sudo tee $d/cgroup.procs; done";
+  }
+  const sys::CgroupHierarchy& own = cgroup.hierarchies.front();
+  if (own.make_child.ok() && own.procs_writable) {
+    return "Not all controllers are delegated to you. Delegate them, then log in again:\n"
+           "$ sudo mkdir -p /etc/systemd/system/user@.service.d\n"
+           "$ printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \\\n"
+           "$     | sudo tee /etc/systemd/system/user@.service.d/caisson.conf\n"
+           "$ sudo systemctl daemon-reload";
+  }
+  if (probes.systemd_user_manager) {
+    return "Run caisson in a scope that systemd delegates to you (in a unit file: Delegate=yes):\n"
+           "$ systemd-run --user --scope -p Delegate=yes caisson run -- COMMAND";
+  }
+  if (probes.systemd) {
+    return "Start your systemd user manager, log in again, then run caisson in a delegated scope:\n"
+           "$ sudo loginctl enable-linger $USER\n"
+           "$ systemd-run --user --scope -p Delegate=yes caisson run -- COMMAND";
+  }
+  return "Have the administrator give this shell a cgroup of its own:\n"
+         "$ d=/sys/fs/cgroup/caisson-$UID; sudo mkdir $d; sudo chown -R $UID $d\n"
+         "$ echo $$ | sudo tee $d/cgroup.procs";
+}
+
+}  // namespace caisson::verify

@@ -1,0 +1,73 @@
+#!/bin/sh
+# ./caisson: hands over to the built binary from anywhere, and says plainly why it can't build.
+# Works in a copy of the scripts with a stand-in for the binary; installs and builds nothing.
+set -eu
+source=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
+place=$(mktemp -d "${TMPDIR:-/tmp}/caisson-bootstrap-XXXXXXXX")
+trap 'rm -rf --one-file-system "$place"' EXIT
+chmod 755 "$place"
+
+fail() {
+  echo "failed: $1"
+  exit 1
+}
+equal() { [ "$2" = "$3" ] || fail "$1: expected <$3>, got <$2>"; }
+
+clone=$place/clone
+mkdir -p "$clone/build" "$place/else where" "$place/bin"
+cp "$source/caisson" "$clone/"
+cp -R "$source/scripts" "$clone/"
+cat >"$clone/build/caisson" <<'STANDIN'
+#!/bin/sh
+printf '%s|' "$PWD" "$#" "$@"
+cat
+exit 7
+STANDIN
+chmod 755 "$clone/build/caisson"
+
+# Arguments, standard input, working directory and exit status are the binary's own; links don't matter.
+ln -s ../clone/caisson "$place/bin/one"
+ln -s one "$place/bin/two"
+ln -s "$clone/caisson" "$place/bin/absolute"
+cd "$place/else where"
+for way in "$clone/caisson" ../clone/caisson ../bin/one ../bin/two "$place/bin/absolute"; do
+  status=0
+  said=$(printf 'input' | "$way" run -- 'a b' '') || status=$?
+  equal "status through $way" "$status" 7
+  equal "call through $way" "$said" "$place/else where|4|run|--|a b||input"
+done
+cd "$clone"
+equal "sh caisson" "$(sh caisson </dev/null || :)" "$clone|0|"
+
+# The usual way starts no process of its own: it works with no program on PATH.
+printf '#!/bin/sh\necho reached\n' >"$clone/build/caisson"
+equal "empty PATH" "$(PATH=/nonexistent ./caisson x 2>&1)" reached
+
+# A user who may not install gets the one line for an administrator, on standard error, and 125.
+rm -f "$clone/build/caisson"
+mkdir "$place/shims"
+for name in dpkg-query sudo; do
+  printf '#!/bin/sh\nexit 1\n' >"$place/shims/$name"
+  chmod 755 "$place/shims/$name"
+done
+unprivileged=
+if [ "$(id -u)" = 0 ]; then
+  chown -R 65534:65534 "$clone"
+  unprivileged='setpriv --reuid 65534 --regid 65534 --clear-groups'
+fi
+status=0
+# shellcheck disable=SC2086
+PATH="$place/shims:$PATH" $unprivileged "$clone/caisson" run -- true </dev/null >"$place/out" 2>"$place/err" || status=$?
+equal "status without packages" "$status" 125
+equal "standard output stays the payload's" "$(cat "$place/out")" ""
+grep -q 'apt-get update && apt-get install -y --no-install-recommends .*cmake' "$place/err" || fail "no line for an administrator: $(cat "$place/err")"
+
+# A clone of somebody else's that was never built: whose it is, and what to do.
+if [ "$(id -u)" = 0 ]; then
+  chown -R 0:0 "$clone"
+  rm -rf --one-file-system "$clone/build"
+  status=0
+  $unprivileged "$clone/caisson" run -- true </dev/null >"$place/out" 2>"$place/err" || status=$?
+  equal "status in a foreign clone" "$status" 125
+  grep -q "the clone belongs to root" "$place/err" || fail "foreign clone: $(cat "$place/err")"
+fi

@@ -1,0 +1,40 @@
+#!/bin/sh
+# installed_package_test.sh BUILD SOURCE COMPILER: installs to a fresh prefix, builds the example against the
+# installed package as a stranger would, runs it, and looks that every promised file arrived.
+set -eu
+build=$1
+source=$2
+compiler=$3
+place=$(mktemp -d "${TMPDIR:-/tmp}/caisson-install-XXXXXXXX")
+trap 'rm -rf --one-file-system "$place"' EXIT
+chmod 755 "$place"
+prefix=$place/prefix
+
+# Quiet when all is well, everything when not.
+step() {
+  if ! "$@" >"$place/log" 2>&1; then
+    cat "$place/log"
+    echo "failed: $*"
+    exit 1
+  fi
+}
+
+step cmake --install "$build" --prefix "$prefix"
+for file in bin/caisson include/caisson/caisson.h share/bash-completion/completions/caisson share/man/man1/caisson.1 \
+  share/zsh/site-functions/_caisson share/fish/vendor_completions.d/caisson.fish share/caisson/policy.schema.json; do
+  test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
+done
+
+step cmake -S "$source/examples/run_python" -B "$place/example" -G Ninja \
+  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler"
+step cmake --build "$place/example"
+
+cd "$place"
+said=$("$place/example/run_python" 'import os; print("uid", os.getuid())') || {
+  echo "the example failed: $said"
+  exit 1
+}
+test "$said" = 'uid 1000' || { echo "the example said: $said"; exit 1; }
+said=$("$prefix/bin/caisson" run -- sh -c 'id -u; hostname') || { echo "the installed caisson failed: $said"; exit 1; }
+test "$said" = "1000
+sandbox" || { echo "the installed caisson said: $said"; exit 1; }

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The lints find what they promise to find, and stay silent about what is fine."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+
+
+def lint(script, files):
+    """Runs a lint over a tree of the given files; returns (status, messages)."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = pathlib.Path(directory)
+        tree = {"src/CMakeLists.txt": "foreach(layer base sys policy cli)\nendforeach()\n", "include/caisson/a.h": ""}
+        tree.update(files)
+        for name, content in tree.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(content)
+        done = subprocess.run([sys.executable, SCRIPTS / script, root], capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+
+class Layers(unittest.TestCase):
+    def test_upward_include_is_refused(self):
+        status, said = lint("check_layers.py", {"src/base/a.cc": '#include "policy/b.h"\n', "src/policy/b.h": ""})
+        self.assertEqual(status, 1)
+        self.assertIn("src/base/a.cc:1: `base` stands below `policy`", said)
+
+    def test_downward_public_and_system_includes_are_fine(self):
+        text = '#include "base/b.h"\n#include "caisson/a.h"\n#include <sys/stat.h>\n#include <policy.h>\n'
+        self.assertEqual(lint("check_layers.py", {"src/policy/a.cc": text, "src/base/b.h": "#include <sys/stat.h>\n"}),
+                         (0, ""))
+
+    def test_unknown_folder_is_refused(self):
+        self.assertEqual(lint("check_layers.py", {"src/stray/a.cc": ""})[0], 1)
+
+    def test_public_header_may_not_pull_in_internals_or_libraries(self):
+        for text in ('#include "base/b.h"\n', "#include <nlohmann/json.hpp>\n"):
+            self.assertEqual(lint("check_layers.py", {"include/caisson/a.h": text, "src/base/b.h": ""})[0], 1, text)
+
+
+class Paths(unittest.TestCase):
+    def test_every_string_path_call_is_found(self):
+        for call in ("open(p, 0)", "::mkdir(p, 0)", 'mount("a", "b", 0, 0, 0)', "unlink(p)", "rename(a, b)", "chown(p, 1, 1)",
+                     "chmod(p, 1)", "std::filesystem::remove_all(p)", "std::remove(p)", "x = ::open(p, 0)",
+                     "syscall(SYS_mount, a, b)", "case kOne: mkdir(p, 0)", "else unlink(p)"):
+            status, said = lint("check_paths.py", {"src/policy/a.cc": f"void f() {{\n  {call};\n}}\n"})
+            self.assertEqual(status, 1, call)
+            self.assertIn("src/policy/a.cc:2", said)
+        self.assertEqual(lint("check_paths.py", {"src/policy/a.cc": "void f() {\n  std::ofstream file(p);\n}\n"})[0], 1)
+
+    def test_the_message_names_the_family_of_escapes(self):
+        self.assertIn("CVE-2021-30465", lint("check_paths.py", {"src/cli/a.cc": "int x = mount(a, b, c, 0, 0);\n"})[1])
+
+    def test_members_comments_strings_and_sys_itself_are_fine(self):
+        text = 'void f() {\n  root.open("x");\n  root->unlink(p);\n  RootDir::open(p);\n  // open(p)\n  say("open(p)");\n'
+        text += '  ::open("/dev/null", 0);\n}\n'
+        self.assertEqual(lint("check_paths.py", {"src/policy/a.cc": text, "src/sys/b.cc": "int x = open(p, 0);\n"}), (0, ""))
+
+    def test_a_function_of_ours_with_the_same_name_is_no_system_call(self):
+        self.assertEqual(lint("check_paths.py", {"src/cli/b.h": "struct S {\n  bool open() const { return is_open; }\n};\n"}),
+                         (0, ""))
+        header = "class Writer {\n  Writer& open(char begin, char end);\n};\n"
+        self.assertEqual(lint("check_paths.py", {"src/cli/a.h": header, "src/cli/a.cc": "void f() {\n  open('{', '}');\n}\n"}),
+                         (0, ""))
+        self.assertEqual(lint("check_paths.py", {"src/cli/a.h": header, "src/cli/a.cc": "void f() {\n  ::open(p, 0);\n}\n"})[0],
+                         1)
+
+    def test_allowlist_needs_a_reason_and_a_use(self):
+        source = {"src/cli/a.cc": "int x = open(p, 0);\n"}
+        allow = "scripts/path_allowlist.txt"
+        self.assertEqual(lint("check_paths.py", {**source, allow: "src/cli/a.cc open: the caller's own file\n"})[0], 0)
+        self.assertEqual(lint("check_paths.py", {**source, allow: "src/cli/a.cc open\n"})[0], 1)
+        self.assertEqual(lint("check_paths.py", {**source, allow: "src/cli/a.cc: reason\nsrc/cli/gone.cc: reason\n"})[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+#include "support/environment.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "support/run.h"
+
+namespace caisson::test {
+namespace {
+
+std::string fromEnvironment(const char* variable, const char* otherwise) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+std::optional<std::string> reasonAgainstFullIsolation() {
+  const RunOutput output = runCaisson({"run", "--level", "full", "--workspace", "/:none", "--", "/bin/true"});
+  if (output.exit_status == 0) return std::nullopt;
+  return "full isolation is not available here: " + output.describe();
+}
+
+}  // namespace
+
+std::string caissonBinary() { return fromEnvironment("CAISSON_BIN", CAISSON_BUILT_BINARY); }
+
+std::string payloadPath() { return fromEnvironment("CAISSON_PAYLOAD", CAISSON_BUILT_PAYLOAD); }
+
+std::vector<std::string> payload(std::vector<std::string> verb_and_arguments) {
+  verb_and_arguments.insert(verb_and_arguments.begin(), payloadPath());
+  return verb_and_arguments;
+}
+
+std::string sourceFile(const std::string& relative) {
+  return fromEnvironment("CAISSON_SOURCE_DIR", CAISSON_SOURCE_ROOT) + "/" + relative;
+}
+
+bool runsAsRoot() { return geteuid() == 0; }
+
+bool fullIsolationAvailable(std::string* why) {
+  static const std::optional<std::string> reason = reasonAgainstFullIsolation();
+  if (reason && why != nullptr) *why = *reason;
+  return !reason;
+}
+
+bool mustRun() {
+  const std::string value = fromEnvironment("CAISSON_MUST_RUN", "");
+  return !value.empty() && value != "0";
+}
+
+bool hasProgram(const std::string& name) {
+  const std::string path = fromEnvironment("PATH", "/usr/local/bin:/usr/bin:/bin");
+  std::string_view rest = path;
+  while (true) {
+    const std::size_t colon = rest.find(':');
+    const std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0) return true;
+    if (colon == std::string_view::npos) return false;
+    rest.remove_prefix(colon + 1);
+  }
+}
+
+}  // namespace caisson::test

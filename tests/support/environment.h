@@ -1,0 +1,42 @@
+// What the suite runs on: the binaries under test, and what this host can do.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace caisson::test {
+
+/// The caisson under test: CAISSON_BIN, else the one this build made.
+std::string caissonBinary();
+
+/// A command line for the static helper: payload({"write", "/etc/x"}) -> {".../payload", "write", "/etc/x"}.
+std::vector<std::string> payload(std::vector<std::string> verb_and_arguments);
+std::string payloadPath();
+
+/// A file of the source tree ("tests/fixtures/x.toml").
+std::string sourceFile(const std::string& relative);
+
+bool runsAsRoot();
+
+/// Whether `full` works here, found by running `true` in it once; `why` gets the reason if not.
+bool fullIsolationAvailable(std::string* why = nullptr);
+
+/// CAISSON_MUST_RUN is set: a test that can't run is a failed test.
+bool mustRun();
+
+/// Whether a program is on PATH.
+bool hasProgram(const std::string& name);
+
+}  // namespace caisson::test
+
+/// Goes on if `condition` holds; otherwise skips the test with the reason, or fails it under CAISSON_MUST_RUN=1.
+/// A macro because only the test's own function can be left: requireOrSkip(hasProgram("node"), "no node here").
+#define requireOrSkip(condition, reason)                                       \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      if (::caisson::test::mustRun()) FAIL() << "must run, but: " << (reason); \
+      GTEST_SKIP() << (reason);                                                \
+    }                                                                          \
+  } while (false)

@@ -1,0 +1,82 @@
+// Start the caisson under test like a user would, and learn everything a user could see.
+//
+//   const RunOutput output = runCaisson({"run", "--json", "--", "id", "-u"});
+//   EXPECT_EQ(output.exit_status, 0) << output.describe();
+//   EXPECT_EQ(output.json()["stdout"], "1000\n");
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace caisson::test {
+
+struct RunOptions {
+  std::string stdin_data;                    ///< written to standard input, then end of file
+  std::map<std::string, std::string> env;    ///< added to, or replacing parts of, the test's environment
+  std::vector<std::string> unset;            ///< variables taken away
+  std::string cwd;                           ///< working directory; empty: the test's own
+  std::chrono::milliseconds timeout{60000};  ///< then the whole process group is killed
+  std::vector<int> close;                    ///< descriptors the program starts without (0, 1, 2)
+};
+
+struct RunOutput {
+  int exit_status = -1;  ///< as a shell shows it: the exit status, or 128+n
+  int signal = 0;        ///< that ended the program, or 0
+  bool timed_out = false;
+  std::string out, err;
+  std::chrono::milliseconds duration{0};
+
+  /// Standard output as JSON; a discarded value (json().is_discarded()) if it is not JSON.
+  [[nodiscard]] nlohmann::json json() const;
+  /// Status and both streams, for failure messages.
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Runs `caisson args...` and waits for its end.
+RunOutput runCaisson(const std::vector<std::string>& args, const RunOptions& options = {});
+
+/// Runs any program (argv[0] is looked up on PATH) the same way.
+RunOutput runProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
+
+/// A program that is left running, to be signalled or killed by the test. Leads its own process group;
+/// the destructor kills that group and reaps the leader. What it prints is thrown away.
+class BackgroundProgram {
+ public:
+  explicit BackgroundProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
+  ~BackgroundProgram();
+  BackgroundProgram(const BackgroundProgram&) = delete;
+  BackgroundProgram& operator=(const BackgroundProgram&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void signal(int number) const;
+  /// The wait status if it ended within the time, as RunOutput::exit_status counts.
+  std::optional<int> wait(std::chrono::milliseconds timeout);
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> ended_;
+};
+
+/// Polls until `condition` holds or the time is over; returns whether it held.
+template <class Condition>
+bool eventually(Condition condition, std::chrono::milliseconds timeout = std::chrono::seconds(5));
+
+void sleepFor(std::chrono::milliseconds time);
+
+template <class Condition>
+bool eventually(Condition condition, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    sleepFor(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+}  // namespace caisson::test
