@@ -35,6 +35,9 @@ enum StepFlag : std::uint32_t {
   kOnDisk = 1U << 6,
   kAbsentRefuse = 1U << 7,
   kAbsentCreate = 1U << 8,
+  kOurs = 1U << 9,       ///< the target lies in a tree only we have written: no link can be in its path
+  kDirectory = 1U << 10, ///< the source is known to be a directory
+  kFile = 1U << 11,      ///< or a file
 };
 
 struct FlatStep {

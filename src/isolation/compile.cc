@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "plan/syscalls.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::isolation {
@@ -95,6 +96,7 @@ const char* relative(Arena& arena, const std::string& path) {
 struct Flatten {
   Arena& arena;
   FlatStep& out;
+  bool own_root;  // then everything up to the first path a person named is mounted into directories of ours
 
   void operator()(const plan::MakeDirectory& step) {
     out.kind = StepKind::make_directory;
@@ -119,7 +121,8 @@ struct Flatten {
     out.target = relative(arena, step.target);
     out.flags = (step.writable ? kWritable : 0U) | (step.executable ? kExecutable : 0U) |
                 (step.devices ? kDevices : 0U) | (step.optional ? kOptional : 0U) | (step.inside ? kInside : 0U) |
-                (step.canonical ? kCanonical : 0U);
+                (step.canonical ? kCanonical : 0U) | (step.type == plan::SourceType::directory ? kDirectory : 0U) |
+                (step.type == plan::SourceType::file ? kFile : 0U) | (step.canonical || !own_root ? 0U : kOurs);
   }
   void operator()(const plan::MountTmpfs& step) {
     out.kind = StepKind::tmpfs;
@@ -127,13 +130,15 @@ struct Flatten {
     out.size_text = arena.text(std::to_string(step.bytes));
     out.inode_text = arena.text(std::to_string(step.inodes));
     out.mode = step.mode;
-    out.flags = step.executable ? kExecutable : 0U;
+    out.flags = (step.executable ? kExecutable : 0U) | (own_root ? kOurs : 0U);
   }
   void operator()(const plan::MountProc& step) {
+    out.flags = own_root ? kOurs : 0U;
     out.kind = StepKind::proc;
     out.target = relative(arena, step.target);
   }
   void operator()(const plan::MountDevpts& step) {
+    out.flags = own_root ? kOurs : 0U;
     out.kind = StepKind::devpts;
     out.target = relative(arena, step.target);
   }
@@ -181,16 +186,20 @@ BlockMapping::~BlockMapping() {
 }
 
 Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
-  std::vector<sock_filter> program;
+  std::vector<sock_filter> adapted;
+  std::span<const sock_filter> program;
   Block facts{};
-  if (plan.syscalls) {
+  if (plan.builtin_syscalls) {
+    program = plan::builtinProgram();
+  } else if (plan.syscalls) {
     plan::SyscallFilter filter = *plan.syscalls;
     if (plan.single_exec) {
       if (auto drawn = drawExecToken(filter, facts); !drawn) return fail(drawn.error());
     }
     auto compiled = plan::compile(filter);
     if (!compiled) return fail(compiled.error());
-    program = std::move(*compiled);
+    adapted = std::move(*compiled);
+    program = adapted;
   }
   const std::vector<std::string> programs = candidates(plan);
   std::size_t bytes = sizeof(Block) + 4 * kPage + program.size() * sizeof(sock_filter) + textBytes(plan.command) +
@@ -235,7 +244,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps[i].mount_fd = -1;
-    std::visit(Flatten{arena, steps[i]}, plan.steps[i]);
+    std::visit(Flatten{arena, steps[i], plan.own_root}, plan.steps[i]);
   }
   block->steps = steps;
   block->step_count = static_cast<std::uint32_t>(plan.steps.size());

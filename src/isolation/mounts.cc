@@ -61,7 +61,7 @@ class TreeBuilder {
   void setAttributes(int mount, const char* object, std::uint64_t set);
   void makeParents(const char* target);
   void makeMountPoint(const char* target, bool directory);
-  void attach(int mount, const char* target);
+  void attach(int mount, const FlatStep& step);
   int openSource(const FlatStep& step);
   void prepareMasks();
   bool isDirectory(int fd, const char* object);
@@ -136,7 +136,12 @@ void TreeBuilder::makeMountPoint(const char* target, bool directory) {
   }
 }
 
-void TreeBuilder::attach(int mount, const char* target) {
+void TreeBuilder::attach(int mount, const FlatStep& step) {
+  const char* target = step.target;
+  if ((step.flags & kOurs) != 0) {
+    must("move_mount", target, raw(SYS_move_mount, mount, "", root_, target, MOVE_MOUNT_F_EMPTY_PATH));
+    return;
+  }
   const int point = must("open mount point", target, openBeneath(root_, target, O_PATH));
   must("move_mount", target,
        raw(SYS_move_mount, mount, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
@@ -202,9 +207,12 @@ int TreeBuilder::openSource(const FlatStep& step) {
 void TreeBuilder::bind(const FlatStep& step) {
   const int tree = openSource(step);
   if (tree < 0) return;
-  setAttributes(tree, step.source, attributesOf(step));
-  if ((step.flags & kInside) == 0) makeMountPoint(step.target, isDirectory(tree, step.source));
-  attach(tree, step.target);
+  if ((step.flags & kDevices) == 0) setAttributes(tree, step.source, attributesOf(step));
+  if ((step.flags & kInside) == 0) {
+    const bool known = (step.flags & (kDirectory | kFile)) != 0;
+    makeMountPoint(step.target, known ? (step.flags & kDirectory) != 0 : isDirectory(tree, step.source));
+  }
+  attach(tree, step);
   closeFd(tree);
 }
 
@@ -219,7 +227,7 @@ void TreeBuilder::tmpfs(const FlatStep& step) {
     return;
   }
   makeMountPoint(step.target, true);
-  attach(mount, step.target);
+  attach(mount, step);
   if (scratch_ < 0) {
     scratch_ = mount;
     return;
@@ -232,7 +240,7 @@ void TreeBuilder::proc(const FlatStep& step) {
   const char* options[] = {"hidepid", block_.hide_processes ? "invisible" : "off", nullptr};
   const int mount = newFilesystem("proc", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   makeMountPoint(step.target, true);
-  attach(mount, step.target);
+  attach(mount, step);
   closeFd(mount);
 }
 
@@ -240,7 +248,7 @@ void TreeBuilder::devpts(const FlatStep& step) {
   const char* options[] = {"newinstance", nullptr, "ptmxmode", "0666", "mode", "0620", nullptr};
   const int mount = newFilesystem("devpts", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   makeMountPoint(step.target, true);
-  attach(mount, step.target);
+  attach(mount, step);
   closeFd(mount);
 }
 
@@ -260,7 +268,7 @@ void TreeBuilder::overlay(const FlatStep& step) {
   } else {
     store = newTmpfs(step.size_text, step.inode_text, 0755, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   }
-  attach(store, step.target);
+  attach(store, step);
   for (const char* name : {"lower", "mask", "upper", "work"}) {
     const long made = raw(SYS_mkdirat, store, name, 0755);
     if (made != -EEXIST) must("mkdir", name, made);

@@ -118,7 +118,10 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
 }
 
 Result<void> planSyscalls(const Policy& policy, Plan& plan) {
-  if (plan.level == Level::full && plan.tier == Tier::namespaces) {
+  if (plan.level == Level::full && plan.tier == Tier::namespaces && usesBuiltinFilter(policy)) {
+    plan.builtin_syscalls = true;
+    plan.layers["seccomp"] = "allowlist, " + std::to_string(builtinAllowed()) + " calls";
+  } else if (plan.level == Level::full && plan.tier == Tier::namespaces) {
     auto filter = filterForFull(policy, {});
     if (!filter) return fail(filter.error());
     plan.syscalls = std::move(*filter);

@@ -5,6 +5,7 @@
 
 #include "base/syscall_names.h"
 #include "plan/plan.h"
+#include "plan/syscalls.h"
 
 namespace caisson::plan {
 namespace {
@@ -56,6 +57,13 @@ std::string actionText(Action action) {
   return "";
 }
 
+/// The rules in words; a launch with the built-in filter has only the finished program.
+std::optional<SyscallFilter> rulesOf(const Plan& plan) {
+  if (!plan.builtin_syscalls) return plan.syscalls;
+  auto filter = filterForFull(policy::Policy{}, {});
+  return filter ? std::optional<SyscallFilter>(std::move(*filter)) : std::nullopt;
+}
+
 std::string seconds(const std::optional<double>& value) { return value ? fmt::format("{} s", *value) : "none"; }
 
 }  // namespace
@@ -83,10 +91,10 @@ std::string describe(const Plan& plan) {
   for (const ResourceLimit& limit : plan.rlimits) text += fmt::format("  {:<12} {}\n", limit.name, limit.value);
   head("environment");
   for (const std::string& variable : plan.environment) text += "  " + variable + "\n";
-  if (plan.syscalls) {
+  if (const auto filter = rulesOf(plan)) {
     head("system calls");
     std::string allowed, partly, refused;
-    for (const SyscallRule& rule : plan.syscalls->rules) {
+    for (const SyscallRule& rule : filter->rules) {
       const std::string name(syscallName(rule.number));
       if (!rule.branches.empty()) {
         partly += " " + name;
@@ -97,7 +105,7 @@ std::string describe(const Plan& plan) {
       }
     }
     text += fmt::format("  allowed:{}\n  by argument:{}\n  refused:{}\n  all others: {}\n", allowed, partly, refused,
-                        actionText(plan.syscalls->unlisted));
+                        actionText(filter->unlisted));
   }
   return text;
 }
@@ -125,8 +133,8 @@ std::string describeJson(const Plan& plan) {
   for (const ResourceLimit& limit : plan.rlimits) json["limits"][limit.name] = limit.value;
   json["environment"] = plan.environment;
   json["syscalls"] = nlohmann::ordered_json::object();
-  if (plan.syscalls) {
-    for (const SyscallRule& rule : plan.syscalls->rules) {
+  if (const auto filter = rulesOf(plan)) {
+    for (const SyscallRule& rule : filter->rules) {
       json["syscalls"][std::string(syscallName(rule.number))] =
           rule.branches.empty() ? actionText(rule.otherwise) : "by argument, else " + actionText(rule.otherwise);
     }

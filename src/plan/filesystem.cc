@@ -34,7 +34,9 @@ void addSystem(const policy::Policy& policy, const HostFacts& host, Plan& plan) 
     const auto found = host.system_directories.find(std::string(directory));
     if (found == host.system_directories.end()) continue;
     if (found->second.empty()) {
-      plan.steps.push_back(Bind{.source = root + std::string(directory), .target = std::string(directory)});
+      plan.steps.push_back(Bind{.source = root + std::string(directory),
+                                .target = std::string(directory),
+                                .type = SourceType::directory});
     } else {
       plan.steps.push_back(MakeSymlink{std::string(directory), found->second});
     }
@@ -58,7 +60,8 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
     plan.steps.push_back(Bind{.source = root + std::string(entry.path),
                               .target = std::string(entry.path),
                               .executable = false,
-                              .optional = true});
+                              .optional = true,
+                              .type = entry.type});
   }
 }
 
@@ -69,7 +72,8 @@ void addDevices(Plan& plan) {
                               .target = std::string(device),
                               .writable = true,
                               .executable = false,
-                              .devices = true});
+                              .devices = true,
+                              .type = SourceType::file});
   }
   plan.steps.push_back(MountDevpts{"/dev/pts"});
   plan.steps.push_back(MakeSymlink{"/dev/ptmx", "pts/ptmx"});

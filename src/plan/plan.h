@@ -66,6 +66,8 @@ struct MakeFile {
   std::string content;
   mode_t mode = 0644;
 };
+enum class SourceType : std::uint8_t { unknown, directory, file };
+
 /// A host path (or, with `inside`, one of the new root) shown at `target`; the mount point is made as needed.
 struct Bind {
   std::string source;
@@ -76,6 +78,7 @@ struct Bind {
   bool optional = false;   ///< absent on the host: left out
   bool inside = false;
   bool canonical = false;  ///< `source` was resolved by us: any link in it now is an attack, refuse
+  SourceType type = SourceType::unknown;
   bool owned = false;      ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
 };
 struct MountTmpfs {
@@ -166,7 +169,8 @@ struct Plan {
   bool loopback = false;
   std::vector<Step> steps;
   Landlock landlock;
-  std::optional<SyscallFilter> syscalls;
+  std::optional<SyscallFilter> syscalls;  ///< rules adapted to the policy
+  bool builtin_syscalls = false;          ///< or the built-in filter as it was compiled with this program
   std::vector<ResourceLimit> rlimits;
   std::vector<std::uint32_t> cpu_affinity;
   bool drop_capabilities = true;

@@ -27,6 +27,13 @@ struct ExecToken {
 /// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
 
+/// Whether `policy` takes the built-in filter as it is.
+bool usesBuiltinFilter(const policy::Policy& policy);
+
+/// That filter as a program compiled at build time, and how many calls it allows.
+std::span<const sock_filter> builtinProgram();
+std::size_t builtinAllowed();
+
 /// The filter for level `process` and for the tier without namespaces: everything but the forbidden calls,
 /// and, for the latter, no sockets but local ones.
 SyscallFilter filterForProcess(bool refuse_network);

@@ -4,13 +4,18 @@ namespace caisson::plan {
 namespace {
 
 constexpr SystemPath kEtc[] = {
-    {"/etc/ld.so.cache"},     {"/etc/ld.so.conf"},     {"/etc/ld.so.conf.d"}, {"/etc/alternatives"},
-    {"/etc/ssl/certs"},       {"/etc/ssl/openssl.cnf"}, {"/etc/ca-certificates"}, {"/etc/pki/tls/certs"},
-    {"/etc/protocols"},       {"/etc/services"},       {"/etc/mime.types"},   {"/etc/magic"},
-    {"/etc/inputrc"},         {"/etc/bash.bashrc"},    {"/etc/profile"},      {"/etc/shells"},
-    {"/etc/terminfo"},        {"/etc/fonts"},          {"/etc/debian_version"}, {"/etc/perl"},
-    {"/etc/python3"},         {"/etc/vim"},            {"/etc/java-17-openjdk"}, {"/etc/java-21-openjdk"},
-    {"/etc/nodejs"},          {"/etc/gdb"},          {"/etc/locale.alias"},
+    {"/etc/ld.so.cache", SourceType::file},          // or every program start searches its libraries
+    {"/etc/alternatives", SourceType::directory},    // links only; half of /usr/bin points here
+    {"/etc/ssl/certs", SourceType::directory},
+    {"/etc/ssl/openssl.cnf", SourceType::file},
+    {"/etc/pki/tls/certs", SourceType::directory},
+    {"/etc/protocols", SourceType::file},
+    {"/etc/services", SourceType::file},
+    {"/etc/mime.types", SourceType::file},
+    {"/etc/fonts", SourceType::directory},
+    {"/etc/perl", SourceType::directory},
+    {"/etc/java-17-openjdk", SourceType::directory},
+    {"/etc/java-21-openjdk", SourceType::directory},
 };
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include <span>
 #include <string_view>
 
+#include "plan/plan.h"
+
 namespace caisson::plan {
 
 struct SystemPath {
   std::string_view path;
+  SourceType type;
 };
 
 /// Directories of programs and libraries, read-only. On merged-/usr systems all but the first are links.
@@ -26,15 +29,12 @@ inline constexpr std::string_view kEtcLinks[] = {"/etc/localtime", "/etc/os-rele
 inline constexpr std::string_view kDevices[] = {"/dev/null", "/dev/zero",    "/dev/full",
                                                 "/dev/random", "/dev/urandom", "/dev/tty"};
 
-/// Entries of /proc that tell of the host or change it.
+/// Entries of /proc that tell of the host or reach into it. What only the host's root may open anyway is here where a
+/// change of that would hurt most.
 inline constexpr std::string_view kMaskedProc[] = {
-    "/proc/acpi",       "/proc/asound",      "/proc/kcore",      "/proc/keys",         "/proc/key-users",
-    "/proc/kmsg",       "/proc/kallsyms",    "/proc/latency_stats", "/proc/modules",   "/proc/sched_debug",
-    "/proc/scsi",       "/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
-    "/proc/slabinfo",   "/proc/pagetypeinfo", "/proc/config.gz", "/proc/iomem",        "/proc/ioports",
-    "/proc/interrupts", "/proc/cmdline",     "/proc/mdstat",     "/proc/dynamic_debug"};
+    "/proc/acpi",   "/proc/asound", "/proc/cmdline",   "/proc/config.gz", "/proc/interrupts",    "/proc/kallsyms", "/proc/kcore",
+    "/proc/keys",   "/proc/key-users", "/proc/latency_stats", "/proc/modules", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list"};
 
-inline constexpr std::string_view kReadOnlyProc[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/driver",
-                                                     "/proc/tty"};
+inline constexpr std::string_view kReadOnlyProc[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq"};
 
 }  // namespace caisson::plan

@@ -103,7 +103,6 @@ Converted<Tmpfs> tmpfsOf(const Node& node) {
   Tmpfs mount;
   for (const auto& [key, member] : node.members) {
     const std::string below = "." + key;
-    Mismatch problem;
     if (key == "path") {
       if (member.type != Node::Type::text) return mismatch("a path", described(member), member, below);
       mount.path = member.text;

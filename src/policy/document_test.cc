@@ -149,6 +149,7 @@ TEST(Document, TextMustBeUtf8WithoutNul) {
 TEST(Document, BareTomlKeysAreAscii) {
   EXPECT_FALSE(read("a\xEF\xBB\xBE = 1", Format::toml));
   EXPECT_FALSE(read("\xC3\xA9 = 1", Format::toml));
+  EXPECT_TRUE(read("a = \"\"\"x\\\n \xC3\xA9\"\"\"", Format::toml));
   EXPECT_TRUE(read("'\xC3\xA9' = 1", Format::toml));
 }
 
