@@ -77,7 +77,7 @@ struct Block {
   std::uint64_t mapping_bytes;
 
   // namespaces and identity
-  bool own_user_namespace, parent_writes_maps, own_mounts, own_root, loopback, own_uts, own_time;
+  bool own_user_namespace, parent_writes_maps, own_mounts, own_root, loopback, own_uts, own_time, require_time;
   bool subreaper;  ///< without a pid namespace: collect the payload's orphans here
   uid_t inside_uid;
   gid_t inside_gid;
@@ -89,7 +89,6 @@ struct Block {
 
   const FlatStep* steps;
   std::uint32_t step_count;
-  bool legacy_mounts;  ///< the kernel (or a filter around us) lacks the descriptor-based mount calls
 
   // Landlock
   int landlock_abi;
@@ -133,7 +132,7 @@ inline constexpr std::size_t kObjectBytes = 400;
 /// Fixed record: what failed in the child. Also carries the others' small numbers.
 struct Message {
   MessageKind kind;
-  std::int32_t value;       ///< wait status, signal number, errno
+  std::int32_t value;       ///< wait status, signal number, errno; in `prepared`: 1 with a time namespace
   std::uint8_t stage;       ///< caisson::Stage
   std::uint8_t descriptors; ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;

@@ -62,9 +62,36 @@ void closeAllBut(const int* keep, std::size_t count) {
   }
 }
 
-void sendPrepared(const Block& block, int upper, int master) {
+/// "monotonic -N 0" and "boottime -N 0": both clocks start at zero inside.
+std::size_t describeOffsets(char* text) {
+  char* at = text;
+  const auto put = [&](const char* words) {
+    while (*words != 0) *at++ = *words++;
+  };
+  const auto putNumber = [&](long value) {
+    char digits[24];
+    int n = 0;
+    do {
+      digits[n++] = static_cast<char>('0' + value % 10);
+      value /= 10;
+    } while (value > 0);
+    while (n > 0) *at++ = digits[--n];
+  };
+  timespec now{};
+  raw(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  put("monotonic -");
+  putNumber(now.tv_sec);
+  put(" 0\nboottime -");
+  raw(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+  putNumber(now.tv_sec);
+  put(" 0\n");
+  return static_cast<std::size_t>(at - text);
+}
+
+void sendPrepared(const Block& block, int upper, int master, bool time) {
   Message message{};
   message.kind = MessageKind::prepared;
+  message.value = time ? 1 : 0;
   int descriptors[2];
   std::size_t count = 0;
   if (upper >= 0) {
@@ -148,33 +175,22 @@ long openBeneath(int root_fd, const char* path, int flags) {
   return fd;
 }
 
-void enterTimeNamespace(const Block& block) {
-  if (!block.own_time) return;
+bool enterTimeNamespace(const Block& block) {
+  if (!block.own_time) return false;
   // A clock that begins with the sandbox hides the host's boot time. Children land in it; pid 1 stays outside.
-  if (raw(SYS_unshare, sys::kCloneNewTime) < 0) return;  // optional layer: the plan lists it when it is required
-  struct timespec now {};
-  char text[128];
-  char* at = text;
-  const auto put = [&](const char* words) { while (*words != 0) *at++ = *words++; };
-  const auto putNumber = [&](long value) {
-    char digits[24];
-    int n = 0;
-    do digits[n++] = static_cast<char>('0' + value % 10);
-    while ((value /= 10) > 0);
-    while (n > 0) *at++ = digits[--n];
-  };
-  raw(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  put("monotonic -");
-  putNumber(now.tv_sec);
-  put(" 0\n");
-  raw(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
-  put("boottime -");
-  putNumber(now.tv_sec);
-  put(" 0\n");
-  const long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC, 0);
-  if (fd < 0) return;
-  raw(SYS_write, fd, text, at - text);
-  closeFd(static_cast<int>(fd));
+  long result = raw(SYS_unshare, sys::kCloneNewTime);
+  if (result == 0) {
+    const char* path = "/proc/self/timens_offsets";
+    const long fd = result = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd >= 0) {
+      char text[128];
+      const std::size_t size = describeOffsets(text);
+      result = raw(SYS_write, fd, text, size);
+      closeFd(static_cast<int>(fd));
+    }
+  }
+  if (result < 0 && block.require_time) reportAndExit(block, Stage::namespaces, "time namespace", "", -result);
+  return result >= 0;
 }
 
 void runChild(const Block& block) {
@@ -193,12 +209,12 @@ void runChild(const Block& block) {
   }
   if (block.loopback) bringUpLoopback(block);
   int upper = -1;
-  if (block.own_mounts) upper = block.legacy_mounts ? buildTreeLegacy(block) : buildTree(block);
+  if (block.own_mounts) upper = buildTree(block);
   int master = -1;
   int terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
-  enterTimeNamespace(block);
-  sendPrepared(block, upper, master);
+  const bool time = enterTimeNamespace(block);
+  sendPrepared(block, upper, master, time);
 
   const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
   if (block.close_descriptors) closeAllBut(keep, sizeof(keep) / sizeof(keep[0]));

@@ -49,8 +49,8 @@ void becomeInsideUser(const Block& block);
 void bringUpLoopback(const Block& block);
 /// Descriptor of the overlay's upper directory, or -1 when the plan has none. Leaves the process inside the new root.
 int buildTree(const Block& block);
-int buildTreeLegacy(const Block& block);
-void enterTimeNamespace(const Block& block);
+/// Whether the payload will have a time namespace; ends the process when the plan requires one.
+bool enterTimeNamespace(const Block& block);
 /// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.
 int openTerminal(const Block& block, int* master);
 void restrictWithLandlock(const Block& block);

@@ -224,6 +224,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->own_root = plan.own_root;
   block->own_uts = plan.namespaces.uts;
   block->own_time = plan.namespaces.time;
+  block->require_time = plan.require_time_namespace;
   block->loopback = plan.loopback;
   block->subreaper = !plan.namespaces.pid;
   block->parent_writes_maps = plan.identity.parent_writes_maps;

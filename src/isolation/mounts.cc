@@ -372,8 +372,4 @@ int TreeBuilder::build() {
 
 int buildTree(const Block& block) { return TreeBuilder(block).build(); }
 
-int buildTreeLegacy(const Block& block) {
-  reportAndExit(block, Stage::mounts, "fsopen", "", ENOSYS);
-}
-
 }  // namespace caisson::isolation

@@ -72,12 +72,14 @@ Result<void> checkKernel(const HostFacts& host) {
                          "use Linux 6.1 or newer; `caisson doctor` lists what is missing"));
 }
 
-void planNamespaces(const HostFacts& host, Plan& plan) {
+void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
   const bool full = plan.level == Level::full;
   plan.namespaces = {.user = true, .pid = true, .mount = true, .network = true, .ipc = true, .uts = true,
                      .cgroup = full, .time = full};
   plan.loopback = true;
-  plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup time" : "user pid mount network ipc uts";
+  plan.require_time_namespace = full && !mayMiss(policy, OptionalLayer::time_namespace);
+  plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup" : "user pid mount network ipc uts";
+  if (full) plan.layers["time_namespace"] = "on";
   plan.identity.parent_writes_maps = host.may_map_other_ids;
   plan.identity.outside_uid = host.may_map_other_ids ? kRootCallerId : host.uid;
   plan.identity.outside_gid = host.may_map_other_ids ? kRootCallerId : host.gid;
@@ -91,10 +93,9 @@ void planNamespaces(const HostFacts& host, Plan& plan) {
 Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& plan) {
   const bool rests_on_it = !plan.own_root;  // over the host's own root Landlock is the wall, not a second one
   if (host.landlock_abi < 1) {
-    if (rests_on_it || !mayMiss(policy, OptionalLayer::landlock)) {
+    if (rests_on_it) {
       return fail(plainError(Stage::host, "plan", "Landlock", "the kernel has none, or it is not in its lsm= list",
-                             "boot with lsm=landlock,... ; or accept its absence at level full: "
-                             "isolation.may_be_missing = [\"landlock\", ...]"));
+                             "boot with lsm=landlock,... ; level full does not rest on it and can be used without"));
     }
     plan.layers["landlock"] = "missing";
     plan.warnings.push_back("Landlock is missing on this kernel");
@@ -237,7 +238,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   if (plan.tier == Tier::landlock) {
     planned = planLandlockTier(policy, host, plan);
   } else {
-    planNamespaces(host, plan);
+    planNamespaces(policy, host, plan);
     planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
   }
   if (planned) planned = planLandlock(policy, host, plan);

@@ -167,6 +167,7 @@ struct Plan {
   std::string hostname;
   bool own_root = false;  ///< pivot_root into a root of our own; false: the host's root
   bool loopback = false;
+  bool require_time_namespace = false;  ///< false: do without where the kernel has none, and say so
   std::vector<Step> steps;
   Landlock landlock;
   std::optional<SyscallFilter> syscalls;  ///< rules adapted to the policy

@@ -1,13 +1,11 @@
-// YAML by yaml-cpp's event parser. Its node tree is not used: events let aliases be expanded under a bound, tell
-// plain scalars from quoted ones, and never build a cycle.
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
+// YAML by libyaml's event parser: a C library, so a start that reads no YAML pays for none. Its document tree is not
+// used: events let aliases be expanded under a bound, tell plain scalars from quoted ones, and never build a cycle.
+#include <yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "policy/document_readers.h"
 
@@ -15,16 +13,21 @@ namespace caisson::policy {
 
 namespace {
 
-/// Carries our own refusal out through yaml-cpp, which knows no other way to stop; caught in readYaml.
-struct Refusal {
-  SyntaxError error;
-};
+/// libyaml compares every %TAG directive with all before it; this many are still nothing.
+constexpr std::size_t kMaxTagDirectives = 1000;
+
+std::unexpected<SyntaxError> refuse(int line, std::string reason) {
+  return std::unexpected(SyntaxError{line, std::move(reason)});
+}
 
 bool isDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-std::optional<Node> readInteger(std::string_view text, int line) {
+/// Nothing: not a number of this kind.
+using MaybeNumber = Parsed<std::optional<Node>>;
+
+MaybeNumber readInteger(std::string_view text, int line) {
   int base = 10;
   std::string_view digits = text;
   if (digits.starts_with("0x")) {
@@ -41,12 +44,12 @@ std::optional<Node> readInteger(std::string_view text, int line) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (end != digits.data() + digits.size() || digits.empty()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) throw Refusal{{line, "a number is too large"}};
+  if (error == std::errc::result_out_of_range) return refuse(line, "a number is too large");
   if (error != std::errc{}) return std::nullopt;
   return Node::ofInteger(value, line);
 }
 
-std::optional<Node> readFloating(std::string_view text, int line) {
+MaybeNumber readFloating(std::string_view text, int line) {
   std::string_view body = text;
   if (body.starts_with("+") || body.starts_with("-")) body.remove_prefix(1);
   if (body == ".inf" || body == ".Inf" || body == ".INF") {
@@ -58,21 +61,26 @@ std::optional<Node> readFloating(std::string_view text, int line) {
   double value = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
   if (end != body.data() + body.size()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) throw Refusal{{line, "a number is too large"}};
+  if (error == std::errc::result_out_of_range) return refuse(line, "a number is too large");
   if (error != std::errc{}) return std::nullopt;
   return Node::ofFloating(text.starts_with("-") ? -value : value, line);
 }
 
+bool isNull(std::string_view text) {
+  return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
+
 /// The YAML 1.2 core schema. `yes`, `on` and `0777` are what they look like: two strings and a decimal.
-Node readPlain(const std::string& text, int line) {
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
-    return Node::ofType(Node::Type::null, line);
-  }
+Parsed<Node> readPlain(std::string text, int line) {
+  if (isNull(text)) return Node::ofType(Node::Type::null, line);
   if (text == "true" || text == "True" || text == "TRUE") return Node::ofBoolean(true, line);
   if (text == "false" || text == "False" || text == "FALSE") return Node::ofBoolean(false, line);
-  if (auto integer = readInteger(text, line)) return *integer;
-  if (auto floating = readFloating(text, line)) return *floating;
-  return Node::ofText(text, line);
+  for (const auto read : {readInteger, readFloating}) {
+    MaybeNumber number = read(text, line);
+    if (!number) return std::unexpected(std::move(number.error()));
+    if (*number) return std::move(**number);
+  }
+  return Node::ofText(std::move(text), line);
 }
 
 std::size_t countNodes(const Node& node) {
@@ -89,104 +97,199 @@ int depthOf(const Node& node) {
   return deepest + 1;
 }
 
-class Handler final : public YAML::EventHandler {
+/// Where in the text libyaml's marks are. They count characters; a mark that is asked for never lies before the last.
+class Cursor {
  public:
-  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
-  void OnDocumentEnd() override {}
+  explicit Cursor(std::string_view text) : text_(text) {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add(Node::ofType(Node::Type::null, lineOf(mark)), anchor, true);
-  }
-
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto known = anchors_.find(anchor);
-    // An anchor is recorded when its node is complete, so an alias inside its own node is not found here.
-    if (known == anchors_.end()) throw Refusal{{lineOf(mark), "an alias refers to a value that contains it"}};
-    nodes_ += countNodes(known->second);
-    if (nodes_ > kMaxDocumentNodes) throw Refusal{{lineOf(mark), "the file holds too many values"}};
-    if (static_cast<int>(open_.size()) + depthOf(known->second) > kMaxDocumentDepth) {
-      throw Refusal{{lineOf(mark), "values are nested too deep"}};
+  std::string_view from(std::size_t character) {
+    while (character_ < character && byte_ < text_.size()) {
+      do ++byte_;
+      while (byte_ < text_.size() && (static_cast<unsigned char>(text_[byte_]) & 0xC0) == 0x80);
+      ++character_;
     }
-    Node copy = known->second;
-    copy.line = lineOf(mark);
-    add(std::move(copy), 0, false);
+    return text_.substr(byte_);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override {
-    const int line = lineOf(mark);
-    // yaml-cpp gives "?" for a plain scalar without a tag and "!" for a quoted or block one.
-    if (tag == "!") return add(Node::ofText(value, line), anchor, false);
-    refuseTag(tag, line);
-    if (expectsKey() && value == "<<") throw Refusal{{line, "merge keys (<<) are refused; use `extends`"}};
-    if (expectsKey()) return add(Node::ofText(value, line), anchor, true);
-    add(readPlain(value, line), anchor, true);
+ private:
+  std::string_view text_;
+  std::size_t byte_ = 0;
+  std::size_t character_ = 0;
+};
+
+/// Whether a node that begins here has a tag. Only for the tag `!`, which libyaml takes off a plain scalar silently.
+bool beginsWithTag(std::string_view source) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  if (source.starts_with("&")) source.remove_prefix(std::min(source.find_first_of(kSpace), source.size()));
+  for (;;) {
+    source.remove_prefix(std::min(source.find_first_not_of(kSpace), source.size()));
+    if (!source.starts_with("#")) return source.starts_with("!");
+    source.remove_prefix(std::min(source.find_first_of("\r\n"), source.size()));
+  }
+}
+
+struct Event {
+  yaml_event_t raw{};
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { yaml_event_delete(&raw); }
+
+  [[nodiscard]] int line() const { return static_cast<int>(raw.start_mark.line) + 1; }
+};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {
+    ready_ = yaml_parser_initialize(&raw_) != 0;
+    if (!ready_) return;
+    yaml_parser_set_encoding(&raw_, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&raw_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  }
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+  ~Parser() {
+    if (ready_) yaml_parser_delete(&raw_);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value /*style*/) override {
-    refuseTag(tag, lineOf(mark));
-    open(Node::Type::list, lineOf(mark), anchor);
+  Parsed<void> next(Event& event) {
+    if (ready_ && yaml_parser_parse(&raw_, &event.raw) != 0) return {};
+    if (!ready_ || raw_.error == YAML_MEMORY_ERROR) return refuse(0, "not readable as YAML: out of memory");
+    std::string reason = "not YAML: ";
+    reason += raw_.problem != nullptr ? raw_.problem : "it cannot be parsed";
+    if (raw_.context != nullptr) reason.append(" (").append(raw_.context).append(")");
+    return refuse(problemLine(), std::move(reason));
   }
-  void OnSequenceEnd() override { close(); }
 
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value /*style*/) override {
-    refuseTag(tag, lineOf(mark));
-    open(Node::Type::table, lineOf(mark), anchor);
+ private:
+  [[nodiscard]] int problemLine() const {
+    if (raw_.error != YAML_READER_ERROR) return static_cast<int>(raw_.problem_mark.line) + 1;
+    // The reader runs ahead of the marks and says only at which byte.
+    const std::string_view before = text_.substr(0, raw_.problem_offset);
+    return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
   }
-  void OnMapEnd() override { close(); }
+
+  std::string_view text_;
+  yaml_parser_t raw_{};
+  bool ready_ = false;
+};
+
+class Builder {
+ public:
+  explicit Builder(std::string_view text) : cursor_(text) {}
+
+  /// Takes one event of a document.
+  Parsed<void> take(const Event& event) {
+    const auto& data = event.raw.data;
+    switch (event.raw.type) {
+      case YAML_ALIAS_EVENT: return alias(text(data.alias.anchor), event.line());
+      case YAML_SCALAR_EVENT: return scalar(event);
+      case YAML_SEQUENCE_START_EVENT:
+        return open(Node::Type::list, event.line(), data.sequence_start.anchor, data.sequence_start.tag);
+      case YAML_MAPPING_START_EVENT:
+        return open(Node::Type::table, event.line(), data.mapping_start.anchor, data.mapping_start.tag);
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT: return close();
+      default: return {};
+    }
+  }
 
   Node takeRoot() { return std::move(root_); }
 
  private:
+  static constexpr std::size_t kNoAnchor = static_cast<std::size_t>(-1);
+
   struct Open {
     Node node;
-    YAML::anchor_t anchor = 0;
+    std::size_t anchor = kNoAnchor;
     std::optional<std::string> key;
     int key_line = 0;
   };
 
-  static int lineOf(const YAML::Mark& mark) { return mark.line + 1; }
+  static std::string text(const yaml_char_t* name) { return reinterpret_cast<const char*>(name); }
 
-  static void refuseTag(const std::string& tag, int line) {
-    if (!tag.empty() && tag != "?") throw Refusal{{line, "tags have no meaning in a policy"}};
-  }
+  static std::unexpected<SyntaxError> refuseTag(int line) { return refuse(line, "tags have no meaning in a policy"); }
+  static std::unexpected<SyntaxError> refuseKey(int line) { return refuse(line, "a key must be a plain name"); }
+  static std::unexpected<SyntaxError> refuseCount(int line) { return refuse(line, "the file holds too many values"); }
+  static std::unexpected<SyntaxError> refuseDepth(int line) { return refuse(line, "values are nested too deep"); }
 
   [[nodiscard]] bool expectsKey() const {
     return !open_.empty() && open_.back().node.type == Node::Type::table && !open_.back().key;
   }
 
-  void open(Node::Type type, int line, YAML::anchor_t anchor) {
-    if (expectsKey()) throw Refusal{{line, "a key must be a plain name"}};
-    if (open_.size() >= static_cast<std::size_t>(kMaxDocumentDepth)) {
-      throw Refusal{{line, "values are nested too deep"}};
-    }
-    open_.push_back({Node::ofType(type, line), anchor, {}, 0});
+  /// From here on the name means this node, which has no value until it is complete.
+  std::size_t declare(const yaml_char_t* name) {
+    if (name == nullptr) return kNoAnchor;
+    anchors_.emplace_back();
+    anchor_names_[text(name)] = anchors_.size() - 1;
+    return anchors_.size() - 1;
   }
 
-  void close() {
+  Parsed<void> alias(const std::string& name, int line) {
+    const auto known = anchor_names_.find(name);
+    if (known == anchor_names_.end()) return refuse(line, "not YAML: the anchor \"" + name + "\" is not defined");
+    const std::optional<Node>& target = anchors_[known->second];
+    if (!target) return refuse(line, "an alias refers to a value that contains it");
+    nodes_ += countNodes(*target);
+    if (nodes_ > kMaxDocumentNodes) return refuseCount(line);
+    if (static_cast<int>(open_.size()) + depthOf(*target) > kMaxDocumentDepth) return refuseDepth(line);
+    Node copy = *target;
+    copy.line = line;
+    return add(std::move(copy), kNoAnchor);
+  }
+
+  Parsed<void> scalar(const Event& event) {
+    const auto& source = event.raw.data.scalar;
+    const int line = event.line();
+    const std::size_t anchor = declare(source.anchor);
+    std::string value(reinterpret_cast<const char*>(source.value), source.length);
+    if (source.tag != nullptr) return refuseTag(line);
+    if (source.style != YAML_PLAIN_SCALAR_STYLE) return add(Node::ofText(std::move(value), line), anchor);
+    if (!value.empty() && beginsWithTag(cursor_.from(event.raw.start_mark.index))) return refuseTag(line);
+    if (expectsKey()) {
+      if (value == "<<") return refuse(line, "merge keys (<<) are refused; use `extends`");
+      if (isNull(value)) return refuseKey(line);
+      return add(Node::ofText(std::move(value), line), anchor);
+    }
+    Parsed<Node> node = readPlain(std::move(value), line);
+    if (!node) return std::unexpected(std::move(node.error()));
+    return add(std::move(*node), anchor);
+  }
+
+  Parsed<void> open(Node::Type type, int line, const yaml_char_t* anchor, const yaml_char_t* tag) {
+    if (tag != nullptr) return refuseTag(line);
+    if (expectsKey()) return refuseKey(line);
+    if (open_.size() >= static_cast<std::size_t>(kMaxDocumentDepth)) return refuseDepth(line);
+    open_.push_back({Node::ofType(type, line), declare(anchor), {}, 0});
+    return {};
+  }
+
+  Parsed<void> close() {
     Open done = std::move(open_.back());
     open_.pop_back();
-    add(std::move(done.node), done.anchor, false);
+    return add(std::move(done.node), done.anchor);
   }
 
-  void add(Node node, YAML::anchor_t anchor, bool plain) {
-    if (++nodes_ > kMaxDocumentNodes) throw Refusal{{node.line, "the file holds too many values"}};
-    if (anchor != 0) remember(anchor, node);
+  Parsed<void> add(Node node, std::size_t anchor) {
+    if (++nodes_ > kMaxDocumentNodes) return refuseCount(node.line);
+    if (anchor != kNoAnchor) {
+      // The copy is bounded too: nested anchors would otherwise keep a quadratic number of copies.
+      nodes_ += countNodes(node);
+      if (nodes_ > kMaxDocumentNodes) return refuseCount(node.line);
+      anchors_[anchor] = node;
+    }
     if (open_.empty()) {
       root_ = std::move(node);
-      return;
+      return {};
     }
     Open& parent = open_.back();
     if (parent.node.type == Node::Type::list) {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.key) {
-      if (node.type != Node::Type::text) throw Refusal{{node.line, "a key must be a plain name"}};
-      if (plain && node.text == "<<") throw Refusal{{node.line, "merge keys (<<) are refused; use `extends`"}};
-      if (parent.node.members.size() >= kMaxTableKeys) throw Refusal{{node.line, "a table holds too many keys"}};
+      if (node.type != Node::Type::text) return refuseKey(node.line);
+      if (parent.node.members.size() >= kMaxTableKeys) return refuse(node.line, "a table holds too many keys");
       if (parent.node.find(node.text) != nullptr) {
-        throw Refusal{{node.line, "the key \"" + node.text + "\" is given twice"}};
+        return refuse(node.line, "the key \"" + node.text + "\" is given twice");
       }
       parent.key = std::move(node.text);
       parent.key_line = node.line;
@@ -195,43 +298,48 @@ class Handler final : public YAML::EventHandler {
       parent.node.members.emplace_back(std::move(*parent.key), std::move(node));
       parent.key.reset();
     }
+    return {};
   }
 
-  void remember(YAML::anchor_t anchor, const Node& node) {
-    // The copy is bounded too: nested anchors would otherwise keep a quadratic number of copies.
-    nodes_ += countNodes(node);
-    if (nodes_ > kMaxDocumentNodes) throw Refusal{{node.line, "the file holds too many values"}};
-    anchors_[anchor] = node;
-  }
-
+  Cursor cursor_;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, Node> anchors_;
+  std::map<std::string, std::size_t> anchor_names_;  ///< a name may be given again: it means the latest
+  std::vector<std::optional<Node>> anchors_;
   Node root_;
   std::size_t nodes_ = 0;
 };
 
+bool hasTooManyDirectives(std::string_view text) {
+  constexpr std::string_view kDirective = "%TAG";
+  std::size_t count = 0;
+  for (auto at = text.find(kDirective); at != std::string_view::npos; at = text.find(kDirective, at + 1)) {
+    if (++count > kMaxTagDirectives) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Parsed<Node> readYaml(std::string_view text) {
-  try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
-    Handler handler;
-    if (!parser.HandleNextDocument(handler)) return Node::ofType(Node::Type::table, 1);
-    Node root = handler.takeRoot();
-    if (root.type == Node::Type::null) root.type = Node::Type::table;
-    Handler second;
-    if (parser.HandleNextDocument(second)) {
-      return std::unexpected(SyntaxError{0, "the file holds more than one YAML document"});
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (hasTooManyDirectives(text)) return refuse(0, "the file holds too many %TAG directives");
+  Parser parser(text);
+  Builder builder(text);
+  for (int documents = 0;;) {
+    Event event;
+    if (auto parsed = parser.next(event); !parsed) return std::unexpected(std::move(parsed.error()));
+    if (event.raw.type == YAML_STREAM_END_EVENT) {
+      if (documents == 0) return Node::ofType(Node::Type::table, 1);
+      break;
     }
-    return root;
-  } catch (const Refusal& refusal) {
-    return std::unexpected(refusal.error);
-  } catch (const YAML::Exception& error) {
-    return std::unexpected(SyntaxError{error.mark.is_null() ? 0 : error.mark.line + 1, "not YAML: " + error.msg});
-  } catch (const std::exception& error) {
-    return std::unexpected(SyntaxError{0, std::string("not readable as YAML: ") + error.what()});
+    if (event.raw.type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
+      return refuse(0, "the file holds more than one YAML document");
+    }
+    if (auto taken = builder.take(event); !taken) return std::unexpected(std::move(taken.error()));
   }
+  Node root = builder.takeRoot();
+  if (root.type == Node::Type::null) root.type = Node::Type::table;
+  return root;
 }
 
 }  // namespace caisson::policy

@@ -12,6 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include "isolation/block.h"
 #include "supervise/changes.h"
 #include "supervise/launch.h"
+#include "supervise/run_store.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
 #include "sys/raw_syscall.h"
@@ -79,6 +81,14 @@ class SignalRelay {
   Fd descriptor_;
 };
 
+/// An overlay whose changes the kernel cannot keep in memory.
+bool needsStore(const plan::Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& step) {
+    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
+    return overlay != nullptr && overlay->on_disk;
+  });
+}
+
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, const Request& request, RunResult& result)
@@ -105,6 +115,7 @@ class Supervisor {
   RunResult& result_;
   Launched sandbox_;
   TerminalWish terminal_wish_;
+  std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
   Fd changes_;   // the overlay's upper directory
   Fd terminal_;  // master side of the sandbox's pty
   std::optional<OutputStream> out_, err_;
@@ -131,7 +142,12 @@ void Supervisor::run() {
   if (request_.interactive) terminal_wish_ = observeTerminal(request_);
   const bool feed = request_.relay_stdin || !request_.input.empty();
   SignalRelay signals(request_.forward_signals);
-  auto launched = launch(plan_, terminal_wish_, feed, -1);
+  if (needsStore(plan_)) {
+    auto store = RunStore::create(result_.sandbox_id, plan_.identity);
+    if (!store) return setupFailed(store.error());
+    store_.emplace(std::move(*store));
+  }
+  auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->descriptor() : -1);
   if (!launched) return setupFailed(launched.error());
   sandbox_ = std::move(*launched);
   if (plan_.wall_seconds) {
@@ -236,6 +252,10 @@ void Supervisor::onMessage() {
     int next = 0;
     switch (message.kind) {
       case MessageKind::prepared:
+        if (plan_.namespaces.time && message.value != 1) {
+          result_.layers["time_namespace"] = "missing";
+          result_.warnings.push_back("no time namespace: the host's uptime is visible");
+        }
         if ((message.descriptors & 1) != 0) changes_ = Fd(received[next++]);
         if ((message.descriptors & 2) != 0) {
           terminal_ = Fd(received[next++]);

@@ -107,7 +107,7 @@ for path in "/workspace/a.db", "/tmp/a.db", "/home/sandbox/a.db":
 TEST_F(Languages, PythonVirtualEnvironment) {
   requireProgram("python3");
   const RunOutput output = script(R"sh(set -e
-    /usr/bin/python3 -m venv --without-pip v; echo 'print("module")' > v/lib/python3*/site-packages/m.py
+    /usr/bin/python3 -m venv --without-pip v; echo 'print("module")' > "$(echo v/lib/python3*/site-packages)/m.py"
     . v/bin/activate; python -c 'import m, sys; print(sys.prefix)')sh");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "module\n/workspace/v\n");
@@ -221,7 +221,7 @@ TEST_F(Languages, Perl) {
   requireProgram("perl");
   const RunOutput output = run({}, {"perl", "-MFile::Temp=tempfile", "-MPOSIX", "-e",
                                     "my ($h, $n) = tempfile(); print $h 'x'; close $h; print -s $n, ' ';"
-                                    "my $p = fork; exit 3 unless $p; waitpid $p, 0; print $? >> 8, ' ', getpwuid($<), \"\\n\";"});
+                                    "my $p = fork; exit 3 unless $p; waitpid $p, 0; print $? >> 8, ' ', scalar getpwuid($<), \"\\n\";"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "1 3 sandbox\n");
 }

@@ -106,8 +106,8 @@ TEST_F(Programs, GitOnAnExistingRepositoryOfTheHost) {
   ASSERT_EQ(made.exit_status, 0) << made.describe();
   const auto before = treeState(workspace.path());
 
-  const RunOutput output = script("set -e; git status --porcelain; git commit -qam two; git log --format=%s; git mv d e; "
-                                  "git commit -qm three; git status --porcelain; cat e/f");
+  const RunOutput output = script("set -e; git status --porcelain; git commit -qam two; git log --format=%s; git mv d/f d/g; "
+                                  "git commit -qm three; git status --porcelain; cat d/g");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, " M d/f\ntwo\none\n2\n");
   EXPECT_EQ(differences(before, treeState(workspace.path())), "");

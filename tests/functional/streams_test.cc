@@ -1,1 +1,196 @@
+// Standard input, output and error: byte-exact, apart, in order, bounded.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Streams : public SandboxTest {};
+
+/// Bytes of every value, without a period that a lost or doubled block could hide in.
+std::string noise(std::size_t size) {
+  std::string bytes(size, '\0');
+  std::uint64_t state = 0x9E3779B97F4A7C15;
+  for (char& byte : bytes) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    byte = static_cast<char>(state >> 56);
+  }
+  return bytes;
+}
+
+TEST_F(Streams, AreKeptApart) {
+  const RunOutput output = script("for i in 1 2 3; do echo out$i; echo err$i >&2; done");
+  EXPECT_EQ(output.out, "out1\nout2\nout3\n");
+  EXPECT_EQ(output.err, "err1\nerr2\nerr3\n");
+}
+
+TEST_F(Streams, KeepTheirOrderWhenTheCallerJoinsThem) {
+  const RunOutput output = onHost(R"("$CAISSON" run -- sh -c 'for i in 1 2 3; do echo out$i; sleep 0.1; echo err$i >&2; sleep 0.1; done' 2>&1)");
+  EXPECT_EQ(output.out, "out1\nerr1\nout2\nerr2\nout3\nerr3\n");
+}
+
+TEST_F(Streams, FiftyMebibytesGoThroughUnchanged) {
+  const std::string data = noise(50 << 20);
+  const RunOutput output = run({"--output-limit", "64M"}, {"cat"}, {.stdin_data = data, .timeout = seconds(90)});
+  EXPECT_EQ(output.exit_status, 0) << output.err;
+  EXPECT_TRUE(output.out == data) << output.out.size() << " bytes came back. " << output.err.substr(0, 1000);
+}
+
+TEST_F(Streams, InputReachesTheProgramByteByByte) {
+  const std::string data = noise(3 << 20);
+  workspace.write("data", data);
+  const RunOutput output = onHost(R"(sha256sum < data; "$CAISSON" run -- sha256sum < data; cat data | "$CAISSON" run -- sha256sum)");
+  ASSERT_EQ(output.out.size(), 3 * 68U) << output.describe();
+  EXPECT_EQ(output.out.substr(0, 68), output.out.substr(68, 68));
+  EXPECT_EQ(output.out.substr(0, 68), output.out.substr(136, 68));
+}
+
+TEST_F(Streams, EmptyInputIsEndOfFile) {
+  EXPECT_EQ(run({}, {"wc", "-c"}).out, "0\n");
+  EXPECT_EQ(onHost(R"("$CAISSON" run -- wc -c < /dev/null)").out, "0\n");
+}
+
+TEST_F(Streams, InputThatNobodyReadsDoesNotBlock) {
+  EXPECT_EQ(run({}, {"true"}, {.stdin_data = noise(4 << 20), .timeout = seconds(20)}).exit_status, 0);
+  const RunOutput half = run({}, {"head", "-c", "10"}, {.stdin_data = noise(4 << 20), .timeout = seconds(20)});
+  EXPECT_EQ(half.out.size(), 10U);
+}
+
+TEST_F(Streams, InputHeldOpenByTheCallerDoesNotKeepTheRunAlive) {
+  const RunOutput output = onHost(R"(sleep 20 | { "$CAISSON" run -- echo done; kill -9 $(jobs -p) 2>/dev/null; exit 0; } & wait -n; )"
+                                  R"(exec 3< <(sleep 20; :); "$CAISSON" run -- echo done2 <&3; kill $!)",
+                                  {.timeout = seconds(60)});
+  EXPECT_TRUE(contains(output.out, "done\n")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "done2\n")) << output.describe();
+}
+
+TEST_F(Streams, OutputComesWhileTheProgramRuns) {
+  const RunOutput output = onHost(
+      R"("$CAISSON" run -- sh -c 'echo first; read line; echo "got $line"' \
+          < <(while ! grep -q first out 2>/dev/null; do sleep 0.02; done; echo go) > out; cat out)",
+      {.timeout = seconds(20)});
+  EXPECT_EQ(output.out, "first\ngot go\n") << output.describe();
+}
+
+TEST_F(Streams, OutputIsCutAtTheLimitAndTheRestCounted) {
+  const RunOutput output = run({"--output-limit", "1M"}, {"head", "-c", "50M", "/dev/zero"});
+  EXPECT_EQ(output.exit_status, 0) << output.err;
+  EXPECT_EQ(output.out.size(), 1U << 20);
+  EXPECT_TRUE(contains(output.err, std::to_string(49 << 20))) << output.err.substr(0, 500);
+
+  const json result = run({"--json", "--output-limit", "1K"}, {"sh", "-c", "head -c 5000 /dev/zero >&2; echo out"}).json();
+  EXPECT_EQ(result["stderr"].get<std::string>().size(), 1024U);
+  EXPECT_EQ(result["truncated"]["stderr"], true);
+  EXPECT_EQ(result["truncated"]["stdout"], false);
+  EXPECT_EQ(result["truncated"]["stderr_dropped_bytes"], 5000 - 1024);
+  EXPECT_EQ(result["stdout"], "out\n");
+}
+
+TEST_F(Streams, OutputOfExactlyTheLimitIsNotCut) {
+  const json result = run({"--json", "--output-limit", "1000"}, {"head", "-c", "1000", "/dev/zero"}).json();
+  EXPECT_EQ(result["truncated"]["stdout"], false);
+  EXPECT_EQ(result["stdout"].get<std::string>().size(), 1000U);
+}
+
+TEST_F(Streams, AFloodEndsWithTheTimeoutAndKeepsItsBeginning) {
+  const RunOutput output = run({"--json", "--timeout", "1s", "--output-limit", "64K"}, {"sh", "-c", "yes & yes >&2"});
+  const json result = output.json();
+  EXPECT_EQ(output.exit_status, 124);
+  EXPECT_EQ(result["limit"], "time");
+  EXPECT_EQ(result["stdout"].get<std::string>().size(), 64U << 10);
+  EXPECT_EQ(result["truncated"]["stderr"], true);
+  EXPECT_LT(output.duration, seconds(15));
+}
+
+std::size_t peakMemoryKiB(pid_t pid) {
+  const std::string status = readFile("/proc/" + std::to_string(pid) + "/status");
+  const std::size_t field = status.find("VmHWM:");
+  return field == std::string::npos ? 0 : std::stoul(status.substr(field + 6));
+}
+
+TEST_F(Streams, AFloodDoesNotGrowOurMemory) {
+  for (const std::string option : {"--json", "--quiet"}) {
+    const BackgroundProgram flood({caissonBinary(), "run", option, "--timeout", "20s", "--", "cat", "/dev/zero"},
+                                  {.cwd = workspace.path()});
+    sleepFor(milliseconds(500));
+    const std::size_t early = peakMemoryKiB(flood.pid());
+    sleepFor(milliseconds(1200));
+    const std::size_t late = peakMemoryKiB(flood.pid());
+    ASSERT_GT(early, 0U);
+    EXPECT_LT(late - early, 64U << 10) << option << ": " << early << " KiB, then " << late << " KiB";
+  }
+}
+
+TEST_F(Streams, AReaderThatGoesAwayEndsTheWriter) {
+  const RunOutput output = onHost(R"("$CAISSON" run -q -- yes | head -n 1; echo ${PIPESTATUS[0]})", {.timeout = seconds(20)});
+  EXPECT_EQ(output.out, "y\n141\n") << output.describe();
+  const RunOutput errors = onHost(R"( { "$CAISSON" run -q -- sh -c 'yes >&2'; echo $? >status; } 2>&1 >/dev/null | head -n 1; sleep 0.3; cat status)",
+                                  {.timeout = seconds(20)});
+  EXPECT_EQ(errors.out, "y\n141\n") << errors.describe();
+}
+
+TEST_F(Streams, AReaderThatGoesAwayDoesNotHurtWhoGoesOn) {
+  const RunOutput output = onHost(
+      R"("$CAISSON" run --workspace .:rw -- sh -c 'echo line; sleep 0.3; echo again || :; echo finished > proof; exit 5' | head -n 1; )"
+      R"(echo ${PIPESTATUS[0]}; cat proof)",
+      {.timeout = seconds(20)});
+  EXPECT_EQ(output.out, "line\n5\nfinished\n") << output.describe();
+}
+
+TEST_F(Streams, JsonToAReaderThatIsGoneIsAnErrorNotAHang) {
+  const RunOutput output = onHost(R"({ sleep 0.2; "$CAISSON" run --json -- true; echo $? >&2; } | true; sleep 0.5)", {.timeout = seconds(20)});
+  EXPECT_FALSE(output.timed_out);
+}
+
+TEST_F(Streams, ClosedOnesInEveryCombination) {
+  for (unsigned closed = 1; closed < 8; ++closed) {
+    std::vector<int> descriptors;
+    for (int fd = 0; fd < 3; ++fd) {
+      if ((closed & (1U << fd)) != 0) descriptors.push_back(fd);
+    }
+    const RunOptions how{.timeout = seconds(20), .close = descriptors};
+    const RunOutput output = script("echo out; echo err >&2; cat > /dev/null; exit 5", {}, how);
+    EXPECT_EQ(output.exit_status, 5) << "closed: " << closed << output.describe();
+    EXPECT_EQ(output.out, (closed & 2U) == 0 ? "out\n" : "") << "closed: " << closed;
+    EXPECT_EQ(contains(output.err, "err\n"), (closed & 4U) == 0) << "closed: " << closed << output.describe();
+  }
+}
+
+TEST_F(Streams, AClosedOneIsNotReplacedByAFileOfOurs) {
+  for (const std::vector<int>& descriptors : std::vector<std::vector<int>>{{0}, {1}, {2}, {0, 1, 2}}) {
+    const std::string file = workspace / "result.json";
+    const RunOutput output = run({"--result", file}, {"sh", "-c", "echo intruder; echo intruder >&2; exit 5"},
+                                 {.timeout = seconds(20), .close = descriptors});
+    EXPECT_EQ(output.exit_status, 5) << output.describe();
+    EXPECT_EQ(json::parse(readFile(file), nullptr, false)["exit_code"], 5) << readFile(file);
+  }
+}
+
+TEST_F(Streams, FilesPassedAsStreamsCannotBeReopenedForWriting) {
+  workspace.write("input", "original\n");
+  const TempDir other;
+  const RunOutput output = onHost("\"$CAISSON\" run --workspace " + other.path() +
+                                  ":ro -- sh -c 'cat; echo changed > /proc/self/fd/0; echo changed > /dev/stdin' < input; cat input");
+  EXPECT_TRUE(output.out.ends_with("original\n")) << output.describe();
+  EXPECT_EQ(readFile(workspace / "input"), "original\n");
+}
+
+TEST_F(Streams, DevStdoutAndDevStderrWork) {
+  const RunOutput output = script("echo a > /dev/stdout; echo b > /dev/stderr; cat /dev/stdin; cat /dev/fd/0", {}, {.stdin_data = "in\n"});
+  EXPECT_EQ(output.out, "a\nin\n") << output.describe();
+  EXPECT_EQ(output.err, "b\n");
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,99 @@
+#include "supervise/run_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace caisson::supervise {
+namespace {
+
+using sys::Fd;
+using sys::FileType;
+using sys::RootDir;
+
+constexpr const char* kLock = "lock";
+constexpr const char* kLayers = "layers";
+
+/// Makes each missing directory of an absolute path, private to this user.
+Result<void> makePath(const std::string& path) {
+  for (std::size_t at = 1; at <= path.size(); ++at) {
+    if (at < path.size() && path[at] != '/') continue;
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      return fail(sysError(Stage::state, "mkdir", part, errno, "set CAISSON_HOME to a directory you can write"));
+    }
+  }
+  return {};
+}
+
+Result<Fd> lockOf(const RootDir& runs, const std::string& name, bool create) {
+  return runs.openFile(name + "/" + kLock, {.flags = O_RDWR | (create ? O_CREAT | O_EXCL : 0), .mode = 0600});
+}
+
+/// Removes the stores whose holder has died. A store whose lock is held, or that is just being made, is left alone.
+void removeAbandoned(const RootDir& runs) {
+  const auto entries = runs.list("");
+  if (!entries) return;
+  for (const auto& entry : *entries) {
+    auto lock = lockOf(runs, entry.name, false);
+    if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    (void)runs.removeTree(entry.name);  // again at the next start if something was in the way
+  }
+}
+
+}  // namespace
+
+std::string stateHome() {
+  if (const char* home = std::getenv("CAISSON_HOME"); home != nullptr && home[0] == '/') return home;
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && data[0] == '/') return std::string(data) + "/caisson";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return std::string(home) + "/.local/share/caisson";
+  return {};
+}
+
+RunStore::RunStore(RootDir runs, std::string name, Fd lock, Fd layers)
+    : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)), layers_(std::move(layers)) {}
+
+RunStore::RunStore(RunStore&& other) noexcept
+    : runs_(std::move(other.runs_)),
+      name_(std::move(other.name_)),
+      lock_(std::move(other.lock_)),
+      layers_(std::move(other.layers_)) {
+  other.name_.clear();
+}
+
+RunStore::~RunStore() {
+  if (name_.empty()) return;
+  layers_.reset();
+  (void)runs_->removeTree(name_);  // what stays is removed by the next run: its lock is free
+}
+
+Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Identity& identity) {
+  const std::string home = stateHome();
+  if (home.empty()) {
+    return fail(plainError(Stage::state, "run store", "", "neither CAISSON_HOME nor HOME is set",
+                           "set CAISSON_HOME to a directory you can write"));
+  }
+  const std::string path = home + "/runs";
+  if (auto made = makePath(path); !made) return fail(made.error());
+  auto runs = RootDir::open(path);
+  if (!runs) return fail(runs.error());
+  removeAbandoned(*runs);
+  if (auto made = runs->makeDirs(sandbox_id, 0700); !made) return fail(made.error());
+  auto lock = lockOf(*runs, sandbox_id, true);
+  if (!lock) return fail(lock.error());
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", sandbox_id, errno));
+  const std::string layers_name = sandbox_id + "/" + kLayers;
+  if (auto made = runs->makeDirs(layers_name, 0700); !made) return fail(made.error());
+  auto layers = runs->openFile(layers_name, {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!layers) return fail(layers.error());
+  if (identity.parent_writes_maps && ::fchown(layers->get(), identity.outside_uid, identity.outside_gid) != 0) {
+    return fail(sysError(Stage::state, "fchown", layers_name, errno));
+  }
+  return RunStore(std::move(*runs), sandbox_id, std::move(*lock), std::move(*layers));
+}
+
+}  // namespace caisson::supervise
