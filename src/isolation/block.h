@@ -115,7 +115,8 @@ struct Block {
   bool terminal[3];      ///< those that get the pty instead
   bool wants_terminal;
   std::uint16_t rows, columns;
-  int store_fd;          ///< directory for an overlay's store on disk, or -1
+  const char* store_path;  ///< directory for an overlay's store on disk, or null
+  int store_mount;         ///< the same as a detached mount that the parent prepared, or -1
 
   const char* children_path;  ///< where a subreaper reads its orphans' numbers
   char* init_stack_top;

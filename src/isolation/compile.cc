@@ -293,7 +293,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->exec.working_directory = arena.text(plan.working_directory);
   block->exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
   block->control = -1;
-  block->store_fd = -1;
+  block->store_mount = -1;
   return mapping;
 }
 

@@ -264,7 +264,12 @@ void TreeBuilder::overlay(const FlatStep& step) {
   int store;
   makeMountPoint(step.target, true);
   if ((step.flags & kOnDisk) != 0) {
-    store = cloneTree(block_.store_fd, "", "overlay store");
+    FlatStep source{};
+    source.source = block_.store_path;
+    source.flags = kCanonical;
+    source.mount_fd = block_.store_mount;
+    store = openSource(source);
+    setAttributes(store, "overlay store", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   } else {
     store = newTmpfs(step.size_text, step.inode_text, 0755, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   }

@@ -117,7 +117,8 @@ class SignalsBlocked {
 
 }  // namespace
 
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, int store_fd) {
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input,
+                        const std::string& store) {
   auto mapping = isolation::BlockMapping::compile(plan);
   if (!mapping) return fail(mapping.error());
   Block& block = **mapping;
@@ -135,7 +136,13 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   if (!control || !child_control) return fail(control ? child_control.error() : control.error());
   launched.control = std::move(*control);
   block.control = child_control->get();
-  block.store_fd = store_fd;
+  block.store_path = store.empty() ? nullptr : store.c_str();  // in this process's memory, which the child has a copy of
+  if (!store.empty() && plan.identity.parent_writes_maps) {
+    auto mount = detachedMount(store.c_str());
+    if (!mount) return fail(mount.error());
+    block.store_mount = mount->get();
+    owned.push_back(std::move(*mount));
+  }
 
   Fd child_ends[3];
   for (int stream = 0; stream < 3; ++stream) {

@@ -29,6 +29,7 @@ struct Launched {
 };
 
 /// `feed_input`: give the payload a pipe as standard input; else end of file at once.
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, int store_fd);
+/// `store`: a directory for an overlay's changes, when the plan keeps them on disk; else empty.
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store);
 
 }  // namespace caisson::supervise

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "sys/kernel_abi.h"
+#include "isolation/child.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -58,23 +58,17 @@ Result<Fd> mappingNamespace(uid_t uid, gid_t gid, const plan::Identity& identity
 }
 
 Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
-  sys::OpenHow how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
-  const long opened = sys::raw(SYS_openat2, AT_FDCWD, source, &how, sizeof(how));
-  if (opened < 0) return fail(sysError(Stage::mounts, "openat2", source, static_cast<int>(-opened)));
-  const Fd path(static_cast<int>(opened));
+  auto tree = detachedMount(source);
+  if (!tree) return fail(tree.error());
   struct stat status;
-  if (::fstat(path.get(), &status) != 0) return fail(sysError(Stage::mounts, "fstat", source, errno));
-  const long cloned = sys::raw(SYS_open_tree, path.get(), "", 1U | O_CLOEXEC | kAtRecursive | kAtEmptyPath);
-  if (cloned < 0) return fail(sysError(Stage::mounts, "open_tree", source, static_cast<int>(-cloned)));
-  Fd tree(static_cast<int>(cloned));
+  if (::fstat(tree->get(), &status) != 0) return fail(sysError(Stage::mounts, "fstat", source, errno));
   auto names = mappingNamespace(status.st_uid, status.st_gid, identity);
   if (!names) return fail(names.error());
   struct {
     std::uint64_t set, clear, propagation, userns;
   } attributes{MOUNT_ATTR_IDMAP, 0, 0, static_cast<std::uint64_t>(names->get())};
-  const long mapped = sys::raw(SYS_mount_setattr, tree.get(), "", kAtEmptyPath | kAtRecursive, &attributes, sizeof(attributes));
+  const long mapped =
+      sys::raw(SYS_mount_setattr, tree->get(), "", kAtEmptyPath | kAtRecursive, &attributes, sizeof(attributes));
   if (mapped < 0) {
     return fail(sysError(Stage::mounts, "mount_setattr", source, static_cast<int>(-mapped),
                          "its file system has no idmapped mounts; run caisson as an ordinary user instead of root"));
@@ -83,6 +77,16 @@ Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
 }
 
 }  // namespace
+
+Result<Fd> detachedMount(const char* path) {
+  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const long opened = isolation::openBeneath(root.get(), path + 1, O_PATH);
+  if (opened < 0) return fail(sysError(Stage::mounts, "open", path, static_cast<int>(-opened)));
+  const Fd found(static_cast<int>(opened));
+  const long cloned = sys::raw(SYS_open_tree, found.get(), "", 1U | O_CLOEXEC | kAtRecursive | kAtEmptyPath);
+  if (cloned < 0) return fail(sysError(Stage::mounts, "open_tree", path, static_cast<int>(-cloned)));
+  return Fd(static_cast<int>(cloned));
+}
 
 Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<Fd>& owned) {
   auto* steps = const_cast<isolation::FlatStep*>(block.steps);

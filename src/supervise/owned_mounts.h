@@ -10,6 +10,9 @@
 
 namespace caisson::supervise {
 
+/// A detached copy of the mount at `path`, in which no component may be a link.
+Result<sys::Fd> detachedMount(const char* path);
+
 /// Prepares a detached mount for every step marked `owned` and puts its descriptor into the block. The payload's
 /// host id is nobody's, so without this it could neither enter a private directory nor own what it writes.
 Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<sys::Fd>& owned);

@@ -54,20 +54,19 @@ std::string stateHome() {
   return {};
 }
 
-RunStore::RunStore(RootDir runs, std::string name, Fd lock, Fd layers)
-    : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)), layers_(std::move(layers)) {}
+RunStore::RunStore(RootDir runs, std::string name, Fd lock, std::string path)
+    : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)), path_(std::move(path)) {}
 
 RunStore::RunStore(RunStore&& other) noexcept
     : runs_(std::move(other.runs_)),
       name_(std::move(other.name_)),
       lock_(std::move(other.lock_)),
-      layers_(std::move(other.layers_)) {
+      path_(std::move(other.path_)) {
   other.name_.clear();
 }
 
 RunStore::~RunStore() {
   if (name_.empty()) return;
-  layers_.reset();
   (void)runs_->removeTree(name_);  // what stays is removed by the next run: its lock is free
 }
 
@@ -93,7 +92,12 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
   if (identity.parent_writes_maps && ::fchown(layers->get(), identity.outside_uid, identity.outside_gid) != 0) {
     return fail(sysError(Stage::state, "fchown", layers_name, errno));
   }
-  return RunStore(std::move(*runs), sandbox_id, std::move(*lock), std::move(*layers));
+  // By its canonical name: the child opens it again without following any link.
+  const std::string link = "/proc/self/fd/" + std::to_string(layers->get());
+  char canonical[4096];
+  const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));
+  if (length <= 0 || canonical[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
+  return RunStore(std::move(*runs), sandbox_id, std::move(*lock), std::string(canonical, static_cast<std::size_t>(length)));
 }
 
 }  // namespace caisson::supervise

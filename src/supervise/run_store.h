@@ -21,15 +21,15 @@ class RunStore {
   ~RunStore();
 
   /// The directory the overlay's layers go into.
-  [[nodiscard]] int descriptor() const { return layers_.get(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  RunStore(sys::RootDir runs, std::string name, sys::Fd lock, sys::Fd layers);
+  RunStore(sys::RootDir runs, std::string name, sys::Fd lock, std::string path);
 
   std::optional<sys::RootDir> runs_;
   std::string name_;
   sys::Fd lock_;
-  sys::Fd layers_;
+  std::string path_;
 };
 
 /// Where caisson keeps its state: CAISSON_HOME, or the user's XDG data directory. Empty when neither is known.

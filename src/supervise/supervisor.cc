@@ -147,7 +147,7 @@ void Supervisor::run() {
     if (!store) return setupFailed(store.error());
     store_.emplace(std::move(*store));
   }
-  auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->descriptor() : -1);
+  auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string());
   if (!launched) return setupFailed(launched.error());
   sandbox_ = std::move(*launched);
   if (plan_.wall_seconds) {

@@ -138,7 +138,7 @@ TEST_F(JsonResult, MarksBytesThatAreNotText) {
   EXPECT_EQ(binary["stdout"], "/wABYWJj");
   EXPECT_EQ(binary["stdout_encoding"], "base64");
   const json text = run({"--json"}, {"printf", R"(\303\244 "\\" \t\000\033[1m)"}).json();
-  EXPECT_EQ(text["stdout"], std::string("\xC3\xA4 \"\\\" \t\0\x1b[1m", 11));
+  EXPECT_EQ(text["stdout"], std::string("\xC3\xA4 \"\\\" \t\0\x1b[1m", 12));
   EXPECT_EQ(text["stdout_encoding"], "utf-8");
   const json both = run({"--json"}, {"sh", "-c", R"(printf fine; printf '\377' >&2)"}).json();
   EXPECT_EQ(both["stdout"], "fine");
