@@ -117,6 +117,23 @@ int payloadEntry(void* argument) {
   becomePayload(*start->block, start->terminal);
 }
 
+/// Shares memory with the child until its exec: nothing is copied, and the child touches only its own stack and the block.
+int startPayload(const Block& block, int terminal, bool time) {
+  PayloadStart start{&block, terminal};
+  constexpr int kFlags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+  int payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+  if (payload < 0 && errno == EINVAL && time) {
+    // Before Linux 6.3 a process that is to enter another time namespace may not share memory: so enter it here first.
+    const long own = raw(SYS_openat, AT_FDCWD, "/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC, 0);
+    must(block, Stage::namespaces, "open", "/proc/self/ns/time_for_children", own);
+    must(block, Stage::namespaces, "setns", "time namespace", raw(SYS_setns, own, sys::kCloneNewTime));
+    closeFd(static_cast<int>(own));
+    payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+  }
+  if (payload < 0) reportAndExit(block, Stage::launch, "clone", "payload", errno);
+  return payload;
+}
+
 }  // namespace
 
 void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error) {
@@ -199,7 +216,7 @@ void runChild(const Block& block) {
   } else if (block.own_user_namespace) {
     writeIdMaps(block);
   }
-  if (block.own_user_namespace) becomeInsideUser(block);
+  becomeInsideUser(block);
   if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   if (block.new_session) raw(SYS_setsid);
   if (block.own_uts) {
@@ -223,9 +240,7 @@ void runChild(const Block& block) {
   // sandbox even sees it. After the maps are written: a process like this may not write its own /proc files.
   raw(SYS_prctl, PR_SET_DUMPABLE, block.hide_init ? 0 : 1, 0, 0, 0);
 
-  PayloadStart start{&block, terminal};
-  const int payload = ::clone(payloadEntry, block.payload_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
-  if (payload < 0) reportAndExit(block, Stage::launch, "clone", "payload", EAGAIN);
+  const int payload = startPayload(block, terminal, time);
   closeAllBut(&block.control, 1);
   if (block.drop_capabilities) {
     raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -227,9 +227,10 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->require_time = plan.require_time_namespace;
   block->loopback = plan.loopback;
   block->subreaper = !plan.namespaces.pid;
-  block->parent_writes_maps = plan.identity.parent_writes_maps;
-  block->inside_uid = plan.identity.inside_uid;
-  block->inside_gid = plan.identity.inside_gid;
+  block->parent_writes_maps = plan.namespaces.user && plan.identity.parent_writes_maps;
+  block->change_user = plan.identity.change_user;
+  block->inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
+  block->inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
   block->uid_map = arena.text(std::to_string(plan.identity.inside_uid) + " " + std::to_string(plan.identity.outside_uid) + " 1");
   block->gid_map = arena.text(std::to_string(plan.identity.inside_gid) + " " + std::to_string(plan.identity.outside_gid) + " 1");
   block->hostname = arena.text(plan.hostname);

@@ -36,7 +36,7 @@ void writeIdMaps(const Block& block) {
 }
 
 void becomeInsideUser(const Block& block) {
-  if (!block.parent_writes_maps) return;  // the mapped id is already ours
+  if (!block.change_user) return;  // an ordinary caller's id is already the mapped one
   must(block, Stage::identity, "setgroups", "", raw(SYS_setgroups, 0, nullptr));
   must(block, Stage::identity, "setresgid", "", raw(SYS_setresgid, block.inside_gid, block.inside_gid, block.inside_gid));
   must(block, Stage::identity, "setresuid", "", raw(SYS_setresuid, block.inside_uid, block.inside_uid, block.inside_uid));

@@ -72,6 +72,15 @@ Result<void> checkKernel(const HostFacts& host) {
                          "use Linux 6.1 or newer; `caisson doctor` lists what is missing"));
 }
 
+/// A root caller's payload is never root: it gets an id that owns nothing on this host.
+void planIdentity(const HostFacts& host, Plan& plan) {
+  const bool root = host.may_map_other_ids;
+  plan.identity.parent_writes_maps = root;
+  plan.identity.change_user = root;
+  plan.identity.outside_uid = root ? kRootCallerId : host.uid;
+  plan.identity.outside_gid = root ? kRootCallerId : host.gid;
+}
+
 void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
   const bool full = plan.level == Level::full;
   plan.namespaces = {.user = true, .pid = true, .mount = true, .network = true, .ipc = true, .uts = true,
@@ -80,9 +89,7 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
   plan.require_time_namespace = full && !mayMiss(policy, OptionalLayer::time_namespace);
   plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup" : "user pid mount network ipc uts";
   if (full) plan.layers["time_namespace"] = "on";
-  plan.identity.parent_writes_maps = host.may_map_other_ids;
-  plan.identity.outside_uid = host.may_map_other_ids ? kRootCallerId : host.uid;
-  plan.identity.outside_gid = host.may_map_other_ids ? kRootCallerId : host.gid;
+  planIdentity(host, plan);
   if (!host.may_map_other_ids && host.supplementary_groups > 0) {
     plan.warnings.push_back(std::to_string(host.supplementary_groups) +
                             " supplementary groups of the caller cannot be dropped without privilege; files that only "
@@ -207,6 +214,11 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
   } else {
     plan.working_directory = "/";
   }
+  if (host.uid == 0 && !host.may_map_other_ids) {
+    return fail(plainError(Stage::host, "plan", "landlock tier", "root without the right to become another user",
+                           "run caisson as an ordinary user"));
+  }
+  planIdentity(host, plan);
   plan.layers["namespaces"] = "none (landlock tier)";
   plan.warnings.push_back(
       "landlock tier: no namespaces. Not protected: the host's process list and its signals from a kernel without "
@@ -228,12 +240,11 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   plan.command = command.argv;
   plan.apparmor_profile = policy.isolation.apparmor_profile;
   plan.self_test = policy.isolation.self_test;
+  if (auto checked = checkKernel(host); !checked) return fail(checked.error());
   if (plan.level == Level::none) {
     if (auto planned = planNone(policy, host, command, plan); !planned) return fail(planned.error());
     return plan;
   }
-  if (auto checked = checkKernel(host); !checked) return fail(checked.error());
-
   Result<void> planned;
   if (plan.tier == Tier::landlock) {
     planned = planLandlockTier(policy, host, plan);

@@ -156,6 +156,7 @@ struct Identity {
   uid_t inside_uid = 1000, outside_uid = 0;
   gid_t inside_gid = 1000, outside_gid = 0;
   bool parent_writes_maps = false;  ///< a root caller maps to an id that is not its own
+  bool change_user = false;         ///< the payload's process starts as another user than the sandbox's
 };
 
 struct Plan {

@@ -101,12 +101,13 @@ DoctorItem rootItem(const Probes& probes) {
 DoctorItem mountApiItem(const Probes& probes) {
   const sys::NamespaceProbe& tried = probes.namespaces;
   if (!tried.mount.ok())
-    return {"mount-api", ItemState::degraded, "not tried without a mount namespace", "See namespaces."};
+    return {"mount-api", ItemState::fail, "not tried without a mount namespace", "See namespaces."};
   const std::array<Named, 3> wanted{
       {{"fsopen", tried.fsopen}, {"open_tree", tried.open_tree}, {"mount_setattr", tried.mount_setattr}}};
   const std::string missing = failures(wanted);
   if (missing.empty()) return {"mount-api", ItemState::pass, "fsopen, open_tree, mount_setattr", {}};
-  return {"mount-api", ItemState::degraded, "refused: " + missing + "; the older calls are used",
+  // There is no second way through mount(2): its string paths are what the descriptor-based calls are there to avoid.
+  return {"mount-api", ItemState::fail, "refused: " + missing,
           mountRemedy(probes, firstErrno(wanted))};
 }
 
@@ -165,8 +166,8 @@ DoctorItem landlockItem(const Probes& probes) {
 
 DoctorItem systemCallItem(const Probes& probes) {
   const sys::SyscallProbe& tried = probes.syscalls;
-  const std::array<Named, 2> needed{{{"clone3", tried.clone3}, {"pidfd_open", tried.pidfd_open}}};
-  const std::array<Named, 2> wanted{{{"openat2", tried.openat2}, {"close_range", tried.close_range}}};
+  const std::array<Named, 2> needed{{{"pidfd_open", tried.pidfd_open}, {"close_range", tried.close_range}}};
+  const std::array<Named, 2> wanted{{{"clone3", tried.clone3}, {"openat2", tried.openat2}}};
   const std::string remedy = insideContainer(probes)
                                  ? containerRemedy(probes)
                                  : "Run caisson outside the filter that refuses them, or upgrade the kernel.";
@@ -294,11 +295,14 @@ DoctorReport judge(const Probes& probes) {
   // through Landlock, so there it is the boundary.
   report.levels.push_back(
       verdict("full", report,
-              {"kernel", "user-namespaces", "namespaces", "own-root", "seccomp", "system-calls", "state-directory"},
+              {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "seccomp", "system-calls",
+               "state-directory"},
               probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
   report.levels.push_back(
       verdict("process", report,
-              {"kernel", "user-namespaces", "namespaces", "landlock", "system-calls", "state-directory"}, ""));
+              {"kernel", "user-namespaces", "namespaces", "mount-api", "landlock", "seccomp", "system-calls",
+               "state-directory"},
+              ""));
   report.levels.push_back(verdict("landlock", report, {"kernel", "landlock", "seccomp", "state-directory"},
                                   "only when asked for by name: no namespaces, so the host's processes, network "
                                   "addresses and file names stay visible"));

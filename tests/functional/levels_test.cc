@@ -1,1 +1,126 @@
+// The weaker levels and the landlock tier say what they are, and still keep what they promise.
 #include <gtest/gtest.h>
+
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+class Levels : public SandboxTest {};
+
+TEST_F(Levels, FullNamesEveryLayerInForce) {
+  const json layers = run({"--json"}, {"true"}).json()["layers"];
+  EXPECT_EQ(layers["level"], "full");
+  for (const char* space : {"user", "pid", "mount", "network", "ipc", "uts"}) {
+    EXPECT_TRUE(contains(layers["namespaces"].get<std::string>(), space)) << layers.dump();
+  }
+  EXPECT_TRUE(contains(layers["seccomp"].get<std::string>(), "allowlist")) << layers.dump();
+}
+
+TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
+  const TempDir elsewhere;
+  const Canary canary(elsewhere / "canary");
+  const RunOutput output = script("id -u; hostname; cat " + canary.path() + "; echo x > " + canary.path() + "; ls /proc | grep -c '^[0-9]'; "
+                                  "echo x > /usr/intruder; cat /etc/shadow; pwd; echo new > file; cat file",
+                                  {"--level", "process", "--json"});
+  const json result = output.json();
+  ASSERT_FALSE(result.is_discarded()) << output.describe();
+  EXPECT_EQ(result["layers"]["level"], "process");
+  const std::string out = result["stdout"];
+  EXPECT_TRUE(out.starts_with("1000\nsandbox\n")) << output.describe();
+  EXPECT_TRUE(out.ends_with("new\n")) << output.describe();
+  EXPECT_FALSE(canary.leakedInto(output.out)) << output.describe();
+  EXPECT_TRUE(canary.untouched());
+  EXPECT_FALSE(exists("/usr/intruder"));
+  EXPECT_FALSE(exists(workspace / "file")) << "the workspace is an overlay";
+}
+
+TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
+  const RunOutput output = script("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; env | grep -c TOKEN; ps -e | wc -l", {"--level", "process"},
+                                  {.env = {{"TOKEN", "x"}}});
+  EXPECT_TRUE(output.out.starts_with("lo\n0\n")) << output.describe();
+}
+
+TEST_F(Levels, ProcessHasLowerCeilings) {
+  EXPECT_EQ(run({"--level", "process", "--timeout", "301s"}, {"true"}).exit_status, 125);
+  EXPECT_EQ(run({"--level", "process", "--timeout", "300s"}, {"true"}).exit_status, 0);
+  EXPECT_EQ(run({"--level", "process", "--output-limit", "11M"}, {"true"}).exit_status, 125);
+  EXPECT_EQ(run({"--level", "process", "--output-limit", "10M"}, {"true"}).exit_status, 0);
+}
+
+TEST_F(Levels, ProcessCutsOutputAtOneMebibyteByDefault) {
+  EXPECT_EQ(run({"--level", "process"}, {"head", "-c", "3M", "/dev/zero"}).out.size(), 1U << 20);
+}
+
+TEST_F(Levels, NoneIsRefusedWithoutATerminal) {
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"--level", "none"}, {"--level", "none", "--approve", "level:none"}}) {
+    const RunOutput output = run(options, {"echo", "ran"});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_EQ(output.out, "");
+    EXPECT_TRUE(contains(output.err, "approv")) << output.describe();
+  }
+  workspace.write("none.toml", "[isolation]\nlevel = \"none\"\n");
+  EXPECT_EQ(run({"--policy", "none.toml"}, {"echo", "ran"}).exit_status, 125) << "not through a policy file either";
+}
+
+TEST_F(Levels, HostNetworkIsRefusedWithoutApproval) {
+  const RunOutput output = run({"--net", "host"}, {"true"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "approv")) << output.describe();
+}
+
+TEST_F(Levels, TheLandlockTierWorksAndSaysWhatItDoesNotProtect) {
+  workspace.write("file", "content\n");
+  const TempDir elsewhere;
+  const Canary canary(elsewhere / "canary");
+  const RunOutput output = script("cat file; touch new; cat " + canary.path() + "; echo x > " + canary.path() + "; exit 3",
+                                  {"--tier", "landlock", "--workspace", ".:ro", "--json"});
+  EXPECT_EQ(output.exit_status, 3) << output.describe();
+  const json result = output.json();
+  EXPECT_EQ(result["stdout"], "content\n") << output.describe();
+  EXPECT_FALSE(canary.leakedInto(output.out));
+  EXPECT_TRUE(canary.untouched());
+  EXPECT_FALSE(exists(workspace / "new"));
+  EXPECT_TRUE(contains(result["warnings"].dump(), "landlock tier")) << result.dump();
+  EXPECT_TRUE(contains(result["layers"]["namespaces"].get<std::string>(), "none")) << result.dump();
+}
+
+TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
+  const RunOutput output = run({"--tier", "landlock", "--workspace", ".:ro"}, {"true"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(contains(output.err, "landlock")) << "says in every result what it does not protect " << output.describe();
+}
+
+TEST_F(Levels, TheLandlockTierWritesOnlyWhereItMayAndEndsItsTree) {
+  const std::string marker = uniqueMarker();
+  const RunOutput output = script("echo kept > new; (exec -a " + marker + " setsid sleep 300) & sleep 300",
+                                  {"--tier", "landlock", "--workspace", ".:rw", "--timeout", "1s"});
+  EXPECT_EQ(output.exit_status, 124) << output.describe();
+  EXPECT_EQ(readFile(workspace / "new"), "kept\n");
+  EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); }, seconds(3)));
+}
+
+TEST_F(Levels, TheLandlockTierIsNeverAnOverlay) {
+  const RunOutput output = run({"--tier", "landlock"}, {"true"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "overlay")) << output.describe();
+}
+
+TEST_F(Levels, ProfilesStartTheirPrograms) {
+  EXPECT_EQ(run({"--profile", "bash"}, {"echo", "ran"}).out, "ran\n");
+  EXPECT_EQ(run({"--profile", "shell"}, {"echo", "ran"}).out, "ran\n");
+  EXPECT_EQ(run({"--profile", "strict"}, {"/bin/echo", "ran"}).out, "ran\n");
+}
+
+TEST_F(Levels, StrictAllowsNoSecondExec) {
+  const RunOutput output = run({"--profile", "strict"}, {"sh", "-c", "echo shell; /bin/echo second"});
+  EXPECT_EQ(output.out, "shell\n") << output.describe();
+  EXPECT_NE(output.exit_status, 0);
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -7,10 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 
-#include "base/syscall_names.h"
 #include "payload.h"
 
 namespace payload {
@@ -24,16 +22,12 @@ long argumentOf(const Arguments& arguments, std::size_t index) {
   return static_cast<long>(std::strtoull(text.c_str(), nullptr, 0));
 }
 
-/// Any call, named or numbered, with up to six arguments. The caller picks arguments that change nothing.
+/// Any call by its number, with up to six arguments. The caller picks arguments that change nothing.
 int tryCall(const Arguments& arguments) {
-  auto number = caisson::syscallNumber(arguments[0]);
-  if (!number && !arguments[0].empty() && arguments[0][0] >= '0' && arguments[0][0] <= '9') {
-    number = std::atoi(arguments[0].c_str());
-  }
-  if (!number) return unavailable("this architecture has no " + arguments[0]);
-  const long result = syscall(*number, argumentOf(arguments, 1), argumentOf(arguments, 2), argumentOf(arguments, 3),
-                              argumentOf(arguments, 4), argumentOf(arguments, 5), argumentOf(arguments, 6));
-  return report(arguments[0], result);
+  const long result = syscall(std::atoi(arguments[0].c_str()), argumentOf(arguments, 1), argumentOf(arguments, 2),
+                              argumentOf(arguments, 3), argumentOf(arguments, 4), argumentOf(arguments, 5),
+                              argumentOf(arguments, 6));
+  return report("call " + arguments[0], result);
 }
 
 /// In a child, since a refusal may be its death; done if it came back with a process id.
@@ -111,7 +105,7 @@ int readSessionKey(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"call", "NAME|NUMBER [ARGUMENT]...", 1, tryCall},
+    {"call", "NUMBER [ARGUMENT]...", 1, tryCall},
     {"foreign-call", "i386|x32", 1, tryForeignCall},
     {"personality", "VALUE", 1, tryPersonality},
     {"memfd", "VERB [ARGUMENT]...", 1, tryMemfd},

@@ -20,6 +20,7 @@
 #include "caisson/policy.h"
 #include "caisson/run.h"
 #include "plan/plan.h"
+#include "plan/syscalls.h"
 #include "supervise/host.h"
 #include "supervise/supervisor.h"
 
@@ -154,7 +155,7 @@ std::optional<CommandLine> parse(int argc, char** argv) {
     if (option == "--workspace") {
       const std::size_t colon = value.rfind(':');
       line.workspace = value.substr(0, colon);
-      line.settings.emplace_back("filesystem.workspace.path", line.workspace);
+      if (!line.workspace.empty()) line.settings.emplace_back("filesystem.workspace.path", line.workspace);
       if (colon != std::string::npos) line.settings.emplace_back("filesystem.workspace.mode", value.substr(colon + 1));
     } else if (option == "--ro") {
       line.settings.emplace_back("filesystem.read_only", value);
@@ -182,7 +183,7 @@ int complain(const std::string& what) {
   return 125;
 }
 
-int run(const CommandLine& line) {
+int runWeakened(const CommandLine& line) {
   auto policy = Policy::profile(line.profile);
   if (!policy) return complain(policy.error().message());
   for (const auto& [key, value] : line.settings) {
@@ -197,6 +198,13 @@ int run(const CommandLine& line) {
   request.forward_signals = true;
   auto plan = plan::build(policy->model(), supervise::observeHost(policy->model()), {line.command, request.interactive});
   if (!plan) return complain(plan.error().message());
+  if (plan->builtin_syscalls) {
+    // The same rules as data: the compiled form cannot be weakened one rule at a time.
+    auto filter = plan::filterForFull(policy->model(), {});
+    if (!filter) return complain(filter.error().message());
+    plan->syscalls = std::move(*filter);
+    plan->builtin_syscalls = false;
+  }
   for (const std::string& name : line.weaknesses) {
     if (!weaken(*plan, name)) return complain("no weakness is called " + name);
   }
@@ -218,5 +226,5 @@ int main(int argc, char** argv) {
   if (geteuid() == 0) return caisson::complain("never for root: an attack that gets through would have root's rights");
   const auto line = caisson::parse(argc, argv);
   if (!line) return caisson::complain("usage: caisson-weakened WEAKNESS[,WEAKNESS]... [OPTION VALUE]... -- COMMAND [ARGUMENT]...");
-  return caisson::run(*line);
+  return caisson::runWeakened(*line);
 }

@@ -1,0 +1,97 @@
+#include "degraded/degraded.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace caisson::test {
+namespace {
+
+constexpr const char* kMark = "the-payload-ran";
+
+/// What the payload sees of its own protection: one line each, the same wherever nothing is weaker.
+constexpr const char* kProbe =
+    "echo the-payload-ran; : > mark; id -u; hostname; pwd; ls /; ls -A /root 2>&1; echo $$; "
+    "grep -E '^(NoNewPrivs|Seccomp|Seccomp_filters|CapEff|CapPrm|CapBnd|CapAmb):' /proc/self/status | "
+    "grep -v Seccomp_filters; (: > /usr/x) 2>&1; (: > /x) 2>&1; ls /proc/self/fd; cat /proc/net/dev | wc -l";
+
+/// Every file below, with nothing opened and no link followed. Directories that caisson keeps for next time don't
+/// count.
+std::size_t filesBelow(const std::string& directory) {
+  std::size_t count = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, ignored)) {
+    const auto depth = std::distance(entry.path().begin(), entry.path().end()) -
+                       std::distance(std::filesystem::path(directory).begin(), std::filesystem::path(directory).end());
+    const bool shelf = entry.symlink_status().type() == std::filesystem::file_type::directory && depth == 1;
+    count += shelf ? 0 : 1;
+  }
+  return count;
+}
+
+}  // namespace
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+RunOutput caissonWithout(const std::string& missing, const std::vector<std::string>& arguments, RunOptions how) {
+  std::vector<std::string> argv;
+  if (!missing.empty()) argv = {"/proc/self/exe", kWithoutFlag, missing, "--"};
+  argv.push_back(caissonBinary());
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  how.timeout = std::chrono::seconds(20);
+  return runProgram(argv, how);
+}
+
+std::string Ending::text(const char* key) const { return result.value(key, std::string()); }
+
+std::string Ending::layer(const char* name) const {
+  return result.contains("layers") ? result["layers"].value(name, std::string()) : std::string();
+}
+
+bool Ending::refused() const { return text("outcome") == "setup_failed"; }
+
+std::vector<std::string> Ending::warnings() const { return result.value("warnings", std::vector<std::string>()); }
+
+void DegradedTest::SetUp() {
+  std::string why;
+  requireOrSkip(fullIsolationAvailable(&why), why);
+}
+
+Ending DegradedTest::probe(const std::string& missing, std::vector<std::string> options) const {
+  options.insert(options.begin(), {"run", "--json", "--workspace", workspace.path() + ":rw"});
+  options.insert(options.end(), {"--", "sh", "-c", kProbe});
+  RunOptions how;
+  how.env["CAISSON_HOME"] = home.path();
+  Ending ending;
+  ending.output = caissonWithout(missing, options, how);
+  ending.result = ending.output.json();
+  if (!ending.result.is_object()) ending.result = nlohmann::json::object();
+  const std::string mark = workspace / "mark";
+  ending.ran = contains(ending.output.out, kMark) || exists(mark);
+  unlink(mark.c_str());
+  ending.left_behind = filesBelow(workspace.path()) + filesBelow(home.path()) > 0;
+  return ending;
+}
+
+void expectRefusal(const Ending& ending, const std::vector<std::string>& words) {
+  EXPECT_FALSE(ending.output.timed_out) << ending.describe();
+  EXPECT_EQ(ending.output.exit_status, 125) << ending.describe();
+  EXPECT_EQ(ending.text("outcome"), "setup_failed") << ending.describe();
+  EXPECT_FALSE(ending.ran) << "refused, and yet the payload ran: " << ending.describe();
+  EXPECT_FALSE(ending.left_behind) << ending.describe();
+  const std::string error = ending.result.contains("error") ? ending.result["error"].dump() : "";
+  for (const std::string& word : words) EXPECT_TRUE(contains(error, word)) << "no \"" << word << "\" in " << error;
+}
+
+void expectSameAs(const Ending& ending, const Ending& whole) {
+  EXPECT_EQ(ending.output.exit_status, whole.output.exit_status) << ending.describe();
+  EXPECT_TRUE(ending.ran) << ending.describe();
+  EXPECT_FALSE(ending.left_behind) << ending.describe();
+  EXPECT_EQ(ending.text("outcome"), "exited") << ending.describe();
+  EXPECT_EQ(ending.text("stdout"), whole.text("stdout"));
+  EXPECT_EQ(ending.text("stderr"), whole.text("stderr"));
+  EXPECT_EQ(ending.result.value("layers", nlohmann::json()), whole.result.value("layers", nlohmann::json()));
+  EXPECT_EQ(ending.warnings(), whole.warnings());
+}
+
+}  // namespace caisson::test

@@ -1,0 +1,58 @@
+// Runs the caisson under test on a kernel that lacks something, and looks for what must hold either way.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "support/environment.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace caisson::test {
+
+inline constexpr const char* kWithoutFlag = "--without";
+
+/// `caisson ARGUMENTS` without the calls that `missing` names (see without.h).
+RunOutput caissonWithout(const std::string& missing, const std::vector<std::string>& arguments, RunOptions how = {});
+
+/// How a run of the probe ended, from its JSON result.
+struct Ending {
+  RunOutput output;
+  nlohmann::json result;
+  bool ran = false;          ///< the payload left its mark on standard output or in the workspace
+  bool left_behind = false;  ///< caisson's state directory or the workspace is not as it was
+
+  [[nodiscard]] std::string text(const char* key) const;
+  [[nodiscard]] std::string layer(const char* name) const;
+  [[nodiscard]] bool refused() const;
+  [[nodiscard]] std::vector<std::string> warnings() const;
+  [[nodiscard]] std::string describe() const { return output.describe(); }
+};
+
+/// Skips where `full` does not work even with everything in place.
+class DegradedTest : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  /// Runs a payload that marks stdout and a writable workspace, then prints what it is protected by.
+  [[nodiscard]] Ending probe(const std::string& missing, std::vector<std::string> options = {}) const;
+  /// The same with nothing missing.
+  [[nodiscard]] Ending probe(const std::vector<std::string>& options = {}) const { return probe("", options); }
+
+  /// A policy file of the test's own, for what has no flag.
+  [[nodiscard]] std::string policy(const std::string& text) const { return files.write("policy.toml", text); }
+
+  const TempDir workspace, home, files;
+};
+
+/// Not run, with exit status 125, nothing left, and a message that holds every one of `words`.
+void expectRefusal(const Ending& ending, const std::vector<std::string>& words);
+/// Run to its end, with no layer weaker and no warning more than where nothing is missing.
+void expectSameAs(const Ending& ending, const Ending& whole);
+
+bool contains(const std::string& text, const std::string& part);
+
+}  // namespace caisson::test

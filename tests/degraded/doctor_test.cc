@@ -1,0 +1,73 @@
+// `caisson doctor` sees what a run would meet: it names the obstacle, and its verdict is the one the run gives.
+#include "degraded/degraded.h"
+
+namespace caisson::test {
+namespace {
+
+struct Obstacle {
+  const char* missing;
+  const char* item;                ///< of the report
+  std::vector<std::string> words;  ///< in what was found or in the remedy
+};
+
+std::string nameOf(const testing::TestParamInfo<Obstacle>& info) {
+  std::string name = info.param.missing;
+  for (char& c : name) c = c == ',' || c == ':' || c == '_' ? 'X' : c;
+  return name;
+}
+
+class Doctor : public DegradedTest, public testing::WithParamInterface<Obstacle> {
+ protected:
+  [[nodiscard]] RunOutput doctor(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> arguments{"doctor"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    RunOptions how;
+    how.env["CAISSON_HOME"] = home.path();
+    return caissonWithout(GetParam().missing, arguments, how);
+  }
+};
+
+TEST_P(Doctor, NamesTheObstacleAndARemedy) {
+  const RunOutput output = doctor({"--json"});
+  ASSERT_FALSE(output.timed_out) << output.describe();
+  const nlohmann::json report = output.json();
+  ASSERT_TRUE(report.is_object()) << output.describe();
+  bool found = false;
+  for (const auto& item : report["items"]) {
+    if (item["name"] != GetParam().item) continue;
+    found = true;
+    EXPECT_NE(item["state"], "pass") << item.dump(2);
+    EXPECT_NE(item["remedy"], "") << item.dump(2);
+    for (const std::string& word : GetParam().words)
+      EXPECT_TRUE(contains(item.dump(), word)) << word << "\n" << item.dump(2);
+  }
+  EXPECT_TRUE(found) << report.dump(2);
+}
+
+TEST_P(Doctor, GivesTheVerdictThatARunGives) {
+  const RunOutput output = doctor();
+  EXPECT_FALSE(output.timed_out) << output.describe();
+  const Ending ending = probe(GetParam().missing);
+  EXPECT_EQ(output.exit_status == 0, !ending.refused())
+      << output.describe() << "\n... but the run: " << ending.describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(Degraded, Doctor,
+                         testing::Values(Obstacle{"openat2", "system-calls", {"openat2", "ENOSYS"}},
+                                         Obstacle{"openat2:EPERM", "system-calls", {"openat2", "EPERM"}},
+                                         Obstacle{"clone3", "system-calls", {"clone3"}},
+                                         Obstacle{"clone3:EPERM", "system-calls", {"clone3"}},
+                                         Obstacle{"close_range", "system-calls", {"close_range"}},
+                                         Obstacle{"fsopen", "mount-api", {"fsopen"}},
+                                         Obstacle{"open_tree", "mount-api", {"open_tree"}},
+                                         Obstacle{"move_mount", "mount-api", {"move_mount"}},
+                                         Obstacle{"mount_setattr", "mount-api", {"mount_setattr"}},
+                                         Obstacle{"landlock_create_ruleset", "landlock", {"ENOSYS"}},
+                                         Obstacle{"landlock_restrict_self", "landlock", {"landlock_restrict_self"}},
+                                         Obstacle{"namespaces", "user-namespaces", {"EPERM"}},
+                                         Obstacle{"seccomp", "seccomp", {"ENOSYS"}},
+                                         Obstacle{"unshare", "namespaces", {"time"}}),
+                         nameOf);
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,95 @@
+// What caisson can do without: the same sandbox by another way.
+#include "degraded/degraded.h"
+
+namespace caisson::test {
+namespace {
+
+class WithoutAnotherWay : public DegradedTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(WithoutAnotherWay, TheSandboxIsTheSame) { expectSameAs(probe(GetParam()), probe()); }
+
+TEST_P(WithoutAnotherWay, AnOverlayShowsTheWorkspaceAndKeepsItUnchanged) {
+  workspace.write("deep/er/file", "content\n");
+  workspace.write(".env", "secret\n");
+  const RunOutput output = caissonWithout(
+      GetParam(), {"run", "--workspace", workspace.path(), "--deny", "/workspace/deep/hidden", "--", "sh", "-c",
+                   "cat deep/er/file; ls -A; echo changed > deep/er/file; cat deep/er/file"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "content\ndeep\nchanged\n") << output.describe();
+  EXPECT_EQ(readFile(workspace / "deep/er/file"), "content\n");
+}
+
+TEST_P(WithoutAnotherWay, DeniedPathsStayDenied) {
+  workspace.write("secret/key", "secret\n");
+  const RunOutput output =
+      caissonWithout(GetParam(), {"run", "--workspace", workspace.path() + ":rw", "--deny", "/workspace/secret", "--",
+                                  "sh", "-c", "cat secret/key; echo after"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "after\n") << output.describe();
+}
+
+TEST_P(WithoutAnotherWay, AnOverlayOnDiskIsRemovedAtTheEnd) {
+  const std::string on_disk = policy("[filesystem]\noverlay_store = \"disk\"\n");
+  RunOptions how;
+  how.env["CAISSON_HOME"] = home.path();
+  const RunOutput output = caissonWithout(GetParam(),
+                                          {"run", "--policy", on_disk, "--workspace", workspace.path(), "--", "sh",
+                                           "-c", "mkdir -p a/b && echo x > a/b/c && ln -s / a/root && cat a/b/c"},
+                                          how);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "x\n") << output.describe();
+  EXPECT_EQ(runProgram({"ls", "-A", home / "runs"}).out, "");
+  EXPECT_FALSE(exists(workspace / "a"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Degraded, WithoutAnotherWay,
+                         testing::Values("openat2:ENOSYS", "openat2:EPERM", "clone3:ENOSYS", "clone3,openat2:ENOSYS",
+                                         "rseq:ENOSYS", "keyctl:ENOSYS", "keyctl:EPERM", "sched_setaffinity:EPERM"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) c = c == ',' || c == ':' || c == '_' ? 'X' : c;
+                           return name;
+                         });
+
+class WithoutOpenat2 : public DegradedTest {};
+
+TEST_F(WithoutOpenat2, ALinkInTheWorkspacePathIsFollowedOnlyWhenItWasThereBefore) {
+  workspace.write("real/file", "content\n");
+  ASSERT_EQ(runProgram({"ln", "-s", "real", workspace / "link"}).exit_status, 0);
+  const RunOutput output = caissonWithout("openat2", {"run", "--workspace", workspace / "link", "--", "cat", "file"});
+  EXPECT_EQ(output.out, "content\n") << output.describe();
+}
+
+class WithoutTimeNamespace : public DegradedTest {};
+
+TEST_F(WithoutTimeNamespace, TheRunWorksAndSaysSo) {
+  const Ending ending = probe("unshare:ENOSYS");
+  EXPECT_EQ(ending.output.exit_status, 0) << ending.describe();
+  EXPECT_TRUE(ending.ran);
+  EXPECT_TRUE(ending.layer("time_namespace").starts_with("missing")) << ending.describe();
+  bool warned = false;
+  for (const std::string& warning : ending.warnings()) warned = warned || contains(warning, "time namespace");
+  EXPECT_TRUE(warned) << ending.describe();
+}
+
+TEST_F(WithoutTimeNamespace, TheRunIsRefusedWhereThePolicyRequiresOne) {
+  const std::string strict = policy("[isolation]\nmay_be_missing = [\"landlock_scoping\", \"cgroup\"]\n");
+  EXPECT_EQ(probe({"--policy", strict}).output.exit_status, 0);
+  expectRefusal(probe("unshare:ENOSYS", {"--policy", strict}), {"time namespace", "caisson doctor"});
+  expectRefusal(probe("unshare:EPERM", {"--policy", strict}), {"time namespace", "caisson doctor"});
+}
+
+class WithoutLandlock : public DegradedTest {};
+
+TEST_F(WithoutLandlock, FullRunsBehindItsOtherWallsAndSaysSo) {
+  const Ending ending = probe("landlock_create_ruleset");
+  EXPECT_EQ(ending.output.exit_status, 0) << ending.describe();
+  EXPECT_EQ(ending.text("stdout"), probe().text("stdout"));
+  EXPECT_EQ(ending.layer("landlock"), "missing");
+  bool warned = false;
+  for (const std::string& warning : ending.warnings()) warned = warned || contains(warning, "Landlock");
+  EXPECT_TRUE(warned) << ending.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,15 @@
+// The test program is its own `without`: an ordinary user who runs the suite can then always execute it.
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "degraded/degraded.h"
+#include "degraded/without.h"
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == caisson::test::kWithoutFlag) {
+    return caisson::test::runWithout(argc - 1, argv + 1);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

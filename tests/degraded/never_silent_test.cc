@@ -1,0 +1,87 @@
+// No degradation is silent (L2): whatever is taken away, the run is refused, or says what it lacks, or lacks nothing.
+#include <algorithm>
+
+#include "degraded/degraded.h"
+
+namespace caisson::test {
+namespace {
+
+/// Each as the kernel without it would answer, and as a filter around us would.
+constexpr const char* kCalls[] = {
+    "openat2",
+    "clone3",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "open_tree",
+    "move_mount",
+    "mount_setattr",
+    "pivot_root",
+    "umount2",
+    "landlock_create_ruleset",
+    "landlock_add_rule",
+    "landlock_restrict_self",
+    "namespaces",
+    "seccomp",
+    "unshare",
+    "prctl",
+    "capset",
+    "capget",
+    "close_range",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "signalfd4",
+    "keyctl",
+    "setsid",
+    "sethostname",
+    "setdomainname",
+    "prlimit64",
+    "rseq",
+    "rt_sigprocmask",
+    "setgroups",
+    "setresuid",
+    "setresgid",
+    "fchdir",
+    "umask",
+    "socketpair",
+    "ioctl",
+    "mknodat",
+    "mkdirat",
+    "symlinkat",
+    "newfstatat",
+    "getrandom",
+    "dup3",
+    "munmap",
+    "faccessat2",
+};
+
+class NothingIsSilent : public DegradedTest,
+                        public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
+
+TEST_P(NothingIsSilent, RefusedOrSaidOrNothingLost) {
+  const std::string missing = std::string(std::get<0>(GetParam())) + ":" + std::get<1>(GetParam());
+  const Ending ending = probe(missing);
+  EXPECT_FALSE(ending.output.timed_out) << ending.describe();
+  EXPECT_FALSE(ending.left_behind) << ending.describe();
+  if (!ending.ran) {  // also a program that could not even start: nothing ran unprotected
+    EXPECT_NE(ending.output.exit_status, 0) << ending.describe();
+    return;
+  }
+  ASSERT_FALSE(ending.refused()) << "refused, and yet the payload ran: " << ending.describe();
+  const Ending whole = probe();
+  const auto before = whole.warnings();
+  const auto now = ending.warnings();
+  const bool said = std::any_of(now.begin(), now.end(), [&](const std::string& warning) {
+    return std::find(before.begin(), before.end(), warning) == before.end();
+  });
+  if (!said) expectSameAs(ending, whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(Degraded, NothingIsSilent,
+                         testing::Combine(testing::ValuesIn(kCalls), testing::Values("ENOSYS", "EPERM")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "X" + std::get<1>(info.param);
+                         });
+
+}  // namespace
+}  // namespace caisson::test

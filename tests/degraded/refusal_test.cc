@@ -1,0 +1,104 @@
+// What caisson can't do without: no payload, exit status 125, the call and the way to the remedy.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "degraded/degraded.h"
+
+namespace caisson::test {
+namespace {
+
+struct Missing {
+  const char* calls;
+  std::vector<std::string> words;  ///< in the error, besides the pointer to `caisson doctor`
+};
+
+std::string nameOf(const testing::TestParamInfo<Missing>& info) {
+  std::string name = info.param.calls;
+  for (char& c : name) c = c == ',' || c == ':' || c == '_' ? 'X' : c;
+  return name;
+}
+
+class Without : public DegradedTest, public testing::WithParamInterface<Missing> {};
+
+TEST_P(Without, TheRunIsRefusedAndPointsToTheDoctor) {
+  std::vector<std::string> words = GetParam().words;
+  words.emplace_back("caisson doctor");
+  expectRefusal(probe(GetParam().calls), words);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    MountApi, Without,
+    testing::Values(Missing{"fsopen", {"fsopen"}}, Missing{"fsopen:EPERM", {"fsopen"}},
+                    Missing{"fsconfig", {"fsconfig"}}, Missing{"fsmount", {"fsmount"}},
+                    Missing{"open_tree", {"open_tree"}}, Missing{"open_tree:EPERM", {"open_tree"}},
+                    Missing{"move_mount", {"move_mount"}}, Missing{"move_mount:EPERM", {"move_mount"}},
+                    Missing{"mount_setattr", {"mount_setattr"}}, Missing{"mount_setattr:EPERM", {"mount_setattr"}},
+                    Missing{"pivot_root:EPERM", {"pivot_root"}}, Missing{"umount2:EPERM", {"umount2"}}),
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Namespaces, Without,
+                         testing::Values(Missing{"namespaces", {"clone", "EPERM"}},
+                                         Missing{"clone3,namespaces:EPERM", {"clone", "EPERM"}},
+                                         Missing{"clone3:EPERM", {"clone3", "EPERM"}},
+                                         Missing{"sethostname:EPERM", {"sethostname"}}),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Landlock, Without,
+                         testing::Values(Missing{"landlock_restrict_self", {"landlock_restrict_self"}},
+                                         Missing{"landlock_restrict_self:EPERM", {"landlock_restrict_self"}},
+                                         Missing{"landlock_add_rule", {"landlock_add_rule"}}),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Privileges, Without,
+                         testing::Values(Missing{"seccomp", {"seccomp"}}, Missing{"seccomp:EPERM", {"seccomp"}},
+                                         Missing{"prctl:EPERM", {"prctl"}}, Missing{"capset:EPERM", {"capset"}},
+                                         Missing{"capget:EPERM", {}}, Missing{"prlimit64:EPERM", {"prlimit64"}}),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Descriptors, Without,
+                         testing::Values(Missing{"close_range", {"close_range"}},
+                                         Missing{"close_range:EPERM", {"close_range"}},
+                                         Missing{"signalfd4:EPERM", {"signalfd4"}}),
+                         nameOf);
+
+using WithoutLandlockRules = DegradedTest;
+
+TEST_F(WithoutLandlockRules, TheLevelThatRestsOnThemIsRefusedWithTheReason) {
+  expectRefusal(probe("landlock_create_ruleset", {"--level", "process"}), {"Landlock", "lsm="});
+  expectRefusal(probe("landlock_restrict_self", {"--level", "process"}), {"landlock_restrict_self"});
+}
+
+using WithoutPidfd = DegradedTest;
+
+TEST_F(WithoutPidfd, ATimeOutStillEndsTheWholeTree) {
+  for (const char* missing : {"pidfd_send_signal:ENOSYS", "pidfd_send_signal:EPERM", "pidfd_open:ENOSYS"}) {
+    const RunOutput output =
+        caissonWithout(missing, {"run", "--workspace", ":none", "--timeout", "1s", "--", "sleep", "15"});
+    EXPECT_FALSE(output.timed_out) << missing << ": " << output.describe();
+    EXPECT_LT(output.duration, std::chrono::seconds(8)) << missing << ": " << output.describe();
+    EXPECT_EQ(output.exit_status, 124) << missing << ": " << output.describe();
+  }
+}
+
+using WithoutCloseRange = DegradedTest;
+
+TEST_F(WithoutCloseRange, NoDescriptorOfTheCallerReachesThePayload) {
+  constexpr int kLeftOpen = 19;
+  const int secret = open(files.write("secret", "of the caller\n").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(dup2(secret, kLeftOpen), kLeftOpen);  // not close-on-exec: every program started from here inherits it
+  close(secret);
+  const std::string script = "cat <&19; cat /proc/self/fd/19; cat /proc/1/fd/19; echo end";
+  for (const std::string missing : {"", "close_range:ENOSYS", "close_range:EPERM"}) {
+    for (const char* level : {"full", "process"}) {
+      const RunOutput output = caissonWithout(
+          missing, {"run", "--workspace", workspace.path() + ":ro", "--level", level, "--", "bash", "-c", script});
+      EXPECT_FALSE(contains(output.out, "of the caller")) << missing << " " << level << ": " << output.describe();
+      EXPECT_EQ(output.exit_status, missing.empty() ? 0 : 125) << missing << " " << level << ": " << output.describe();
+      EXPECT_EQ(contains(output.out, "end"), missing.empty());
+    }
+  }
+  close(kLeftOpen);
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,110 @@
+#include "degraded/without.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/syscall_names.h"
+
+namespace caisson::test {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kNoFilter = 120;
+constexpr std::uint32_t kNewTime = 0x80;
+constexpr std::uint32_t kNamespaceFlags =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+
+using Code = std::vector<sock_filter>;
+
+sock_filter load(std::size_t offset) { return {BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset)}; }
+sock_filter answer(std::uint32_t value) { return {BPF_RET | BPF_K, 0, 0, value}; }
+sock_filter refusal(int error) { return answer(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)); }
+
+/// With the call's number loaded: `error` for this one.
+void refuseCall(Code& code, int number, int error) {
+  code.push_back({BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<std::uint32_t>(number)});
+  code.push_back(refusal(error));
+}
+
+/// The same, but only with one of `flags` in the first argument.
+void refuseFlags(Code& code, int number, std::uint32_t flags, int error) {
+  code.push_back({BPF_JMP | BPF_JEQ | BPF_K, 0, 4, static_cast<std::uint32_t>(number)});
+  code.push_back(load(offsetof(seccomp_data, args)));  // the low half: both our architectures are little-endian
+  code.push_back({BPF_JMP | BPF_JSET | BPF_K, 0, 1, flags});
+  code.push_back(refusal(error));
+  code.push_back(answer(SECCOMP_RET_ALLOW));
+}
+
+bool refuseNamed(Code& code, std::string_view name, int error) {
+  const auto number = syscallNumber(name);
+  if (!number) return false;
+  refuseCall(code, *number, error);
+  return true;
+}
+
+std::optional<int> errorCalled(std::string_view name) {
+  if (name == "ENOSYS") return ENOSYS;
+  if (name == "EPERM") return EPERM;
+  if (name == "EACCES") return EACCES;
+  return std::nullopt;
+}
+
+/// The program for "SYSCALL,SYSCALL:ERRNO"; nothing if a part of it is unknown.
+std::optional<Code> filterFor(std::string_view wish) {
+  std::optional<int> error;
+  if (const std::size_t colon = wish.rfind(':'); colon != std::string_view::npos) {
+    error = errorCalled(wish.substr(colon + 1));
+    if (!error) return std::nullopt;
+    wish = wish.substr(0, colon);
+  }
+  Code code{load(offsetof(seccomp_data, nr))};
+  while (!wish.empty()) {
+    const std::size_t comma = wish.find(',');
+    const std::string_view name = wish.substr(0, comma);
+    wish.remove_prefix(comma == std::string_view::npos ? wish.size() : comma + 1);
+    if (name != "namespaces") {
+      if (!refuseNamed(code, name, error.value_or(ENOSYS))) return std::nullopt;
+      continue;
+    }
+    if (!refuseNamed(code, "clone3", ENOSYS)) return std::nullopt;
+    refuseFlags(code, *syscallNumber("clone"), kNamespaceFlags, error.value_or(EPERM));
+    refuseFlags(code, *syscallNumber("unshare"), kNamespaceFlags | kNewTime, error.value_or(EPERM));
+  }
+  code.push_back(answer(SECCOMP_RET_ALLOW));
+  return code;
+}
+
+int complain(const char* what, int status) {
+  std::perror(what);
+  return status;
+}
+
+}  // namespace
+
+int runWithout(int argc, char** argv) {
+  const auto filter = argc >= 4 && std::string_view(argv[2]) == "--" ? filterFor(argv[1]) : std::nullopt;
+  if (!filter) {
+    std::fputs("usage: without SYSCALL[,SYSCALL]...[:ENOSYS|EPERM|EACCES] -- PROGRAM [ARGUMENT]...\n", stderr);
+    return kUsage;
+  }
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return complain("without: no_new_privs", kNoFilter);
+  Code code = *filter;
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) return complain("without: filter", kNoFilter);
+  execvp(argv[3], argv + 3);
+  return complain("without: exec", errno == ENOENT ? 127 : 126);
+}
+
+}  // namespace caisson::test

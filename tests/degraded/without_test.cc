@@ -1,0 +1,29 @@
+// The filter that the other tests rest on really takes away what it says, and only that.
+#include "degraded/degraded.h"
+
+namespace caisson::test {
+namespace {
+
+RunOutput shellWithout(const std::string& missing, const std::string& script) {
+  return runProgram({"/proc/self/exe", kWithoutFlag, missing, "--", "sh", "-c", script});
+}
+
+TEST(TheFilter, TakesACallAway) {
+  EXPECT_EQ(shellWithout("getcwd:EPERM", "exec /bin/pwd -P 2>&1").exit_status, 1);
+  EXPECT_EQ(shellWithout("getcwd:EPERM", "true").exit_status, 0);
+}
+
+TEST(TheFilter, TakesNamespacesAwayAndLeavesProcesses) {
+  requireOrSkip(hasProgram("unshare"), "no unshare here");
+  const RunOutput output = shellWithout("namespaces", "unshare -U true 2>&1; echo $(echo forked)");
+  EXPECT_NE(output.out.find("Operation not permitted"), std::string::npos) << output.describe();
+  EXPECT_NE(output.out.find("forked"), std::string::npos) << output.describe();
+}
+
+TEST(TheFilter, RefusesWhatItDoesNotKnow) {
+  EXPECT_EQ(shellWithout("no_such_call", "true").exit_status, 2);
+  EXPECT_EQ(shellWithout("openat2:EWHAT", "true").exit_status, 2);
+}
+
+}  // namespace
+}  // namespace caisson::test
