@@ -20,11 +20,11 @@ enum class Stage : std::uint8_t {
   identity,    ///< ids, groups, capabilities, no_new_privs
   landlock,
   seccomp,
-  limits,      ///< rlimits, cgroups, quotas
-  self_test,   ///< the sandbox's own check before the payload starts
-  exec,        ///< the payload's execve
-  supervise,   ///< waiting, relaying, ending
-  state,       ///< caisson's own files
+  limits,     ///< rlimits, cgroups, quotas
+  self_test,  ///< the sandbox's own check before the payload starts
+  exec,       ///< the payload's execve
+  supervise,  ///< waiting, relaying, ending
+  state,      ///< caisson's own files
 };
 
 std::string_view name(Stage stage);

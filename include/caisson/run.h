@@ -47,26 +47,26 @@ struct Denial {
 };
 
 struct Stream {
-  std::string data;            ///< what was captured, cut at the output limit
+  std::string data;  ///< what was captured, cut at the output limit
   bool truncated = false;
-  std::uint64_t dropped = 0;   ///< bytes beyond the limit
+  std::uint64_t dropped = 0;  ///< bytes beyond the limit
 };
 
 struct RunResult {
   std::string sandbox_id;
   OutcomeKind outcome = OutcomeKind::setup_failed;
-  int exit_code = 0;                    ///< of the program, when it exited
-  int signal = 0;                       ///< that ended it, when signaled
-  Limit limit = Limit::none;            ///< that ended it, when a limit did
-  Stream out, err;                      ///< empty when the streams were inherited
+  int exit_code = 0;          ///< of the program, when it exited
+  int signal = 0;             ///< that ended it, when signaled
+  Limit limit = Limit::none;  ///< that ended it, when a limit did
+  Stream out, err;            ///< empty when the streams were inherited
   Usage usage;
   std::vector<Denial> denials;
   std::vector<Denial> violations;
   /// What is really in force: "seccomp" -> "allowlist, 312 calls", "cgroup" -> "missing: ...".
   std::map<std::string, std::string> layers;
-  std::vector<std::string> warnings;    ///< weakened or missing protections
-  std::vector<std::string> notices;     ///< what a person should know: discarded changes, masked files
-  std::optional<Error> error;           ///< when outcome is setup_failed or denied
+  std::vector<std::string> warnings;  ///< weakened or missing protections
+  std::vector<std::string> notices;   ///< what a person should know: discarded changes, masked files
+  std::optional<Error> error;         ///< when outcome is setup_failed or denied
 };
 
 /// The exit status of `caisson run` for this result: the program's own; 124 time-out;
@@ -82,15 +82,15 @@ enum class StreamMode : std::uint8_t {
 
 struct Request {
   Policy policy;
-  std::vector<std::string> command;              ///< argv; the program is looked up inside the sandbox
+  std::vector<std::string> command;  ///< argv; the program is looked up inside the sandbox
   StreamMode out = StreamMode::capture;
   StreamMode err = StreamMode::capture;
-  bool relay_stdin = false;                      ///< pass the caller's standard input on; else `input`, then end of file
+  bool relay_stdin = false;  ///< pass the caller's standard input on; else `input`, then end of file
   std::string input;
-  bool interactive = false;                      ///< a pty of our own for those of 0, 1, 2 that are terminals
-  bool forward_signals = false;                  ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2, WINCH go to the payload
-  int cancel_descriptor = -1;                    ///< readable: end the run with outcome `cancelled`
-  std::vector<std::string> approvals;            ///< what an owner approved for this run, e.g. "level:none"
+  bool interactive = false;            ///< a pty of our own for those of 0, 1, 2 that are terminals
+  bool forward_signals = false;        ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2, WINCH go to the payload
+  int cancel_descriptor = -1;          ///< readable: end the run with outcome `cancelled`
+  std::vector<std::string> approvals;  ///< what an owner approved for this run, e.g. "level:none"
 };
 
 /// Runs the command. An error is returned only when the request itself is unusable (bad policy, no command);

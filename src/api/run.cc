@@ -2,8 +2,8 @@
 #include "caisson/run.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cmath>
+#include <csignal>
 #include <ctime>
 
 #include <algorithm>
@@ -100,7 +100,8 @@ int exitStatus(const RunResult& result) {
     case OutcomeKind::setup_failed:
       if (!result.error || result.error->stage != Stage::exec || result.error->call != "execve") return kRefused;
       if (result.error->sys_errno == ENOENT || result.error->sys_errno == ENOTDIR) return kNotFound;
-      if (result.error->sys_errno == EACCES || result.error->sys_errno == ENOEXEC || result.error->sys_errno == EISDIR) {
+      if (result.error->sys_errno == EACCES || result.error->sys_errno == ENOEXEC ||
+          result.error->sys_errno == EISDIR) {
         return kNotExecutable;
       }
       return kRefused;

@@ -1,7 +1,7 @@
 #include "base/error.h"
 
-#include <cerrno>
 #include <gtest/gtest.h>
+#include <cerrno>
 
 namespace caisson {
 namespace {

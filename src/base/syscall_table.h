@@ -25,24 +25,78 @@ inline constexpr Entry kFromHeaders[] = {
 };
 
 inline constexpr Entry kNewer[] = {
-    {"cachestat", 451},      {"fchmodat2", 452},         {"map_shadow_stack", 453},  {"futex_wake", 454},
-    {"futex_wait", 455},     {"futex_requeue", 456},     {"statmount", 457},         {"listmount", 458},
+    {"cachestat", 451},         {"fchmodat2", 452},         {"map_shadow_stack", 453}, {"futex_wake", 454},
+    {"futex_wait", 455},        {"futex_requeue", 456},     {"statmount", 457},        {"listmount", 458},
     {"lsm_get_self_attr", 459}, {"lsm_set_self_attr", 460}, {"lsm_list_modules", 461}, {"mseal", 462},
-    {"setxattrat", 463},     {"getxattrat", 464},        {"listxattrat", 465},       {"removexattrat", 466},
-    {"open_tree_attr", 467}, {"file_getattr", 468},      {"file_setattr", 469},
+    {"setxattrat", 463},        {"getxattrat", 464},        {"listxattrat", 465},      {"removexattrat", 466},
+    {"open_tree_attr", 467},    {"file_getattr", 468},      {"file_setattr", 469},
 };
 
 /// Calls that one supported architecture has and another has not.
 inline constexpr std::string_view kElsewhere[] = {
-    "_sysctl",     "access",     "afs_syscall",   "alarm",       "arch_prctl",     "chmod",          "chown",
-    "clone3",      "creat",      "create_module", "dup2",        "epoll_create",   "epoll_ctl_old",  "epoll_wait",
-    "epoll_wait_old", "eventfd", "fork",          "fstat",       "futimesat",      "get_kernel_syms", "get_thread_area",
-    "getdents",    "getpgrp",    "getpmsg",       "getrlimit",   "inotify_init",   "ioperm",         "iopl",
-    "lchown",      "link",       "lstat",         "memfd_secret", "mkdir",         "mknod",          "modify_ldt",
-    "newfstatat",  "open",       "pause",         "pipe",        "poll",           "putpmsg",        "query_module",
-    "readlink",    "rename",     "renameat",      "rmdir",       "security",       "select",         "set_thread_area",
-    "setrlimit",   "signalfd",   "stat",          "symlink",     "sysfs",          "time",           "tuxcall",
-    "unlink",      "uselib",     "ustat",         "utime",       "utimes",         "vfork",          "vserver",
+    "_sysctl",
+    "access",
+    "afs_syscall",
+    "alarm",
+    "arch_prctl",
+    "chmod",
+    "chown",
+    "clone3",
+    "creat",
+    "create_module",
+    "dup2",
+    "epoll_create",
+    "epoll_ctl_old",
+    "epoll_wait",
+    "epoll_wait_old",
+    "eventfd",
+    "fork",
+    "fstat",
+    "futimesat",
+    "get_kernel_syms",
+    "get_thread_area",
+    "getdents",
+    "getpgrp",
+    "getpmsg",
+    "getrlimit",
+    "inotify_init",
+    "ioperm",
+    "iopl",
+    "lchown",
+    "link",
+    "lstat",
+    "memfd_secret",
+    "mkdir",
+    "mknod",
+    "modify_ldt",
+    "newfstatat",
+    "open",
+    "pause",
+    "pipe",
+    "poll",
+    "putpmsg",
+    "query_module",
+    "readlink",
+    "rename",
+    "renameat",
+    "rmdir",
+    "security",
+    "select",
+    "set_thread_area",
+    "setrlimit",
+    "signalfd",
+    "stat",
+    "symlink",
+    "sysfs",
+    "time",
+    "tuxcall",
+    "unlink",
+    "uselib",
+    "ustat",
+    "utime",
+    "utimes",
+    "vfork",
+    "vserver",
 };
 
 inline constexpr std::size_t kMost = std::size(kFromHeaders) + std::size(kNewer);
@@ -71,11 +125,10 @@ consteval Tables makeTables() {
 inline constexpr Tables kTables = makeTables();
 static_assert(std::ranges::is_sorted(kElsewhere));
 
-
 constexpr std::optional<int> numberOf(std::string_view name) {
   const auto* const end = kTables.by_name.data() + kTables.count;
-  const auto* const found =
-      std::lower_bound(kTables.by_name.data(), end, name, [](const Entry& e, std::string_view n) { return e.name < n; });
+  const auto* const found = std::lower_bound(kTables.by_name.data(), end, name,
+                                             [](const Entry& e, std::string_view n) { return e.name < n; });
   if (found == end || found->name != name) return std::nullopt;
   return found->number;
 }

@@ -35,20 +35,20 @@ enum StepFlag : std::uint32_t {
   kOnDisk = 1U << 6,
   kAbsentRefuse = 1U << 7,
   kAbsentCreate = 1U << 8,
-  kOurs = 1U << 9,       ///< the target lies in a tree only we have written: no link can be in its path
-  kDirectory = 1U << 10, ///< the source is known to be a directory
-  kFile = 1U << 11,      ///< or a file
+  kOurs = 1U << 9,        ///< the target lies in a tree only we have written: no link can be in its path
+  kDirectory = 1U << 10,  ///< the source is known to be a directory
+  kFile = 1U << 11,       ///< or a file
 };
 
 struct FlatStep {
   StepKind kind;
   std::uint32_t flags;
-  const char* source;  ///< host path, link text or file content
-  const char* target;  ///< relative to the new root, no leading slash; "" is the root itself
+  const char* source;        ///< host path, link text or file content
+  const char* target;        ///< relative to the new root, no leading slash; "" is the root itself
   const char* const* names;  ///< null-terminated: whiteouts of an overlay
   std::uint32_t length;      ///< of a file's content
   mode_t mode;
-  const char* size_text;   ///< decimal bytes, for fsconfig
+  const char* size_text;  ///< decimal bytes, for fsconfig
   const char* inode_text;
   int mount_fd;  ///< a detached mount the parent prepared for `source`, or -1
 };
@@ -77,7 +77,8 @@ struct Block {
   std::uint64_t mapping_bytes;
 
   // namespaces and identity
-  bool own_user_namespace, parent_writes_maps, change_user, own_mounts, own_root, loopback, own_uts, own_time, require_time;
+  bool own_user_namespace, parent_writes_maps, change_user, own_mounts, own_root, loopback, own_uts, own_time,
+      require_time;
   bool subreaper;  ///< without a pid namespace: collect the payload's orphans here
   uid_t inside_uid;
   gid_t inside_gid;
@@ -110,9 +111,9 @@ struct Block {
   ExecArguments exec;
 
   // descriptors in the child
-  int control;           ///< SOCK_SEQPACKET to the supervisor
-  int stdio[3];          ///< what becomes 0, 1, 2 of the payload
-  bool terminal[3];      ///< those that get the pty instead
+  int control;       ///< SOCK_SEQPACKET to the supervisor
+  int stdio[3];      ///< what becomes 0, 1, 2 of the payload
+  bool terminal[3];  ///< those that get the pty instead
   bool wants_terminal;
   std::uint16_t rows, columns;
   const char* store_path;  ///< directory for an overlay's store on disk, or null
@@ -133,9 +134,9 @@ inline constexpr std::size_t kObjectBytes = 400;
 /// Fixed record: what failed in the child. Also carries the others' small numbers.
 struct Message {
   MessageKind kind;
-  std::int32_t value;       ///< wait status, signal number, errno; in `prepared`: 1 with a time namespace
-  std::uint8_t stage;       ///< caisson::Stage
-  std::uint8_t descriptors; ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
+  std::int32_t value;        ///< wait status, signal number, errno; in `prepared`: 1 with a time namespace
+  std::uint8_t stage;        ///< caisson::Stage
+  std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;
   char call[kCallBytes];
   char object[kObjectBytes];

@@ -117,7 +117,8 @@ int payloadEntry(void* argument) {
   becomePayload(*start->block, start->terminal);
 }
 
-/// Shares memory with the child until its exec: nothing is copied, and the child touches only its own stack and the block.
+/// Shares memory with the child until its exec: nothing is copied, and the child touches only its own stack and the
+/// block.
 int startPayload(const Block& block, int terminal, bool time) {
   PayloadStart start{&block, terminal};
   constexpr int kFlags = CLONE_VM | CLONE_VFORK | SIGCHLD;

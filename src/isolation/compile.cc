@@ -163,7 +163,8 @@ struct Flatten {
 /// Puts a fresh secret into the rule that recognises the payload's one permitted exec.
 Result<void> drawExecToken(plan::SyscallFilter& filter, Block& block) {
   std::uint32_t token[2];
-  if (::getrandom(token, sizeof(token), 0) != sizeof(token)) return fail(sysError(Stage::seccomp, "getrandom", "", errno));
+  if (::getrandom(token, sizeof(token), 0) != sizeof(token))
+    return fail(sysError(Stage::seccomp, "getrandom", "", errno));
   block.exec_token_first = token[0];
   block.exec_token_second = token[1];
   for (plan::SyscallRule& rule : filter.rules) {
@@ -231,8 +232,10 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->change_user = plan.identity.change_user;
   block->inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
   block->inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
-  block->uid_map = arena.text(std::to_string(plan.identity.inside_uid) + " " + std::to_string(plan.identity.outside_uid) + " 1");
-  block->gid_map = arena.text(std::to_string(plan.identity.inside_gid) + " " + std::to_string(plan.identity.outside_gid) + " 1");
+  block->uid_map =
+      arena.text(std::to_string(plan.identity.inside_uid) + " " + std::to_string(plan.identity.outside_uid) + " 1");
+  block->gid_map =
+      arena.text(std::to_string(plan.identity.inside_gid) + " " + std::to_string(plan.identity.outside_gid) + " 1");
   block->hostname = arena.text(plan.hostname);
   block->children_path = arena.text("/proc/thread-self/children");
 

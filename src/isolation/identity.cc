@@ -21,7 +21,8 @@ struct CapabilityData {
 };
 
 void writeProcFile(const Block& block, const char* path, const char* text) {
-  const long fd = must(block, Stage::namespaces, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
+  const long fd =
+      must(block, Stage::namespaces, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
   must(block, Stage::namespaces, "write", path, raw(SYS_write, fd, text, length(text)));
   closeFd(static_cast<int>(fd));
 }
@@ -38,8 +39,10 @@ void writeIdMaps(const Block& block) {
 void becomeInsideUser(const Block& block) {
   if (!block.change_user) return;  // an ordinary caller's id is already the mapped one
   must(block, Stage::identity, "setgroups", "", raw(SYS_setgroups, 0, nullptr));
-  must(block, Stage::identity, "setresgid", "", raw(SYS_setresgid, block.inside_gid, block.inside_gid, block.inside_gid));
-  must(block, Stage::identity, "setresuid", "", raw(SYS_setresuid, block.inside_uid, block.inside_uid, block.inside_uid));
+  must(block, Stage::identity, "setresgid", "",
+       raw(SYS_setresgid, block.inside_gid, block.inside_gid, block.inside_gid));
+  must(block, Stage::identity, "setresuid", "",
+       raw(SYS_setresuid, block.inside_uid, block.inside_uid, block.inside_uid));
   // The change of user made this process undumpable, and with it its own /proc files unwritable; the time namespace
   // still has to be written there. Closed again before the payload starts.
   raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);

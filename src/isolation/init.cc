@@ -192,7 +192,10 @@ void becomeInit(const Block& block, int payload_pid) {
   register const Block* x0 asm("x0") = argument;
   register long x1 asm("x1") = payload_pid;
   register long x2 asm("x2") = descriptor;
-  asm volatile("mov sp, %0\n\tmov x29, xzr\n\tbr %1" : : "r"(stack), "r"(&initLoop), "r"(x0), "r"(x1), "r"(x2) : "memory");
+  asm volatile("mov sp, %0\n\tmov x29, xzr\n\tbr %1"
+               :
+               : "r"(stack), "r"(&initLoop), "r"(x0), "r"(x1), "r"(x2)
+               : "memory");
 #endif
   __builtin_unreachable();
 }

@@ -128,8 +128,8 @@ void TreeBuilder::makeParents(const char* target) {
 void TreeBuilder::makeMountPoint(const char* target, bool directory) {
   if (*target == 0 || !block_.own_root) return;  // over the host's root only existing mount points are used
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const long made = directory ? raw(SYS_mkdirat, root_, target, 0755)
-                                : raw(SYS_mknodat, root_, target, S_IFREG | 0444, 0);
+    const long made =
+        directory ? raw(SYS_mkdirat, root_, target, 0755) : raw(SYS_mknodat, root_, target, S_IFREG | 0444, 0);
     if (made == 0 || made == -EEXIST || made == -EROFS) return;  // in a read-only tree it must be there already
     if (made != -ENOENT || attempt == 1) fail("make mount point", target, made);
     makeParents(target);
@@ -168,8 +168,9 @@ void TreeBuilder::makeSymlink(const FlatStep& step) {
 }
 
 void TreeBuilder::makeFile(const FlatStep& step) {
-  const int fd = must("create", step.target,
-                      raw(SYS_openat, root_, step.target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, step.mode));
+  const int fd =
+      must("create", step.target,
+           raw(SYS_openat, root_, step.target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, step.mode));
   const long written = raw(SYS_write, fd, step.source, step.length);
   if (written != static_cast<long>(step.length)) fail("write", step.target, written < 0 ? written : -ENOSPC);
   closeFd(fd);
@@ -192,7 +193,9 @@ int TreeBuilder::openSource(const FlatStep& step) {
     how.flags = O_PATH | O_CLOEXEC;
     how.resolve = block_.guard_links ? sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks : 0;
     long fd = raw(SYS_openat2, AT_FDCWD, step.source, &how, sizeof(how));
-    if (fd == -ENOSYS || fd == -EPERM) fd = openBeneath(must("open", "/", raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0)), step.source + 1, O_PATH);
+    if (fd == -ENOSYS || fd == -EPERM)
+      fd = openBeneath(must("open", "/", raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0)), step.source + 1,
+                       O_PATH);
     must("open", step.source, fd);
     const int tree = cloneTree(static_cast<int>(fd), "", step.source);
     closeFd(static_cast<int>(fd));
@@ -238,7 +241,8 @@ void TreeBuilder::tmpfs(const FlatStep& step) {
 void TreeBuilder::proc(const FlatStep& step) {
   // hidepid: pid 1 and whatever else the payload may not trace does not even show.
   const char* options[] = {"hidepid", block_.hide_processes ? "invisible" : "off", nullptr};
-  const int mount = newFilesystem("proc", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  const int mount =
+      newFilesystem("proc", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   makeMountPoint(step.target, true);
   attach(mount, step);
   closeFd(mount);
@@ -295,12 +299,14 @@ void TreeBuilder::overlay(const FlatStep& step) {
     if (made != -EEXIST) must("mask", *name, made);
   }
   must("fchdir", step.target, raw(SYS_fchdir, store));
-  const char* options[] = {"lowerdir", "mask:lower", "upperdir", "upper", "workdir", "work", "userxattr", nullptr, nullptr};
+  const char* options[] = {"lowerdir", "mask:lower", "upperdir", "upper", "workdir",
+                           "work",     "userxattr",  nullptr,    nullptr};
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newFilesystem("overlay", options, step.source, attributes);
   // Onto the store's own root, which is what the mount point shows now.
-  must("move_mount", step.target, raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+  must("move_mount", step.target,
+       raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
   upper_ = must("open", "upper", raw(SYS_openat, store, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   closeFd(mount);
   closeFd(store);

@@ -8,7 +8,8 @@
 namespace caisson::isolation {
 
 void bringUpLoopback(const Block& block) {
-  const long fd = must(block, Stage::namespaces, "socket", "AF_INET", raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const long fd =
+      must(block, Stage::namespaces, "socket", "AF_INET", raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   copyText(request.ifr_name, sizeof(request.ifr_name), "lo");
   request.ifr_flags = IFF_UP | IFF_RUNNING;

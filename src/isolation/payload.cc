@@ -41,8 +41,8 @@ void takeStandardStreams(const Block& block, int terminal) {
 void resetSignals() {
   // Handlers went with the clone; what a caller ignores (nohup, background jobs, Python) would still be inherited.
   const KernelSigaction standard{};
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGTSTP, SIGTTIN,
-                           SIGTTOU, SIGXFSZ, SIGWINCH}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGTSTP,
+                           SIGTTIN, SIGTTOU, SIGXFSZ, SIGWINCH}) {
     raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
   }
   const std::uint64_t none = 0;
@@ -60,7 +60,8 @@ void applyLimits(const Block& block) {
     must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wish.resource, &limit, nullptr));
   }
   if (block.affinity != nullptr) {
-    must(block, Stage::limits, "sched_setaffinity", "", raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity));
+    must(block, Stage::limits, "sched_setaffinity", "",
+         raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity));
   }
 }
 

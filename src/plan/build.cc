@@ -83,8 +83,14 @@ void planIdentity(const HostFacts& host, Plan& plan) {
 
 void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
   const bool full = plan.level == Level::full;
-  plan.namespaces = {.user = true, .pid = true, .mount = true, .network = true, .ipc = true, .uts = true,
-                     .cgroup = full, .time = full};
+  plan.namespaces = {.user = true,
+                     .pid = true,
+                     .mount = true,
+                     .network = true,
+                     .ipc = true,
+                     .uts = true,
+                     .cgroup = full,
+                     .time = full};
   plan.loopback = true;
   plan.require_time_namespace = full && !mayMiss(policy, OptionalLayer::time_namespace);
   plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup" : "user pid mount network ipc uts";
@@ -110,16 +116,16 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
   }
   plan.landlock = plan.own_root ? landlockForOwnRoot(plan, host.landlock_abi)
                                 : landlockForHostRoot(policy, host, plan, host.landlock_abi);
-  plan.layers["landlock"] = "ABI " + std::to_string(host.landlock_abi) + ", " +
-                            std::to_string(plan.landlock.rules.size()) + " rules";
+  plan.layers["landlock"] =
+      "ABI " + std::to_string(host.landlock_abi) + ", " + std::to_string(plan.landlock.rules.size()) + " rules";
   if (plan.landlock.scoped != 0) {
     plan.layers["landlock_scoping"] = "abstract sockets and signals";
   } else if (mayMiss(policy, OptionalLayer::landlock_scoping)) {
     plan.layers["landlock_scoping"] = "missing (needs Linux 6.12)";
     plan.warnings.push_back("Landlock scoping is missing on this kernel (needs Linux 6.12)");
   } else {
-    return fail(plainError(Stage::host, "plan", "Landlock scoping", "the kernel's Landlock ABI is " +
-                               std::to_string(host.landlock_abi) + ", scoping needs 6",
+    return fail(plainError(Stage::host, "plan", "Landlock scoping",
+                           "the kernel's Landlock ABI is " + std::to_string(host.landlock_abi) + ", scoping needs 6",
                            "use Linux 6.12 or newer, or list it in isolation.may_be_missing"));
   }
   return {};
@@ -164,8 +170,9 @@ void planLimits(const Policy& policy, const Command& command, Plan& plan) {
   plan.output_bytes = policy::effectiveOutput(policy);
   plan.cpu_affinity = r.cpu_affinity;
   plan.time_quantum_seconds = r.time_quantum_seconds;
-  plan.layers["limits"] = plan.namespaces.user ? "kernel-hard: processes, files, file size; supervised: time, cpu, output"
-                                               : "supervised: time, cpu, output";
+  plan.layers["limits"] = plan.namespaces.user
+                              ? "kernel-hard: processes, files, file size; supervised: time, cpu, output"
+                              : "supervised: time, cpu, output";
 }
 
 Result<void> planCgroup(const Policy& policy, Plan& plan) {

@@ -11,7 +11,9 @@ namespace caisson::plan {
 namespace {
 
 struct Line {
-  std::string operator()(const MakeDirectory& s) const { return fmt::format("directory  {} ({:04o})", s.target, s.mode); }
+  std::string operator()(const MakeDirectory& s) const {
+    return fmt::format("directory  {} ({:04o})", s.target, s.mode);
+  }
   std::string operator()(const MakeSymlink& s) const { return fmt::format("link       {} -> {}", s.target, s.to); }
   std::string operator()(const MakeFile& s) const {
     return fmt::format("file       {} ({} bytes, written afresh)", s.target, s.content.size());
@@ -25,7 +27,9 @@ struct Line {
     return fmt::format("tmpfs      {} ({} KiB, {} inodes{})", s.target, s.bytes / 1024, s.inodes,
                        s.executable ? "" : ", noexec");
   }
-  std::string operator()(const MountProc& s) const { return fmt::format("proc       {} (own processes only)", s.target); }
+  std::string operator()(const MountProc& s) const {
+    return fmt::format("proc       {} (own processes only)", s.target);
+  }
   std::string operator()(const MountDevpts& s) const { return fmt::format("devpts     {} (own instance)", s.target); }
   std::string operator()(const MountOverlay& s) const {
     std::string text = fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower, s.bytes / 1024,
@@ -38,9 +42,9 @@ struct Line {
 };
 
 std::string accessNames(std::uint64_t access) {
-  static constexpr std::string_view kNames[] = {"execute",   "write",     "read",     "list",       "remove-dir", "remove",
-                                                "make-char", "make-dir",  "make-file", "make-socket", "make-fifo", "make-block",
-                                                "make-link", "refer",     "truncate", "ioctl"};
+  static constexpr std::string_view kNames[] = {
+      "execute",   "write",       "read",      "list",       "remove-dir", "remove", "make-char", "make-dir",
+      "make-file", "make-socket", "make-fifo", "make-block", "make-link",  "refer",  "truncate",  "ioctl"};
   std::string text;
   for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
     if ((access >> bit & 1U) != 0) text += (text.empty() ? "" : " ") + std::string(kNames[bit]);
@@ -84,7 +88,8 @@ std::string describe(const Plan& plan) {
   head("file tree");
   for (const Step& step : plan.steps) text += "  " + std::visit(Line{}, step) + "\n";
   head("landlock");
-  for (const LandlockRule& rule : plan.landlock.rules) text += fmt::format("  {:<24} {}\n", rule.path, accessNames(rule.access));
+  for (const LandlockRule& rule : plan.landlock.rules)
+    text += fmt::format("  {:<24} {}\n", rule.path, accessNames(rule.access));
   head("limits");
   text += fmt::format("  wall time {}, cpu time {}, output {} bytes\n", seconds(plan.wall_seconds),
                       seconds(plan.cpu_seconds), plan.output_bytes);

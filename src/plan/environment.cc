@@ -12,12 +12,20 @@ constexpr std::string_view kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/us
 }  // namespace
 
 bool altersLoading(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "BASH_ENV",        "ENV",          "NODE_OPTIONS",   "NODE_PATH",    "PYTHONSTARTUP", "PYTHONPATH",
-      "PYTHONHOME",      "PERL5LIB",     "PERL5OPT",       "RUBYOPT",      "RUBYLIB",       "JAVA_TOOL_OPTIONS",
-      "_JAVA_OPTIONS",   "JDK_JAVA_OPTIONS", "CLASSPATH",  "GCONV_PATH",   "LOCPATH",       "NLSPATH",
-      "PROMPT_COMMAND",  "SHELLOPTS",    "BASHOPTS",       "IFS",          "GLIBC_TUNABLES", "MALLOC_TRACE",
-      "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"};
+  static constexpr std::string_view kNames[] = {"BASH_ENV",          "ENV",
+                                                "NODE_OPTIONS",      "NODE_PATH",
+                                                "PYTHONSTARTUP",     "PYTHONPATH",
+                                                "PYTHONHOME",        "PERL5LIB",
+                                                "PERL5OPT",          "RUBYOPT",
+                                                "RUBYLIB",           "JAVA_TOOL_OPTIONS",
+                                                "_JAVA_OPTIONS",     "JDK_JAVA_OPTIONS",
+                                                "CLASSPATH",         "GCONV_PATH",
+                                                "LOCPATH",           "NLSPATH",
+                                                "PROMPT_COMMAND",    "SHELLOPTS",
+                                                "BASHOPTS",          "IFS",
+                                                "GLIBC_TUNABLES",    "MALLOC_TRACE",
+                                                "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND",
+                                                "RUSTC_WRAPPER",     "CARGO_BUILD_RUSTC_WRAPPER"};
   if (name.starts_with("LD_") || name.starts_with("DYLD_") || name.starts_with("BASH_FUNC_")) return true;
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }

@@ -34,9 +34,8 @@ void addSystem(const policy::Policy& policy, const HostFacts& host, Plan& plan) 
     const auto found = host.system_directories.find(std::string(directory));
     if (found == host.system_directories.end()) continue;
     if (found->second.empty()) {
-      plan.steps.push_back(Bind{.source = root + std::string(directory),
-                                .target = std::string(directory),
-                                .type = SourceType::directory});
+      plan.steps.push_back(Bind{
+          .source = root + std::string(directory), .target = std::string(directory), .type = SourceType::directory});
     } else {
       plan.steps.push_back(MakeSymlink{std::string(directory), found->second});
     }
@@ -52,8 +51,8 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   plan.steps.push_back(MakeFile{"/etc/hostname", plan.hostname + "\n"});
   plan.steps.push_back(MakeFile{"/etc/resolv.conf", "# no network: nothing resolves here\n"});
   plan.steps.push_back(MakeFile{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
-  // The sandbox shows the caller's files under another user id (and, in an overlay, other inode numbers), which git would
-  // take for changed files and hash again, all of them, at every `git status`.
+  // The sandbox shows the caller's files under another user id (and, in an overlay, other inode numbers), which git
+  // would take for changed files and hash again, all of them, at every `git status`.
   plan.steps.push_back(MakeFile{"/etc/gitconfig", "[core]\n\tcheckStat = minimal\n"});
   for (const auto& [path, to] : host.etc_links) plan.steps.push_back(MakeSymlink{path, to});
   for (const SystemPath& entry : etcPaths()) {
@@ -99,8 +98,8 @@ void addProc(Plan& plan) {
 void addTemporary(const policy::Policy& policy, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const bool shared = tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp";
-    plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes,
-                                    static_cast<mode_t>(shared ? 01777 : 0700), tmpfs.exec});
+    plan.steps.push_back(
+        MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, static_cast<mode_t>(shared ? 01777 : 0700), tmpfs.exec});
   }
 }
 
@@ -166,7 +165,8 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
     const bool memory = policy.filesystem.overlay_store == policy::OverlayStore::memory ||
                         (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
     overlay.on_disk = !memory;
-    for (std::string& path : deniedBelow(policy.filesystem.denied, target)) overlay.whiteouts.push_back(std::move(path));
+    for (std::string& path : deniedBelow(policy.filesystem.denied, target))
+      overlay.whiteouts.push_back(std::move(path));
     plan.steps.push_back(std::move(overlay));
     plan.workspace_overlay = true;
     plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
@@ -254,10 +254,9 @@ Result<void> checkDenied(const policy::Policy& policy) {
 }  // namespace
 
 bool looksSecret(std::string_view name) {
-  static constexpr std::string_view kExact[] = {".npmrc",    ".netrc",      ".pypirc",    ".git-credentials",
-                                                "id_rsa",    "id_dsa",      "id_ecdsa",   "id_ed25519",
-                                                ".pgpass",   ".my.cnf",     ".dockercfg", ".htpasswd",
-                                                ".boto",     ".s3cfg",      "credentials.json"};
+  static constexpr std::string_view kExact[] = {
+      ".npmrc",  ".netrc",  ".pypirc",    ".git-credentials", "id_rsa", "id_dsa", "id_ecdsa",        "id_ed25519",
+      ".pgpass", ".my.cnf", ".dockercfg", ".htpasswd",        ".boto",  ".s3cfg", "credentials.json"};
   if (name.starts_with(".env")) {
     // templates without values are meant to be read
     return !name.ends_with(".example") && !name.ends_with(".sample") && !name.ends_with(".template") &&
@@ -319,7 +318,8 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
         (policy.filesystem.workspace.mode == policy::WorkspaceMode::rw ? "read-write " : "read-only ") + workspace.path;
     if (!policy.filesystem.workspace.show_secrets) {
       plan.masked_secrets = host.workspace_entries;
-      for (const std::string& name : host.workspace_entries) plan.steps.push_back(MaskPath{workspace.path + "/" + name});
+      for (const std::string& name : host.workspace_entries)
+        plan.steps.push_back(MaskPath{workspace.path + "/" + name});
     }
   }
   for (const std::string& path : policy.filesystem.denied) plan.steps.push_back(MaskPath{path});

@@ -90,7 +90,8 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     const bool may_write = workspace.mode != policy::WorkspaceMode::ro;
     add(host.workspace.path, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
   }
-  for (const HostPath& path : host.read_only) add(path.path, path.directory ? executeRights() : (kFsReadFile | kFsExecute));
+  for (const HostPath& path : host.read_only)
+    add(path.path, path.directory ? executeRights() : (kFsReadFile | kFsExecute));
   for (const HostPath& path : host.read_write) {
     add(path.path, path.directory ? writable(abi, true) : (kFsReadFile | kFsWriteFile | kFsTruncate));
   }

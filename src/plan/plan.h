@@ -41,7 +41,7 @@ struct HostFacts {
   bool may_map_other_ids = false;  ///< root: the payload gets an unprivileged id of its own
   std::string home;
   HostPath current_directory;
-  HostPath workspace;                    ///< the one the policy names, or the current directory
+  HostPath workspace;                          ///< the one the policy names, or the current directory
   std::vector<std::string> workspace_entries;  ///< names at its top level that look like secrets
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
@@ -75,11 +75,11 @@ struct Bind {
   bool writable = false;
   bool executable = true;
   bool devices = false;
-  bool optional = false;   ///< absent on the host: left out
+  bool optional = false;  ///< absent on the host: left out
   bool inside = false;
   bool canonical = false;  ///< `source` was resolved by us: any link in it now is an attack, refuse
   SourceType type = SourceType::unknown;
-  bool owned = false;      ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
+  bool owned = false;  ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
 };
 struct MountTmpfs {
   std::string target;
@@ -138,7 +138,8 @@ struct ResourceLimit {
 };
 
 struct Namespaces {
-  bool user = false, pid = false, mount = false, network = false, ipc = false, uts = false, cgroup = false, time = false;
+  bool user = false, pid = false, mount = false, network = false, ipc = false, uts = false, cgroup = false,
+       time = false;
 };
 
 /// Measures that every sandbox gets and no policy can switch off. They are data so that a plan shows them and so

@@ -126,7 +126,6 @@ constexpr Code emitTree(std::vector<Segment>& all, std::size_t begin, std::size_
   return code;
 }
 
-
 constexpr std::uint32_t kNativeArchitecture =
 #if defined(__x86_64__)
     AUDIT_ARCH_X86_64;

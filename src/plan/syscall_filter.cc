@@ -14,10 +14,10 @@ std::uint32_t nativeArchitecture() { return bpf::kNativeArchitecture; }
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter) {
   std::vector<sock_filter> code = bpf::emitProgram(filter);
   if (code.size() > bpf::kMaxProgram) {
-    return fail(plainError(Stage::plan, "compile", "system-call filter",
-                           std::to_string(code.size()) + " instructions are more than the kernel's " +
-                               std::to_string(bpf::kMaxProgram),
-                           "use fewer argument rules"));
+    return fail(plainError(
+        Stage::plan, "compile", "system-call filter",
+        std::to_string(code.size()) + " instructions are more than the kernel's " + std::to_string(bpf::kMaxProgram),
+        "use fewer argument rules"));
   }
   return code;
 }

@@ -61,8 +61,8 @@ struct SyscallRule {
 };
 
 struct SyscallFilter {
-  std::vector<SyscallRule> rules;   ///< any order, one per number
-  Action unlisted = refuse(38);     ///< ENOSYS: what a kernel without the call would say, so programs fall back
+  std::vector<SyscallRule> rules;  ///< any order, one per number
+  Action unlisted = refuse(38);    ///< ENOSYS: what a kernel without the call would say, so programs fall back
   bool check_architecture = true;
 
   /// How many calls are allowed, at least with some arguments.

@@ -4,8 +4,8 @@ namespace caisson::plan {
 namespace {
 
 constexpr SystemPath kEtc[] = {
-    {"/etc/ld.so.cache", SourceType::file},          // or every program start searches its libraries
-    {"/etc/alternatives", SourceType::directory},    // links only; half of /usr/bin points here
+    {"/etc/ld.so.cache", SourceType::file},        // or every program start searches its libraries
+    {"/etc/alternatives", SourceType::directory},  // links only; half of /usr/bin points here
     {"/etc/ssl/certs", SourceType::directory},
     {"/etc/ssl/openssl.cnf", SourceType::file},
     {"/etc/pki/tls/certs", SourceType::directory},

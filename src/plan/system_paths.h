@@ -14,26 +14,28 @@ struct SystemPath {
 };
 
 /// Directories of programs and libraries, read-only. On merged-/usr systems all but the first are links.
-inline constexpr std::string_view kSystemDirectories[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+inline constexpr std::string_view kSystemDirectories[] = {"/usr",   "/bin",   "/sbin",  "/lib",
+                                                          "/lib32", "/lib64", "/libx32"};
 
 /// Files and directories of /etc that programs need to start and that say nothing about this host or its people.
 std::span<const SystemPath> etcPaths();
 
 /// Files of /etc that are written afresh for the sandbox.
-inline constexpr std::string_view kGeneratedEtc[] = {"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf",
-                                                     "/etc/nsswitch.conf", "/etc/hostname"};
+inline constexpr std::string_view kGeneratedEtc[] = {"/etc/passwd",      "/etc/group",         "/etc/hosts",
+                                                     "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/hostname"};
 
 /// Links of /etc that are copied as links.
 inline constexpr std::string_view kEtcLinks[] = {"/etc/localtime", "/etc/os-release"};
 
-inline constexpr std::string_view kDevices[] = {"/dev/null", "/dev/zero",    "/dev/full",
+inline constexpr std::string_view kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                                 "/dev/random", "/dev/urandom", "/dev/tty"};
 
 /// Entries of /proc that tell of the host or reach into it. What only the host's root may open anyway is here where a
 /// change of that would hurt most.
 inline constexpr std::string_view kMaskedProc[] = {
-    "/proc/acpi",   "/proc/asound", "/proc/cmdline",   "/proc/config.gz", "/proc/interrupts",    "/proc/kallsyms", "/proc/kcore",
-    "/proc/keys",   "/proc/key-users", "/proc/latency_stats", "/proc/modules", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list"};
+    "/proc/acpi",     "/proc/asound", "/proc/cmdline",       "/proc/config.gz", "/proc/interrupts",
+    "/proc/kallsyms", "/proc/kcore",  "/proc/keys",          "/proc/key-users", "/proc/latency_stats",
+    "/proc/modules",  "/proc/scsi",   "/proc/sysrq-trigger", "/proc/timer_list"};
 
 inline constexpr std::string_view kReadOnlyProc[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq"};
 

@@ -95,12 +95,36 @@ TEST(Document, YamlRefusesWhatCouldSurprise) {
       "base: &b {x: 1}\na:\n  <<: *b\n",  // merge
       "a: !!str 1\n",                     // tags
       "a: !custom x\n",
+      "a: ! 12\n",
+      "a: &b ! 12\n",
+      "a: &b # c\n  ! 12\n",
+      "a: &b:c\n",                       // an anchor that libyaml would cut short
+      "a: x\xE2\x80\xA8y\n",             // a line break of YAML 1.1
+      "a: *b\n",                         // an anchor that is not there
+      "null: 1\n",
       "a: &a [*a]\n",                     // a cycle
       "--- \na: 1\n--- \nb: 2\n",         // two documents
       "? [a, b]\n: 1\n",                  // a key that is no name
       "- 1\n- 2\n",                       // no table
   };
   for (const char* text : cases) EXPECT_FALSE(read(text, Format::yaml)) << text;
+}
+
+TEST(Document, YamlAnchorsMeanTheLatest) {
+  const auto document = read("a: &x [&x 1, *x]\nb: *x\nc: &x\nd: *x\ne: &x é\nf: &x /*é*/\ng: *x\n", Format::yaml);
+  ASSERT_TRUE(document) << document.error().message();
+  EXPECT_EQ(document->root.find("a")->items[1].integer, 1);
+  EXPECT_EQ(document->root.find("b")->integer, 1);
+  EXPECT_EQ(document->root.find("d")->type, Node::Type::null);
+  EXPECT_EQ(document->root.find("g")->text, "/*é*/");
+  EXPECT_NE(read("a: &x 1\nb: &x [*x]\n", Format::yaml).error().reason.find("contains it"), std::string::npos);
+}
+
+TEST(Document, YamlErrorsNameTheLine) {
+  EXPECT_EQ(read("a: 1\nb: [\n  1}\n", Format::yaml).error().object, "p:3");
+  EXPECT_EQ(read("a: 1\n\nb: \x01\n", Format::yaml).error().object, "p:3");
+  EXPECT_EQ(read("a: 1\nb:\n  c: !t 1\n", Format::yaml).error().object, "p:3");
+  EXPECT_FALSE(read(repeated("%TAG !a! b\n", 90'000), Format::yaml));
 }
 
 TEST(Document, YamlExpandsAliasesUnderABound) {

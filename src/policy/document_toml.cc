@@ -4,6 +4,8 @@
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_ENABLE_WINDOWS_COMPAT 0
 #define TOML_MAX_NESTED_VALUES 64
+// No string stream for a number: it would bring the locales of the standard library along.
+#define TOML_FLOAT_CHARCONV 1
 
 #include <cstdint>
 #include <optional>

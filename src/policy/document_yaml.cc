@@ -16,6 +16,8 @@ namespace {
 /// libyaml compares every %TAG directive with all before it; this many are still nothing.
 constexpr std::size_t kMaxTagDirectives = 1000;
 
+constexpr const char* kTagReason = "tags have no meaning in a policy";
+
 std::unexpected<SyntaxError> refuse(int line, std::string reason) {
   return std::unexpected(SyntaxError{line, std::move(reason)});
 }
@@ -97,6 +99,11 @@ int depthOf(const Node& node) {
   return deepest + 1;
 }
 
+int lineAt(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
+}
+
 /// Where in the text libyaml's marks are. They count characters; a mark that is asked for never lies before the last.
 class Cursor {
  public:
@@ -117,13 +124,19 @@ class Cursor {
   std::size_t character_ = 0;
 };
 
-/// Whether a node that begins here has a tag. Only for the tag `!`, which libyaml takes off a plain scalar silently.
-bool beginsWithTag(std::string_view source) {
+/// What libyaml passes over in silence before a plain scalar: the tag `!`, and an anchor whose name goes on with a
+/// letter that libyaml does not know (`&name:x` is one name, not an anchor and ":x").
+std::optional<SyntaxError> checkProperties(std::string_view source, std::string_view anchor, int line) {
   constexpr std::string_view kSpace = " \t\r\n";
-  if (source.starts_with("&")) source.remove_prefix(std::min(source.find_first_of(kSpace), source.size()));
+  if (source.starts_with("&")) {
+    source.remove_prefix(std::min(1 + anchor.size(), source.size()));
+    if (source.find_first_of(kSpace) != 0)
+      return SyntaxError{line, "not YAML: an anchor's name is of letters, digits, - and _"};
+  }
   for (;;) {
     source.remove_prefix(std::min(source.find_first_not_of(kSpace), source.size()));
-    if (!source.starts_with("#")) return source.starts_with("!");
+    if (source.starts_with("!")) return SyntaxError{line, kTagReason};
+    if (!source.starts_with("#")) return std::nullopt;
     source.remove_prefix(std::min(source.find_first_of("\r\n"), source.size()));
   }
 }
@@ -165,8 +178,7 @@ class Parser {
   [[nodiscard]] int problemLine() const {
     if (raw_.error != YAML_READER_ERROR) return static_cast<int>(raw_.problem_mark.line) + 1;
     // The reader runs ahead of the marks and says only at which byte.
-    const std::string_view before = text_.substr(0, raw_.problem_offset);
-    return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
+    return lineAt(text_, raw_.problem_offset);
   }
 
   std::string_view text_;
@@ -208,7 +220,7 @@ class Builder {
 
   static std::string text(const yaml_char_t* name) { return reinterpret_cast<const char*>(name); }
 
-  static std::unexpected<SyntaxError> refuseTag(int line) { return refuse(line, "tags have no meaning in a policy"); }
+  static std::unexpected<SyntaxError> refuseTag(int line) { return refuse(line, kTagReason); }
   static std::unexpected<SyntaxError> refuseKey(int line) { return refuse(line, "a key must be a plain name"); }
   static std::unexpected<SyntaxError> refuseCount(int line) { return refuse(line, "the file holds too many values"); }
   static std::unexpected<SyntaxError> refuseDepth(int line) { return refuse(line, "values are nested too deep"); }
@@ -245,7 +257,11 @@ class Builder {
     std::string value(reinterpret_cast<const char*>(source.value), source.length);
     if (source.tag != nullptr) return refuseTag(line);
     if (source.style != YAML_PLAIN_SCALAR_STYLE) return add(Node::ofText(std::move(value), line), anchor);
-    if (!value.empty() && beginsWithTag(cursor_.from(event.raw.start_mark.index))) return refuseTag(line);
+    if (!value.empty()) {
+      const std::string name = source.anchor != nullptr ? text(source.anchor) : std::string();
+      auto error = checkProperties(cursor_.from(event.raw.start_mark.index), name, line);
+      if (error) return std::unexpected(std::move(*error));
+    }
     if (expectsKey()) {
       if (value == "<<") return refuse(line, "merge keys (<<) are refused; use `extends`");
       if (isNull(value)) return refuseKey(line);
@@ -309,20 +325,26 @@ class Builder {
   std::size_t nodes_ = 0;
 };
 
-bool hasTooManyDirectives(std::string_view text) {
+std::optional<SyntaxError> checkText(std::string_view text) {
   constexpr std::string_view kDirective = "%TAG";
-  std::size_t count = 0;
+  std::size_t directives = 0;
   for (auto at = text.find(kDirective); at != std::string_view::npos; at = text.find(kDirective, at + 1)) {
-    if (++count > kMaxTagDirectives) return true;
+    if (++directives > kMaxTagDirectives) return SyntaxError{0, "the file holds too many %TAG directives"};
   }
-  return false;
+  // YAML 1.1, which libyaml speaks, ends a line here and folds it into a space; YAML 1.2 takes them as they are.
+  for (const std::string_view old_break : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+    if (const auto at = text.find(old_break); at != std::string_view::npos) {
+      return SyntaxError{lineAt(text, at), "U+0085, U+2028 and U+2029 must be written as \\N, \\L and \\P"};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 Parsed<Node> readYaml(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  if (hasTooManyDirectives(text)) return refuse(0, "the file holds too many %TAG directives");
+  if (auto error = checkText(text)) return std::unexpected(std::move(*error));
   Parser parser(text);
   Builder builder(text);
   for (int documents = 0;;) {

@@ -93,7 +93,8 @@ void explainFailure(Error& error, const plan::Plan& plan) {
     }
   } else if (error.stage == Stage::mounts) {
     if (error.call == "fsconfig create" && code == EINVAL && plan.workspace_overlay) {
-      error.hint = "the workspace has other mounts inside, which an overlay cannot show: use --workspace DIR:ro or DIR:rw";
+      error.hint =
+          "the workspace has other mounts inside, which an overlay cannot show: use --workspace DIR:ro or DIR:rw";
     } else if (error.call == "deny" && code == ENOENT) {
       error.reason = "it does not exist, and a path that is created later cannot be denied in a writable tree";
       error.hint = "use --workspace DIR:overlay, or create it first";

@@ -160,7 +160,8 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
   observeSystem(policy.filesystem.root == "host" ? "" : policy.filesystem.root, facts);
 
-  const bool wants_environment = policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();
+  const bool wants_environment =
+      policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const char* equals = std::strchr(*variable, '=');
     if (equals == nullptr) continue;

@@ -38,7 +38,8 @@ struct Pipe {
 
 Result<Pipe> makePipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
   auto read = aboveStandard(Fd(ends[0]));
   auto write = aboveStandard(Fd(ends[1]));
   if (!read) return fail(read.error());
@@ -72,7 +73,8 @@ long cloneProcess(std::uint64_t flags, int* pidfd) {
 
 Error cloneError(long error) {
   const char* hint = "run `caisson doctor`: it names what this host forbids and the remedy";
-  if (error == ENOSPC || error == EUSERS) hint = "the host's limit on user namespaces is reached: sysctl user.max_user_namespaces";
+  if (error == ENOSPC || error == EUSERS)
+    hint = "the host's limit on user namespaces is reached: sysctl user.max_user_namespaces";
   if (error == EAGAIN) hint = "the limit on processes of this user is reached: ulimit -u";
   return sysError(Stage::launch, "clone3", "new namespaces", static_cast<int>(error), hint);
 }
@@ -136,7 +138,8 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   if (!control || !child_control) return fail(control ? child_control.error() : control.error());
   launched.control = std::move(*control);
   block.control = child_control->get();
-  block.store_path = store.empty() ? nullptr : store.c_str();  // in this process's memory, which the child has a copy of
+  block.store_path =
+      store.empty() ? nullptr : store.c_str();  // in this process's memory, which the child has a copy of
   if (!store.empty() && plan.identity.parent_writes_maps) {
     auto mount = detachedMount(store.c_str());
     if (!mount) return fail(mount.error());

@@ -30,6 +30,7 @@ struct Launched {
 
 /// `feed_input`: give the payload a pipe as standard input; else end of file at once.
 /// `store`: a directory for an overlay's changes, when the plan keeps them on disk; else empty.
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store);
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input,
+                        const std::string& store);
 
 }  // namespace caisson::supervise

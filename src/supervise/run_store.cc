@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+
+#include "sys/state_home.h"
 
 namespace caisson::supervise {
 namespace {
@@ -47,13 +48,6 @@ void removeAbandoned(const RootDir& runs) {
 
 }  // namespace
 
-std::string stateHome() {
-  if (const char* home = std::getenv("CAISSON_HOME"); home != nullptr && home[0] == '/') return home;
-  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && data[0] == '/') return std::string(data) + "/caisson";
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return std::string(home) + "/.local/share/caisson";
-  return {};
-}
-
 RunStore::RunStore(RootDir runs, std::string name, Fd lock, std::string path)
     : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)), path_(std::move(path)) {}
 
@@ -71,7 +65,7 @@ RunStore::~RunStore() {
 }
 
 Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Identity& identity) {
-  const std::string home = stateHome();
+  const std::string home = sys::stateHome();
   if (home.empty()) {
     return fail(plainError(Stage::state, "run store", "", "neither CAISSON_HOME nor HOME is set",
                            "set CAISSON_HOME to a directory you can write"));
@@ -97,7 +91,8 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
   char canonical[4096];
   const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));
   if (length <= 0 || canonical[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
-  return RunStore(std::move(*runs), sandbox_id, std::move(*lock), std::string(canonical, static_cast<std::size_t>(length)));
+  return RunStore(std::move(*runs), sandbox_id, std::move(*lock),
+                  std::string(canonical, static_cast<std::size_t>(length)));
 }
 
 }  // namespace caisson::supervise

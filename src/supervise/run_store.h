@@ -32,7 +32,4 @@ class RunStore {
   std::string path_;
 };
 
-/// Where caisson keeps its state: CAISSON_HOME, or the user's XDG data directory. Empty when neither is known.
-std::string stateHome();
-
 }  // namespace caisson::supervise

@@ -45,7 +45,8 @@ class SignalRelay {
     ::sigemptyset(&set_);
     ::sigaddset(&set_, SIGPIPE);
     if (forward) {
-      for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}) ::sigaddset(&set_, signal);
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH})
+        ::sigaddset(&set_, signal);
     }
     ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
     if (forward) {
@@ -116,8 +117,8 @@ class Supervisor {
   Launched sandbox_;
   TerminalWish terminal_wish_;
   std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
-  Fd changes_;   // the overlay's upper directory
-  Fd terminal_;  // master side of the sandbox's pty
+  Fd changes_;                     // the overlay's upper directory
+  Fd terminal_;                    // master side of the sandbox's pty
   std::optional<OutputStream> out_, err_;
   std::string input_;  // bytes on their way in
   std::size_t input_written_ = 0;
@@ -196,7 +197,8 @@ void Supervisor::watch(SignalRelay& signals) {
     polls.push_back({sandbox_.control.get(), POLLIN, 0});
     polls.push_back({signals.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    const bool wants_more = !input_ended_ && input_.empty() && (sandbox_.input || (terminal_ && terminal_wish_.stream[0]));
+    const bool wants_more =
+        !input_ended_ && input_.empty() && (sandbox_.input || (terminal_ && terminal_wish_.stream[0]));
     polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
     const int input_sink = sandbox_.input ? sandbox_.input.get() : terminal_wish_.stream[0] ? terminal_.get() : -1;
     polls.push_back({input_.empty() ? -1 : input_sink, POLLOUT, 0});
@@ -217,7 +219,8 @@ void Supervisor::watch(SignalRelay& signals) {
       kill();
     }
     if (polls[4].revents != 0 || polls[5].revents != 0) feedInput();
-    if (polls.size() > 6 && sandbox_.input && polls[6].fd == sandbox_.input.get() && (polls[6].revents & POLLERR) != 0) {
+    if (polls.size() > 6 && sandbox_.input && polls[6].fd == sandbox_.input.get() &&
+        (polls[6].revents & POLLERR) != 0) {
       closeInput();
     }
     if (out_) out_->pump();
@@ -343,7 +346,9 @@ void Supervisor::collect(Clock::time_point start) {
   int status = 0;
   while (sys::raw(SYS_wait4, sandbox_.init, &status, __WALL, &usage) == -EINTR) {
   }
-  const auto ms = [](const timeval& time) { return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3; };
+  const auto ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
   Usage& u = result_.usage;
   u.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   u.user_cpu_ms = ms(usage.ru_utime);

@@ -20,12 +20,12 @@ inline constexpr __u64 kFsMakeReg = 1ULL << 8;
 inline constexpr __u64 kFsMakeSock = 1ULL << 9;
 inline constexpr __u64 kFsMakeFifo = 1ULL << 10;
 inline constexpr __u64 kFsMakeBlock = 1ULL << 11;
-inline constexpr __u64 kFsMakeSym = 1ULL << 12;  // ABI 1 up to here
-inline constexpr __u64 kFsRefer = 1ULL << 13;    // ABI 2
-inline constexpr __u64 kFsTruncate = 1ULL << 14; // ABI 3
-inline constexpr __u64 kNetBindTcp = 1ULL << 0;  // ABI 4
+inline constexpr __u64 kFsMakeSym = 1ULL << 12;   // ABI 1 up to here
+inline constexpr __u64 kFsRefer = 1ULL << 13;     // ABI 2
+inline constexpr __u64 kFsTruncate = 1ULL << 14;  // ABI 3
+inline constexpr __u64 kNetBindTcp = 1ULL << 0;   // ABI 4
 inline constexpr __u64 kNetConnectTcp = 1ULL << 1;
-inline constexpr __u64 kFsIoctlDev = 1ULL << 15;      // ABI 5
+inline constexpr __u64 kFsIoctlDev = 1ULL << 15;        // ABI 5
 inline constexpr __u64 kScopeAbstractUnix = 1ULL << 0;  // ABI 6
 inline constexpr __u64 kScopeSignal = 1ULL << 1;
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sys/state_home.h"
 #include "verify/doctor_remedies.h"
 
 namespace caisson::verify {
@@ -107,8 +108,7 @@ DoctorItem mountApiItem(const Probes& probes) {
   const std::string missing = failures(wanted);
   if (missing.empty()) return {"mount-api", ItemState::pass, "fsopen, open_tree, mount_setattr", {}};
   // There is no second way through mount(2): its string paths are what the descriptor-based calls are there to avoid.
-  return {"mount-api", ItemState::fail, "refused: " + missing,
-          mountRemedy(probes, firstErrno(wanted))};
+  return {"mount-api", ItemState::fail, "refused: " + missing, mountRemedy(probes, firstErrno(wanted))};
 }
 
 DoctorItem overlayItem(const Probes& probes) {
@@ -253,16 +253,6 @@ LevelVerdict verdict(std::string level, const DoctorReport& report, std::initial
   return {std::move(level), true, std::string(note)};
 }
 
-std::string stateHome() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value != nullptr ? value : "");
-  };
-  if (const std::string home = variable("CAISSON_HOME"); !home.empty()) return home;
-  if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/caisson";
-  return variable("HOME") + "/.local/share/caisson";
-}
-
 }  // namespace
 
 std::string_view name(ItemState state) {
@@ -293,16 +283,14 @@ DoctorReport judge(const Probes& probes) {
   }
   // L2: `full` has a root of its own, so it needs Landlock only when a rule rests on it; `process` sees the host's root
   // through Landlock, so there it is the boundary.
-  report.levels.push_back(
-      verdict("full", report,
-              {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "seccomp", "system-calls",
-               "state-directory"},
-              probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
-  report.levels.push_back(
-      verdict("process", report,
-              {"kernel", "user-namespaces", "namespaces", "mount-api", "landlock", "seccomp", "system-calls",
-               "state-directory"},
-              ""));
+  report.levels.push_back(verdict("full", report,
+                                  {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "seccomp",
+                                   "system-calls", "state-directory"},
+                                  probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
+  report.levels.push_back(verdict("process", report,
+                                  {"kernel", "user-namespaces", "namespaces", "mount-api", "landlock", "seccomp",
+                                   "system-calls", "state-directory"},
+                                  ""));
   report.levels.push_back(verdict("landlock", report, {"kernel", "landlock", "seccomp", "state-directory"},
                                   "only when asked for by name: no namespaces, so the host's processes, network "
                                   "addresses and file names stay visible"));
@@ -312,6 +300,6 @@ DoctorReport judge(const Probes& probes) {
   return report;
 }
 
-DoctorReport diagnose() { return judge(sys::probeHost(stateHome())); }
+DoctorReport diagnose() { return judge(sys::probeHost(sys::stateHome())); }
 
 }  // namespace caisson::verify

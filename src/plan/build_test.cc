@@ -1,0 +1,310 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <functional>
+
+#include "plan/plan.h"
+#include "plan/plan_testing.h"
+#include "plan/syscalls.h"
+
+namespace caisson::plan {
+namespace {
+
+using namespace testing;  // NOLINT: the vocabulary of these tests
+using policy::Level;
+using policy::OptionalLayer;
+using policy::Policy;
+using policy::Tier;
+using policy::WorkspaceMode;
+
+TEST(Plan, IsTheSameEveryTime) {
+  for (const std::string_view name : policy::builtinNames()) {
+    EXPECT_EQ(describe(planned(profile(name))), describe(planned(profile(name)))) << name;
+    EXPECT_EQ(describeJson(planned(profile(name))), describeJson(planned(profile(name)))) << name;
+  }
+}
+
+TEST(Plan, OfBashHasEveryLayer) {
+  const Plan plan = planned(profile("bash"));
+  EXPECT_TRUE(plan.own_root);
+  EXPECT_TRUE(plan.loopback);
+  EXPECT_TRUE(plan.drop_capabilities);
+  EXPECT_TRUE(plan.no_new_privileges);
+  EXPECT_TRUE(plan.self_test);
+  EXPECT_TRUE(plan.builtin_syscalls);
+  EXPECT_FALSE(plan.single_exec);
+  EXPECT_FALSE(plan.require_time_namespace);
+  EXPECT_TRUE(plan.workspace_overlay);
+  EXPECT_EQ(plan.working_directory, "/workspace");
+  EXPECT_EQ(plan.hostname, "sandbox");
+  EXPECT_EQ(plan.landlock.abi, 7);
+  EXPECT_TRUE(plan.notices.empty());
+  const Namespaces& n = plan.namespaces;
+  EXPECT_TRUE(n.user && n.pid && n.mount && n.network && n.ipc && n.uts && n.cgroup && n.time);
+  const Hardening& h = plan.hardening;
+  EXPECT_TRUE(h.hide_init && h.close_descriptors && h.new_session && h.new_keyring && h.hide_processes &&
+              h.guard_links);
+  for (const char* layer :
+       {"level", "namespaces", "time_namespace", "landlock", "landlock_scoping", "seccomp", "limits", "cgroup",
+        "no_new_privs", "capabilities", "self_test", "workspace", "disk_quota"}) {
+    EXPECT_TRUE(plan.layers.contains(layer)) << layer;
+  }
+}
+
+TEST(Plan, OfBashReadsLikeThis) {
+  // The tree in the words of `caisson plan`: a change here is a change of what every payload sees.
+  const std::string text = describe(planned(profile("bash")));
+  for (const char* line :
+       {"tmpfs      / (4096 KiB, 2048 inodes, noexec)", "read-only  /usr\n", "link       /bin -> usr/bin",
+        "directory  /root (0000)", "link       /etc/localtime -> /usr/share/zoneinfo/UTC",
+        "proc       /proc (own processes only)", "masked     /proc/kcore", "devpts     /dev/pts (own instance)",
+        "writable   /dev/null, noexec, device", "overlay    /workspace over /home/someone/project (at most 1048576 KiB",
+        "read-only  / from here on", "uid 1000 and gid 1000 inside are 1234 and 1235 on the host"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\nis not in\n" << text;
+  }
+}
+
+TEST(Plan, ShowsNothingOfTheHostButSystemPathsAndTheWorkspace) {
+  for (const std::string_view name : policy::builtinNames()) {
+    for (const Step& step : planned(profile(name)).steps) {
+      const auto* bind = std::get_if<Bind>(&step);
+      if (bind == nullptr || bind->inside) continue;
+      const std::string& source = bind->source;
+      EXPECT_TRUE(source.starts_with("/usr") || source.starts_with("/etc/") || source.starts_with("/dev/") ||
+                  source == "/home/someone/project")
+          << source;
+      for (const char* secret : {"shadow", "/etc/passwd", "/etc/hostname", "/etc/machine-id", "/etc/resolv.conf"}) {
+        EXPECT_EQ(source.find(secret), std::string::npos) << source;
+      }
+      EXPECT_EQ(bind->devices, source.starts_with("/dev/")) << source;
+      if (!bind->devices) EXPECT_FALSE(bind->writable) << source;
+    }
+  }
+}
+
+TEST(Plan, OfStrictHasNoWorkspaceAndOneExec) {
+  const Plan plan = planned(profile("strict"));
+  EXPECT_TRUE(plan.single_exec);
+  EXPECT_FALSE(plan.builtin_syscalls);
+  ASSERT_TRUE(plan.syscalls);
+  EXPECT_LT(plan.syscalls->allowed(), builtinAllowed());
+  EXPECT_FALSE(plan.workspace_overlay);
+  EXPECT_EQ(plan.layers.at("workspace"), "none");
+  EXPECT_EQ(plan.working_directory, "/") << "it has no home directory either";
+  EXPECT_EQ(*limitCalled(plan, "nofile"), 100U);
+  EXPECT_EQ(*limitCalled(plan, "cpu"), 5U);
+  EXPECT_EQ(*limitCalled(plan, "fsize"), 10 * policy::kMiB);
+  EXPECT_EQ(plan.wall_seconds, 30);
+  EXPECT_EQ(plan.output_bytes, policy::kMiB);
+}
+
+TEST(Plan, OfLevelProcessKeepsTheHostsRootBehindLandlock) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::ro, Level::process));
+  EXPECT_FALSE(plan.own_root);
+  EXPECT_TRUE(plan.namespaces.user && plan.namespaces.pid && plan.namespaces.mount && plan.namespaces.network);
+  EXPECT_FALSE(plan.namespaces.cgroup || plan.namespaces.time);
+  EXPECT_TRUE(plan.syscalls);
+  EXPECT_EQ(plan.layers.at("seccomp"), "denylist");
+  EXPECT_GE(plan.landlock.abi, 1);
+  EXPECT_TRUE(plan.no_new_privileges && plan.drop_capabilities && plan.self_test);
+  EXPECT_EQ(plan.working_directory, "/home/someone/project");
+  EXPECT_EQ(plan.wall_seconds, 60);
+}
+
+TEST(Plan, OfLevelNoneSaysThatItProtectsNothing) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::none, Level::none));
+  EXPECT_TRUE(plan.steps.empty());
+  EXPECT_FALSE(plan.syscalls || plan.builtin_syscalls);
+  EXPECT_TRUE(anyContains(plan.warnings, "level none"));
+  EXPECT_TRUE(plan.layers.at("isolation").starts_with("none"));
+  EXPECT_FALSE(plan.layers.contains("landlock"));
+}
+
+TEST(Plan, OfTheLandlockTierSaysWhatItDoesNotProtect) {
+  Policy policy = withWorkspace(WorkspaceMode::ro);
+  policy.isolation.tier = Tier::landlock;
+  const Plan plan = planned(policy);
+  EXPECT_FALSE(plan.namespaces.user || plan.namespaces.pid || plan.namespaces.mount || plan.namespaces.network);
+  EXPECT_TRUE(plan.steps.empty());
+  EXPECT_TRUE(plan.syscalls);
+  EXPECT_TRUE(anyContains(plan.warnings, "Not protected"));
+  EXPECT_EQ(plan.layers.at("namespaces"), "none (landlock tier)");
+  EXPECT_EQ(limitCalled(plan, "nproc"), nullptr) << "it would count all processes of the user";
+}
+
+TEST(Plan, OfTheLandlockTierRefusesWhatItCannotEnforce) {
+  Policy policy = withWorkspace(WorkspaceMode::overlay);
+  policy.isolation.tier = Tier::landlock;
+  EXPECT_NE(refusal(policy).find("overlay"), std::string::npos);
+  policy = withWorkspace(WorkspaceMode::ro);
+  policy.isolation.tier = Tier::landlock;
+  policy.filesystem.denied = {"/workspace/x"};
+  EXPECT_NE(refusal(policy).find("filesystem.denied"), std::string::npos);
+  policy.filesystem.denied.clear();
+  HostFacts host = someHost();
+  host.landlock_abi = 0;
+  EXPECT_NE(refusal(policy, host).find("Landlock"), std::string::npos);
+}
+
+TEST(Plan, IsRefusedOnAnOldKernel) {
+  for (const auto& [major, minor] : {std::pair{5, 10}, {5, 19}, {6, 0}, {4, 18}}) {
+    HostFacts host = someHost();
+    host.kernel_major = major;
+    host.kernel_minor = minor;
+    const std::string why = refusal(profile(), host);
+    EXPECT_NE(why.find("caisson doctor"), std::string::npos) << why;
+    EXPECT_NE(why.find("6.1"), std::string::npos) << why;
+  }
+  for (const auto& [major, minor] : {std::pair{6, 1}, {6, 12}, {7, 0}}) {
+    HostFacts host = someHost();
+    host.kernel_major = major;
+    host.kernel_minor = minor;
+    planned(profile(), host);
+  }
+}
+
+TEST(Plan, WithoutACommandIsRefused) { EXPECT_FALSE(build(profile(), someHost(), {})); }
+
+TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
+  const std::pair<const char*, std::function<void(Policy&)>> cases[] = {
+      {"network.mode", [](Policy& p) { p.network.mode = policy::NetworkMode::proxy; }},
+      {"network.mode", [](Policy& p) { p.network.mode = policy::NetworkMode::host; }},
+      {"process.allowed_executables", [](Policy& p) { p.process.allowed_executables.emplace(); }},
+      {"executable", [](Policy& p) { p.process.blocked_executables = {"/bin/sh"}; }},
+      {"process.pass_descriptors", [](Policy& p) { p.process.pass_descriptors = {"3"}; }},
+      {"resources.io_", [](Policy& p) { p.resources.io_read_bytes_per_second = 1; }},
+      {"resources.io_", [](Policy& p) { p.resources.io_write_bytes_per_second = 1; }},
+      {"resources.io_", [](Policy& p) { p.resources.io_read_operations_per_second = 1; }},
+      {"resources.io_", [](Policy& p) { p.resources.io_write_operations_per_second = 1; }},
+      {"syscalls.oci_profile", [](Policy& p) { p.syscalls.oci_profile = "/x.json"; }},
+      {"isolation.selinux_label", [](Policy& p) { p.isolation.selinux_label = "x"; }},
+      {"commands", [](Policy& p) { p.commands.allowed_patterns.emplace(); }},
+      {"commands", [](Policy& p) { p.commands.blocked_patterns = {"rm .*"}; }},
+      {"cgroup", [](Policy& p) { p.isolation.may_be_missing = {OptionalLayer::time_namespace}; }},
+  };
+  for (const auto& [key, change] : cases) {
+    for (const Level level : {Level::process, Level::full}) {
+      Policy policy = withWorkspace(WorkspaceMode::ro, level);
+      change(policy);
+      EXPECT_NE(refusal(policy).find(key), std::string::npos) << key;
+    }
+  }
+}
+
+TEST(Plan, EnforcesOrRefusesAtEveryLevelWhatAPolicyForbids) {
+  // A rule that only `full` carries out may not vanish at a weaker level.
+  const std::pair<const char*, std::function<void(Policy&)>> cases[] = {
+      {"process.allow_fork", [](Policy& p) { p.process.allow_fork = false; }},
+      {"process.allow_exec", [](Policy& p) { p.process.allow_exec = false; }},
+      {"syscalls.names", [](Policy& p) { p.syscalls.names = {"read", "write", "exit_group"}; }},
+  };
+  for (const auto& [key, change] : cases) {
+    Policy policy = withWorkspace(WorkspaceMode::ro, Level::process);
+    const auto before = build(policy, someHost(), {{"true"}, false});
+    change(policy);
+    const auto plan = build(policy, someHost(), {{"true"}, false});
+    if (!plan) continue;  // refused: fine
+    EXPECT_FALSE(plan->syscalls->rules == before->syscalls->rules) << key << " changes nothing at level process";
+  }
+}
+
+TEST(OptionalLayers, AreMissedAloudWhereAPolicyAllowsIt) {
+  HostFacts host = someHost();
+  host.landlock_abi = 5;
+  const Plan plan = planned(profile(), host);
+  EXPECT_TRUE(plan.layers.at("landlock_scoping").starts_with("missing"));
+  EXPECT_TRUE(anyContains(plan.warnings, "scoping"));
+  EXPECT_TRUE(plan.layers.at("cgroup").starts_with("missing"));
+  EXPECT_TRUE(anyContains(plan.warnings, "cgroup"));
+}
+
+TEST(OptionalLayers, AreRequiredWhereAPolicyDoesNot) {
+  Policy policy = profile();
+  policy.isolation.may_be_missing = {OptionalLayer::cgroup};
+  EXPECT_TRUE(planned(policy).require_time_namespace);
+  HostFacts host = someHost();
+  host.landlock_abi = 5;
+  EXPECT_NE(refusal(policy, host).find("scoping"), std::string::npos);
+}
+
+TEST(OptionalLayers, WithoutLandlockOnlyFullGoesOn) {
+  HostFacts host = someHost();
+  host.landlock_abi = 0;
+  const Plan plan = planned(profile(), host);
+  EXPECT_EQ(plan.layers.at("landlock"), "missing");
+  EXPECT_TRUE(anyContains(plan.warnings, "Landlock"));
+  EXPECT_EQ(plan.landlock.abi, 0);
+  EXPECT_NE(refusal(withWorkspace(WorkspaceMode::ro, Level::process), host).find("Landlock"), std::string::npos);
+}
+
+TEST(OptionalLayers, ASwitchedOffSelfTestIsAWarning) {
+  Policy policy = profile();
+  policy.isolation.self_test = false;
+  const Plan plan = planned(policy);
+  EXPECT_FALSE(plan.self_test);
+  EXPECT_TRUE(anyContains(plan.warnings, "self-test"));
+  EXPECT_EQ(plan.layers.at("self_test"), "off");
+}
+
+TEST(Identity, IsTheCallersOwnForAnOrdinaryUser) {
+  const Plan plan = planned(profile());
+  EXPECT_EQ(plan.identity.outside_uid, 1234U);
+  EXPECT_EQ(plan.identity.outside_gid, 1235U);
+  EXPECT_EQ(plan.identity.inside_uid, 1000U);
+  EXPECT_FALSE(plan.identity.parent_writes_maps);
+}
+
+TEST(Identity, OfARootCallersPayloadIsNobodyOnTheHost) {
+  HostFacts host = someHost();
+  host.uid = host.gid = 0;
+  host.may_map_other_ids = true;
+  const Plan plan = planned(profile(), host);
+  EXPECT_TRUE(plan.identity.parent_writes_maps);
+  EXPECT_GE(plan.identity.outside_uid, 0x70000000U);
+  EXPECT_GE(plan.identity.outside_gid, 0x70000000U);
+  EXPECT_NE(plan.identity.inside_uid, 0U);
+}
+
+TEST(Identity, GroupsThatCannotBeDroppedAreAWarning) {
+  HostFacts host = someHost();
+  host.supplementary_groups = 3;
+  EXPECT_TRUE(anyContains(planned(profile(), host).warnings, "3 supplementary groups"));
+  host.may_map_other_ids = true;  // root drops them
+  EXPECT_FALSE(anyContains(planned(profile(), host).warnings, "supplementary"));
+}
+
+TEST(Limits, AreWhatThePolicySays) {
+  Policy policy = profile();
+  policy.resources.open_files = 77;
+  policy.resources.stack = 5 * policy::kMiB;
+  policy.process.max_processes = 9;
+  policy.resources.cpu_seconds = 2.2;
+  policy.filesystem.max_file_size = 4321;
+  const Plan plan = planned(policy);
+  EXPECT_EQ(*limitCalled(plan, "nofile"), 77U);
+  EXPECT_EQ(*limitCalled(plan, "stack"), 5 * policy::kMiB);
+  EXPECT_EQ(*limitCalled(plan, "core"), 0U);
+  EXPECT_EQ(*limitCalled(plan, "nproc"), 10U) << "one more for our own pid 1";
+  EXPECT_EQ(*limitCalled(plan, "cpu"), 3U) << "whole seconds, rounded up";
+  EXPECT_EQ(*limitCalled(plan, "fsize"), 4321U);
+  policy.resources.cpu_seconds = 0.1;
+  EXPECT_EQ(*limitCalled(planned(policy), "cpu"), 1U) << "0 would kill at once";
+}
+
+TEST(Limits, WithoutAWishAreNotSet) {
+  const Plan plan = planned(profile());
+  EXPECT_EQ(limitCalled(plan, "cpu"), nullptr);
+  EXPECT_EQ(limitCalled(plan, "fsize"), nullptr);
+  EXPECT_EQ(plan.wall_seconds, 120);
+  EXPECT_EQ(plan.output_bytes, 10 * policy::kMiB);
+}
+
+TEST(Limits, AnInteractiveRunHasNoTimeOutUnlessOneIsNamed) {
+  Policy policy = profile();
+  EXPECT_FALSE(build(policy, someHost(), {{"sh"}, true})->wall_seconds);
+  policy.resources.wall_seconds = 5;
+  EXPECT_EQ(build(policy, someHost(), {{"sh"}, true})->wall_seconds, 5);
+}
+
+}  // namespace
+}  // namespace caisson::plan

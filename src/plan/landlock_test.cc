@@ -1,0 +1,148 @@
+#include "plan/landlock.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "plan/plan_testing.h"
+#include "sys/kernel_abi.h"
+
+namespace caisson::plan {
+namespace {
+
+using namespace testing;       // NOLINT: the vocabulary of these tests
+using namespace caisson::sys;  // NOLINT: the kernel's constants
+using policy::Level;
+using policy::WorkspaceMode;
+
+HostFacts hostWithAbi(int abi) {
+  HostFacts host = someHost();
+  host.landlock_abi = abi;
+  return host;
+}
+
+const LandlockRule* ruleFor(const Plan& plan, std::string_view path) {
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    if (rule.path == path) return &rule;
+  }
+  return nullptr;
+}
+
+TEST(LandlockRights, GrowWithTheAbi) {
+  const int counts[] = {0, 13, 14, 15, 15, 16, 16, 16, 16, 16, 16, 16};
+  for (int abi = 0; abi <= 11; ++abi) {
+    EXPECT_EQ(std::popcount(filesystemRights(abi)), counts[abi]) << "ABI " << abi;
+    if (abi > 0)
+      EXPECT_EQ(filesystemRights(abi) & filesystemRights(abi - 1), filesystemRights(abi - 1)) << "ABI " << abi;
+  }
+  EXPECT_EQ(filesystemRights(1) & kFsRefer, 0U);
+  EXPECT_NE(filesystemRights(2) & kFsRefer, 0U);
+  EXPECT_EQ(filesystemRights(2) & kFsTruncate, 0U);
+  EXPECT_NE(filesystemRights(3) & kFsTruncate, 0U);
+  EXPECT_EQ(filesystemRights(4) & kFsIoctlDev, 0U);
+  EXPECT_NE(filesystemRights(5) & kFsIoctlDev, 0U);
+}
+
+TEST(LandlockRights, OfAnUnknownNewerAbiAreTheKnownOnes) {
+  for (const int abi : {8, 9, 10, 11, 100}) EXPECT_EQ(filesystemRights(abi), filesystemRights(7)) << abi;
+}
+
+TEST(LandlockRights, ToWriteIncludeNeitherExecutionNorDevices) {
+  for (int abi = 1; abi <= 11; ++abi) {
+    EXPECT_EQ(writeRights(abi) & (kFsExecute | kFsMakeChar | kFsMakeBlock), 0U) << abi;
+    EXPECT_NE(writeRights(abi) & kFsWriteFile, 0U) << abi;
+  }
+  EXPECT_EQ(readRights() & ~(kFsReadFile | kFsReadDir), 0U);
+}
+
+TEST(LandlockPlan, NeverNamesARightThatTheAbiLacks) {
+  for (int abi = 1; abi <= 11; ++abi) {
+    for (const Level level : {Level::full, Level::process}) {
+      auto policy = withWorkspace(WorkspaceMode::rw, level);
+      HostFacts host = hostWithAbi(abi);
+      host.read_only = {directory("/opt/tools"), file("/opt/file")};
+      host.read_write = {directory("/srv/data"), file("/srv/file")};
+      const Plan plan = planned(policy, host);
+      EXPECT_EQ(plan.landlock.abi, abi);
+      EXPECT_EQ(plan.landlock.handled_fs, filesystemRights(abi)) << abi;
+      for (const LandlockRule& rule : plan.landlock.rules) {
+        EXPECT_EQ(rule.access & ~plan.landlock.handled_fs, 0U) << "ABI " << abi << ", " << rule.path;
+      }
+    }
+  }
+}
+
+TEST(LandlockPlan, ScopesSignalsAndAbstractSocketsFromAbiSix) {
+  for (int abi = 1; abi <= 11; ++abi) {
+    const Plan plan = planned(profile(), hostWithAbi(abi));
+    EXPECT_EQ(plan.landlock.scoped, abi >= 6 ? kScopeAbstractUnix | kScopeSignal : 0) << abi;
+  }
+}
+
+TEST(LandlockPlan, NothingIsWritableButWhatTheTreeSays) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::ro));
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    if ((rule.access & kFsMakeReg) == 0) continue;
+    EXPECT_NE(stepAt<MountTmpfs>(plan, rule.path), nullptr) << rule.path;
+  }
+  EXPECT_EQ(ruleFor(plan, "/usr")->access, executeRights());
+  EXPECT_EQ(ruleFor(plan, "/workspace")->access, executeRights());
+}
+
+TEST(LandlockPlan, TheRootOfAReadOnlyTreeIsNotWritable) {
+  // The root is a tmpfs step like /tmp, but it is closed before the payload starts.
+  const Plan plan = planned(profile());
+  std::uint64_t root = 0;
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    if (rule.path == "/") root |= rule.access;
+  }
+  EXPECT_EQ(root & (kFsWriteFile | kFsMakeReg | kFsMakeDir | kFsRemoveFile | kFsRemoveDir), 0U)
+      << "Landlock would not be a second wall behind the read-only root";
+}
+
+TEST(LandlockPlan, AWorkspaceFollowsItsMode) {
+  const auto accessOf = [](WorkspaceMode mode, Level level) {
+    const Plan plan = planned(withWorkspace(mode, level));
+    const LandlockRule* rule = ruleFor(plan, level == Level::full ? "/workspace" : "/home/someone/project");
+    return rule == nullptr ? kNoRights : rule->access;
+  };
+  for (const Level level : {Level::full, Level::process}) {
+    EXPECT_EQ(accessOf(WorkspaceMode::none, level), kNoRights);
+    EXPECT_EQ(accessOf(WorkspaceMode::ro, level) & kFsWriteFile, 0U);
+    EXPECT_NE(accessOf(WorkspaceMode::rw, level) & kFsWriteFile, 0U);
+    EXPECT_NE(accessOf(WorkspaceMode::overlay, level) & kFsWriteFile, 0U);
+  }
+}
+
+TEST(LandlockPlan, ANoexecWorkspaceIsNotExecutable) {
+  for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw, WorkspaceMode::overlay}) {
+    for (const Level level : {Level::full, Level::process}) {
+      auto policy = withWorkspace(mode, level);
+      policy.filesystem.workspace_exec = false;
+      const Plan plan = planned(policy);
+      const LandlockRule* rule = ruleFor(plan, level == Level::full ? "/workspace" : "/home/someone/project");
+      if (rule != nullptr) EXPECT_EQ(rule->access & kFsExecute, 0U) << static_cast<int>(mode);
+    }
+  }
+}
+
+TEST(LandlockPlan, OverTheHostsRootOnlyNamedPathsAreOpen) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::ro, Level::process));
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    for (const char* closed : {"/", "/home", "/home/someone", "/root", "/etc", "/var", "/run", "/sys", "/etc/shadow"}) {
+      EXPECT_NE(rule.path, closed);
+    }
+  }
+  EXPECT_EQ(ruleFor(plan, "/bin"), nullptr) << "a link: its target has the rule";
+}
+
+TEST(LandlockPlan, WithoutAMountNamespaceTheHostsTmpAndProcStayClosed) {
+  auto policy = withWorkspace(WorkspaceMode::ro);
+  policy.isolation.tier = policy::Tier::landlock;
+  const Plan plan = planned(policy);
+  for (const char* closed : {"/tmp", "/var/tmp", "/proc", "/dev/shm", "/run"})
+    EXPECT_EQ(ruleFor(plan, closed), nullptr) << closed;
+}
+
+}  // namespace
+}  // namespace caisson::plan

@@ -1,0 +1,208 @@
+// The compiler of filters: whatever the rules, the tree it emits answers as reading the rules one by one does.
+#include "plan/syscall_filter.h"
+
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+
+#include <random>
+
+namespace caisson::plan {
+namespace {
+
+using Random = std::mt19937_64;
+
+constexpr int kNumbers = 600;
+
+std::uint64_t upTo(Random& random, std::uint64_t limit) {
+  return std::uniform_int_distribution<std::uint64_t>(0, limit)(random);
+}
+
+std::uint32_t valueOf(Action action) {
+  switch (action.kind) {
+    case ActionKind::allow: return SECCOMP_RET_ALLOW;
+    case ActionKind::refuse: return SECCOMP_RET_ERRNO | action.error;
+    case ActionKind::kill: return SECCOMP_RET_KILL_PROCESS;
+  }
+  return SECCOMP_RET_KILL_PROCESS;
+}
+
+bool holds(const ArgumentTest& test, const std::uint64_t (&arguments)[6]) {
+  const auto value =
+      static_cast<std::uint32_t>(arguments[test.argument] >> (test.half == ArgumentTest::Half::high ? 32 : 0));
+  switch (test.kind) {
+    case ArgumentTest::Kind::equal: return (value & test.mask) == test.want;
+    case ArgumentTest::Kind::any_bit: return (value & test.mask) != 0;
+    case ArgumentTest::Kind::no_bit: return (value & test.mask) == 0;
+  }
+  return false;
+}
+
+/// What the rules say, read from the first to the last.
+std::uint32_t linear(const SyscallFilter& filter, int number, const std::uint64_t (&arguments)[6]) {
+  for (const SyscallRule& rule : filter.rules) {
+    if (rule.number != number) continue;
+    for (const Branch& branch : rule.branches) {
+      bool all = true;
+      for (const ArgumentTest& test : branch.tests) all = all && holds(test, arguments);
+      if (all) return valueOf(branch.action);
+    }
+    return valueOf(rule.otherwise);
+  }
+  return valueOf(filter.unlisted);
+}
+
+Action randomAction(Random& random) {
+  const Action some[] = {kAllow, kKill, refuse(1), refuse(38), refuse(13), kAllow};
+  return some[upTo(random, 5)];
+}
+
+ArgumentTest randomTest(Random& random) {
+  ArgumentTest test;
+  test.argument = static_cast<std::uint8_t>(upTo(random, 5));
+  test.half = upTo(random, 1) == 0 ? ArgumentTest::Half::low : ArgumentTest::Half::high;
+  test.kind = static_cast<ArgumentTest::Kind>(upTo(random, 2));
+  // Few different bits, so that random arguments often meet them.
+  test.mask = test.kind == ArgumentTest::Kind::equal && upTo(random, 1) == 0
+                  ? 0xffffffff
+                  : static_cast<std::uint32_t>(upTo(random, 15));
+  test.want = static_cast<std::uint32_t>(upTo(random, 15)) & test.mask;
+  return test;
+}
+
+SyscallRule randomRule(Random& random, int number) {
+  SyscallRule rule{number, {}, randomAction(random)};
+  if (upTo(random, 3) != 0) return rule;
+  for (std::uint64_t branches = upTo(random, 3); branches > 0; --branches) {
+    Branch branch{{}, randomAction(random)};
+    for (std::uint64_t tests = upTo(random, 3); tests > 0; --tests) branch.tests.push_back(randomTest(random));
+    rule.branches.push_back(std::move(branch));
+  }
+  return rule;
+}
+
+SyscallFilter randomFilter(Random& random) {
+  SyscallFilter filter;
+  filter.unlisted = randomAction(random);
+  const std::uint64_t density = upTo(random, 100);
+  for (int number = 0; number < kNumbers - 50; ++number) {
+    if (upTo(random, 99) < density) filter.rules.push_back(randomRule(random, number));
+  }
+  std::shuffle(filter.rules.begin(), filter.rules.end(), random);
+  return filter;
+}
+
+void fill(std::uint64_t (&arguments)[6], Random& random) {
+  for (std::uint64_t& argument : arguments) {
+    argument = upTo(random, 1) == 0 ? random() : upTo(random, 15) | (upTo(random, 15) << 32);
+  }
+}
+
+TEST(FilterCompiler, TheTreeAnswersAsTheRulesReadOneByOneDo) {
+  Random random(20240607);  // the same every time: a failure can be run again
+  for (int round = 0; round < 60; ++round) {
+    const SyscallFilter filter = randomFilter(random);
+    const auto program = compile(filter);
+    ASSERT_TRUE(program) << program.error().message();
+    for (int number = 0; number <= kNumbers; ++number) {
+      for (int time = 0; time < 3; ++time) {
+        std::uint64_t arguments[6];
+        fill(arguments, random);
+        ASSERT_EQ(evaluate(*program, nativeArchitecture(), number, arguments), linear(filter, number, arguments))
+            << "round " << round << ", call " << number;
+      }
+    }
+  }
+}
+
+TEST(FilterCompiler, EveryJumpLandsInsideTheProgramAndEveryPathEndsInAnAnswer) {
+  Random random(7);
+  for (int round = 0; round < 20; ++round) {
+    const auto program = compile(randomFilter(random));
+    ASSERT_TRUE(program);
+    for (std::size_t at = 0; at < program->size(); ++at) {
+      const sock_filter& instruction = (*program)[at];
+      if (BPF_CLASS(instruction.code) == BPF_RET) continue;
+      std::size_t farthest = at + 1;
+      if (BPF_CLASS(instruction.code) == BPF_JMP) {
+        farthest += BPF_OP(instruction.code) == BPF_JA ? instruction.k : std::max(instruction.jt, instruction.jf);
+      }
+      ASSERT_LT(farthest, program->size()) << "instruction " << at;
+    }
+  }
+}
+
+TEST(FilterCompiler, AnEmptyFilterRefusesEveryCall) {
+  const auto program = compile(SyscallFilter{});
+  ASSERT_TRUE(program);
+  const std::uint64_t none[6] = {};
+  for (int number = 0; number <= kNumbers; ++number) {
+    EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, none), SECCOMP_RET_ERRNO | 38U);
+  }
+  EXPECT_EQ(evaluate(*program, nativeArchitecture(), -1, none) & SECCOMP_RET_ALLOW, 0U);
+}
+
+TEST(FilterCompiler, AForeignArchitectureIsKilledWhateverTheNumber) {
+  SyscallFilter filter;
+  filter.unlisted = kAllow;
+  const auto program = compile(filter);
+  ASSERT_TRUE(program);
+  const std::uint64_t none[6] = {};
+  for (const std::uint32_t architecture : {AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, 0}) {
+    const std::uint32_t wanted = architecture == nativeArchitecture() ? SECCOMP_RET_ALLOW : SECCOMP_RET_KILL_PROCESS;
+    for (const int number : {0, 1, 59, 221, 450}) EXPECT_EQ(evaluate(*program, architecture, number, none), wanted);
+  }
+}
+
+#if defined(__x86_64__)
+TEST(FilterCompiler, X32NumbersAreKilled) {
+  SyscallFilter filter;
+  filter.unlisted = kAllow;
+  const auto program = compile(filter);
+  ASSERT_TRUE(program);
+  const std::uint64_t none[6] = {};
+  for (const int number : {0, 59, 512, 547}) {
+    EXPECT_EQ(evaluate(*program, nativeArchitecture(), number | 0x40000000, none), SECCOMP_RET_KILL_PROCESS);
+  }
+  EXPECT_EQ(evaluate(*program, nativeArchitecture(), -1, none), SECCOMP_RET_KILL_PROCESS);
+}
+#endif
+
+TEST(FilterCompiler, AProgramLongerThanTheKernelTakesIsRefusedAndSaysSo) {
+  SyscallFilter filter;
+  for (int number = 0; number < kNumbers; ++number) {
+    SyscallRule rule{number, {}, kAllow};
+    for (std::uint32_t want = 0; want < 8; ++want) {
+      rule.branches.push_back({{{0, ArgumentTest::Half::low, ArgumentTest::Kind::equal, 0xffffffff,
+                                 static_cast<std::uint32_t>(number) + want}},
+                               refuse(1)});
+    }
+    filter.rules.push_back(std::move(rule));
+  }
+  const auto program = compile(filter);
+  ASSERT_FALSE(program);
+  EXPECT_NE(program.error().message().find("4096"), std::string::npos) << program.error().message();
+}
+
+TEST(FilterCompiler, LongJumpsAreTakenWhereShortOnesDoNotReach) {
+  SyscallFilter filter;  // every rule different, so that no two share a segment
+  for (int number = 0; number < 400; ++number) {
+    filter.rules.push_back(
+        {number,
+         {{{{1, ArgumentTest::Half::low, ArgumentTest::Kind::equal, 0xffffffff, static_cast<std::uint32_t>(number)}},
+           refuse(number % 100 + 1)}},
+         kAllow});
+  }
+  const auto program = compile(filter);
+  ASSERT_TRUE(program);
+  ASSERT_GT(program->size(), 1000U);
+  for (int number = 0; number <= kNumbers; ++number) {
+    const std::uint64_t same[6] = {0, static_cast<std::uint64_t>(number), 0, 0, 0, 0};
+    const std::uint64_t other[6] = {0, 999, 0, 0, 0, 0};
+    EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, same), linear(filter, number, same)) << number;
+    EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, other), linear(filter, number, other)) << number;
+  }
+}
+
+}  // namespace
+}  // namespace caisson::plan
