@@ -41,7 +41,7 @@ CAISSON_INIT void unmapRange(std::uintptr_t from, std::uintptr_t to) {
     const auto range = pending[--count];
     if (range.from >= range.to) continue;
     const long result = raw(SYS_munmap, range.from, range.to - range.from);
-    if (result == 0 || range.to - range.from <= kPage) continue;
+    if (result != -EPERM || range.to - range.from <= kPage) continue;  // only a sealed part is worth going around
     const std::uintptr_t middle = ((range.from + (range.to - range.from) / 2) / kPage) * kPage;
     if (middle <= range.from || count + 2 > 64) continue;
     pending[count++] = {range.from, middle};
@@ -110,6 +110,14 @@ CAISSON_INIT void killRemaining(const char* children) {
   }
 }
 
+CAISSON_INIT [[noreturn]] void giveUp(const Block& block, int payload) {
+  if (block.subreaper) {
+    raw(SYS_kill, payload, SIGKILL);
+    killRemaining(block.children_path);
+  }
+  for (;;) raw(SYS_exit_group, 0);
+}
+
 CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int signals) {
   if (block->hide_init) giveUpMemory(*block);
   const int control = block->control;
@@ -122,7 +130,8 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
     waits[1].fd = signals;
     waits[1].events = POLLIN;
     waits[1].revents = 0;
-    raw(SYS_ppoll, waits, 2, nullptr, nullptr, 0);
+    const long ready = raw(SYS_ppoll, waits, 2, nullptr, nullptr, 0);
+    if (ready < 0 && ready != -EINTR) giveUp(*block, payload);  // without eyes nothing may go on running
     if (waits[1].revents != 0) {
       SignalInfo info;
       raw(SYS_read, signals, &info, sizeof(info));
@@ -140,12 +149,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
       Message message;
       const long got = raw(SYS_recvfrom, control, &message, sizeof(message), 0, nullptr, nullptr);
       if (got != static_cast<long>(sizeof(message))) {
-        // The supervisor is gone: nobody is left to hold this sandbox to its limits.
-        if (subreaper) {
-          raw(SYS_kill, payload, SIGKILL);
-          killRemaining(block->children_path);
-        }
-        for (;;) raw(SYS_exit_group, 0);
+        giveUp(*block, payload);  // the supervisor is gone: nobody is left to hold this sandbox to its limits
       }
       if (message.kind == MessageKind::signal) forward(payload, message.value);
     }

@@ -1,1 +1,330 @@
+#include "plan/filesystem.h"
+
 #include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "plan/plan_testing.h"
+#include "plan/system_paths.h"
+
+namespace caisson::plan {
+namespace {
+
+using namespace testing;  // NOLINT: the vocabulary of these tests
+using policy::Level;
+using policy::Policy;
+using policy::WorkspaceMode;
+
+TEST(Workspace, FollowsItsMode) {
+  const Plan none = planned(withWorkspace(WorkspaceMode::none));
+  EXPECT_EQ(positionOf<Bind>(none, "/workspace"), -1);
+  EXPECT_EQ(positionOf<MountOverlay>(none, "/workspace"), -1);
+  EXPECT_EQ(none.working_directory, "/home/sandbox");
+
+  const Plan ro = planned(withWorkspace(WorkspaceMode::ro));
+  ASSERT_NE(stepAt<Bind>(ro, "/workspace"), nullptr);
+  EXPECT_FALSE(stepAt<Bind>(ro, "/workspace")->writable);
+  EXPECT_TRUE(stepAt<Bind>(ro, "/workspace")->canonical) << "a link planted since would be followed";
+  EXPECT_EQ(ro.working_directory, "/workspace");
+
+  const Plan rw = planned(withWorkspace(WorkspaceMode::rw));
+  EXPECT_TRUE(stepAt<Bind>(rw, "/workspace")->writable);
+  EXPECT_TRUE(anyContains(rw.warnings, "cannot be rolled back"));
+
+  const Plan overlay = planned(withWorkspace(WorkspaceMode::overlay));
+  ASSERT_NE(stepAt<MountOverlay>(overlay, "/workspace"), nullptr);
+  EXPECT_EQ(stepAt<MountOverlay>(overlay, "/workspace")->lower, "/home/someone/project");
+  EXPECT_TRUE(overlay.workspace_overlay);
+}
+
+TEST(Workspace, OfARootCallerIsShownAsThePayloadsOwn) {
+  HostFacts host = someHost();
+  host.may_map_other_ids = true;
+  for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw}) {
+    EXPECT_TRUE(stepAt<Bind>(planned(withWorkspace(mode), host), "/workspace")->owned);
+    EXPECT_FALSE(stepAt<Bind>(planned(withWorkspace(mode)), "/workspace")->owned);
+  }
+  EXPECT_TRUE(stepAt<MountOverlay>(planned(withWorkspace(WorkspaceMode::overlay), host), "/workspace")->owned);
+}
+
+TEST(Workspace, KeepsItsChangesInMemoryWhereTheKernelCan) {
+  Policy policy = withWorkspace(WorkspaceMode::overlay);
+  HostFacts old = someHost();
+  old.tmpfs_user_xattrs = false;
+  EXPECT_FALSE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
+  EXPECT_TRUE(stepAt<MountOverlay>(planned(policy, old), "/workspace")->on_disk);
+  policy.filesystem.overlay_store = policy::OverlayStore::disk;
+  EXPECT_TRUE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
+  policy.filesystem.overlay_store = policy::OverlayStore::memory;
+  EXPECT_FALSE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
+}
+
+TEST(Workspace, ThatCannotBeUsedIsRefusedWithTheReason) {
+  for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw, WorkspaceMode::overlay}) {
+    for (const Level level : {Level::full, Level::process}) {
+      HostFacts host = someHost();
+      host.workspace = {.requested = "/no/such/dir", .path = "", .sys_errno = ENOENT};
+      EXPECT_NE(refusal(withWorkspace(mode, level), host).find("/no/such/dir"), std::string::npos);
+      host.workspace = {.requested = "a-fifo", .path = "/tmp/a-fifo"};
+      EXPECT_NE(refusal(withWorkspace(mode, level), host).find("not a directory"), std::string::npos);
+      host.workspace = {.requested = "a-file", .path = "/tmp/a-file", .regular_file = true};
+      EXPECT_NE(refusal(withWorkspace(mode, level), host).find("not a directory"), std::string::npos);
+    }
+  }
+}
+
+// --- F4: what the current directory may be ---
+
+struct Place {
+  const char* path;
+  bool taken;
+};
+
+TEST(CurrentDirectory, IsNotTakenWhenItIsAHomeDirectoryOrAboveOne) {
+  const Place places[] = {{"/", false},
+                          {"/home", false},
+                          {"/root", false},
+                          {"/home/someone", false},
+                          {"/home/somebody-else", false},
+                          {"/home/someone/project", true},
+                          {"/srv/project", true},
+                          {"/homework", true},
+                          {"/tmp", true},
+                          {"/root/project", true}};
+  for (const Place& place : places) {
+    for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro, WorkspaceMode::rw}) {
+      const Plan plan = planned(withWorkspace(mode), hostWithWorkspace(place.path));
+      const bool taken = plan.layers.at("workspace") != "none";
+      EXPECT_EQ(taken, place.taken) << place.path;
+      EXPECT_EQ(taken, plan.notices.empty()) << place.path;
+    }
+  }
+}
+
+TEST(CurrentDirectory, IsNotTakenWhenItIsAnAncestorOfAHomeElsewhere) {
+  HostFacts host = someHost();
+  host.home = "/data/users/team/me";
+  for (const char* path : {"/data", "/data/users", "/data/users/team", "/data/users/team/me"}) {
+    host.workspace.path = path;
+    EXPECT_EQ(planned(withWorkspace(WorkspaceMode::overlay), host).layers.at("workspace"), "none") << path;
+  }
+  for (const char* path : {"/data/users/team/me/x", "/data/users/team/me2", "/data/users/te"}) {
+    host.workspace.path = path;
+    EXPECT_NE(planned(withWorkspace(WorkspaceMode::overlay), host).layers.at("workspace"), "none") << path;
+  }
+}
+
+TEST(CurrentDirectory, IsNotTakenAtAWeakerLevelEither) {
+  for (const char* path : {"/", "/home", "/home/someone"}) {
+    for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro, WorkspaceMode::rw}) {
+      const HostFacts host = hostWithWorkspace(path);
+      const Plan process = planned(withWorkspace(mode, Level::process), host);
+      for (const LandlockRule& rule : process.landlock.rules) {
+        EXPECT_NE(rule.path, path) << "level process opens all of " << path << " without having been asked";
+      }
+      EXPECT_FALSE(process.notices.empty()) << path;
+      if (mode == WorkspaceMode::overlay) continue;
+      Policy policy = withWorkspace(mode);
+      policy.isolation.tier = policy::Tier::landlock;
+      for (const LandlockRule& rule : planned(policy, host).landlock.rules) {
+        EXPECT_NE(rule.path, path) << "the landlock tier opens all of " << path << " without having been asked";
+      }
+    }
+  }
+}
+
+TEST(NamedWorkspace, MayBeAHomeDirectory) {
+  Policy policy = withWorkspace(WorkspaceMode::ro);
+  policy.filesystem.workspace.path = "/home/someone";
+  EXPECT_NE(planned(policy, hostWithWorkspace("/home/someone")).layers.at("workspace"), "none");
+}
+
+// --- F6: denied paths ---
+
+Plan withDenied(std::vector<std::string> denied, WorkspaceMode mode, HostFacts host = someHost()) {
+  Policy policy = withWorkspace(mode);
+  policy.filesystem.denied = std::move(denied);
+  return planned(policy, host);
+}
+
+TEST(DeniedPaths, ComeAfterEveryMountThatContainsThem) {
+  HostFacts host = someHost();
+  host.read_only = {directory("/opt/tools")};
+  host.read_write = {directory("/srv/data")};
+  const Plan plan = withDenied({"/usr/share/secret", "/opt/tools/key", "/srv/data/key", "/workspace/key", "/tmp/key"},
+                               WorkspaceMode::rw, host);
+  const std::pair<const char*, const char*> pairs[] = {{"/usr/share/secret", "/usr"},
+                                                       {"/opt/tools/key", "/opt/tools"},
+                                                       {"/srv/data/key", "/srv/data"},
+                                                       {"/workspace/key", "/workspace"}};
+  for (const auto& [denied, mount] : pairs) {
+    ASSERT_GE(positionOf<MaskPath>(plan, denied), 0) << denied;
+    ASSERT_GE(positionOf<Bind>(plan, mount), 0) << mount;
+    EXPECT_GT(positionOf<MaskPath>(plan, denied), positionOf<Bind>(plan, mount)) << denied;
+  }
+  EXPECT_GT(positionOf<MaskPath>(plan, "/tmp/key"), positionOf<MountTmpfs>(plan, "/tmp"));
+  EXPECT_TRUE(std::holds_alternative<ReadOnlyRoot>(plan.steps.back()));
+}
+
+TEST(DeniedPaths, InAnOverlayAreWhiteouts) {
+  const Plan plan = withDenied({"/workspace/key", "/workspace/deep/er/key", "/usr/x"}, WorkspaceMode::overlay);
+  const auto& whiteouts = stepAt<MountOverlay>(plan, "/workspace")->whiteouts;
+  EXPECT_EQ(whiteouts, (std::vector<std::string>{"key", "deep/er/key"}));
+  EXPECT_EQ(positionOf<MaskPath>(plan, "/workspace/key"), -1);
+  EXPECT_GE(positionOf<MaskPath>(plan, "/usr/x"), 0);
+}
+
+TEST(DeniedPaths, ThatAreTheWorkspaceItselfAreMasked) {
+  const Plan plan = withDenied({"/workspace"}, WorkspaceMode::overlay);
+  EXPECT_GT(positionOf<MaskPath>(plan, "/workspace"), positionOf<MountOverlay>(plan, "/workspace"));
+}
+
+TEST(DeniedPaths, WhoseNameOnlyBeginsLikeTheWorkspaceAreNotInIt) {
+  const Plan plan = withDenied({"/workspace2/key"}, WorkspaceMode::overlay);
+  EXPECT_TRUE(stepAt<MountOverlay>(plan, "/workspace")->whiteouts.empty());
+  EXPECT_GE(positionOf<MaskPath>(plan, "/workspace2/key"), 0);
+}
+
+TEST(DeniedPaths, ThatAreAbsentAreRefusedWhereTheyCouldBeCreatedUnseen) {
+  HostFacts host = someHost();
+  host.read_write = {directory("/srv/data")};
+  const Plan plan =
+      withDenied({"/workspace/later", "/srv/data/later", "/tmp/later", "/usr/later"}, WorkspaceMode::rw, host);
+  EXPECT_EQ(stepAt<MaskPath>(plan, "/workspace/later")->absent, MaskPath::Absent::refuse);
+  EXPECT_EQ(stepAt<MaskPath>(plan, "/srv/data/later")->absent, MaskPath::Absent::refuse);
+  EXPECT_EQ(stepAt<MaskPath>(plan, "/tmp/later")->absent, MaskPath::Absent::create);
+  EXPECT_EQ(stepAt<MaskPath>(plan, "/usr/later")->absent, MaskPath::Absent::skip);
+  EXPECT_EQ(stepAt<MaskPath>(withDenied({"/workspace/later"}, WorkspaceMode::ro), "/workspace/later")->absent,
+            MaskPath::Absent::skip);
+}
+
+TEST(DeniedPaths, ThatAreAbsentAreRefusedAtLevelProcessToo) {
+  Policy policy = withWorkspace(WorkspaceMode::rw, Level::process);
+  policy.filesystem.denied = {"/home/someone/project/later"};
+  const auto plan = build(policy, someHost(), {{"true"}, false});
+  if (!plan) return;  // refused at once: fine
+  const MaskPath* mask = stepAt<MaskPath>(*plan, "/home/someone/project/later");
+  ASSERT_NE(mask, nullptr);
+  EXPECT_EQ(mask->absent, MaskPath::Absent::refuse) << "the payload can create it and use it";
+}
+
+// --- what a person names ---
+
+TEST(NamedPaths, AreShownAtTheirOwnNameAndGuardedAgainstLinks) {
+  HostFacts host = someHost();
+  host.read_only = {directory("/opt/tools"), file("/opt/file")};
+  host.read_write = {directory("/srv/data")};
+  const Plan plan = planned(profile(), host);
+  for (const char* path : {"/opt/tools", "/opt/file", "/srv/data"}) {
+    ASSERT_NE(stepAt<Bind>(plan, path), nullptr) << path;
+    EXPECT_TRUE(stepAt<Bind>(plan, path)->canonical) << path;
+    EXPECT_EQ(stepAt<Bind>(plan, path)->writable, std::string_view(path) == "/srv/data") << path;
+  }
+  EXPECT_TRUE(anyContains(plan.warnings, "/srv/data is writable directly"));
+}
+
+TEST(NamedPaths, ThatCannotBeShownAreRefusedAtEveryLevel) {
+  const HostPath bad[] = {{.requested = "/missing", .path = "", .sys_errno = ENOENT},
+                          {.requested = "/run/docker.sock", .path = "/run/docker.sock"},
+                          {.requested = "/", .path = "/", .directory = true}};
+  for (const HostPath& path : bad) {
+    for (const bool writable : {false, true}) {
+      for (const Level level : {Level::full, Level::process}) {
+        HostFacts host = someHost();
+        (writable ? host.read_write : host.read_only) = {path};
+        const auto plan = build(withWorkspace(WorkspaceMode::ro, level), host, {{"true"}, false});
+        EXPECT_FALSE(plan) << path.requested << (writable ? " writable" : " read-only") << " at level "
+                           << (level == Level::full ? "full" : "process");
+      }
+    }
+  }
+}
+
+// --- the rest of the tree ---
+
+TEST(Tree, MasksTheEntriesOfProcThatReachIntoTheHost) {
+  const Plan plan = planned(profile());
+  const int proc = positionOf<MountProc>(plan, "/proc");
+  ASSERT_GE(proc, 0);
+  for (const std::string_view entry : kMaskedProc)
+    EXPECT_GT(positionOf<MaskPath>(plan, std::string(entry)), proc) << entry;
+  for (const std::string_view entry : kReadOnlyProc) {
+    const Bind* bind = stepAt<Bind>(plan, std::string(entry));
+    ASSERT_NE(bind, nullptr) << entry;
+    EXPECT_FALSE(bind->writable) << entry;
+    EXPECT_TRUE(bind->inside) << entry;
+  }
+}
+
+TEST(Tree, HasTheTemporaryDirectoriesOfThePolicyWithTheirLimits) {
+  Policy policy = profile();
+  policy.filesystem.tmpfs = {{"/tmp", 12345, 67, true}, {"/cache", 99, 5, false}};
+  const Plan plan = planned(policy);
+  const MountTmpfs* tmp = stepAt<MountTmpfs>(plan, "/tmp");
+  ASSERT_NE(tmp, nullptr);
+  EXPECT_EQ(tmp->bytes, 12345U);
+  EXPECT_EQ(tmp->inodes, 67U);
+  EXPECT_EQ(tmp->mode, 01777U);
+  EXPECT_TRUE(tmp->executable);
+  EXPECT_EQ(stepAt<MountTmpfs>(plan, "/cache")->mode, 0700U);
+  EXPECT_FALSE(stepAt<MountTmpfs>(plan, "/cache")->executable);
+  EXPECT_EQ(stepAt<MountTmpfs>(plan, "/var/tmp"), nullptr);
+}
+
+TEST(Tree, BeginsWithARootOfOurOwnAndEndsByClosingIt) {
+  const Plan plan = planned(profile());
+  ASSERT_FALSE(plan.steps.empty());
+  EXPECT_EQ(targetOf(plan.steps.front()), "/");
+  EXPECT_TRUE(std::holds_alternative<MountTmpfs>(plan.steps.front()));
+  EXPECT_TRUE(std::holds_alternative<ReadOnlyRoot>(plan.steps.back()));
+}
+
+TEST(Tree, TakesSystemDirectoriesFromAnotherRootWhenOneIsNamed) {
+  Policy policy = profile();
+  policy.filesystem.root = "/srv/image";
+  const Plan plan = planned(policy);
+  EXPECT_EQ(stepAt<Bind>(plan, "/usr")->source, "/srv/image/usr");
+  EXPECT_EQ(stepAt<Bind>(plan, "/etc/ssl/certs")->source, "/srv/image/etc/ssl/certs");
+}
+
+TEST(Tree, AWorkspaceBelowTmpDoesNotVanishUnderAFreshOneAtLevelProcess) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::rw, Level::process), hostWithWorkspace("/tmp/project"));
+  EXPECT_EQ(positionOf<MountTmpfs>(plan, "/tmp"), -1);
+  EXPECT_NE(plan.scratch_directory, "/tmp") << "the host's /tmp is closed";
+  EXPECT_GE(positionOf<MountTmpfs>(planned(withWorkspace(WorkspaceMode::rw, Level::process)), "/tmp"), 0);
+}
+
+// --- F6: secrets by name ---
+
+TEST(Secrets, AreRecognisedByName) {
+  for (const char* name :
+       {".env",    ".env.local",       ".env.production", ".env-dev",   ".env_x",           ".npmrc",   ".netrc",
+        ".pypirc", ".git-credentials", "id_rsa",          "id_ed25519", "id_ecdsa",         "id_dsa",   "server.pem",
+        "tls.key", "cert.p12",         "cert.pfx",        ".pgpass",    "credentials.json", ".htpasswd"}) {
+    EXPECT_TRUE(looksSecret(name)) << name;
+  }
+  for (const char* name :
+       {".env.example", ".env.sample", ".env.template", ".environment", ".envrc2", "env", "id_rsa.pub",
+        "id_ed25519.pub", "keyboard.c", "README.md", "pem", "key", "monkey", ".", "..", ""}) {
+    EXPECT_FALSE(looksSecret(name)) << name;
+  }
+}
+
+TEST(Secrets, AreMaskedUnlessTheyAreAskedFor) {
+  HostFacts host = someHost();
+  host.workspace_entries = {".env", "id_rsa"};
+  const Plan overlay = planned(withWorkspace(WorkspaceMode::overlay), host);
+  EXPECT_EQ(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, host.workspace_entries);
+  EXPECT_EQ(overlay.masked_secrets, host.workspace_entries);
+  const Plan ro = planned(withWorkspace(WorkspaceMode::ro), host);
+  EXPECT_GT(positionOf<MaskPath>(ro, "/workspace/.env"), positionOf<Bind>(ro, "/workspace"));
+  const Plan process = planned(withWorkspace(WorkspaceMode::rw, Level::process), host);
+  EXPECT_GE(positionOf<MaskPath>(process, "/home/someone/project/id_rsa"), 0);
+  Policy shown = withWorkspace(WorkspaceMode::overlay);
+  shown.filesystem.workspace.show_secrets = true;
+  EXPECT_TRUE(planned(shown, host).masked_secrets.empty());
+  EXPECT_TRUE(stepAt<MountOverlay>(planned(shown, host), "/workspace")->whiteouts.empty());
+}
+
+}  // namespace
+}  // namespace caisson::plan

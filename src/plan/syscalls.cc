@@ -104,13 +104,15 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   return filter;
 }
 
-SyscallFilter filterForProcess(bool refuse_network) {
+SyscallFilter filterForProcess(bool without_namespaces) {
   Rules rules;
   for (const std::string_view name : kForbidden) rules.add(name, refuse(EPERM));
   for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
   addArgumentRules(rules);
   addModeRules(rules);
-  if (refuse_network) rules.set("socket", refuse(EACCES), {{{equals(0, AF_UNIX)}, kAllow}});
+  // Without a pid namespace the payload can name the processes that guard it, and shares their user.
+  if (without_namespaces) rules.set("prlimit64", refuse(EPERM), {{{equals(0, 0)}, kAllow}});
+  if (without_namespaces) rules.set("socket", refuse(EACCES), {{{equals(0, AF_UNIX)}, kAllow}});
   SyscallFilter filter;
   filter.rules = rules.take();
   filter.unlisted = kAllow;
