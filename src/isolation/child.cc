@@ -245,7 +245,7 @@ void runChild(const Block& block) {
   closeAllBut(&block.control, 1);
   if (block.drop_capabilities) {
     raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    dropCapabilities(block);
+    dropOwnCapabilities(block);
   }
   becomeInit(block, payload);
 }

@@ -54,7 +54,9 @@ bool enterTimeNamespace(const Block& block);
 /// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.
 int openTerminal(const Block& block, int* master);
 void restrictWithLandlock(const Block& block);
+/// All five sets, for a process that goes on to exec; the other for one that never does.
 void dropCapabilities(const Block& block);
+void dropOwnCapabilities(const Block& block);
 bool hasAnyCapability();
 void installFilter(const Block& block);
 void selfTestBeforeFilter(const Block& block);

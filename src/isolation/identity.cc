@@ -48,6 +48,12 @@ void becomeInsideUser(const Block& block) {
   raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
+void dropOwnCapabilities(const Block& block) {
+  CapabilityHeader header{sys::kCapabilityVersion3, 0};
+  const CapabilityData none[2] = {};
+  must(block, Stage::identity, "capset", "all sets empty", raw(SYS_capset, &header, none));
+}
+
 void dropCapabilities(const Block& block) {
   // Bounding and ambient first: both need a capability that the last step takes away.
   for (int capability = 0; capability < 64; ++capability) {
@@ -60,9 +66,7 @@ void dropCapabilities(const Block& block) {
       SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
           SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
       0, 0, 0);
-  CapabilityHeader header{sys::kCapabilityVersion3, 0};
-  const CapabilityData none[2] = {};
-  must(block, Stage::identity, "capset", "all sets empty", raw(SYS_capset, &header, none));
+  dropOwnCapabilities(block);
 }
 
 bool hasAnyCapability() {

@@ -299,8 +299,10 @@ void TreeBuilder::overlay(const FlatStep& step) {
     if (made != -EEXIST) must("mask", *name, made);
   }
   must("fchdir", step.target, raw(SYS_fchdir, store));
-  const char* options[] = {"lowerdir", "mask:lower", "upperdir", "upper", "workdir",
-                           "work",     "userxattr",  nullptr,    nullptr};
+  const bool masks = step.names != nullptr && *step.names != nullptr;
+  const char* options[] = {
+      "lowerdir", masks ? "mask:lower" : "lower", "upperdir", "upper", "workdir", "work", "userxattr", nullptr,
+      nullptr};
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newFilesystem("overlay", options, step.source, attributes);

@@ -88,6 +88,13 @@ long execute(const Block& block, const char* path) {
   return raw(SYS_execveat, directory, path, block.exec.argv, block.exec.envp, flags);
 }
 
+/// Skips the directories of PATH that do not have the program: a look costs a tenth of a failed execve.
+const char* const* firstPresent(const char* const* candidate) {
+  struct stat status;
+  while (*candidate != nullptr && raw(SYS_newfstatat, AT_FDCWD, *candidate, &status, 0) == -ENOENT) ++candidate;
+  return candidate;
+}
+
 }  // namespace
 
 void installFilter(const Block& block) {
@@ -109,13 +116,14 @@ void becomePayload(const Block& block, int terminal) {
   restrictWithLandlock(block);
   forbidNewPrivileges(block);
   if (block.drop_capabilities) dropCapabilities(block);
+  const char* const* const first = firstPresent(block.exec.candidates);
   selfTestBeforeFilter(block);
   installFilter(block);
   selfTest(block);
 
   long error = -ENOENT;
   const char* tried = block.exec.argv[0];
-  for (const char* const* candidate = block.exec.candidates; *candidate != nullptr; ++candidate) {
+  for (const char* const* candidate = first; *candidate != nullptr; ++candidate) {
     const long result = execute(block, *candidate);
     if (result == -ENOENT || result == -ENOTDIR) continue;
     error = result;  // as a shell does: the first that is there decides, and EACCES goes on looking

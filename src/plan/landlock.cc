@@ -43,23 +43,21 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
     landlock.rules.push_back({std::move(path), access & landlock.handled_fs, optional});
   };
   add("/", readRights());
+  add("/dev", deviceRights(abi));  // holds the few devices of the plan and nothing else
   for (const Step& step : plan.steps) {
     if (const auto* bind = std::get_if<Bind>(&step)) {
-      if (bind->devices) {
-        add(bind->target, deviceRights(abi), bind->optional);
-      } else if (bind->writable) {
+      if (bind->devices) continue;
+      if (bind->writable) {
         add(bind->target, writable(abi, bind->executable), bind->optional);
       } else if (bind->executable && !bind->inside) {
         add(bind->target, executeRights(), bind->optional);
       }
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
-      add(tmpfs->target, writable(abi, tmpfs->executable));
+      if (tmpfs->target != "/") add(tmpfs->target, writable(abi, tmpfs->executable));
     } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
       add(overlay->target, writable(abi, overlay->executable));
     } else if (const auto* proc = std::get_if<MountProc>(&step)) {
       add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the rest is guarded by the kernel
-    } else if (const auto* pts = std::get_if<MountDevpts>(&step)) {
-      add(pts->target, deviceRights(abi) | kFsReadDir);
     }
   }
   return landlock;

@@ -1,1 +1,170 @@
+#include "supervise/host.h"
+
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "support/temp_dir.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+namespace {
+
+using plan::HostFacts;
+using plan::HostPath;
+using policy::Policy;
+using test::TempDir;
+
+class ObservedHost : public testing::Test {
+ protected:
+  void SetUp() override { ::alarm(30); }  // whatever is looked at, nothing may hold us
+  void TearDown() override { ::alarm(0); }
+
+  static HostFacts withWorkspace(const std::string& path) {
+    Policy policy;
+    policy.filesystem.workspace.path = path;
+    return observeHost(policy);
+  }
+  static HostPath readOnly(const std::string& path) {
+    Policy policy;
+    policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
+    policy.filesystem.read_only = {path};
+    return observeHost(policy).read_only.at(0);
+  }
+
+  TempDir dir;
+  std::string real = std::filesystem::canonical(dir.path()).string();
+};
+
+TEST_F(ObservedHost, ADirectoryIsADirectory) {
+  const HostPath found = withWorkspace(dir.path()).workspace;
+  EXPECT_EQ(found.sys_errno, 0);
+  EXPECT_TRUE(found.directory);
+  EXPECT_FALSE(found.regular_file);
+  EXPECT_EQ(found.path, real);
+  EXPECT_EQ(found.uid, ::geteuid());
+}
+
+TEST_F(ObservedHost, ALinkIsResolvedOnceAndForAll) {
+  dir.makeDir("real");
+  ASSERT_EQ(::symlink("real", (dir / "link").c_str()), 0);
+  const HostPath found = withWorkspace(dir / "link").workspace;
+  EXPECT_EQ(found.requested, dir / "link");
+  EXPECT_EQ(found.path, real + "/real");
+  EXPECT_TRUE(found.directory);
+}
+
+TEST_F(ObservedHost, WhatIsMissingIsAFactAndNoError) {
+  EXPECT_EQ(withWorkspace(dir / "missing").workspace.sys_errno, ENOENT);
+  dir.write("file", "x");
+  EXPECT_EQ(withWorkspace(dir / "file/below").workspace.sys_errno, ENOTDIR);
+  ASSERT_EQ(::symlink("nowhere", (dir / "dangling").c_str()), 0);
+  EXPECT_EQ(withWorkspace(dir / "dangling").workspace.sys_errno, ENOENT);
+  ASSERT_EQ(::symlink("circle", (dir / "circle").c_str()), 0);
+  EXPECT_EQ(withWorkspace(dir / "circle").workspace.sys_errno, ELOOP);
+  EXPECT_EQ(withWorkspace(std::string(5000, 'x')).workspace.sys_errno, ENAMETOOLONG);
+}
+
+TEST_F(ObservedHost, AFifoDoesNotHoldUsAndIsNeitherFileNorDirectory) {
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  for (const HostPath& found : {withWorkspace(dir / "fifo").workspace, readOnly(dir / "fifo")}) {
+    EXPECT_EQ(found.sys_errno, 0);
+    EXPECT_FALSE(found.directory);
+    EXPECT_FALSE(found.regular_file);
+  }
+}
+
+TEST_F(ObservedHost, ASocketAndADeviceAreNeitherFileNorDirectory) {
+  const sys::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = dir / "s";
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  for (const std::string& odd : {path, std::string("/dev/null")}) {
+    EXPECT_FALSE(readOnly(odd).directory) << odd;
+    EXPECT_FALSE(readOnly(odd).regular_file) << odd;
+  }
+}
+
+TEST_F(ObservedHost, AFileIsAFile) {
+  const HostPath found = readOnly(dir.write("file", "x"));
+  EXPECT_TRUE(found.regular_file);
+  EXPECT_FALSE(found.directory);
+  EXPECT_EQ(found.path, real + "/file");
+}
+
+TEST_F(ObservedHost, ADirectoryThatWeMayNotEnterSaysSo) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may enter everything";
+  EXPECT_EQ(withWorkspace(dir.makeDir("closed", 0)).workspace.sys_errno, EACCES);
+}
+
+TEST_F(ObservedHost, ADirectoryThatIsGoneIsMissing) {
+  const std::string gone = dir.makeDir("gone");
+  const sys::Fd held(::open(gone.c_str(), O_PATH | O_CLOEXEC));
+  ASSERT_EQ(::rmdir(gone.c_str()), 0);
+  const HostPath found = withWorkspace("/proc/self/fd/" + std::to_string(held.get())).workspace;
+  EXPECT_TRUE(found.sys_errno != 0 || !test::exists(found.path)) << found.path;
+}
+
+TEST_F(ObservedHost, SecretsAtTheTopLevelAreSeenByName) {
+  dir.write(".env", "x");
+  dir.write("id_rsa", "x");
+  dir.write("README", "x");
+  dir.write("deep/.env", "x");
+  ASSERT_EQ(::mkfifo((dir / "x.pem").c_str(), 0600), 0);
+  HostFacts facts = withWorkspace(dir.path());
+  std::sort(facts.workspace_entries.begin(), facts.workspace_entries.end());
+  EXPECT_EQ(facts.workspace_entries, (std::vector<std::string>{".env", "id_rsa", "x.pem"}));
+  Policy policy;
+  policy.filesystem.workspace.path = dir.path();
+  policy.filesystem.workspace.show_secrets = true;
+  EXPECT_TRUE(observeHost(policy).workspace_entries.empty());
+}
+
+TEST_F(ObservedHost, WithoutAWorkspaceNothingIsLookedAt) {
+  Policy policy;
+  policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
+  policy.filesystem.workspace.path = dir / "missing";
+  const HostFacts facts = observeHost(policy);
+  EXPECT_TRUE(facts.workspace.path.empty());
+  EXPECT_EQ(facts.workspace.sys_errno, 0);
+}
+
+TEST_F(ObservedHost, TheCallersEnvironmentIsReadOnlyWhenAPolicyWantsIt) {
+  ::setenv("CAISSON_TEST_SECRET", "s3cr3t", 1);
+  Policy policy;
+  EXPECT_FALSE(observeHost(policy).caller_environment.contains("CAISSON_TEST_SECRET"));
+  policy.environment.pass = {"CAISSON_TEST_SECRET"};
+  EXPECT_EQ(observeHost(policy).caller_environment.at("CAISSON_TEST_SECRET"), "s3cr3t");
+  ::unsetenv("CAISSON_TEST_SECRET");
+}
+
+TEST_F(ObservedHost, SystemDirectoriesAreTakenFromTheNamedRoot) {
+  dir.makeDir("usr");
+  ASSERT_EQ(::symlink("usr/bin", (dir / "bin").c_str()), 0);
+  dir.write("lib", "a file is no system directory");
+  Policy policy;
+  policy.filesystem.root = dir.path();
+  const HostFacts facts = observeHost(policy);
+  EXPECT_EQ(facts.system_directories, (std::map<std::string, std::string>{{"/usr", ""}, {"/bin", "usr/bin"}}));
+}
+
+TEST_F(ObservedHost, NoDescriptorIsLeftOpen) {
+  const sys::Fd before(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int lowest = before.get();
+  (void)withWorkspace(dir.path());
+  const sys::Fd after(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(after.get(), lowest + 1);
+}
+
+}  // namespace
+}  // namespace caisson::supervise

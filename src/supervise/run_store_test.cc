@@ -1,1 +1,212 @@
+#include "supervise/run_store.h"
+
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "support/temp_dir.h"
+
+namespace caisson::supervise {
+namespace {
+
+using test::exists;
+using test::TempDir;
+
+/// Sets a variable while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// Another process that holds a store until it is killed by its pid.
+class Holder {
+ public:
+  explicit Holder(const std::string& id) {
+    int ready[2];
+    if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      auto store = RunStore::create(id, {});
+      (void)!::write(ready[1], store ? "y" : "n", 1);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char answer = 'n';
+    holds_ = ::read(ready[0], &answer, 1) == 1 && answer == 'y';
+    ::close(ready[0]);
+  }
+  ~Holder() { kill(); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  [[nodiscard]] bool holds() const { return holds_; }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  bool holds_ = false;
+};
+
+class RunStoreTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::string runs(const std::string& below = "") const { return state + "/runs" + below; }
+  static unsigned modeOf(const std::string& path) {
+    struct stat status{};
+    return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & 07777U : ~0U;
+  }
+
+  TempDir dir;
+  std::string state = dir / "state/deep";
+  Variable home{"CAISSON_HOME", state};
+};
+
+TEST_F(RunStoreTest, IsPrivateToItsUser) {
+  ::umask(0);
+  const auto store = RunStore::create("cs-1", {});
+  ::umask(022);
+  ASSERT_TRUE(store) << store.error().message();
+  for (const char* path : {"", "/cs-1", "/cs-1/layers"}) EXPECT_EQ(modeOf(runs(path)), 0700U) << path;
+  EXPECT_EQ(modeOf(runs("/cs-1/lock")), 0600U);
+  EXPECT_EQ(store->path(), std::filesystem::canonical(runs("/cs-1/layers")).string());
+}
+
+TEST_F(RunStoreTest, GoesWithItsObject) {
+  {
+    auto store = RunStore::create("cs-1", {});
+    ASSERT_TRUE(store);
+    test::TempDir unrelated;
+    ASSERT_EQ(::symlink(unrelated.path().c_str(), (store->path() + "/link").c_str()), 0);
+    unrelated.write("file", "kept");
+    ASSERT_EQ(::mkdir((store->path() + "/closed").c_str(), 0), 0);
+    const RunStore moved = std::move(*store);
+    EXPECT_TRUE(exists(runs("/cs-1")));
+    EXPECT_EQ(test::readFile(unrelated / "file"), "kept");
+  }
+  EXPECT_FALSE(exists(runs("/cs-1")));
+}
+
+TEST_F(RunStoreTest, NeverFollowsALinkThatAPayloadLeft) {
+  const test::Canary canary(dir / "canary");
+  {
+    const auto store = RunStore::create("cs-1", {});
+    ASSERT_TRUE(store);
+    ASSERT_EQ(::symlink(dir.path().c_str(), (store->path() + "/up").c_str()), 0);
+    ASSERT_EQ(::symlink(canary.path().c_str(), (store->path() + "/file").c_str()), 0);
+  }
+  EXPECT_FALSE(exists(runs("/cs-1")));
+  EXPECT_TRUE(canary.untouched());
+}
+
+TEST_F(RunStoreTest, OfAKilledHolderIsRemovedByTheNext) {
+  Holder holder("cs-killed");
+  ASSERT_TRUE(holder.holds());
+  ASSERT_TRUE(exists(runs("/cs-killed/layers")));
+  holder.kill();
+  EXPECT_TRUE(exists(runs("/cs-killed"))) << "nobody is there to remove it yet";
+  const auto store = RunStore::create("cs-next", {});
+  ASSERT_TRUE(store);
+  EXPECT_FALSE(exists(runs("/cs-killed")));
+  EXPECT_TRUE(exists(runs("/cs-next")));
+}
+
+TEST_F(RunStoreTest, OfALivingHolderIsLeftAlone) {
+  const Holder holder("cs-living");
+  ASSERT_TRUE(holder.holds());
+  const auto store = RunStore::create("cs-next", {});
+  ASSERT_TRUE(store);
+  EXPECT_TRUE(exists(runs("/cs-living/layers")));
+}
+
+TEST_F(RunStoreTest, OfTheSameProcessIsLeftAlone) {
+  const auto first = RunStore::create("cs-1", {});
+  const auto second = RunStore::create("cs-2", {});
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(exists(runs("/cs-1/layers")));
+  EXPECT_TRUE(exists(runs("/cs-2/layers")));
+}
+
+TEST_F(RunStoreTest, ThatIsJustBeingMadeIsLeftAlone) {
+  dir.makeDir("state/deep/runs/cs-young", 0700);  // its lock is not there yet
+  const auto store = RunStore::create("cs-next", {});
+  ASSERT_TRUE(store);
+  EXPECT_TRUE(exists(runs("/cs-young")));
+}
+
+TEST_F(RunStoreTest, WhoseMakerWasKilledBeforeItsLockIsRemovedInTheEnd) {
+  // F9: nothing stays behind. A directory without a lock that is hours old has no maker any more.
+  const std::string old = dir.makeDir("state/deep/runs/cs-old", 0700);
+  const timespec long_ago[2] = {{1000000, 0}, {1000000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, old.c_str(), long_ago, 0), 0);
+  const auto store = RunStore::create("cs-next", {});
+  ASSERT_TRUE(store);
+  EXPECT_FALSE(exists(runs("/cs-old")));
+}
+
+TEST_F(RunStoreTest, ALinkInPlaceOfAStoreIsNotFollowed) {
+  const test::Canary canary(dir / "elsewhere-canary");
+  dir.write("elsewhere/lock", "");
+  dir.makeDir("state/deep/runs", 0700);
+  ASSERT_EQ(::symlink((dir / "elsewhere").c_str(), runs("/cs-link").c_str()), 0);
+  const auto store = RunStore::create("cs-next", {});
+  ASSERT_TRUE(store);
+  EXPECT_TRUE(exists(dir / "elsewhere/lock"));
+  EXPECT_TRUE(canary.untouched());
+}
+
+TEST_F(RunStoreTest, CannotBeMadeTwice) {
+  const auto first = RunStore::create("cs-1", {});
+  const auto again = RunStore::create("cs-1", {});
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(again);
+  EXPECT_TRUE(exists(runs("/cs-1/layers"))) << "the failed attempt took the first one's store away";
+}
+
+TEST_F(RunStoreTest, WhereNothingCanBeWrittenIsAnErrorWithTheRemedy) {
+  dir.write("file", "");
+  const Variable in_a_file("CAISSON_HOME", dir / "file");
+  const auto store = RunStore::create("cs-1", {});
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().message().find("CAISSON_HOME"), std::string::npos) << store.error().message();
+}
+
+TEST(StateHome, IsTheFirstThatIsSet) {
+  const Variable home("HOME", "/home/x");
+  const Variable data("XDG_DATA_HOME", "/data");
+  const Variable ours("CAISSON_HOME", "/ours");
+  EXPECT_EQ(stateHome(), "/ours");
+  {
+    const Variable relative("CAISSON_HOME", "relative");
+    EXPECT_EQ(stateHome(), "/data/caisson");
+    const Variable relative_data("XDG_DATA_HOME", "relative");
+    EXPECT_EQ(stateHome(), "/home/x/.local/share/caisson");
+    const Variable relative_home("HOME", "");
+    EXPECT_EQ(stateHome(), "");
+    const auto store = RunStore::create("cs-1", {});
+    EXPECT_FALSE(store);
+  }
+}
+
+}  // namespace
+}  // namespace caisson::supervise

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -90,6 +92,12 @@ bool needsStore(const plan::Plan& plan) {
   });
 }
 
+/// Standard input that has nothing to give: the payload gets a null device of its own instead of a pipe.
+bool isNullDevice(int descriptor) {
+  struct stat status;
+  return ::fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+}
+
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, const Request& request, RunResult& result)
@@ -141,7 +149,7 @@ void Supervisor::setupFailed(Error error) {
 void Supervisor::run() {
   const auto start = Clock::now();
   if (request_.interactive) terminal_wish_ = observeTerminal(request_);
-  const bool feed = request_.relay_stdin || !request_.input.empty();
+  const bool feed = (request_.relay_stdin && !isNullDevice(STDIN_FILENO)) || !request_.input.empty();
   SignalRelay signals(request_.forward_signals);
   if (needsStore(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_.identity);
