@@ -37,7 +37,8 @@ enum StepFlag : std::uint32_t {
   kAbsentCreate = 1U << 8,
   kOurs = 1U << 9,        ///< the target lies in a tree only we have written: no link can be in its path
   kDirectory = 1U << 10,  ///< the source is known to be a directory
-  kFile = 1U << 11,       ///< or a file
+  kRefuseLinks = 1U << 12,
+  kFile = 1U << 11,  ///< or a file
 };
 
 struct FlatStep {
@@ -103,6 +104,7 @@ struct Block {
   std::uint32_t affinity_bytes;
 
   bool no_new_privileges, drop_capabilities, self_test, network_none;
+  bool landlock_is_the_wall;  ///< the root is a view of the host's: the self-test looks whether it can be listed
   sock_fprog filter;
   bool has_filter;
   bool single_exec;
@@ -128,6 +130,7 @@ struct Block {
 
 enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize };
 
+inline constexpr std::uint8_t kFetch = 1U << 7;
 inline constexpr std::size_t kCallBytes = 40;
 inline constexpr std::size_t kObjectBytes = 400;
 
@@ -138,6 +141,7 @@ struct Message {
   std::uint8_t stage;        ///< caisson::Stage
   std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;
+  std::int32_t numbers[2];  ///< in `prepared` with bit 7 of `descriptors`: to be fetched by these numbers instead
   char call[kCallBytes];
   char object[kObjectBytes];
 };

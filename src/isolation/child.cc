@@ -43,6 +43,16 @@ void waitForGo(const Block& block) {
   if (got != sizeof(message) || message.kind != MessageKind::go) raw(SYS_exit_group, 125);  // the supervisor is gone
 }
 
+void resetToDefault(int signal) {
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    std::uint64_t mask;
+  } const standard{};
+  raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
+}
+
 /// Closes every descriptor but those listed (-1 entries ignored).
 void closeAllBut(const int* keep, std::size_t count) {
   unsigned first = 0;
@@ -102,7 +112,16 @@ void sendPrepared(const Block& block, int upper, int master, bool time) {
     message.descriptors |= 2;
     descriptors[count++] = master;
   }
-  must(block, Stage::launch, "sendmsg", "control socket", sendMessage(block.control, message, descriptors, count));
+  long sent = sendMessage(block.control, message, descriptors, count);
+  if (sent == -ETOOMANYREFS) {
+    // Descriptors on their way are counted per user, and somebody uses up the count: let the supervisor fetch them.
+    message.descriptors |= kFetch;
+    message.numbers[0] = upper;
+    message.numbers[1] = master;
+    sent = sendMessage(block.control, message, nullptr, 0);
+    if (sent >= 0) waitForGo(block);
+  }
+  must(block, Stage::launch, "sendmsg", "control socket", sent);
   closeFd(upper);
   closeFd(master);
 }
@@ -212,6 +231,8 @@ bool enterTimeNamespace(const Block& block) {
 }
 
 void runChild(const Block& block) {
+  raw(SYS_umask, 022);
+  resetToDefault(SIGCHLD);  // a caller that ignores it would have the payload reaped behind our back
   if (block.parent_writes_maps) {
     waitForGo(block);
   } else if (block.own_user_namespace) {

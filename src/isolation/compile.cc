@@ -96,7 +96,7 @@ const char* relative(Arena& arena, const std::string& path) {
 struct Flatten {
   Arena& arena;
   FlatStep& out;
-  bool own_root;  // then everything up to the first path a person named is mounted into directories of ours
+  bool ours;  // every directory up to the first path a person named is one that we made
 
   void operator()(const plan::MakeDirectory& step) {
     out.kind = StepKind::make_directory;
@@ -122,7 +122,7 @@ struct Flatten {
     out.flags = (step.writable ? kWritable : 0U) | (step.executable ? kExecutable : 0U) |
                 (step.devices ? kDevices : 0U) | (step.optional ? kOptional : 0U) | (step.inside ? kInside : 0U) |
                 (step.canonical ? kCanonical : 0U) | (step.type == plan::SourceType::directory ? kDirectory : 0U) |
-                (step.type == plan::SourceType::file ? kFile : 0U) | (step.canonical || !own_root ? 0U : kOurs);
+                (step.type == plan::SourceType::file ? kFile : 0U) | (step.canonical || !ours ? 0U : kOurs);
   }
   void operator()(const plan::MountTmpfs& step) {
     out.kind = StepKind::tmpfs;
@@ -130,15 +130,15 @@ struct Flatten {
     out.size_text = arena.text(std::to_string(step.bytes));
     out.inode_text = arena.text(std::to_string(step.inodes));
     out.mode = step.mode;
-    out.flags = (step.executable ? kExecutable : 0U) | (own_root ? kOurs : 0U);
+    out.flags = (step.executable ? kExecutable : 0U) | (ours ? kOurs : 0U) | (step.optional ? kOptional : 0U);
   }
   void operator()(const plan::MountProc& step) {
-    out.flags = own_root ? kOurs : 0U;
+    out.flags = ours ? kOurs : 0U;
     out.kind = StepKind::proc;
     out.target = relative(arena, step.target);
   }
   void operator()(const plan::MountDevpts& step) {
-    out.flags = own_root ? kOurs : 0U;
+    out.flags = ours ? kOurs : 0U;
     out.kind = StepKind::devpts;
     out.target = relative(arena, step.target);
   }
@@ -156,6 +156,7 @@ struct Flatten {
     out.target = relative(arena, step.target);
     if (step.absent == plan::MaskPath::Absent::refuse) out.flags = kAbsentRefuse;
     if (step.absent == plan::MaskPath::Absent::create) out.flags = kAbsentCreate;
+    if (step.refuse_links) out.flags |= kRefuseLinks;
   }
   void operator()(const plan::ReadOnlyRoot&) { out.kind = StepKind::read_only_root; }
 };
@@ -249,7 +250,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps[i].mount_fd = -1;
-    std::visit(Flatten{arena, steps[i], plan.own_root}, plan.steps[i]);
+    std::visit(Flatten{arena, steps[i], plan.own_root && !plan.host_view}, plan.steps[i]);
   }
   block->steps = steps;
   block->step_count = static_cast<std::uint32_t>(plan.steps.size());
@@ -284,6 +285,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->drop_capabilities = plan.drop_capabilities;
   block->self_test = plan.self_test;
   block->network_none = plan.namespaces.network;
+  block->landlock_is_the_wall = plan.landlock.abi > 0 && (plan.host_view || !plan.own_root);
   block->single_exec = plan.single_exec && plan.syscalls.has_value();
   if (!program.empty()) {
     sock_filter* code = arena.array<sock_filter>(program.size());

@@ -83,30 +83,37 @@ CAISSON_INIT [[noreturn]] void finish(int control, int status) {
 
 /// Without a pid namespace nobody kills the orphans for us: they were handed to this subreaper, so end them one by one.
 CAISSON_INIT void killRemaining(const char* children) {
-  for (int round = 0; round < 10000; ++round) {
+  long tick[2];
+  tick[0] = 0;
+  tick[1] = 1000000;
+  for (int round = 0; round < 20000;) {
     int status;
     const long pid = raw(SYS_wait4, -1, &status, WNOHANG, nullptr);
     if (pid == -ECHILD) return;
-    if (pid > 0) continue;
-    long info[16];
-    // The oldest living child, left in place: its number cannot be reused while it is ours to wait for.
+    if (pid > 0) continue;  // reaping is progress, however much of it there is
     const long fd = raw(SYS_openat, -100 /* AT_FDCWD */, children, 02000000 /* O_CLOEXEC */, 0);
     if (fd < 0) return;
-    char text[256];
-    const long got = raw(SYS_read, fd, text, sizeof(text));
-    raw(SYS_close, fd);
-    long number = 0;
-    for (long i = 0; i < got; ++i) {
-      if (text[i] >= '0' && text[i] <= '9') {
-        number = number * 10 + (text[i] - '0');
-      } else if (number > 0) {
-        raw(SYS_kill, number, SIGKILL);
-        number = 0;
+    // Living children keep their numbers while they are ours to wait for. Stopped first, so that none forks on.
+    for (const int signal : {SIGSTOP, SIGKILL}) {
+      raw(SYS_lseek, fd, 0, 0);
+      char text[512];
+      long number = 0;
+      for (;;) {
+        const long got = raw(SYS_read, fd, text, sizeof(text));
+        if (got <= 0) break;
+        for (long i = 0; i < got; ++i) {
+          if (text[i] >= '0' && text[i] <= '9') {
+            number = number * 10 + (text[i] - '0');
+          } else if (number > 0) {
+            raw(SYS_kill, number, signal);
+            number = 0;
+          }
+        }
       }
     }
-    info[0] = 0;
-    info[1] = 1000000;
-    raw(SYS_nanosleep, info, nullptr);
+    raw(SYS_close, fd);
+    raw(SYS_nanosleep, tick, nullptr);
+    ++round;
   }
 }
 

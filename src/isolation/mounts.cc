@@ -64,6 +64,7 @@ class TreeBuilder {
   void attach(int mount, const FlatStep& step);
   int openSource(const FlatStep& step);
   void prepareMasks();
+  void removeMaskSources();
   bool isDirectory(int fd, const char* object);
 
   const Block& block_;
@@ -126,7 +127,7 @@ void TreeBuilder::makeParents(const char* target) {
 }
 
 void TreeBuilder::makeMountPoint(const char* target, bool directory) {
-  if (*target == 0 || !block_.own_root) return;  // over the host's root only existing mount points are used
+  if (*target == 0) return;
   for (int attempt = 0; attempt < 2; ++attempt) {
     const long made =
         directory ? raw(SYS_mkdirat, root_, target, 0755) : raw(SYS_mknodat, root_, target, S_IFREG | 0444, 0);
@@ -210,6 +211,12 @@ int TreeBuilder::openSource(const FlatStep& step) {
 void TreeBuilder::bind(const FlatStep& step) {
   const int tree = openSource(step);
   if (tree < 0) return;
+  if (*step.target == 0) {  // a view of the host's root as our own
+    setAttributes(tree, "/", attributesOf(step));
+    must("move_mount", "/", raw(SYS_move_mount, tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
+    root_ = tree;
+    return;
+  }
   if ((step.flags & kDevices) == 0) setAttributes(tree, step.source, attributesOf(step));
   if ((step.flags & kInside) == 0) {
     const bool known = (step.flags & (kDirectory | kFile)) != 0;
@@ -228,6 +235,11 @@ void TreeBuilder::tmpfs(const FlatStep& step) {
     root_ = mount;
     scratch_ = mount;
     return;
+  }
+  if ((step.flags & kOptional) != 0) {
+    const long there = openBeneath(root_, step.target, O_PATH | O_DIRECTORY);
+    if (there < 0) return closeFd(mount);
+    closeFd(static_cast<int>(there));
   }
   makeMountPoint(step.target, true);
   attach(mount, step);
@@ -295,8 +307,8 @@ void TreeBuilder::overlay(const FlatStep& step) {
       raw(SYS_mkdirat, store, path, 0755);
       *at = '/';
     }
-    const long made = raw(SYS_mknodat, store, path, S_IFCHR, 0);
-    if (made != -EEXIST) must("mask", *name, made);
+    // The plan's names are unique and none lies below another: one that is there already would stay visible.
+    must("mask", *name, raw(SYS_mknodat, store, path, S_IFCHR, 0));
   }
   must("fchdir", step.target, raw(SYS_fchdir, store));
   const bool masks = step.names != nullptr && *step.names != nullptr;
@@ -322,8 +334,17 @@ void TreeBuilder::prepareMasks() {
   empty_directory_ = must("open", "mask", raw(SYS_openat, scratch_, ".mask-directory", O_PATH | O_CLOEXEC, 0));
 }
 
+/// The masks hold on to them; their names are not for the payload.
+void TreeBuilder::removeMaskSources() {
+  if (empty_file_ < 0) return;
+  raw(SYS_unlinkat, scratch_, ".mask-file", 0);
+  raw(SYS_unlinkat, scratch_, ".mask-directory", AT_REMOVEDIR);
+  empty_file_ = -1;
+}
+
 void TreeBuilder::mask(const FlatStep& step) {
   long point = openBeneath(root_, step.target, O_PATH);
+  if (point == -ELOOP && (step.flags & kRefuseLinks) == 0) return;  // a link to hide leads to what is hidden or outside
   if (point == -ENOENT || point == -ENOTDIR) {
     if ((step.flags & kAbsentRefuse) != 0) fail("deny", step.target, -ENOENT);
     if ((step.flags & kAbsentCreate) == 0) return;
@@ -369,14 +390,11 @@ void TreeBuilder::enterRoot() {
 }
 
 int TreeBuilder::build() {
-  if (!block_.own_root) root_ = must("open", "/", raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
   for (std::uint32_t i = 0; i < block_.step_count; ++i) {
-    if (block_.steps[i].kind == StepKind::read_only_root && empty_file_ >= 0) {
-      raw(SYS_unlinkat, scratch_, ".mask-file", 0);
-      raw(SYS_unlinkat, scratch_, ".mask-directory", AT_REMOVEDIR);
-    }
+    if (block_.steps[i].kind == StepKind::read_only_root) removeMaskSources();
     apply(block_.steps[i]);
   }
+  removeMaskSources();
   if (block_.own_root) enterRoot();
   return upper_;
 }

@@ -33,6 +33,10 @@ void selfTest(const Block& block) {
     raw(SYS_unlinkat, AT_FDCWD, kForbiddenFile, 0);
     notProtected(block, "a write outside the writable directories succeeded");
   }
+  if (block.landlock_is_the_wall) {
+    const long root = raw(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (root >= 0) notProtected(block, "the host's root can be listed");
+  }
   if (block.network_none) {
     // Connecting a datagram socket only looks a route up: nothing is sent even if the protection is gone.
     const long probe = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -19,9 +19,6 @@ using policy::OptionalLayer;
 using policy::Policy;
 using policy::Tier;
 
-/// Host ids for payloads of a root caller: above what systemd's containers use, in nobody's passwd file.
-constexpr uid_t kRootCallerId = 0x70000000;
-
 bool mayMiss(const Policy& policy, OptionalLayer layer) {
   const auto& list = policy.isolation.may_be_missing;
   return std::find(list.begin(), list.end(), layer) != list.end();
@@ -39,6 +36,15 @@ Result<void> checkSupported(const Policy& policy) {
   if (policy.network.mode == policy::NetworkMode::host) {
     return fail(plainError(Stage::plan, "plan", "network.mode", "host network needs an owner's approval",
                            "use network.mode = \"none\""));
+  }
+  if (policy.filesystem.root != "host") {
+    return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
+  }
+  if (policy.resources.threads) {
+    return fail(unsupported("resources.threads", "threads are limited only together with processes in this build"));
+  }
+  if (!policy.approvals.required.empty()) {
+    return fail(unsupported("approvals.required", "approvals are not asked for in this build"));
   }
   if (policy.process.allowed_executables || !policy.process.blocked_executables.empty()) {
     return fail(unsupported("process.allowed_executables", "executable lists are not enforced in this build"));
@@ -63,6 +69,16 @@ Result<void> checkSupported(const Policy& policy) {
   return {};
 }
 
+Result<void> checkLength(const Policy& policy, const Command& command) {
+  std::uint64_t length = 0;
+  for (const std::string& word : command.argv) length += word.size() + 1;
+  if (length <= policy.commands.max_length + 1) return {};
+  return fail(plainError(Stage::policy, "run", "commands.max_length",
+                         "the command has " + std::to_string(length - 1) + " bytes, the policy allows " +
+                             std::to_string(policy.commands.max_length),
+                         "shorten it, or pass the data by standard input"));
+}
+
 Result<void> checkKernel(const HostFacts& host) {
   if (host.kernel_major > 6 || (host.kernel_major == 6 && host.kernel_minor >= 1)) return {};
   return fail(plainError(Stage::host, "plan",
@@ -77,8 +93,8 @@ void planIdentity(const HostFacts& host, Plan& plan) {
   const bool root = host.may_map_other_ids;
   plan.identity.parent_writes_maps = root;
   plan.identity.change_user = root;
-  plan.identity.outside_uid = root ? kRootCallerId : host.uid;
-  plan.identity.outside_gid = root ? kRootCallerId : host.gid;
+  plan.identity.outside_uid = root ? host.payload_id : host.uid;
+  plan.identity.outside_gid = root ? host.payload_id : host.gid;
 }
 
 void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
@@ -104,7 +120,7 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
 }
 
 Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& plan) {
-  const bool rests_on_it = !plan.own_root;  // over the host's own root Landlock is the wall, not a second one
+  const bool rests_on_it = plan.host_view || !plan.own_root;  // there Landlock is the wall, not a second one
   if (host.landlock_abi < 1) {
     if (rests_on_it) {
       return fail(plainError(Stage::host, "plan", "Landlock", "the kernel has none, or it is not in its lsm= list",
@@ -114,8 +130,8 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
     plan.warnings.push_back("Landlock is missing on this kernel");
     return {};
   }
-  plan.landlock = plan.own_root ? landlockForOwnRoot(plan, host.landlock_abi)
-                                : landlockForHostRoot(policy, host, plan, host.landlock_abi);
+  plan.landlock = !rests_on_it ? landlockForOwnRoot(plan, host.landlock_abi)
+                               : landlockForHostRoot(policy, host, plan, host.landlock_abi);
   plan.layers["landlock"] =
       "ABI " + std::to_string(host.landlock_abi) + ", " + std::to_string(plan.landlock.rules.size()) + " rules";
   if (plan.landlock.scoped != 0) {
@@ -141,7 +157,9 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
     plan.syscalls = std::move(*filter);
     plan.layers["seccomp"] = "allowlist, " + std::to_string(plan.syscalls->allowed()) + " calls";
   } else {
-    plan.syscalls = filterForProcess(plan.tier == Tier::landlock);
+    auto filter = filterForProcess(policy, plan.tier == Tier::landlock);
+    if (!filter) return fail(filter.error());
+    plan.syscalls = std::move(*filter);
     plan.layers["seccomp"] = "denylist";
   }
   plan.single_exec = !policy.process.allow_exec;
@@ -154,7 +172,7 @@ void planLimits(const Policy& policy, const Command& command, Plan& plan) {
     plan.rlimits.push_back({name, resource, value});
   };
   add("nofile", RLIMIT_NOFILE, r.open_files);
-  add("core", RLIMIT_CORE, 0);
+  add("core", RLIMIT_CORE, 1);  // not 0: a core handler that is a program is started for any limit but 1
   add("stack", RLIMIT_STACK, r.stack);
   add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);
   add("msgqueue", RLIMIT_MSGQUEUE, 819200);
@@ -170,9 +188,10 @@ void planLimits(const Policy& policy, const Command& command, Plan& plan) {
   plan.output_bytes = policy::effectiveOutput(policy);
   plan.cpu_affinity = r.cpu_affinity;
   plan.time_quantum_seconds = r.time_quantum_seconds;
-  plan.layers["limits"] = plan.namespaces.user
-                              ? "kernel-hard: processes, files, file size; supervised: time, cpu, output"
-                              : "supervised: time, cpu, output";
+  plan.layers["limits"] =
+      plan.namespaces.user
+          ? "kernel-hard: processes, open files, file size, cpu time per process; supervised: time, output"
+          : "kernel-hard: open files, file size, cpu time per process; supervised: time, output";
 }
 
 Result<void> planCgroup(const Policy& policy, Plan& plan) {
@@ -221,21 +240,18 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
   } else {
     plan.working_directory = "/";
   }
-  if (host.uid == 0 && !host.may_map_other_ids) {
-    return fail(plainError(Stage::host, "plan", "landlock tier", "root without the right to become another user",
-                           "run caisson as an ordinary user"));
-  }
   planIdentity(host, plan);
   plan.layers["namespaces"] = "none (landlock tier)";
   plan.warnings.push_back(
-      "landlock tier: no namespaces. Not protected: the host's process list and its signals from a kernel without "
-      "Landlock scoping, System V IPC, the host's host name, abstract sockets, resource use");
+      "landlock tier: no namespaces. Not protected: the names and attributes of the host's files, its process list, "
+      "signals to your other processes (before Linux 6.12), System V IPC, the host's name, resource use");
   return {};
 }
 
 }  // namespace
 
 Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
+  if (auto checked = checkLength(policy, command); !checked) return fail(checked.error());
   if (command.argv.empty()) {
     return fail(plainError(Stage::usage, "run", "", "no command given", "caisson run -- COMMAND ARGUMENT..."));
   }
@@ -252,6 +268,12 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
     if (auto planned = planNone(policy, host, command, plan); !planned) return fail(planned.error());
     return plan;
   }
+  if (host.uid == 0 && !host.may_map_other_ids) {
+    return fail(plainError(Stage::host, "plan", "uid 0",
+                           "root without the right to become another user: the program would "
+                           "be root on the host",
+                           "run caisson as an ordinary user, or with CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN"));
+  }
   Result<void> planned;
   if (plan.tier == Tier::landlock) {
     planned = planLandlockTier(policy, host, plan);
@@ -267,7 +289,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   plan.environment = planEnvironment(policy, host, plan, command.interactive);
   plan.layers["no_new_privs"] = "on";
   plan.layers["capabilities"] = "none";
-  plan.layers["level"] = plan.level == Level::full ? "full" : "process";
+  plan.layers["level"] = plan.tier == Tier::landlock ? "landlock tier" : plan.level == Level::full ? "full" : "process";
   plan.layers["self_test"] = plan.self_test ? "on" : "off";
   if (!plan.self_test) plan.warnings.push_back("the self-test before the payload starts is switched off");
   return plan;

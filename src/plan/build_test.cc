@@ -77,7 +77,9 @@ TEST(Plan, ShowsNothingOfTheHostButSystemPathsAndTheWorkspace) {
         EXPECT_EQ(source.find(secret), std::string::npos) << source;
       }
       EXPECT_EQ(bind->devices, source.starts_with("/dev/")) << source;
-      if (!bind->devices) EXPECT_FALSE(bind->writable) << source;
+      if (!bind->devices) {
+        EXPECT_FALSE(bind->writable) << source;
+      }
     }
   }
 }

@@ -45,12 +45,12 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
     }
   };
   values["PATH"] = kPath;
-  values["HOME"] = plan.own_root ? std::string(kHome) : plan.scratch_directory;
+  values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
   values["USER"] = "sandbox";
   values["LOGNAME"] = "sandbox";
   values["SHELL"] = "/bin/sh";
   values["LANG"] = "C.UTF-8";
-  values["TMPDIR"] = plan.scratch_directory;
+  values["TMPDIR"] = "/tmp";
   values["CAISSON"] = "1";
   if (interactive) {
     values["TERM"] = "xterm-256color";

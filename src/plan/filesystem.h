@@ -12,10 +12,8 @@ inline constexpr std::string_view kHome = "/home/sandbox";
 /// A denied path comes after, and so wins over, every mount that contains it.
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
-/// Adds the steps for level `process`: the host's root, with private /tmp, /dev/shm and /proc over it.
+/// Adds the steps for level `process`: a read-only view of the host's root, with private /tmp, /run, /dev/shm, /proc
+/// and terminals over it and the homes covered. What of the rest may be read is Landlock's part.
 Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan);
-
-/// Whether a name at the top of a workspace is one that usually holds a secret (F6).
-bool looksSecret(std::string_view name);
 
 }  // namespace caisson::plan

@@ -75,11 +75,13 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   for (const SystemPath& path : etcPaths()) add(std::string(path.path), readRights());
   for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
   for (const std::string_view device : kDevices) add(std::string(device), deviceRights(abi));
-  add("/dev/pts", deviceRights(abi) | kFsReadDir);
+  if (plan.own_root) add("/dev/pts", deviceRights(abi) | kFsReadDir);  // its own instance; without one it is the host's
   // Only what is ours: without a mount namespace, or where the workspace lies below it, /tmp is the host's, and /proc
   // holds every process of the same user.
   for (const Step& step : plan.steps) {
-    if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) add(tmpfs->target, writable(abi, tmpfs->executable));
+    if (const auto* tmpfs = std::get_if<MountTmpfs>(&step); tmpfs != nullptr && !tmpfs->optional) {
+      add(tmpfs->target, writable(abi, tmpfs->executable));
+    }
     if (const auto* proc = std::get_if<MountProc>(&step)) add(proc->target, readRights() | kFsWriteFile);
   }
   const policy::Workspace& workspace = policy.filesystem.workspace;

@@ -32,8 +32,9 @@ TEST(LandlockRights, GrowWithTheAbi) {
   const int counts[] = {0, 13, 14, 15, 15, 16, 16, 16, 16, 16, 16, 16};
   for (int abi = 0; abi <= 11; ++abi) {
     EXPECT_EQ(std::popcount(filesystemRights(abi)), counts[abi]) << "ABI " << abi;
-    if (abi > 0)
+    if (abi > 0) {
       EXPECT_EQ(filesystemRights(abi) & filesystemRights(abi - 1), filesystemRights(abi - 1)) << "ABI " << abi;
+    }
   }
   EXPECT_EQ(filesystemRights(1) & kFsRefer, 0U);
   EXPECT_NE(filesystemRights(2) & kFsRefer, 0U);
@@ -121,7 +122,9 @@ TEST(LandlockPlan, ANoexecWorkspaceIsNotExecutable) {
       policy.filesystem.workspace_exec = false;
       const Plan plan = planned(policy);
       const LandlockRule* rule = ruleFor(plan, level == Level::full ? "/workspace" : "/home/someone/project");
-      if (rule != nullptr) EXPECT_EQ(rule->access & kFsExecute, 0U) << static_cast<int>(mode);
+      if (rule != nullptr) {
+        EXPECT_EQ(rule->access & kFsExecute, 0U) << static_cast<int>(mode);
+      }
     }
   }
 }

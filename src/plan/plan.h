@@ -39,7 +39,9 @@ struct HostFacts {
   gid_t gid = 0;
   std::size_t supplementary_groups = 0;
   bool may_map_other_ids = false;  ///< root: the payload gets an unprivileged id of its own
-  std::string home;
+  std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
+  std::vector<std::string> denied_through_links;
+  uid_t payload_id = 0;  ///< what a root caller's payload becomes on the host: nobody else's
   HostPath current_directory;
   HostPath workspace;                          ///< the one the policy names, or the current directory
   std::vector<std::string> workspace_entries;  ///< names at its top level that look like secrets
@@ -87,6 +89,7 @@ struct MountTmpfs {
   std::uint64_t inodes = 0;
   mode_t mode = 0755;
   bool executable = false;
+  bool optional = false;  ///< only over a directory that is there
 };
 struct MountProc {
   std::string target;
@@ -111,6 +114,7 @@ struct MaskPath {
 
   std::string target;
   Absent absent = Absent::skip;  ///< what to do when nothing is there yet
+  bool refuse_links = false;     ///< a link in its path is an error; else it is left alone, like an absent path
 };
 struct ReadOnlyRoot {};
 
@@ -167,7 +171,8 @@ struct Plan {
   Identity identity;
   Hardening hardening;
   std::string hostname;
-  bool own_root = false;  ///< pivot_root into a root of our own; false: the host's root
+  bool own_root = false;   ///< pivot_root into a root of our own
+  bool host_view = false;  ///< that root is a read-only view of the host's, and Landlock decides what is seen of it
   bool loopback = false;
   bool require_time_namespace = false;  ///< false: do without where the kernel has none, and say so
   std::vector<Step> steps;
@@ -184,7 +189,6 @@ struct Plan {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string working_directory;
-  std::string scratch_directory = "/tmp";  ///< where the payload may write temporary files
   std::string apparmor_profile;
 
   std::optional<double> wall_seconds;

@@ -148,7 +148,8 @@ TEST(FilterCompiler, AForeignArchitectureIsKilledWhateverTheNumber) {
   const auto program = compile(filter);
   ASSERT_TRUE(program);
   const std::uint64_t none[6] = {};
-  for (const std::uint32_t architecture : {AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, 0}) {
+  for (const std::uint32_t architecture : std::initializer_list<std::uint32_t>{
+           AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, 0}) {
     const std::uint32_t wanted = architecture == nativeArchitecture() ? SECCOMP_RET_ALLOW : SECCOMP_RET_KILL_PROCESS;
     for (const int number : {0, 1, 59, 221, 450}) EXPECT_EQ(evaluate(*program, architecture, number, none), wanted);
   }

@@ -24,6 +24,33 @@ void addProcessRules(Rules& rules, const policy::Process& process, ExecToken tok
   }
 }
 
+/// For a payload among the host's own processes and files: what Landlock does not cover there.
+void addHostRules(Rules& rules) {
+  // The payload can name the processes that guard it, and shares their user.
+  rules.set("prlimit64", refuse(EPERM), {{{equals(0, 0)}, kAllow}});
+  // No network, and no path to a service of the host: session bus, container engines, agents.
+  rules.set("socket", refuse(EACCES));
+  rules.set("socketpair", refuse(EACCES),
+            {{{equals(0, AF_UNIX), equals(1, SOCK_STREAM, kSocketTypeMask)}, kAllow},
+             {{equals(0, AF_UNIX), equals(1, SOCK_SEQPACKET, kSocketTypeMask)}, kAllow}});
+  // Attributes of files that are named by path; by descriptor only what Landlock let be opened can be reached.
+  for (const std::string_view name :
+       {"chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "setxattr", "lsetxattr", "removexattr",
+        "lremovexattr", "utime", "utimes", "futimesat", "truncate", "inotify_add_watch"}) {
+    rules.set(name, refuse(EPERM));
+  }
+  const ArgumentTest null_low{1, Half::low, Kind::equal, 0xffffffff, 0};
+  const ArgumentTest null_high{1, Half::high, Kind::equal, 0xffffffff, 0};
+  rules.set("utimensat", refuse(EPERM), {{{null_low, null_high}, kAllow}});
+  // Before Landlock ABI 3 a file that may only be read can still be emptied by opening it.
+  rules.set("open", kAllow,
+            {{{anyBit(1, O_TRUNC), equals(1, O_RDONLY, O_ACCMODE)}, refuse(EPERM)},
+             {{anyBit(1, kCreateFlags), anyBit(2, kSetIdBits)}, refuse(EPERM)}});
+  rules.set("openat", kAllow,
+            {{{anyBit(2, O_TRUNC), equals(2, O_RDONLY, O_ACCMODE)}, refuse(EPERM)},
+             {{anyBit(2, kCreateFlags), anyBit(3, kSetIdBits)}, refuse(EPERM)}});
+}
+
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -43,8 +70,9 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (const auto number = syscallNumber(name)) numbers.push_back(*number);
   }
-  // The one exec that starts the payload, and the exit that ends a failed start, are ours.
-  for (const std::string_view own : {"execve", "execveat", "exit_group"}) numbers.push_back(*syscallNumber(own));
+  // The one exec that starts the payload, and the report and exit of a failed start, are ours.
+  for (const std::string_view own : {"execve", "execveat", "exit_group", "write"})
+    numbers.push_back(*syscallNumber(own));
   std::sort(numbers.begin(), numbers.end());
   std::vector<SyscallRule> all = rules.take();
   for (SyscallRule& rule : all) {
@@ -90,7 +118,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   const policy::Syscalls& wish = policy.syscalls;
   for (const std::string& name : wish.allow) {
     if (contains(kForbidden, name)) return fail(forbidden(name, "syscalls.allow"));
-    rules.set(name, kAllow);
+    rules.allowUnlisted(name);  // a call that is allowed in part stays so
   }
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {
@@ -104,18 +132,30 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   return filter;
 }
 
-SyscallFilter filterForProcess(bool without_namespaces) {
+Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces) {
+  const policy::Syscalls& wish = policy.syscalls;
+  const bool listed = wish.names && wish.mode == policy::SyscallMode::allowlist;
   Rules rules;
-  for (const std::string_view name : kForbidden) rules.add(name, refuse(EPERM));
-  for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
-  addArgumentRules(rules);
-  addModeRules(rules);
-  // Without a pid namespace the payload can name the processes that guard it, and shares their user.
-  if (without_namespaces) rules.set("prlimit64", refuse(EPERM), {{{equals(0, 0)}, kAllow}});
-  if (without_namespaces) rules.set("socket", refuse(EACCES), {{{equals(0, AF_UNIX)}, kAllow}});
   SyscallFilter filter;
+  if (listed) {  // a list of what is allowed means the same at every level
+    auto full = filterForFull(policy, {});
+    if (!full) return full;
+    for (SyscallRule& rule : full->rules) {
+      rules.set(syscallName(rule.number), rule.otherwise, std::move(rule.branches));
+    }
+  } else {
+    filter.unlisted = kAllow;
+    for (const std::string_view name : kForbidden) rules.add(name, refuse(EPERM));
+    for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
+    addArgumentRules(rules);
+    addModeRules(rules);
+    addProcessRules(rules, policy.process, {});
+    if (wish.names) {
+      for (const std::string& name : *wish.names) rules.set(name, refuse(EPERM));
+    }
+  }
+  if (without_namespaces) addHostRules(rules);
   filter.rules = rules.take();
-  filter.unlisted = kAllow;
   return filter;
 }
 

@@ -36,6 +36,6 @@ std::size_t builtinAllowed();
 
 /// The filter for level `process` and for the tier without namespaces: everything but the forbidden calls,
 /// and, for the latter, no sockets but local ones.
-SyscallFilter filterForProcess(bool without_namespaces);
+Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces);
 
 }  // namespace caisson::plan

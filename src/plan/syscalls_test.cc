@@ -100,14 +100,18 @@ TEST(BuiltinFilter, ListsNoCallTwice) {
 TEST(BuiltinFilter, LetsEveryListedCallThrough) {
   const Program program = builtin();
   for (const std::string_view name : allowedSyscalls()) {
-    if (here(name)) EXPECT_EQ(ask(program, name), kLet) << name;
+    if (here(name)) {
+      EXPECT_EQ(ask(program, name), kLet) << name;
+    }
   }
 }
 
 TEST(HostileCalls, AreRefusedInEveryProgram) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::string_view name : forbiddenSyscalls()) {
-      if (here(name)) EXPECT_EQ(ask(program, name), refused(EPERM)) << which << ": " << name;
+      if (here(name)) {
+        EXPECT_EQ(ask(program, name), refused(EPERM)) << which << ": " << name;
+      }
     }
   }
 }
@@ -168,7 +172,9 @@ TEST(HostileCalls, ThatProgramsHaveASecondWayForLookMissing) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::string_view name : {"clone3", "openat2", "io_uring_setup", "io_uring_enter", "io_uring_register",
                                         "memfd_secret", "statmount", "listmount", "file_setattr", "setxattrat"}) {
-      if (here(name)) EXPECT_EQ(ask(program, name), refused(ENOSYS)) << which << ": " << name;
+      if (here(name)) {
+        EXPECT_EQ(ask(program, name), refused(ENOSYS)) << which << ": " << name;
+      }
     }
   }
 }
@@ -187,7 +193,8 @@ TEST(HostileCalls, UnknownNumbersLookMissing) {
 TEST(HostileCalls, OfAForeignArchitectureKill) {
   const std::uint64_t none[6] = {};
   for (const auto& [which, program] : everyProgram()) {
-    for (const std::uint32_t architecture : {AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64}) {
+    for (const std::uint32_t architecture :
+         std::initializer_list<std::uint32_t>{AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64}) {
       if (architecture == nativeArchitecture()) continue;
       for (int number = 0; number <= 500; number += 7) {
         EXPECT_EQ(evaluate(program, architecture, number, none), SECCOMP_RET_KILL_PROCESS) << which << ": " << number;
@@ -231,8 +238,10 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
   const Program program = builtin();
   for (std::uint64_t family = 0; family < 64; ++family) {
     const bool fine = family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
-    for (const std::uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK}) {
-      EXPECT_EQ(ask(program, "socket", {{family, type, 0}}), fine ? kLet : refused(EAFNOSUPPORT)) << family;
+    for (const int type : {int{SOCK_STREAM}, int{SOCK_DGRAM}, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK}) {
+      EXPECT_EQ(ask(program, "socket", {{family, static_cast<std::uint64_t>(type), 0}}),
+                fine ? kLet : refused(EAFNOSUPPORT))
+          << family;
     }
     EXPECT_EQ(ask(program, "socketpair", {{family, SOCK_STREAM, 0}}), family == AF_UNIX ? kLet : refused(EAFNOSUPPORT));
   }
@@ -295,14 +304,18 @@ TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
 
 TEST(HostileArguments, AModeThatTheKernelIgnoresDoesNotStopAnOpen) {
   // libc leaves whatever was in the register when no file can be created.
-  if (here("open")) EXPECT_EQ(ask(builtin(), "open", {{0, O_RDONLY, 07777}}), kLet);
+  if (here("open")) {
+    EXPECT_EQ(ask(builtin(), "open", {{0, O_RDONLY, 07777}}), kLet);
+  }
   EXPECT_EQ(ask(builtin(), "openat", {{0, 0, O_RDONLY | O_DIRECTORY, 07777}}), kLet);
 }
 
 TEST(HostileArguments, NoDeviceIsMade) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint64_t type : {S_IFCHR, S_IFBLK}) {
-      if (here("mknod")) EXPECT_EQ(ask(program, "mknod", {{0, type | 0644}}), refused(EPERM)) << which;
+      if (here("mknod")) {
+        EXPECT_EQ(ask(program, "mknod", {{0, type | 0644}}), refused(EPERM)) << which;
+      }
       EXPECT_EQ(ask(program, "mknodat", {{0, 0, type | 0644}}), refused(EPERM)) << which;
       EXPECT_EQ(ask(program, "mknodat", {{0, 0, type | 0644 | (1ULL << 32)}}), refused(EPERM)) << which;
     }
@@ -336,8 +349,12 @@ TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
   Policy policy;
   policy.process.allow_fork = false;
   const Program program = programFor(policy);
-  if (here("fork")) EXPECT_EQ(ask(program, "fork"), refused(EPERM));
-  if (here("vfork")) EXPECT_EQ(ask(program, "vfork"), refused(EPERM));
+  if (here("fork")) {
+    EXPECT_EQ(ask(program, "fork"), refused(EPERM));
+  }
+  if (here("vfork")) {
+    EXPECT_EQ(ask(program, "vfork"), refused(EPERM));
+  }
   EXPECT_EQ(ask(program, "clone", {{17}}), refused(EPERM));
   EXPECT_EQ(ask(program, "clone", {{CLONE_VM | CLONE_VFORK | 17}}), refused(EPERM));
   EXPECT_EQ(ask(program, "clone", {{0x3d0f00}}), kLet);

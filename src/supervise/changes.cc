@@ -67,8 +67,7 @@ void noteDiscardedChanges(int upper, const plan::Plan& plan, RunResult& result) 
   if (count.entries == 0) return;
   std::string text = count.complete ? std::to_string(count.entries) : "more than " + std::to_string(count.entries);
   text += count.entries == 1 && count.complete ? " changed file" : " changed files";
-  text += " in /workspace discarded; keep changes with --workspace DIR:rw";
-  (void)plan;
+  text += " in " + plan.working_directory + " discarded; keep changes with --workspace DIR:rw";
   result.notices.push_back(std::move(text));
 }
 

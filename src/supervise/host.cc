@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,8 +14,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "isolation/child.h"
 #include "plan/filesystem.h"
+#include "plan/secrets.h"
 #include "plan/system_paths.h"
+#include "plan/workspace.h"
+#include "policy/syntax.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -119,6 +124,71 @@ bool mayMapOtherIds() {
   return inside == 0 && count > 0x70000000 && (data[0].effective & needed) == needed;
 }
 
+/// Ids for payloads of a root caller: above what systemd's containers use, in nobody's passwd file, and a different one
+/// for each sandbox, since limits and counts per user would be shared otherwise.
+uid_t drawPayloadId() {
+  constexpr uid_t kFirst = 0x70000000;
+  std::uint16_t offset = 0;
+  if (::getrandom(&offset, sizeof(offset), 0) != sizeof(offset)) offset = static_cast<std::uint16_t>(::getpid());
+  return kFirst + offset;
+}
+
+/// The home directory the user database gives for `uid`, or "". Read by hand: the C library's way would load modules.
+std::string homeFromPasswd(uid_t uid) {
+  const sys::Fd fd(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  std::string text;
+  char buffer[8192];
+  for (ssize_t got; text.size() < (1U << 20) && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  const std::string wanted = std::to_string(uid);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::vector<std::string> fields;
+    for (std::size_t at = begin; at <= end;) {
+      const std::size_t stop = std::min(text.find(':', at), end);
+      fields.push_back(text.substr(at, stop - at));
+      at = stop + 1;
+    }
+    if (fields.size() >= 6 && fields[2] == wanted) return fields[5];
+    begin = end + 1;
+  }
+  return {};
+}
+
+/// The caller's home directories by their real names: /home may be a link, and HOME may be missing or not the truth.
+std::vector<std::string> observeHomes(uid_t uid) {
+  std::vector<std::string> homes;
+  const auto add = [&](const std::string& path) {
+    if (path.empty() || path[0] != '/') return;
+    const HostPath home = observe(path);
+    const std::string& real = home.path.empty() ? path : home.path;
+    if (real != "/" && std::find(homes.begin(), homes.end(), real) == homes.end()) homes.push_back(real);
+  };
+  const char* home = std::getenv("HOME");
+  if (home != nullptr) add(home);
+  add(homeFromPasswd(uid));
+  return homes;
+}
+
+/// Denied paths of the workspace that lead through a symbolic link.
+std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const HostFacts& facts) {
+  std::vector<std::string> found;
+  if (policy.filesystem.denied.empty() || facts.workspace.path.empty()) return found;
+  const sys::Fd workspace(::open(facts.workspace.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!workspace) return found;
+  for (const std::string& entry : policy.filesystem.denied) {
+    const std::string path = policy::normalPath(entry);
+    const std::string top(plan::kWorkspace);
+    if (!plan::below(path, top) || path.size() <= top.size()) continue;
+    const long fd = isolation::openBeneath(workspace.get(), path.c_str() + top.size() + 1, O_PATH);
+    if (fd == -ELOOP) found.push_back(entry);
+    if (fd >= 0) ::close(static_cast<int>(fd));
+  }
+  return found;
+}
+
 std::string currentDirectory() {
   char path[4096];
   return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
@@ -145,7 +215,7 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
     }
   }
   facts.may_map_other_ids = mayMapOtherIds();
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') facts.home = home;
+  if (facts.may_map_other_ids) facts.payload_id = drawPayloadId();
   facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
 
   facts.current_directory.path = currentDirectory();
@@ -156,9 +226,11 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
       facts.workspace_entries = secretsIn(facts.workspace.path);
     }
   }
+  facts.homes = observeHomes(facts.uid);
+  facts.denied_through_links = deniedThroughLinks(policy, facts);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
-  observeSystem(policy.filesystem.root == "host" ? "" : policy.filesystem.root, facts);
+  observeSystem("", facts);
 
   const bool wants_environment =
       policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();

@@ -10,8 +10,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "support/temp_dir.h"
+#include "sys/state_home.h"
 
 namespace caisson::supervise {
 namespace {
@@ -195,14 +197,14 @@ TEST(StateHome, IsTheFirstThatIsSet) {
   const Variable home("HOME", "/home/x");
   const Variable data("XDG_DATA_HOME", "/data");
   const Variable ours("CAISSON_HOME", "/ours");
-  EXPECT_EQ(stateHome(), "/ours");
+  EXPECT_EQ(sys::stateHome(), "/ours");
   {
     const Variable relative("CAISSON_HOME", "relative");
-    EXPECT_EQ(stateHome(), "/data/caisson");
+    EXPECT_EQ(sys::stateHome(), "/data/caisson");
     const Variable relative_data("XDG_DATA_HOME", "relative");
-    EXPECT_EQ(stateHome(), "/home/x/.local/share/caisson");
+    EXPECT_EQ(sys::stateHome(), "/home/x/.local/share/caisson");
     const Variable relative_home("HOME", "");
-    EXPECT_EQ(stateHome(), "");
+    EXPECT_EQ(sys::stateHome(), "");
     const auto store = RunStore::create("cs-1", {});
     EXPECT_FALSE(store);
   }

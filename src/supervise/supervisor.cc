@@ -108,6 +108,7 @@ class Supervisor {
  private:
   void watch(SignalRelay& signals);
   void onMessage();
+  void fetch(const Message& message, int (&received)[2]);
   void onSignal(int signal);
   void feedInput();
   void closeInput();
@@ -240,6 +241,20 @@ void Supervisor::watch(SignalRelay& signals) {
   }
 }
 
+/// Takes the descriptors a child could not send out of it, while it waits.
+void Supervisor::fetch(const Message& message, int (&received)[2]) {
+  int count = 0;
+  for (int bit = 0; bit < 2; ++bit) {
+    if ((message.descriptors & (1U << bit)) == 0) continue;
+    const long got = sys::raw(SYS_pidfd_getfd, sandbox_.pidfd.get(), message.numbers[bit], 0);
+    if (got < 0) return kill();
+    received[count++] = static_cast<int>(got);
+  }
+  Message go{};
+  go.kind = MessageKind::go;
+  ::send(sandbox_.control.get(), &go, sizeof(go), MSG_NOSIGNAL);
+}
+
 void Supervisor::onMessage() {
   for (;;) {
     Message message{};
@@ -260,6 +275,8 @@ void Supervisor::onMessage() {
       const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
       std::memcpy(received, CMSG_DATA(part), std::min<std::size_t>(count, 2) * sizeof(int));
     }
+    if (message.kind == MessageKind::prepared && (message.descriptors & isolation::kFetch) != 0)
+      fetch(message, received);
     int next = 0;
     switch (message.kind) {
       case MessageKind::prepared:

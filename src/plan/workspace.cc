@@ -1,0 +1,230 @@
+#include "plan/workspace.h"
+
+#include <algorithm>
+
+#include "plan/secrets.h"
+#include "policy/syntax.h"
+
+namespace caisson::plan {
+namespace {
+
+using policy::WorkspaceMode;
+
+constexpr std::uint64_t kOverlayBytes = 1 * policy::kGiB;
+constexpr std::uint64_t kOverlayInodes = 1'000'000;
+
+Result<void> checkWorkspace(const HostFacts& host) {
+  const HostPath& workspace = host.workspace;
+  if (workspace.sys_errno != 0) {
+    return fail(sysError(Stage::host, "open workspace", workspace.requested, workspace.sys_errno,
+                         "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
+  }
+  if (!workspace.directory) {
+    return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is not a directory",
+                           "give a directory, or show one file with --ro FILE"));
+  }
+  return {};
+}
+
+/// F4: the current directory is not taken as workspace when it is `/`, a home directory or above one.
+bool tooBroad(const HostFacts& host) {
+  const std::string& path = host.workspace.path;
+  if (path == "/" || path == "/home" || path == "/root") return true;
+  if (std::any_of(host.homes.begin(), host.homes.end(), [&](const std::string& home) { return below(home, path); })) {
+    return true;
+  }
+  return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // somebody else's
+}
+
+/// Names below `tree`, relative to it, that hold the caller's credentials and histories (F7).
+std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree) {
+  std::vector<std::string> names;
+  for (const std::string& home : host.homes) {
+    if (!below(home, tree)) continue;
+    const std::string prefix = home.size() == tree.size() ? "" : home.substr(tree == "/" ? 1 : tree.size() + 1) + "/";
+    for (const std::string_view secret : homeSecrets()) names.push_back(prefix + std::string(secret));
+  }
+  return names;
+}
+
+/// Paths below `directory`, relative to it, that `denied` names.
+std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, std::string_view directory) {
+  std::vector<std::string> result;
+  for (const std::string& entry : denied) {
+    const std::string path = policy::normalPath(entry);
+    if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
+  }
+  return result;
+}
+
+/// Sorted, without repetition, and without what lies below another entry: a whiteout hides all of it already.
+std::vector<std::string> outermost(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  std::vector<std::string> result;
+  for (std::string& name : names) {
+    const bool hidden =
+        std::any_of(result.begin(), result.end(), [&](const std::string& other) { return below(name, other); });
+    if (!hidden) result.push_back(std::move(name));
+  }
+  return result;
+}
+
+std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts& host) {
+  if (policy.filesystem.workspace.show_secrets) return {};
+  std::vector<std::string> hidden = host.workspace_entries;
+  for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
+  return hidden;
+}
+
+Result<void> checkQuota(const policy::Policy& policy, bool limited) {
+  const policy::Filesystem& wish = policy.filesystem;
+  const char* key = wish.max_total_size                            ? "filesystem.max_total_size"
+                    : wish.max_inodes                              ? "filesystem.max_inodes"
+                    : wish.quota_class == policy::QuotaClass::hard ? "filesystem.quota_class"
+                                                                   : nullptr;
+  if (limited || key == nullptr) return {};
+  return fail(plainError(Stage::host, "plan", key, "the workspace as asked for cannot be limited in size on this host",
+                         "use --workspace DIR:overlay on Linux 6.6 or newer, or remove the key"));
+}
+
+Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
+                        std::vector<std::string> hidden, Plan& plan) {
+  const bool memory = policy.filesystem.overlay_store == policy::OverlayStore::memory ||
+                      (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
+  if (auto checked = checkQuota(policy, memory); !checked) return checked;
+  for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
+  plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
+                                    .target = target,
+                                    .whiteouts = outermost(std::move(hidden)),
+                                    .bytes = policy.filesystem.max_total_size.value_or(kOverlayBytes),
+                                    .inodes = policy.filesystem.max_inodes.value_or(kOverlayInodes),
+                                    .executable = policy.filesystem.workspace_exec,
+                                    .on_disk = !memory,
+                                    .owned = plan.identity.parent_writes_maps});
+  plan.workspace_overlay = true;
+  plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
+  plan.layers["disk_quota"] = memory ? "hard (tmpfs size and inodes)" : "missing (overlay store on disk)";
+  if (!memory) plan.warnings.push_back("what the program writes to its workspace is kept on disk without a limit");
+  return {};
+}
+
+Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, const std::string& target,
+                       const std::vector<std::string>& hidden, Plan& plan) {
+  if (auto checked = checkQuota(policy, false); !checked) return checked;
+  const bool writable = policy.filesystem.workspace.mode == WorkspaceMode::rw;
+  plan.steps.push_back(Bind{.source = host.workspace.path,
+                            .target = target,
+                            .writable = writable,
+                            .executable = policy.filesystem.workspace_exec,
+                            .canonical = true,
+                            .owned = plan.identity.parent_writes_maps});
+  for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
+  plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
+  if (writable) plan.warnings.push_back("workspace is writable directly: its changes cannot be rolled back");
+  return {};
+}
+
+Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, const HostPath& path, bool writable,
+                          Plan& plan) {
+  const std::string call = std::string("open ") + (writable ? "--rw" : "--ro");
+  if (path.sys_errno != 0) {
+    return fail(sysError(Stage::host, call, path.requested, path.sys_errno,
+                         "name an existing file or directory that you can read"));
+  }
+  if (!path.directory && !path.regular_file) {
+    return fail(plainError(Stage::host, call, path.requested,
+                           "it is neither a file nor a directory (sockets, pipes and devices are never handed in)",
+                           "name a file or a directory"));
+  }
+  if (path.path == "/") {
+    return fail(plainError(Stage::host, call, path.requested, "it is the whole host",
+                           "name the directories the program needs"));
+  }
+  plan.steps.push_back(Bind{.source = path.path,
+                            .target = path.path,
+                            .writable = writable,
+                            .executable = true,
+                            .canonical = true,
+                            .owned = plan.identity.parent_writes_maps});
+  if (!policy.filesystem.workspace.show_secrets) {
+    for (const std::string& name : homeSecretsIn(host, path.path))
+      plan.steps.push_back(MaskPath{path.path + "/" + name});
+  }
+  if (writable) plan.warnings.push_back(path.path + " is writable directly: changes cannot be rolled back");
+  return {};
+}
+
+MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+                            const std::string& path) {
+  const bool direct = policy.filesystem.workspace.mode == WorkspaceMode::rw && below(path, workspace);
+  const bool named = std::any_of(host.read_write.begin(), host.read_write.end(),
+                                 [&](const HostPath& writable) { return below(path, writable.path); });
+  if (direct || named) return MaskPath::Absent::refuse;
+  const bool temporary = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
+                                     [&](const policy::Tmpfs& tmpfs) { return below(path, tmpfs.path); });
+  return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
+}
+
+}  // namespace
+
+bool below(std::string_view path, std::string_view directory) {
+  if (directory == "/") return true;
+  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  WorkspaceMode mode = workspace.mode;
+  if (mode != WorkspaceMode::none && workspace.path.empty() && tooBroad(host)) {
+    plan.notices.push_back("the current directory " + host.workspace.path +
+                           " is a home directory or above one, so the sandbox has no workspace; name one with "
+                           "--workspace DIR");
+    mode = WorkspaceMode::none;
+  }
+  if (mode == WorkspaceMode::none) {
+    plan.layers["workspace"] = "none";
+    return checkQuota(policy, true);
+  }
+  if (auto checked = checkWorkspace(host); !checked) return checked;
+  const std::vector<std::string> hidden = hiddenIn(policy, host);
+  if (!workspace.show_secrets) plan.masked_secrets = host.workspace_entries;
+  plan.working_directory = target;
+  if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
+  return addDirect(policy, host, target, hidden, plan);
+}
+
+Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  for (const HostPath& path : host.read_only) {
+    if (auto added = addNamedPath(policy, host, path, false, plan); !added) return added;
+  }
+  for (const HostPath& path : host.read_write) {
+    if (auto added = addNamedPath(policy, host, path, true, plan); !added) return added;
+  }
+  return {};
+}
+
+void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
+  for (const std::string& entry : policy.filesystem.denied) {
+    const std::string path = policy::normalPath(entry);
+    const bool in_overlay = plan.workspace_overlay && below(path, workspace) && path != workspace;
+    if (!in_overlay) plan.steps.push_back(MaskPath{path, whenAbsent(policy, host, workspace, path), true});
+  }
+}
+
+Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
+  for (const std::string& path : policy.filesystem.denied) {
+    if (path.find_first_of("*?[") != std::string::npos) {
+      return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + path,
+                             "patterns cannot be enforced by the kernel in a directly visible tree",
+                             "name the paths one by one"));
+    }
+  }
+  if (!host.denied_through_links.empty()) {
+    return fail(plainError(Stage::host, "plan", "filesystem.denied: " + host.denied_through_links.front(),
+                           "a symbolic link is in this path: what it leads to would stay visible under its real name",
+                           "deny the real path"));
+  }
+  return {};
+}
+
+}  // namespace caisson::plan

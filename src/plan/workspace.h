@@ -1,0 +1,24 @@
+// The host trees a person shows to a sandbox: the workspace, --ro and --rw paths, and what is denied in them.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace caisson::plan {
+
+/// Whether `path` is `directory` or lies below it. Both are absolute and normal.
+bool below(std::string_view path, std::string_view directory);
+
+/// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`.
+Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan);
+
+/// Adds the paths of filesystem.read_only and read_write, each at its own name.
+Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
+
+/// Adds masks for the denied paths that no overlay hides. Comes after every mount it could lie in, and so wins.
+/// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege (F6).
+void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan);
+
+/// Patterns, and paths through a link, are refused rather than half enforced.
+Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host);
+
+}  // namespace caisson::plan

@@ -1,0 +1,184 @@
+// The end of a sandbox's cgroup: what runs inside is killed, the directories are removed, now or at a later start.
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <set>
+
+#include "sys/cgroup.h"
+#include "sys/cgroup_files.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::sys {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Kind = CgroupBase::Kind;
+
+constexpr auto kPatience = std::chrono::seconds(2);
+
+void pauseFor(std::chrono::microseconds time) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = time.count() * 1000};
+  ::nanosleep(&pause, nullptr);
+}
+
+/// SIGKILL to the members of one directory of ours; how many are left. A number read from cgroup.procs may be another
+/// process's by the time we use it: one that is still listed after a pidfd to it was opened is the pidfd's process.
+std::size_t killMembers(int directory) {
+  const auto first = membersOf(directory);
+  if (!first) return 0;
+  std::vector<std::pair<pid_t, Fd>> open;
+  for (const pid_t pid : *first) {
+    if (pid <= 1 || pid == ::getpid()) continue;
+    Fd pidfd(static_cast<int>(std::max<long>(raw(SYS_pidfd_open, pid, 0), -1)));
+    if (pidfd) open.emplace_back(pid, std::move(pidfd));
+  }
+  const auto second = membersOf(directory);
+  if (!second) return 0;
+  const std::set<pid_t> still(second->begin(), second->end());
+  for (const auto& [pid, pidfd] : open) {
+    if (still.contains(pid)) raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+  }
+  return second->size();
+}
+
+bool populated(int directory) {
+  const auto events = readAt(directory, "cgroup.events");
+  return events && parseKeyed(*events, "populated").value_or(0) != 0;
+}
+
+/// v2: woken by the kernel when the last process is gone.
+void waitUntilEmpty(int directory, Clock::time_point deadline) {
+  const Fd events(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  char text[256];
+  while (events) {
+    const ssize_t got = ::pread(events.get(), text, sizeof(text), 0);
+    if (got <= 0 || parseKeyed({text, static_cast<std::size_t>(got)}, "populated").value_or(0) == 0) return;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return;
+    pollfd wait{.fd = events.get(), .events = POLLPRI, .revents = 0};
+    (void)::poll(&wait, 1, static_cast<int>(left));
+  }
+}
+
+}  // namespace
+
+Cgroup::Cgroup(Cgroup&& other) noexcept { *this = std::move(other); }
+
+Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
+  if (this == &other) return *this;
+  (void)remove();
+  kind_ = std::exchange(other.kind_, Kind::none);
+  name_ = std::move(other.name_);
+  directories_ = std::exchange(other.directories_, {});
+  entries_ = std::exchange(other.entries_, {});
+  entry_numbers_ = std::exchange(other.entry_numbers_, {});
+  enforced_ = std::exchange(other.enforced_, {});
+  return *this;
+}
+
+Cgroup::~Cgroup() { (void)remove(); }
+
+Result<void> Cgroup::kill() const {
+  if (!valid()) return {};
+  if (kind_ == Kind::v2) {
+    const int directory = directories_.front().fd.get();
+    const int error = writeAt(directory, "cgroup.kill", "1");  // Linux 5.14
+    if (error == 0) return {};
+    if (error != ENOENT) return fail(sysError(Stage::limits, "write", directories_.front().path + "/cgroup.kill", error));
+  }
+  // Nothing new may be born while we go through the list, or a fork bomb outruns us.
+  if (const Part* pids = part(&CgroupControllers::pids)) (void)writeAt(pids->fd.get(), "pids.max", "0");
+  const auto deadline = Clock::now() + kPatience;
+  while (true) {
+    std::size_t left = 0;
+    for (const Part& one : directories_) left += killMembers(one.fd.get());
+    if (left == 0) return {};
+    if (Clock::now() > deadline) break;
+    pauseFor(std::chrono::milliseconds(1));
+  }
+  return fail(plainError(Stage::limits, "kill", name_, "processes survive SIGKILL: they hang in the kernel"));
+}
+
+Result<void> Cgroup::remove() {
+  closeEntries();
+  const auto deadline = Clock::now() + kPatience;
+  auto pause = std::chrono::microseconds(50);
+  bool killed = false;
+  Result<void> result;
+  for (Part& part : directories_) {
+    while (::unlinkat(part.parent.get(), name_.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+      const int error = errno;
+      if (error != EBUSY || Clock::now() > deadline) {
+        result = fail(sysError(Stage::limits, "rmdir", part.path, error, "a later start of caisson removes it"));
+        break;
+      }
+      if (!killed) (void)kill();
+      killed = true;
+      if (kind_ == Kind::v2 && populated(part.fd.get())) {
+        waitUntilEmpty(part.fd.get(), deadline);
+      } else {
+        pauseFor(pause);
+        pause = std::min(pause * 2, std::chrono::microseconds(20'000));
+      }
+    }
+  }
+  directories_.clear();
+  return result;
+}
+
+Cgroup Cgroup::adopt(const CgroupBase& base, std::string_view name) {
+  Cgroup cgroup;
+  cgroup.kind_ = base.kind;
+  cgroup.name_ = name;
+  for (const CgroupBase::Directory& directory : base.directories) {
+    Part part{.parent = Fd(::fcntl(directory.fd.get(), F_DUPFD_CLOEXEC, 3)),
+              .fd = openDirectoryAt(directory.fd.get(), cgroup.name_.c_str()),
+              .path = directory.path + "/" + cgroup.name_,
+              .has = directory.offers,
+              .accounts_cpu = directory.accounts_cpu};
+    if (part.parent && part.fd) cgroup.directories_.push_back(std::move(part));
+  }
+  return cgroup;
+}
+
+std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
+  const CgroupName self = ownCgroupName();
+  std::set<std::string> abandoned;
+  for (const CgroupBase::Directory& directory : base.directories) {
+    const int fd = ::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* listing = fd >= 0 ? ::fdopendir(fd) : nullptr;
+    if (listing == nullptr) {
+      if (fd >= 0) ::close(fd);
+      continue;
+    }
+    while (const dirent* entry = ::readdir(listing)) {
+      const auto name = parseCgroupName(entry->d_name);
+      struct stat status{};
+      if (!name || name->world != self.world || abandoned.contains(entry->d_name)) continue;
+      if (::fstatat(directory.fd.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (status.st_uid == ::geteuid() && makerIsGone(*name)) abandoned.insert(entry->d_name);
+    }
+    ::closedir(listing);
+  }
+  std::vector<std::string> removed;
+  for (const std::string& name : abandoned) {
+    if (parseCgroupName(name)->id == kSupervisorLeaf) {
+      // Not a sandbox: what is still in there came from the application around the supervisor, and lives on.
+      if (::unlinkat(base.directories.front().fd.get(), name.c_str(), AT_REMOVEDIR) == 0) removed.push_back(name);
+    } else if (Cgroup left = Cgroup::adopt(base, name); left.remove()) {
+      removed.push_back(name);
+    }
+  }
+  return removed;
+}
+
+}  // namespace caisson::sys
