@@ -112,6 +112,11 @@ struct Block {
 
   ExecArguments exec;
 
+  // cgroups to enter first of all, by writing to these
+  const int* cgroup_entries;
+  std::uint32_t cgroup_entry_count;
+  bool own_cgroup_namespace;  ///< made after entering, so that its root is the sandbox's own cgroup
+
   // descriptors in the child
   int control;       ///< SOCK_SEQPACKET to the supervisor
   int stdio[3];      ///< what becomes 0, 1, 2 of the payload

@@ -231,12 +231,18 @@ bool enterTimeNamespace(const Block& block) {
 }
 
 void runChild(const Block& block) {
+  for (std::uint32_t i = 0; i < block.cgroup_entry_count; ++i) {
+    must(block, Stage::limits, "write", "cgroup.procs", raw(SYS_write, block.cgroup_entries[i], "0", 1));
+  }
   raw(SYS_umask, 022);
   resetToDefault(SIGCHLD);  // a caller that ignores it would have the payload reaped behind our back
   if (block.parent_writes_maps) {
     waitForGo(block);
   } else if (block.own_user_namespace) {
     writeIdMaps(block);
+  }
+  if (block.own_cgroup_namespace) {
+    must(block, Stage::namespaces, "unshare", "cgroup namespace", raw(SYS_unshare, CLONE_NEWCGROUP));
   }
   becomeInsideUser(block);
   if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);

@@ -225,6 +225,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->own_mounts = plan.namespaces.mount;
   block->own_root = plan.own_root;
   block->own_uts = plan.namespaces.uts;
+  block->own_cgroup_namespace = plan.namespaces.cgroup;
   block->own_time = plan.namespaces.time;
   block->require_time = plan.require_time_namespace;
   block->loopback = plan.loopback;

@@ -177,8 +177,9 @@ void planLimits(const Policy& policy, const Command& command, Plan& plan) {
   add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);
   add("msgqueue", RLIMIT_MSGQUEUE, 819200);
   add("sigpending", RLIMIT_SIGPENDING, 1024);
-  // In a user namespace of its own the kernel counts this per sandbox: one more for our own pid 1.
-  if (plan.namespaces.user) add("nproc", RLIMIT_NPROC, policy.process.max_processes + 1);
+  // In a user namespace of its own the kernel counts this per sandbox: one more for our own pid 1. Where a cgroup
+  // counts as well it comes first, since it also tells how often the limit was met.
+  if (plan.namespaces.user) add("nproc", RLIMIT_NPROC, policy.process.max_processes + (plan.cgroup ? 2 : 1));
   if (r.cpu_seconds) add("cpu", RLIMIT_CPU, static_cast<std::uint64_t>(std::max(1.0, std::ceil(*r.cpu_seconds))));
   if (policy.filesystem.max_file_size) add("fsize", RLIMIT_FSIZE, *policy.filesystem.max_file_size);
 
@@ -194,13 +195,34 @@ void planLimits(const Policy& policy, const Command& command, Plan& plan) {
           : "kernel-hard: open files, file size, cpu time per process; supervised: time, output";
 }
 
-Result<void> planCgroup(const Policy& policy, Plan& plan) {
-  if (!mayMiss(policy, OptionalLayer::cgroup)) {
-    return fail(plainError(Stage::host, "plan", "cgroup", "this build does not use cgroups",
-                           "list \"cgroup\" in isolation.may_be_missing"));
+/// What a cgroup can hold it holds; what it cannot is named, and refused where the policy insists on it.
+Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan) {
+  const CgroupFacts& found = host.cgroup;
+  CgroupPlan wish;
+  std::string held;
+  std::string missing;
+  const auto decide = [&](bool usable, std::string_view what) {
+    std::string& list = usable ? held : missing;
+    list += (list.empty() ? "" : ", ") + std::string(what);
+    return usable;
+  };
+  if (decide(found.memory, "memory")) {
+    wish.memory = policy.resources.memory;
+    wish.swap = policy.resources.swap;
+    if (policy.resources.memory_reservation > 0) wish.memory_low = policy.resources.memory_reservation;
   }
-  plan.layers["cgroup"] = "missing: memory and CPU share are not limited";
-  plan.warnings.push_back("no cgroup: memory and CPU share are not limited");
+  if (decide(found.pids, "processes")) wish.pids = policy.process.max_processes + 1;  // and our pid 1
+  if (decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
+  if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
+  if (!missing.empty() && !mayMiss(policy, OptionalLayer::cgroup)) {
+    return fail(plainError(Stage::host, "plan", "cgroup", "no cgroup here can limit " + missing, found.why_not));
+  }
+  if (!held.empty()) plan.cgroup = wish;
+  plan.layers["cgroup"] = held.empty() ? "missing" : found.kind + ": " + held;
+  if (!missing.empty()) {
+    if (!held.empty()) plan.layers["cgroup"] += "; missing: " + missing;
+    plan.warnings.push_back("no cgroup limits " + missing + " on this host");
+  }
   return {};
 }
 
@@ -283,7 +305,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   }
   if (planned) planned = planLandlock(policy, host, plan);
   if (planned) planned = planSyscalls(policy, plan);
-  if (planned) planned = planCgroup(policy, plan);
+  if (planned) planned = planCgroup(policy, host, plan);
   if (!planned) return fail(planned.error());
   planLimits(policy, command, plan);
   plan.environment = planEnvironment(policy, host, plan, command.interactive);

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "plan/plan_testing.h"
+#include "plan/secrets.h"
 #include "plan/system_paths.h"
 
 namespace caisson::plan {
@@ -62,13 +63,16 @@ TEST(Workspace, KeepsItsChangesInMemoryWhereTheKernelCan) {
 TEST(Workspace, ThatCannotBeUsedIsRefusedWithTheReason) {
   for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw, WorkspaceMode::overlay}) {
     for (const Level level : {Level::full, Level::process}) {
+      Policy policy = withWorkspace(mode, level);
       HostFacts host = someHost();
+      policy.filesystem.workspace.path = "/no/such/dir";
       host.workspace = {.requested = "/no/such/dir", .path = "", .sys_errno = ENOENT};
-      EXPECT_NE(refusal(withWorkspace(mode, level), host).find("/no/such/dir"), std::string::npos);
+      EXPECT_NE(refusal(policy, host).find("/no/such/dir"), std::string::npos);
+      policy.filesystem.workspace.path = "a-fifo";
       host.workspace = {.requested = "a-fifo", .path = "/tmp/a-fifo"};
-      EXPECT_NE(refusal(withWorkspace(mode, level), host).find("not a directory"), std::string::npos);
-      host.workspace = {.requested = "a-file", .path = "/tmp/a-file", .regular_file = true};
-      EXPECT_NE(refusal(withWorkspace(mode, level), host).find("not a directory"), std::string::npos);
+      EXPECT_NE(refusal(policy, host).find("not a directory"), std::string::npos);
+      host.workspace = {.requested = "a-fifo", .path = "/tmp/a-fifo", .regular_file = true};
+      EXPECT_NE(refusal(policy, host).find("not a directory"), std::string::npos);
     }
   }
 }
@@ -103,7 +107,7 @@ TEST(CurrentDirectory, IsNotTakenWhenItIsAHomeDirectoryOrAboveOne) {
 
 TEST(CurrentDirectory, IsNotTakenWhenItIsAnAncestorOfAHomeElsewhere) {
   HostFacts host = someHost();
-  host.home = "/data/users/team/me";
+  host.homes = {"/home/me", "/data/users/team/me"};
   for (const char* path : {"/data", "/data/users", "/data/users/team", "/data/users/team/me"}) {
     host.workspace.path = path;
     EXPECT_EQ(planned(withWorkspace(WorkspaceMode::overlay), host).layers.at("workspace"), "none") << path;
@@ -130,6 +134,17 @@ TEST(CurrentDirectory, IsNotTakenAtAWeakerLevelEither) {
         EXPECT_NE(rule.path, path) << "the landlock tier opens all of " << path << " without having been asked";
       }
     }
+  }
+}
+
+TEST(CurrentDirectory, ThatIsGoneIsNotTakenForAHomeDirectory) {
+  HostFacts host = someHost();
+  host.workspace = {.requested = ".", .path = "", .sys_errno = ENOENT};
+  const auto plan = build(withWorkspace(WorkspaceMode::overlay), host, {{"true"}, false});
+  if (!plan) {
+    EXPECT_NE(plan.error().message().find("workspace"), std::string::npos) << plan.error().message();
+  } else {
+    EXPECT_FALSE(anyContains(plan->notices, "home directory")) << plan->notices.front();
   }
 }
 
@@ -169,9 +184,19 @@ TEST(DeniedPaths, ComeAfterEveryMountThatContainsThem) {
 TEST(DeniedPaths, InAnOverlayAreWhiteouts) {
   const Plan plan = withDenied({"/workspace/key", "/workspace/deep/er/key", "/usr/x"}, WorkspaceMode::overlay);
   const auto& whiteouts = stepAt<MountOverlay>(plan, "/workspace")->whiteouts;
-  EXPECT_EQ(whiteouts, (std::vector<std::string>{"key", "deep/er/key"}));
+  EXPECT_EQ(whiteouts, (std::vector<std::string>{"deep/er/key", "key"}));
   EXPECT_EQ(positionOf<MaskPath>(plan, "/workspace/key"), -1);
   EXPECT_GE(positionOf<MaskPath>(plan, "/usr/x"), 0);
+}
+
+TEST(DeniedPaths, ThroughALinkOrByPatternAreRefused) {
+  Policy policy = withWorkspace(WorkspaceMode::overlay);
+  policy.filesystem.denied = {"/workspace/*.key"};
+  EXPECT_NE(refusal(policy).find("pattern"), std::string::npos);
+  policy.filesystem.denied = {"/workspace/link/key"};
+  HostFacts host = someHost();
+  host.denied_through_links = {"/workspace/link/key"};
+  EXPECT_NE(refusal(policy, host).find("link"), std::string::npos);
 }
 
 TEST(DeniedPaths, ThatAreTheWorkspaceItselfAreMasked) {
@@ -279,19 +304,24 @@ TEST(Tree, BeginsWithARootOfOurOwnAndEndsByClosingIt) {
   EXPECT_TRUE(std::holds_alternative<ReadOnlyRoot>(plan.steps.back()));
 }
 
-TEST(Tree, TakesSystemDirectoriesFromAnotherRootWhenOneIsNamed) {
-  Policy policy = profile();
-  policy.filesystem.root = "/srv/image";
-  const Plan plan = planned(policy);
-  EXPECT_EQ(stepAt<Bind>(plan, "/usr")->source, "/srv/image/usr");
-  EXPECT_EQ(stepAt<Bind>(plan, "/etc/ssl/certs")->source, "/srv/image/etc/ssl/certs");
+TEST(Tree, AWorkspaceBelowTmpComesAfterTheFreshOneAtLevelProcess) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::rw, Level::process), hostWithWorkspace("/tmp/project"));
+  ASSERT_GE(positionOf<MountTmpfs>(plan, "/tmp"), 0);
+  EXPECT_GT(positionOf<Bind>(plan, "/tmp/project"), positionOf<MountTmpfs>(plan, "/tmp"));
 }
 
-TEST(Tree, AWorkspaceBelowTmpDoesNotVanishUnderAFreshOneAtLevelProcess) {
-  const Plan plan = planned(withWorkspace(WorkspaceMode::rw, Level::process), hostWithWorkspace("/tmp/project"));
-  EXPECT_EQ(positionOf<MountTmpfs>(plan, "/tmp"), -1);
-  EXPECT_NE(plan.scratch_directory, "/tmp") << "the host's /tmp is closed";
-  EXPECT_GE(positionOf<MountTmpfs>(planned(withWorkspace(WorkspaceMode::rw, Level::process)), "/tmp"), 0);
+TEST(Tree, AtLevelProcessCoversTheHostsHomesAndSocketsBeforeShowingAnything) {
+  HostFacts host = someHost();
+  host.homes = {"/home/someone", "/data/home/someone"};
+  host.read_only = {directory("/home/someone/tools")};
+  const Plan plan = planned(withWorkspace(WorkspaceMode::ro, Level::process), host);
+  ASSERT_EQ(positionOf<Bind>(plan, "/"), 0);
+  EXPECT_FALSE(stepAt<Bind>(plan, "/")->writable) << "Landlock does not cover chmod, chown, utimes and setxattr";
+  for (const char* covered : {"/home", "/root", "/run", "/data/home/someone", "/dev/shm", "/tmp"}) {
+    ASSERT_GT(positionOf<MountTmpfs>(plan, covered), 0) << covered;
+    EXPECT_LT(positionOf<MountTmpfs>(plan, covered), positionOf<Bind>(plan, "/home/someone/project")) << covered;
+    EXPECT_LT(positionOf<MountTmpfs>(plan, covered), positionOf<Bind>(plan, "/home/someone/tools")) << covered;
+  }
 }
 
 // --- F6: secrets by name ---
@@ -303,10 +333,26 @@ TEST(Secrets, AreRecognisedByName) {
         "tls.key", "cert.p12",         "cert.pfx",        ".pgpass",    "credentials.json", ".htpasswd"}) {
     EXPECT_TRUE(looksSecret(name)) << name;
   }
-  for (const char* name :
-       {".env.example", ".env.sample", ".env.template", ".environment", ".envrc2", "env", "id_rsa.pub",
-        "id_ed25519.pub", "keyboard.c", "README.md", "pem", "key", "monkey", ".", "..", ""}) {
+  for (const char* name : {".env.example", ".env.sample", ".env.template", "env", "id_rsa.pub", "id_ed25519.pub",
+                           "keyboard.c", "README.md", "pem", "key", "monkey", ".", "..", ""}) {
     EXPECT_FALSE(looksSecret(name)) << name;
+  }
+}
+
+TEST(Secrets, OfAHomeDirectoryAreHiddenWhereverItIsShown) {
+  Policy policy = withWorkspace(WorkspaceMode::ro);
+  policy.filesystem.workspace.path = "/home/someone";
+  const Plan named = planned(policy, hostWithWorkspace("/home/someone"));
+  policy.filesystem.workspace.mode = WorkspaceMode::overlay;
+  const Plan overlay = planned(policy, hostWithWorkspace("/home/someone"));
+  HostFacts host = someHost();
+  host.read_only = {directory("/home")};
+  const Plan above = planned(profile(), host);
+  for (const std::string secret : {".ssh", ".aws", ".config/gcloud", ".kube", ".gnupg", ".gitconfig", ".netrc",
+                                   ".git-credentials", ".docker", ".bash_history"}) {
+    EXPECT_GE(positionOf<MaskPath>(named, "/workspace/" + secret), 0) << secret;
+    EXPECT_GE(positionOf<MaskPath>(above, "/home/someone/" + secret), 0) << secret;
+    EXPECT_TRUE(anyContains(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, secret)) << secret;
   }
 }
 

@@ -31,6 +31,13 @@ struct HostPath {
   gid_t gid = 0;
 };
 
+/// Which limits a cgroup of ours can hold on this host.
+struct CgroupFacts {
+  std::string kind = "none";  ///< "v1", "v2"
+  bool memory = false, pids = false, cpu = false, cpuset = false;
+  std::string why_not;  ///< what is missing and the remedy
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -50,6 +57,7 @@ struct HostFacts {
   std::map<std::string, std::string> system_directories;
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
+  CgroupFacts cgroup;
   bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
 
@@ -141,6 +149,14 @@ struct ResourceLimit {
   std::uint64_t value = 0;
 };
 
+/// Limits on the whole tree, held by a cgroup.
+struct CgroupPlan {
+  std::optional<std::uint64_t> memory, memory_low, pids;
+  std::uint64_t swap = 0;
+  std::optional<double> cpus;
+  std::vector<std::uint32_t> cpuset;
+};
+
 struct Namespaces {
   bool user = false, pid = false, mount = false, network = false, ipc = false, uts = false, cgroup = false,
        time = false;
@@ -180,6 +196,7 @@ struct Plan {
   std::optional<SyscallFilter> syscalls;  ///< rules adapted to the policy
   bool builtin_syscalls = false;          ///< or the built-in filter as it was compiled with this program
   std::vector<ResourceLimit> rlimits;
+  std::optional<CgroupPlan> cgroup;
   std::vector<std::uint32_t> cpu_affinity;
   bool drop_capabilities = true;
   bool no_new_privileges = true;

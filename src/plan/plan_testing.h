@@ -20,7 +20,8 @@ inline HostFacts someHost() {
   host.landlock_abi = 7;
   host.uid = 1234;
   host.gid = 1235;
-  host.home = "/home/someone";
+  host.homes = {"/home/someone"};
+  host.payload_id = 0x70000007;
   host.current_directory.path = "/home/someone/project";
   host.workspace = {.requested = ".", .path = "/home/someone/project", .directory = true, .uid = 1234, .gid = 1235};
   host.system_directories = {{"/usr", ""}, {"/bin", "usr/bin"}, {"/lib", "usr/lib"}, {"/sbin", "usr/sbin"}};

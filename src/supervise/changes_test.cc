@@ -20,8 +20,10 @@ class DiscardedChanges : public testing::Test {
   /// The notice about this tree, or "" without one.
   [[nodiscard]] std::string notice() const {
     const sys::Fd fd(::open(upper.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    plan::Plan plan;
+    plan.working_directory = "/workspace";
     RunResult result;
-    noteDiscardedChanges(fd.get(), {}, result);
+    noteDiscardedChanges(fd.get(), plan, result);
     EXPECT_LE(result.notices.size(), 1U);
     return result.notices.empty() ? "" : result.notices.front();
   }

@@ -20,6 +20,7 @@
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/syntax.h"
+#include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -217,6 +218,14 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
   facts.may_map_other_ids = mayMapOtherIds();
   if (facts.may_map_other_ids) facts.payload_id = drawPayloadId();
   facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
+
+  const sys::CgroupBase cgroups = sys::CgroupBase::find();
+  facts.cgroup = {std::string(sys::name(cgroups.kind)),
+                  cgroups.usable.memory,
+                  cgroups.usable.pids,
+                  cgroups.usable.cpu,
+                  cgroups.usable.cpuset,
+                  cgroups.why_not};
 
   facts.current_directory.path = currentDirectory();
   const policy::Workspace& workspace = policy.filesystem.workspace;

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -148,14 +149,24 @@ TEST_F(ObservedHost, TheCallersEnvironmentIsReadOnlyWhenAPolicyWantsIt) {
   ::unsetenv("CAISSON_TEST_SECRET");
 }
 
-TEST_F(ObservedHost, SystemDirectoriesAreTakenFromTheNamedRoot) {
-  dir.makeDir("usr");
-  ASSERT_EQ(::symlink("usr/bin", (dir / "bin").c_str()), 0);
-  dir.write("lib", "a file is no system directory");
+TEST_F(ObservedHost, ADeniedPathThroughALinkIsSeen) {
+  dir.makeDir("real");
+  ASSERT_EQ(::symlink("real", (dir / "link").c_str()), 0);
   Policy policy;
-  policy.filesystem.root = dir.path();
-  const HostFacts facts = observeHost(policy);
-  EXPECT_EQ(facts.system_directories, (std::map<std::string, std::string>{{"/usr", ""}, {"/bin", "usr/bin"}}));
+  policy.filesystem.workspace.path = dir.path();
+  policy.filesystem.denied = {"/workspace/real/key", "/workspace/link/key", "/workspace/missing", "/etc/x"};
+  EXPECT_EQ(observeHost(policy).denied_through_links, (std::vector<std::string>{"/workspace/link/key"}));
+}
+
+TEST_F(ObservedHost, TheHomeIsKnownByItsRealName) {
+  dir.makeDir("real-home");
+  ASSERT_EQ(::symlink("real-home", (dir / "home").c_str()), 0);
+  const char* before = std::getenv("HOME");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("HOME", (dir / "home").c_str(), 1);
+  const std::vector<std::string> homes = observeHost({}).homes;
+  before != nullptr ? ::setenv("HOME", kept.c_str(), 1) : ::unsetenv("HOME");
+  EXPECT_NE(std::find(homes.begin(), homes.end(), real + "/real-home"), homes.end());
 }
 
 TEST_F(ObservedHost, NoDescriptorIsLeftOpen) {

@@ -55,18 +55,21 @@ std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
   if (namespaces.network) flags |= CLONE_NEWNET;
   if (namespaces.ipc) flags |= CLONE_NEWIPC;
   if (namespaces.uts) flags |= CLONE_NEWUTS;
-  if (namespaces.cgroup) flags |= CLONE_NEWCGROUP;
   return flags;
 }
 
 /// clone3, or clone where a filter around us answers ENOSYS (container engines do). Returns like fork.
-long cloneProcess(std::uint64_t flags, int* pidfd) {
+long cloneProcess(std::uint64_t flags, int cgroup, int* pidfd) {
   sys::CloneArgs arguments{};
   arguments.flags = flags | CLONE_PIDFD | sys::kCloneClearSighand;
   arguments.pidfd = reinterpret_cast<std::uint64_t>(pidfd);
   // No exit signal: an application that embeds us must not see our children in its own SIGCHLD handling.
+  if (cgroup >= 0) {
+    arguments.flags |= sys::kCloneIntoCgroup;
+    arguments.cgroup = static_cast<std::uint64_t>(cgroup);
+  }
   const long result = sys::raw(SYS_clone3, &arguments, sizeof(arguments));
-  if (result != -ENOSYS) return result;
+  if (result != -ENOSYS || cgroup >= 0) return result;
   const auto old_flags = static_cast<unsigned long>(flags | CLONE_PIDFD);
   return sys::raw(SYS_clone, old_flags, 0, pidfd, 0, 0);
 }
@@ -119,8 +122,8 @@ class SignalsBlocked {
 
 }  // namespace
 
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input,
-                        const std::string& store) {
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
+                        sys::Cgroup& cgroup) {
   auto mapping = isolation::BlockMapping::compile(plan);
   if (!mapping) return fail(mapping.error());
   Block& block = **mapping;
@@ -171,12 +174,26 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   block.columns = terminal.columns;
 
   int pidfd = -1;
-  long pid;
+  const std::uint64_t flags = namespaceFlags(plan.namespaces);
+  long pid = -ENOSYS;
   {
     const SignalsBlocked blocked;
-    pid = cloneProcess(namespaceFlags(plan.namespaces), &pidfd);
-    if (pid == 0) isolation::runChild(block);
+    if (cgroup.descriptor() >= 0) {
+      pid = cloneProcess(flags, cgroup.descriptor(), &pidfd);
+      if (pid == 0) isolation::runChild(block);
+    }
+    if (pid < 0) {
+      // v1, or a kernel or filter that does not let a process start inside a cgroup: then it walks in first of all.
+      if (cgroup.descriptor() >= 0) {
+        if (auto opened = cgroup.openEntries(); !opened) return fail(opened.error());
+      }
+      block.cgroup_entries = cgroup.entries().data();
+      block.cgroup_entry_count = static_cast<std::uint32_t>(cgroup.entries().size());
+      pid = cloneProcess(flags, -1, &pidfd);
+      if (pid == 0) isolation::runChild(block);
+    }
   }
+  cgroup.closeEntries();
   if (pid < 0) return fail(cloneError(-pid));
   launched.init = static_cast<pid_t>(pid);
   launched.pidfd = Fd(pidfd);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "isolation/block.h"
 #include "plan/plan.h"
+#include "sys/cgroup.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
@@ -29,8 +30,9 @@ struct Launched {
 };
 
 /// `feed_input`: give the payload a pipe as standard input; else end of file at once.
+/// `cgroup`: the one the sandbox lives in, or an empty one.
 /// `store`: a directory for an overlay's changes, when the plan keeps them on disk; else empty.
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input,
-                        const std::string& store);
+Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
+                        sys::Cgroup& cgroup);
 
 }  // namespace caisson::supervise

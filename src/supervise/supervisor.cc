@@ -106,16 +106,18 @@ class Supervisor {
   void run();
 
  private:
+  Result<void> makeCgroup();
   void watch(SignalRelay& signals);
   void onMessage();
   void fetch(const Message& message, int (&received)[2]);
   void onSignal(int signal);
+  void onOutOfMemory();
   void feedInput();
   void closeInput();
   void kill();
   void sendSignal(int signal);
   void collect(Clock::time_point start);
-  void classify(const rusage& usage);
+  void classify(const sys::CgroupUsage& counted);
   [[nodiscard]] int timeoutMs() const;
   void checkDeadlines();
   void setupFailed(Error error);
@@ -125,6 +127,9 @@ class Supervisor {
   RunResult& result_;
   Launched sandbox_;
   TerminalWish terminal_wish_;
+  sys::CgroupBase cgroup_base_;
+  sys::Cgroup cgroup_;  // removed with this object, after the last process in it is gone
+  Fd out_of_memory_;
   std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
   Fd changes_;                     // the overlay's upper directory
   Fd terminal_;                    // master side of the sandbox's pty
@@ -157,7 +162,8 @@ void Supervisor::run() {
     if (!store) return setupFailed(store.error());
     store_.emplace(std::move(*store));
   }
-  auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string());
+  if (auto made = makeCgroup(); !made) return setupFailed(made.error());
+  auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string(), cgroup_);
   if (!launched) return setupFailed(launched.error());
   sandbox_ = std::move(*launched);
   if (plan_.wall_seconds) {
@@ -174,10 +180,29 @@ void Supervisor::run() {
   }
   input_ = request_.input;
   input_ended_ = !request_.relay_stdin;
+  if (plan_.cgroup)
+    (void)sys::removeAbandonedCgroups(cgroup_base_);  // of callers that were killed; off the launch's path
   std::optional<RawTerminal> raw_mode;
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
   watch(signals);
   collect(start);
+}
+
+Result<void> Supervisor::makeCgroup() {
+  if (!plan_.cgroup) return {};
+  cgroup_base_ = sys::CgroupBase::find();
+  const plan::CgroupPlan& wish = *plan_.cgroup;
+  auto made = sys::Cgroup::create(cgroup_base_, result_.sandbox_id,
+                                  {.memory = wish.memory,
+                                   .memory_low = wish.memory_low,
+                                   .swap = wish.swap,
+                                   .pids = wish.pids,
+                                   .cpus = wish.cpus,
+                                   .cpuset = wish.cpuset});
+  if (!made) return fail(made.error());
+  cgroup_ = std::move(*made);
+  out_of_memory_ = cgroup_.oomEvents();
+  return {};
 }
 
 int Supervisor::timeoutMs() const {
@@ -206,6 +231,7 @@ void Supervisor::watch(SignalRelay& signals) {
     polls.push_back({sandbox_.control.get(), POLLIN, 0});
     polls.push_back({signals.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
+    polls.push_back({killed_ ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
     const bool wants_more =
         !input_ended_ && input_.empty() && (sandbox_.input || (terminal_ && terminal_wish_.stream[0]));
     polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
@@ -227,9 +253,10 @@ void Supervisor::watch(SignalRelay& signals) {
       cancelled_ = true;
       kill();
     }
-    if (polls[4].revents != 0 || polls[5].revents != 0) feedInput();
-    if (polls.size() > 6 && sandbox_.input && polls[6].fd == sandbox_.input.get() &&
-        (polls[6].revents & POLLERR) != 0) {
+    if (polls[4].revents != 0) onOutOfMemory();
+    if (polls[5].revents != 0 || polls[6].revents != 0) feedInput();
+    if (polls.size() > 7 && sandbox_.input && polls[7].fd == sandbox_.input.get() &&
+        (polls[7].revents & POLLERR) != 0) {
       closeInput();
     }
     if (out_) out_->pump();
@@ -303,6 +330,13 @@ void Supervisor::onMessage() {
       default: break;
     }
   }
+}
+
+/// v1 kills one process and lets the rest go on, broken; a tree that ran out of memory ends as a whole.
+void Supervisor::onOutOfMemory() {
+  std::uint64_t drained = 0;
+  (void)!::read(out_of_memory_.get(), &drained, sizeof(drained));
+  if (cgroup_.usage().oom_kills.value_or(0) > 0) kill();
 }
 
 void Supervisor::sendSignal(int signal) {
@@ -383,14 +417,29 @@ void Supervisor::collect(Clock::time_point start) {
   u.written_bytes = static_cast<std::uint64_t>(usage.ru_oublock) * 512;
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
-  classify(usage);
+  const sys::CgroupUsage counted = cgroup_.usage();
+  if (counted.memory_peak) u.peak_memory_bytes = *counted.memory_peak;
+  u.processes_peak = counted.pids_peak;
+  if (counted.io_read_bytes) u.read_bytes = *counted.io_read_bytes;
+  if (counted.io_written_bytes) u.written_bytes = *counted.io_written_bytes;
+  classify(counted);
+  if (counted.pids_limit_hits.value_or(0) > 0) {
+    result_.denials.push_back({"process.max_processes", std::to_string(*counted.pids_limit_hits) + " attempts",
+                               "start a process or thread", "raise the limit with --pids"});
+  }
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 
-void Supervisor::classify(const rusage&) {
+void Supervisor::classify(const sys::CgroupUsage& counted) {
   if (failure_) {
     explainFailure(*failure_, plan_);
     return setupFailed(std::move(*failure_));
+  }
+  if (counted.oom_kills.value_or(0) > 0 && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::memory;
+    result_.signal = SIGKILL;
+    return;
   }
   if (timed_out_) {
     result_.outcome = OutcomeKind::limit;

@@ -83,8 +83,9 @@ std::string_view name(CgroupBase::Kind kind);
 /// Nothing where the host does not count it. Sums over the whole tree, ended processes included.
 struct CgroupUsage {
   std::optional<std::uint64_t> memory_peak, memory_current;
-  std::optional<std::uint64_t> memory_limit_hits;  ///< times the limit made the kernel reclaim; not an end by itself
-  std::optional<std::uint64_t> oom_kills;          ///< processes killed; with oom_group more than one per event
+  /// Times the limit made the kernel reclaim; not an end by itself. On v1 it may stay 0: ask oom_kills and the peak.
+  std::optional<std::uint64_t> memory_limit_hits;
+  std::optional<std::uint64_t> oom_kills;  ///< processes killed; with oom_group more than one per event
   std::optional<std::uint64_t> pids_peak, pids_current;
   std::optional<std::uint64_t> pids_limit_hits;  ///< forks refused
   std::optional<std::uint64_t> cpu_usec, cpu_user_usec, cpu_system_usec;
@@ -129,8 +130,9 @@ class Cgroup {
   /// Invalid where there is no such thing.
   [[nodiscard]] Fd oomEvents() const;
 
-  /// SIGKILL to everything inside. v2: one step of the kernel's; before 5.14 and on v1: no more forks, then one by
-  /// one until none is left. Returns when the signals are sent, not when the processes are gone.
+  /// SIGKILL to everything inside. v2: one step of the kernel's, which may return before the processes are gone.
+  /// Before 5.14 and on v1: no more forks, then one by one until none is left (2 s at most). Keep no process inside
+  /// that must live on.
   [[nodiscard]] Result<void> kill() const;
 
   /// Ends what is still inside, waits until it is gone (2 s at most), removes the directories.

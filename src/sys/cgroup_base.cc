@@ -33,6 +33,14 @@ int accessError(int directory, const char* file, int mode) {
   return ::faccessat(directory, file, mode, AT_EACCESS) == 0 ? 0 : errno;
 }
 
+/// In any other, a mount made before it was entered shows directories above ours, and "/" in /proc/self/cgroup is not
+/// the mount's root: paths have to be checked.
+bool initialCgroupNamespace() {
+  constexpr ino_t kInitialInode = 0xEFFFFFFB;  // PROC_CGROUP_INIT_INO, the same on every kernel
+  struct stat status{};
+  return ::stat("/proc/self/ns/cgroup", &status) == 0 && status.st_ino == kInitialInode;
+}
+
 /// One v2 directory as a candidate.
 struct Candidate {
   Fd fd;
@@ -107,6 +115,10 @@ void findV2(CgroupBase& base, const std::string& mount, const std::string& direc
   Candidate own = examine(directory);
   base.why_not = explainV2(own, shown);
   if (!own.fd) return;
+  if (!initialCgroupNamespace() && (own.real_root || !holds(own.fd.get(), ::getpid()))) {
+    base.why_not = "cgroup v2: " + directory + " is not our own cgroup: mount cgroup2 anew in this cgroup namespace";
+    return;
+  }
   if (own.real_root) return choose(base, std::move(own), false, false);
   const bool alone = own.ours && holdsOnly(own.fd.get(), ::getpid());
   // Our own cgroup first if it was given to us on purpose: beside it we would leave what the administrator set for it.
@@ -184,8 +196,9 @@ void explainV1(CgroupBase& base, int error) {
 
 void findV1(CgroupBase& base, std::string_view self_cgroup) {
   int obstacle = 0;
-  bool hidden = false;
+  bool hidden = !initialCgroupNamespace();
   for (const OwnCgroup& own : parseOwnCgroups(self_cgroup)) {
+    if (hidden) break;
     if (own.controllers.empty() || own.controllers.starts_with("name=")) continue;
     const int error = addV1(base, {own.controllers, v1Directory(own)});
     if (error == ENOENT || error == ENOTDIR || error == ELOOP) hidden = true;

@@ -103,6 +103,11 @@ std::optional<std::vector<pid_t>> membersOf(int directory) {
   return pids;
 }
 
+bool holds(int directory, pid_t pid) {
+  const auto members = membersOf(directory);
+  return members && std::ranges::find(*members, pid) != members->end();
+}
+
 bool holdsOnly(int directory, pid_t self) {
   const auto members = membersOf(directory);
   return members && std::ranges::all_of(*members, [&](pid_t pid) { return pid == self; });

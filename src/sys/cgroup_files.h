@@ -25,6 +25,8 @@ int writeAt(int directory, const char* file, std::string_view value);
 Fd openDirectoryAt(int parent, const char* name);
 /// Pids in cgroup.procs; those outside our pid namespace read as 0.
 std::optional<std::vector<pid_t>> membersOf(int directory);
+/// Whether `pid` is in `directory` itself.
+bool holds(int directory, pid_t pid);
 /// Whether nobody, or nobody but this process, is in `directory` itself.
 bool holdsOnly(int directory, pid_t self);
 

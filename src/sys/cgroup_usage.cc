@@ -73,7 +73,10 @@ CgroupUsage Cgroup::usageV1() const {
     const int directory = memory->fd.get();
     usage.memory_current = countIn(directory, "memory.usage_in_bytes");
     usage.memory_peak = countIn(directory, "memory.max_usage_in_bytes");
+    // Without swap both limits are the same number, the one over memory and swap is asked first, and new kernels (seen
+    // on 6.18) count no failures of that one: 0 says little here.
     usage.memory_limit_hits = countIn(directory, "memory.failcnt");
+    if (usage.memory_limit_hits) *usage.memory_limit_hits += countIn(directory, "memory.memsw.failcnt").value_or(0);
     usage.oom_kills = keyedIn(directory, "memory.oom_control", "oom_kill");  // Linux 4.13
   }
   if (const Part* pids = part(&CgroupControllers::pids)) readPids(pids->fd.get(), usage);

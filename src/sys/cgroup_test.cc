@@ -1,0 +1,428 @@
+// On whatever this host offers: v1 or v2, as root or in a delegated subtree. Without any, only the refusal is tested.
+#include "sys/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "sys/cgroup_files.h"
+#include "sys/kernel_abi.h"
+#include "sys/raw_syscall.h"
+#include "sys/remove_tree.h"
+
+namespace caisson::sys {
+namespace {
+
+using Kind = CgroupBase::Kind;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::string newId() { return unpredictableName().value().substr(1); }
+
+/// Directories below the base that look like ours and were made by `pid`.
+std::vector<std::string> directoriesOf(const CgroupBase& base, pid_t pid) {
+  std::vector<std::string> names;
+  for (const auto& directory : base.directories) {
+    DIR* listing = ::opendir(directory.path.c_str());
+    if (listing == nullptr) continue;
+    while (const dirent* entry = ::readdir(listing)) {
+      const auto name = parseCgroupName(entry->d_name);
+      if (name && name->pid == pid && name->id != kSupervisorLeaf) names.emplace_back(entry->d_name);
+    }
+    ::closedir(listing);
+  }
+  return names;
+}
+
+std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupControllers::*controller,
+                     const char* file) {
+  for (const auto& directory : base.directories) {
+    if (!(directory.offers.*controller)) continue;
+    std::string text =
+        readAt(AT_FDCWD, (directory.path + "/" + cgroup.directoryName() + "/" + file).c_str()).value_or("unreadable");
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
+  return "no such controller";
+}
+
+enum class Way { fallback, preferred };
+
+/// A child inside `cgroup` that runs `body`; it may only make system calls.
+template <class Body>
+pid_t startInside(Cgroup& cgroup, Body body, Way way = Way::preferred) {
+  CloneArgs arguments{};
+  arguments.exit_signal = SIGCHLD;
+  const bool direct = cgroup.kind() == Kind::v2 && way == Way::preferred;
+  if (direct) {
+    arguments.flags = kCloneIntoCgroup;
+    arguments.cgroup = static_cast<std::uint64_t>(cgroup.descriptor());
+  } else if (cgroup.entries().empty()) {
+    EXPECT_TRUE(cgroup.openEntries());
+  }
+  const long pid = raw(SYS_clone3, &arguments, sizeof(arguments));
+  if (pid == 0) {
+    if (!direct) {
+      for (const int entry : cgroup.entries()) {
+        if (raw(SYS_write, entry, "0", 1) != 1) raw(SYS_exit_group, 99);
+      }
+    }
+    raw(SYS_exit_group, body());
+  }
+  EXPECT_GT(pid, 0) << errnoName(static_cast<int>(-pid));
+  return static_cast<pid_t>(pid);
+}
+
+int waitFor(pid_t pid) {
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+int sleepLong() {
+  const timespec time{.tv_sec = 30, .tv_nsec = 0};
+  raw(SYS_nanosleep, &time, nullptr);
+  return 0;
+}
+
+class CgroupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (base_.kind == Kind::none) GTEST_SKIP() << base_.why_not;
+  }
+  void TearDown() override { EXPECT_EQ(directoriesOf(base_, ::getpid()), std::vector<std::string>{}); }
+  Cgroup make(const CgroupLimits& limits) {
+    auto made = Cgroup::create(base_, newId(), limits);
+    EXPECT_TRUE(made) << made.error().message();
+    return made ? std::move(*made) : Cgroup();
+  }
+  CgroupBase base_ = CgroupBase::find();
+};
+
+TEST(CgroupBase, SaysWhatIsMissingAndTheRemedy) {
+  const CgroupBase base = CgroupBase::find();
+  std::printf("kind %s, usable %s, base %s, enable %s, leaf %d: %s\n", std::string(name(base.kind)).c_str(),
+              namesOf(base.usable).c_str(), base.directory.c_str(), namesOf(base.to_enable).c_str(), base.needs_leaf,
+              base.why_not.c_str());
+  if (base.kind == Kind::none) {
+    EXPECT_FALSE(base.why_not.empty());
+    EXPECT_TRUE(base.directories.empty());
+    EXPECT_FALSE(any(base.usable));
+    const auto made = Cgroup::create(base, "id", {.memory = kMiB});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().reason, base.why_not);
+  } else {
+    EXPECT_TRUE(any(base.usable));
+    EXPECT_EQ(base.why_not.empty(), (base.usable == CgroupControllers{true, true, true, true, true}));
+  }
+}
+
+TEST(CgroupBase, AnOrdinaryUserWithoutDelegationIsTold) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become somebody without a cgroup";
+  if (CgroupBase::find().kind == Kind::none) GTEST_SKIP() << "no cgroups here";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::setresuid(65'533, 65'533, 65'533) != 0) ::_exit(1);
+    const CgroupBase base = CgroupBase::find();
+    std::fprintf(stderr, "%s\n", base.why_not.c_str());
+    const bool helpful = base.why_not.contains("systemd-run") || base.why_not.contains("run as root");
+    ::_exit(base.kind == Kind::none && helpful ? 0 : 2);
+  }
+  EXPECT_EQ(waitFor(pid), 0);
+}
+
+TEST_F(CgroupTest, RefusesNamesAndSharesThatAreNone) {
+  for (const char* id : {"", "a/b", "supervisor", "a b", "\n"}) {
+    EXPECT_FALSE(Cgroup::create(base_, id, {.memory = kMiB})) << id;
+  }
+  EXPECT_FALSE(Cgroup::create(base_, newId(), {.memory = 64 * kMiB, .cpus = -1}));
+}
+
+TEST_F(CgroupTest, LimitsAreReadBack) {
+  const CgroupLimits limits{.memory = 64 * kMiB, .pids = 17, .cpus = 0.5, .cpuset = {0}, .account_cpu = true};
+  Cgroup cgroup = make(limits);
+  ASSERT_TRUE(cgroup.valid());
+  const bool v2 = base_.kind == Kind::v2;
+  EXPECT_EQ(cgroup.descriptor() >= 0, v2);
+  EXPECT_EQ(cgroup.enforced().memory, base_.usable.memory);
+  EXPECT_EQ(cgroup.enforced().pids, base_.usable.pids);
+  EXPECT_EQ(cgroup.enforced().cpus, base_.usable.cpu);
+  EXPECT_EQ(cgroup.enforced().cpuset, base_.usable.cpuset);
+  EXPECT_FALSE(cgroup.enforced().io);
+  EXPECT_EQ(cgroup.enforced().oom_group, v2 && base_.usable.memory);
+  using C = CgroupControllers;
+  if (base_.usable.memory) {
+    EXPECT_EQ(readBack(base_, cgroup, &C::memory, v2 ? "memory.max" : "memory.limit_in_bytes"), "67108864");
+    if (cgroup.enforced().swap) {
+      EXPECT_EQ(readBack(base_, cgroup, &C::memory, v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes"),
+                v2 ? "0" : "67108864");
+    }
+  }
+  if (base_.usable.pids) {
+    EXPECT_EQ(readBack(base_, cgroup, &C::pids, "pids.max"), "17");
+  }
+  if (base_.usable.cpu) {
+    EXPECT_EQ(readBack(base_, cgroup, &C::cpu, v2 ? "cpu.max" : "cpu.cfs_quota_us"), v2 ? "50000 100000" : "50000");
+  }
+  if (base_.usable.cpuset) {
+    EXPECT_EQ(readBack(base_, cgroup, &C::cpuset, "cpuset.cpus"), "0");
+  }
+  ASSERT_TRUE(cgroup.remove());
+  EXPECT_FALSE(cgroup.valid());
+  EXPECT_TRUE(directoriesOf(base_, ::getpid()).empty());
+}
+
+TEST_F(CgroupTest, AReservationIsKeptOnV2AndNotPretendedOnV1) {
+  if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
+  Cgroup cgroup = make({.memory = 64 * kMiB, .memory_low = 8 * kMiB});
+  EXPECT_EQ(cgroup.enforced().memory_low, base_.kind == Kind::v2);
+}
+
+TEST_F(CgroupTest, CpusThatTheHostLacksAreAnErrorAndLeaveNothing) {
+  if (!base_.usable.cpuset) GTEST_SKIP() << base_.why_not;
+  const auto made = Cgroup::create(base_, newId(), {.memory = 64 * kMiB, .cpuset = {0, 4000}});
+  ASSERT_FALSE(made);
+  EXPECT_FALSE(made.error().hint.empty());
+}
+
+TEST_F(CgroupTest, NothingIsLeftWhenALimitIsRefused) {
+  if (!base_.usable.memory || !base_.usable.pids) GTEST_SKIP() << base_.why_not;
+  // More than pids.max takes: the memory part was made by then on v1.
+  const auto made = Cgroup::create(base_, newId(), {.memory = 64 * kMiB, .pids = ~0ULL});
+  ASSERT_FALSE(made);
+  EXPECT_TRUE(made.error().object.ends_with("/pids.max")) << made.error().message();
+}
+
+/// Touches 64 MiB of a 16 MiB limit.
+int eatMemory() {
+  const long start = raw(SYS_mmap, 0, 64 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start < 0) return 98;
+  for (std::uint64_t at = 0; at < 64 * kMiB; at += 4096) reinterpret_cast<volatile char*>(start)[at] = 1;
+  return 0;
+}
+
+void expectOutOfMemory(Cgroup cgroup, Way way) {
+  const Fd events = cgroup.oomEvents();
+  EXPECT_TRUE(events);
+  EXPECT_EQ(cgroup.usage().oom_kills, 0U);
+  const int status = waitFor(startInside(cgroup, eatMemory, way));
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  pollfd wait{.fd = events.get(), .events = POLLPRI | POLLIN, .revents = 0};
+  if (cgroup.kind() == Kind::v2) wait.events = POLLPRI;
+  EXPECT_EQ(::poll(&wait, 1, 2000), 1);
+  const CgroupUsage usage = cgroup.usage();
+  EXPECT_GE(usage.oom_kills.value_or(0), 1U);
+  if (cgroup.kind() == Kind::v2) {
+    EXPECT_GT(usage.memory_limit_hits.value_or(0), 0U);
+  }
+  if (usage.memory_peak) {  // memory.peak is there from 5.19
+    EXPECT_GT(*usage.memory_peak, 12 * kMiB);
+    EXPECT_LE(*usage.memory_peak, 16 * kMiB);
+  }
+}
+
+TEST_F(CgroupTest, TooMuchMemoryEndsTheChildAndUsageSaysSo) {
+  if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
+  expectOutOfMemory(make({.memory = 16 * kMiB}), Way::preferred);
+}
+
+TEST_F(CgroupTest, EnteringByDescriptorWorksAsWell) {
+  if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
+  expectOutOfMemory(make({.memory = 16 * kMiB, .pids = 10, .cpus = 1}), Way::fallback);
+}
+
+TEST_F(CgroupTest, AddMovesAnotherProcess) {
+  Cgroup cgroup = make({.memory = 64 * kMiB, .pids = 10});
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(sleepLong());
+  const auto added = cgroup.add(pid);
+  EXPECT_TRUE(added) << added.error().message();
+  if (base_.usable.pids) {
+    EXPECT_EQ(cgroup.usage().pids_current, 1U);
+  }
+  EXPECT_TRUE(cgroup.kill());
+  EXPECT_EQ(WTERMSIG(waitFor(pid)), SIGKILL);
+  EXPECT_FALSE(cgroup.add(pid));
+  EXPECT_FALSE(cgroup.add(0));
+}
+
+long forkRaw() {
+  CloneArgs arguments{};
+  arguments.exit_signal = SIGCHLD;
+  return raw(SYS_clone3, &arguments, sizeof(arguments));
+}
+
+TEST_F(CgroupTest, ForksBeyondTheLimitAreRefusedAndCounted) {
+  if (!base_.usable.pids) GTEST_SKIP() << base_.why_not;
+  Cgroup cgroup = make({.pids = 4});
+  const pid_t pid = startInside(cgroup, [] {
+    int made = 0;
+    for (int i = 0; i < 10; ++i) {
+      const long child = forkRaw();
+      if (child == 0) raw(SYS_exit_group, sleepLong());
+      if (child > 0) ++made;
+    }
+    return made;
+  });
+  EXPECT_EQ(WEXITSTATUS(waitFor(pid)), 3);
+  EXPECT_GE(cgroup.usage().pids_limit_hits.value_or(0), 1U);
+  EXPECT_EQ(cgroup.usage().pids_peak.value_or(4), 4U);  // pids.peak is there from 6.1
+  // The destructor ends the three.
+}
+
+TEST_F(CgroupTest, AShareOfACpuIsHeld) {
+  if (!base_.usable.cpu) GTEST_SKIP() << base_.why_not;
+  Cgroup cgroup = make({.cpus = 0.1, .account_cpu = true});
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t pid = startInside(cgroup, [] {
+    timespec used{};
+    do {
+      raw(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used);
+    } while (used.tv_nsec < 60'000'000 && used.tv_sec == 0);
+    return 0;
+  });
+  EXPECT_EQ(waitFor(pid), 0);
+  // 60 ms of work at 10 ms per 100 ms: five whole periods at least, were the first slice given at once.
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 350ms);
+  const CgroupUsage usage = cgroup.usage();
+  EXPECT_GT(usage.cpu_throttled_periods.value_or(0), 0U);
+  EXPECT_GT(usage.cpu_throttled_usec.value_or(0), 0U);
+  EXPECT_GT(usage.cpu_usec.value_or(0), 30'000U);
+}
+
+TEST_F(CgroupTest, KillEndsTheTree) {
+  Cgroup cgroup = make({.memory = 64 * kMiB, .pids = 40});
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const pid_t pid = startInside(cgroup, [] {
+    for (int depth = 0; depth < 3; ++depth) forkRaw();  // eight processes, three generations
+    return sleepLong();
+  });
+  ::close(ends[1]);
+  for (int i = 0; i < 2000 && base_.usable.pids && cgroup.usage().pids_current != 8U; ++i)
+    std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(cgroup.kill());
+  EXPECT_EQ(WTERMSIG(waitFor(pid)), SIGKILL);
+  // End of file: every copy of the write end is gone, so every process is.
+  pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&wait, 1, 5000), 1);
+  char byte;
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);
+  ::close(ends[0]);
+  EXPECT_TRUE(cgroup.remove());
+}
+
+TEST_F(CgroupTest, TheDestructorEndsWhatIsInsideAndLeavesNothing) {
+  pid_t pid = -1;
+  {
+    Cgroup cgroup = make({.memory = 64 * kMiB, .pids = 10, .cpus = 1, .cpuset = {0}, .account_cpu = true});
+    pid = startInside(cgroup, sleepLong);
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_TRUE(directoriesOf(base_, ::getpid()).empty());
+  EXPECT_EQ(WTERMSIG(waitFor(pid)), SIGKILL);
+}
+
+TEST_F(CgroupTest, ANameCanNotBeTakenTwiceAndTheFirstKeepsIt) {
+  const std::string id = newId();
+  auto first = Cgroup::create(base_, id, {.memory = 64 * kMiB});
+  ASSERT_TRUE(first);
+  const auto second = Cgroup::create(base_, id, {.memory = 64 * kMiB});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().sys_errno, EEXIST);
+  EXPECT_FALSE(directoriesOf(base_, ::getpid()).empty());
+}
+
+TEST_F(CgroupTest, AForkedMakerUsesItsOwnName) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    auto made = Cgroup::create(base_, newId(), {.memory = 64 * kMiB});
+    const bool right = made && parseCgroupName(made->directoryName())->pid == ::getpid();
+    made = Cgroup();
+    ::_exit(right ? 0 : 1);
+  }
+  EXPECT_EQ(waitFor(pid), 0);
+}
+
+TEST_F(CgroupTest, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    auto made = Cgroup::create(CgroupBase::find(), newId(), {.memory = 64 * kMiB, .pids = 10});
+    const pid_t payload = made ? startInside(*made, sleepLong) : -1;
+    if (::write(ready[1], &payload, sizeof(payload)) != sizeof(payload)) ::_exit(1);
+    ::_exit(sleepLong());
+  }
+  pid_t payload = -1;
+  ASSERT_EQ(::read(ready[0], &payload, sizeof(payload)), static_cast<ssize_t>(sizeof(payload)));
+  ASSERT_GT(payload, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  Cgroup live = make({.memory = 64 * kMiB});
+  // Somebody else's directory, a live maker's and one of another world: all must survive.
+  const int parent = base_.directories.front().fd.get();
+  CgroupName elsewhere = ownCgroupName();
+  elsewhere.world += 1;
+  elsewhere.pid = maker;
+  elsewhere.id = newId();
+  const std::string foreign[] = {"not-" + newId(), formatCgroupName(elsewhere)};
+  for (const std::string& one : foreign) ASSERT_EQ(::mkdirat(parent, one.c_str(), 0755), 0);
+
+  const std::vector<std::string> before = removeAbandonedCgroups(base_);
+  EXPECT_TRUE(std::ranges::none_of(before, [&](const auto& one) { return parseCgroupName(one)->pid == maker; }));
+  ::kill(maker, SIGKILL);
+  waitFor(maker);
+  const auto mine = directoriesOf(base_, maker);
+  EXPECT_GE(mine.size(), 2U);  // the dead maker's and the one of another world
+  const std::vector<std::string> removed = removeAbandonedCgroups(base_);
+  ASSERT_EQ(removed.size(), 1U);
+  EXPECT_EQ(parseCgroupName(removed[0])->pid, maker);
+  EXPECT_EQ(directoriesOf(base_, maker), std::vector<std::string>{foreign[1]});
+  EXPECT_FALSE(directoriesOf(base_, ::getpid()).empty());
+  for (const std::string& one : foreign) EXPECT_EQ(::unlinkat(parent, one.c_str(), AT_REMOVEDIR), 0) << one;
+}
+
+TEST(CgroupNone, DoesNothing) {
+  Cgroup none;
+  EXPECT_FALSE(none.valid());
+  EXPECT_EQ(none.descriptor(), -1);
+  EXPECT_TRUE(none.kill());
+  EXPECT_TRUE(none.remove());
+  EXPECT_FALSE(none.usage().memory_peak);
+  EXPECT_FALSE(none.oomEvents());
+}
+
+TEST(CgroupDisk, OnlyFileSystemsOnADiskHaveOne) {
+  const Fd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_FALSE(diskOf(proc.get()));
+  const Fd root(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_NE(diskOf(root.get()).value_or(1), 0U);
+}
+
+TEST_F(CgroupTest, DiskLimitsAreReadBack) {
+  const Fd here(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto disk = diskOf(here.get());
+  if (!disk || !base_.usable.io) GTEST_SKIP() << "no disk or no io controller: " << base_.why_not;
+  Cgroup cgroup = make({.io_disk = disk, .io_rbps = 10 * kMiB, .io_wiops = 500});
+  EXPECT_TRUE(cgroup.enforced().io);
+  const char* file = base_.kind == Kind::v2 ? "io.max" : "blkio.throttle.read_bps_device";
+  EXPECT_TRUE(readBack(base_, cgroup, &CgroupControllers::io, file).contains("10485760"));
+}
+
+}  // namespace
+}  // namespace caisson::sys
