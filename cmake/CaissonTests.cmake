@@ -22,6 +22,7 @@ endif()
 set(CAISSON_TEST_ENVIRONMENT
   CAISSON_BIN=${PROJECT_BINARY_DIR}/caisson
   CAISSON_PAYLOAD=${PROJECT_BINARY_DIR}/tests/payloads/payload
+  CAISSON_WEAKENED=${PROJECT_BINARY_DIR}/tests/security/caisson-weakened
   CAISSON_SOURCE_DIR=${PROJECT_SOURCE_DIR})
 
 function(caisson_test)

@@ -44,11 +44,12 @@ reachable() {
 program=$(reachable "$program" program)
 caisson=$(reachable "${CAISSON_BIN:-}" caisson)
 payload=$(reachable "${CAISSON_PAYLOAD:-}" payload)
+weakened=$(reachable "${CAISSON_WEAKENED:-}" caisson-weakened)
 
 cd "$stage/work"
 status=0
 drop env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" LANG=C.UTF-8 TMPDIR="$stage/work" \
-  CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_SOURCE_DIR="${CAISSON_SOURCE_DIR:-}" \
+  CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_WEAKENED="$weakened" CAISSON_SOURCE_DIR="${CAISSON_SOURCE_DIR:-}" \
   CAISSON_MUST_RUN="${CAISSON_MUST_RUN:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" \
   TSAN_OPTIONS="${TSAN_OPTIONS:-}" GTEST_FILTER="${GTEST_FILTER:-*}" \
   "$program" --gtest_output=xml:"$stage/work/result.xml" || status=$?

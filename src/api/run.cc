@@ -101,7 +101,7 @@ int exitStatus(const RunResult& result) {
       if (!result.error || result.error->stage != Stage::exec || result.error->call != "execve") return kRefused;
       if (result.error->sys_errno == ENOENT || result.error->sys_errno == ENOTDIR) return kNotFound;
       if (result.error->sys_errno == EACCES || result.error->sys_errno == ENOEXEC ||
-          result.error->sys_errno == EISDIR) {
+          result.error->sys_errno == EISDIR || result.error->sys_errno == ENAMETOOLONG) {
         return kNotExecutable;
       }
       return kRefused;

@@ -1,11 +1,26 @@
 // The `caisson` program. Verbs are listed in verbs.cc, each in a file of its own.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <span>
 
 #include "cli/verb.h"
 
+namespace {
+
+/// A caller may start us with some of 0, 1, 2 closed; a descriptor of ours that landed there would be taken for a
+/// stream.
+void openStandardStreams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(125);
+  }
+}
+
+}  // namespace
+
 int main(int count, char** words) {
+  openStandardStreams();
   const auto size = count > 0 ? static_cast<std::size_t>(count) : 0;
   const int status = caisson::cli::dispatch(std::span<char* const>(words, size).subspan(size > 0 ? 1 : 0));
   // Nothing is buffered and nothing is left to undo: taking the process apart piece by piece would only cost time.

@@ -69,7 +69,8 @@ std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
     addDenials(lines, "violation", result.violations);
   }
   for (const std::string& notice : result.notices) lines.push_back(notice);
-  if (watched)
+  const auto level = result.layers.find("level");
+  if (watched || (level != result.layers.end() && level->second == "landlock tier"))
     for (const std::string& warning : result.warnings) lines.push_back("warning: " + warning);
   return lines;
 }

@@ -61,7 +61,8 @@ std::string insidePath(std::string_view path) {
 Result<void> applyWorkspace(Policy& policy, std::string_view value) {
   const auto parts = splitWorkspace(value);
   if (!parts) return fail(parts.error());
-  if (!parts->directory.empty()) {
+  // DIR:none names no directory to show; the mode alone says it all.
+  if (!parts->directory.empty() && parts->mode != "none") {
     const auto path = absolutePath(parts->directory);
     if (!path) return fail(path.error());
     if (auto done = policy.set("filesystem.workspace.path", *path); !done) return done;
@@ -79,6 +80,11 @@ Result<void> applyEnvironment(Policy& policy, std::string_view key, std::string_
 }
 
 Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value) {
+  // An unset shell variable ends up as an empty value: it must not become the current directory, writable.
+  if (value.empty() && flag.apply != Apply::set_true) {
+    return fail(
+        plainError(Stage::usage, "caisson", flag.key, "the value is empty", "give a value, or leave the option out"));
+  }
   switch (flag.apply) {
     case Apply::base:
     case Apply::approval: return {};

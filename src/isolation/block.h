@@ -118,9 +118,10 @@ struct Block {
   bool own_cgroup_namespace;  ///< made after entering, so that its root is the sandbox's own cgroup
 
   // descriptors in the child
-  int control;       ///< SOCK_SEQPACKET to the supervisor
-  int stdio[3];      ///< what becomes 0, 1, 2 of the payload
-  bool terminal[3];  ///< those that get the pty instead
+  int control;         ///< SOCK_SEQPACKET to the supervisor
+  int supervisor_end;  ///< the other end, inherited: while it is open here, the supervisor's death goes unnoticed
+  int stdio[3];        ///< what becomes 0, 1, 2 of the payload
+  bool terminal[3];    ///< those that get the pty instead
   bool wants_terminal;
   std::uint16_t rows, columns;
   const char* store_path;  ///< directory for an overlay's store on disk, or null

@@ -231,6 +231,7 @@ bool enterTimeNamespace(const Block& block) {
 }
 
 void runChild(const Block& block) {
+  closeFd(block.supervisor_end);
   for (std::uint32_t i = 0; i < block.cgroup_entry_count; ++i) {
     must(block, Stage::limits, "write", "cgroup.procs", raw(SYS_write, block.cgroup_entries[i], "0", 1));
   }

@@ -91,7 +91,11 @@ long execute(const Block& block, const char* path) {
 /// Skips the directories of PATH that do not have the program: a look costs a tenth of a failed execve.
 const char* const* firstPresent(const char* const* candidate) {
   struct stat status;
-  while (*candidate != nullptr && raw(SYS_newfstatat, AT_FDCWD, *candidate, &status, 0) == -ENOENT) ++candidate;
+  while (candidate[0] != nullptr && candidate[1] != nullptr) {
+    const long result = raw(SYS_newfstatat, AT_FDCWD, *candidate, &status, 0);
+    if (result != -ENOENT && result != -ENAMETOOLONG) break;
+    ++candidate;
+  }
   return candidate;
 }
 
@@ -125,7 +129,8 @@ void becomePayload(const Block& block, int terminal) {
   const char* tried = block.exec.argv[0];
   for (const char* const* candidate = first; *candidate != nullptr; ++candidate) {
     const long result = execute(block, *candidate);
-    if (result == -ENOENT || result == -ENOTDIR) continue;
+    const bool more = candidate[1] != nullptr || candidate != block.exec.candidates;
+    if (result == -ENOENT || result == -ENOTDIR || (result == -ENAMETOOLONG && more)) continue;
     error = result;  // as a shell does: the first that is there decides, and EACCES goes on looking
     tried = *candidate;
     if (result != -EACCES) break;

@@ -40,8 +40,10 @@ Result<void> checkSupported(const Policy& policy) {
   if (policy.filesystem.root != "host") {
     return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
   }
-  if (policy.resources.threads) {
-    return fail(unsupported("resources.threads", "threads are limited only together with processes in this build"));
+  if (policy.resources.threads && *policy.resources.threads < policy.process.max_processes) {
+    return fail(
+        unsupported("resources.threads",
+                    "threads are limited only together with processes: it cannot be less than process.max_processes"));
   }
   if (!policy.approvals.required.empty()) {
     return fail(unsupported("approvals.required", "approvals are not asked for in this build"));
@@ -166,7 +168,7 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
   return {};
 }
 
-void planLimits(const Policy& policy, const Command& command, Plan& plan) {
+void planLimits(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
   const policy::Resources& r = policy.resources;
   const auto add = [&](const char* name, int resource, std::uint64_t value) {
     plan.rlimits.push_back({name, resource, value});
@@ -188,6 +190,10 @@ void planLimits(const Policy& policy, const Command& command, Plan& plan) {
   plan.cpu_seconds = r.cpu_seconds;
   plan.output_bytes = policy::effectiveOutput(policy);
   plan.cpu_affinity = r.cpu_affinity;
+  const auto wanted = static_cast<std::size_t>(std::ceil(r.cpus));
+  if (plan.cpu_affinity.empty() && wanted < host.cpus.size()) {  // so that `nproc` tells what there is
+    plan.cpu_affinity.assign(host.cpus.begin(), host.cpus.begin() + static_cast<std::ptrdiff_t>(wanted));
+  }
   plan.time_quantum_seconds = r.time_quantum_seconds;
   plan.layers["limits"] =
       plan.namespaces.user
@@ -232,7 +238,7 @@ Result<void> planNone(const Policy& policy, const HostFacts& host, const Command
   plan.self_test = false;
   plan.working_directory = host.current_directory.path;
   plan.environment = planEnvironment(policy, host, plan, command.interactive);
-  planLimits(policy, command, plan);
+  planLimits(policy, host, command, plan);
   plan.rlimits.clear();
   plan.layers["isolation"] = "none: time-out and output limits only";
   plan.warnings.push_back("level none: the program runs with all the rights of the caller");
@@ -307,7 +313,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   if (planned) planned = planSyscalls(policy, plan);
   if (planned) planned = planCgroup(policy, host, plan);
   if (!planned) return fail(planned.error());
-  planLimits(policy, command, plan);
+  planLimits(policy, host, command, plan);
   plan.environment = planEnvironment(policy, host, plan, command.interactive);
   plan.layers["no_new_privs"] = "on";
   plan.layers["capabilities"] = "none";

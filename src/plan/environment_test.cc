@@ -35,7 +35,7 @@ std::map<std::string, std::string> variables(const Policy& policy, const HostFac
 }
 
 TEST(Environment, IsCleanByDefault) {
-  const auto got = variables(profile(), hostWithVariables());
+  const auto got = variables(Policy{}, hostWithVariables());
   const std::map<std::string, std::string> wanted = {
       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
       {"HOME", "/home/sandbox"},
@@ -49,7 +49,7 @@ TEST(Environment, IsCleanByDefault) {
 }
 
 TEST(Environment, PassesOnlyWhatIsNamed) {
-  Policy policy = profile();
+  Policy policy;
   policy.environment.pass = {"EDITOR", "NOT_SET_ANYWHERE"};
   const auto got = variables(policy, hostWithVariables());
   EXPECT_EQ(got.at("EDITOR"), "vi");
@@ -58,7 +58,7 @@ TEST(Environment, PassesOnlyWhatIsNamed) {
 }
 
 TEST(Environment, InheritsEverythingButWhatAltersLoading) {
-  Policy policy = profile();
+  Policy policy;
   policy.environment.mode = EnvironmentMode::inherit;
   const auto got = variables(policy, hostWithVariables());
   EXPECT_EQ(got.at("EDITOR"), "vi");
@@ -71,13 +71,13 @@ TEST(Environment, InheritsEverythingButWhatAltersLoading) {
 }
 
 TEST(Environment, ALoaderVariableIsPassedWhenItIsNamed) {
-  Policy policy = profile();
+  Policy policy;
   policy.environment.pass = {"LD_PRELOAD"};
   EXPECT_EQ(variables(policy, hostWithVariables()).at("LD_PRELOAD"), "/x.so");
 }
 
 TEST(Environment, WhatAPolicySetsWinsOverEverything) {
-  Policy policy = profile();
+  Policy policy;
   policy.environment.mode = EnvironmentMode::inherit;
   policy.environment.pass = {"EDITOR"};
   policy.environment.set = {{"EDITOR", "ed"}, {"PATH", "/only"}, {"EMPTY", ""}, {"ODD", "a=b c\n"}};
@@ -89,9 +89,9 @@ TEST(Environment, WhatAPolicySetsWinsOverEverything) {
 }
 
 TEST(Environment, ATerminalIsNamedOnlyWhenThereIsOne) {
-  EXPECT_FALSE(variables(profile(), hostWithVariables()).contains("TERM"));
-  EXPECT_EQ(variables(profile(), hostWithVariables(), true).at("TERM"), "screen");
-  EXPECT_EQ(variables(profile(), someHost(), true).at("TERM"), "xterm-256color");
+  EXPECT_FALSE(variables(Policy{}, hostWithVariables()).contains("TERM"));
+  EXPECT_EQ(variables(Policy{}, hostWithVariables(), true).at("TERM"), "screen");
+  EXPECT_EQ(variables(Policy{}, someHost(), true).at("TERM"), "xterm-256color");
 }
 
 TEST(Environment, HasAHomeThatIsWritableAtLevelProcess) {

@@ -48,7 +48,8 @@ struct HostFacts {
   bool may_map_other_ids = false;  ///< root: the payload gets an unprivileged id of its own
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
   std::vector<std::string> denied_through_links;
-  uid_t payload_id = 0;  ///< what a root caller's payload becomes on the host: nobody else's
+  std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
+  uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's
   HostPath current_directory;
   HostPath workspace;                          ///< the one the policy names, or the current directory
   std::vector<std::string> workspace_entries;  ///< names at its top level that look like secrets
@@ -58,7 +59,8 @@ struct HostFacts {
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
   CgroupFacts cgroup;
-  bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
+  std::vector<std::uint32_t> cpus;  ///< that this process may run on, the one it runs on now first
+  bool tmpfs_user_xattrs = false;   ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
 
 // --- filesystem: steps in the order they are taken, targets below the new root ---

@@ -452,8 +452,14 @@ constexpr void addArgumentRules(Rules& rules) {
              {{equals(0, 0x20000)}, kAllow},
              {{equals(0, 0x20008)}, kAllow},
              {{equals(0, 0xffffffff)}, kAllow}});
-  // A payload shares its user id with pid 1; nothing it does may reach the limits of the process that guards it.
-  rules.set("prlimit64", kAllow, {{{equals(0, 1)}, refuse(EPERM)}});
+  // A payload shares its user id with pid 1; nothing it does may reach the limits or the scheduling of the process that
+  // guards it.
+  for (const std::string_view name :
+       {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
+    rules.set(name, kAllow, {{{equals(0, 1)}, refuse(EPERM)}});
+  }
+  rules.set("setpriority", kAllow, {{{equals(0, 0), equals(1, 1)}, refuse(EPERM)}});
+  rules.set("ioprio_set", kAllow, {{{equals(0, 1), equals(1, 1)}, refuse(EPERM)}});
   // Local and internet sockets; of netlink only what libc needs to list addresses. No raw or packet sockets.
   const Action no_family = refuse(EAFNOSUPPORT);
   rules.set("socket", no_family,

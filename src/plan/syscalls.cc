@@ -11,7 +11,9 @@ using namespace rules;  // NOLINT: the tables this file is about
 
 namespace {
 
-void addProcessRules(Rules& rules, const policy::Process& process, ExecToken token) {
+void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token) {
+  const policy::Process& process = policy.process;
+  if (!policy.resources.cpu_affinity.empty()) rules.set("sched_setaffinity", refuse(EPERM));  // or it could be widened
   if (!process.allow_fork) {
     rules.set("fork", refuse(EPERM));
     rules.set("vfork", refuse(EPERM));
@@ -104,8 +106,8 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 
 bool usesBuiltinFilter(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
-  return policy.process.allow_fork && policy.process.allow_exec && wish.allow.empty() && !wish.names &&
-         wish.oci_profile.empty();
+  return policy.process.allow_fork && policy.process.allow_exec && policy.resources.cpu_affinity.empty() &&
+         wish.allow.empty() && !wish.names && wish.oci_profile.empty();
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
@@ -113,7 +115,7 @@ std::span<const std::string_view> forbiddenSyscalls() { return kForbidden; }
 
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token) {
   Rules rules = builtinRules();
-  addProcessRules(rules, policy.process, token);
+  addProcessRules(rules, policy, token);
 
   const policy::Syscalls& wish = policy.syscalls;
   for (const std::string& name : wish.allow) {
@@ -149,7 +151,7 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
     for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
     addArgumentRules(rules);
     addModeRules(rules);
-    addProcessRules(rules, policy.process, {});
+    addProcessRules(rules, policy, {});
     if (wish.names) {
       for (const std::string& name : *wish.names) rules.set(name, refuse(EPERM));
     }

@@ -23,6 +23,10 @@ Result<void> checkWorkspace(const HostFacts& host) {
     return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is not a directory",
                            "give a directory, or show one file with --ro FILE"));
   }
+  if (workspace.path == "/") {
+    return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is the whole host",
+                           "name the directory the program works in"));
+  }
   return {};
 }
 
@@ -52,6 +56,7 @@ std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, std
   std::vector<std::string> result;
   for (const std::string& entry : denied) {
     const std::string path = policy::normalPath(entry);
+    if (isPattern(path)) continue;
     if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
   }
   return result;
@@ -93,6 +98,7 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                       (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
   if (auto checked = checkQuota(policy, memory); !checked) return checked;
   for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
+  hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
                                     .target = target,
                                     .whiteouts = outermost(std::move(hidden)),
@@ -156,16 +162,21 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
 
 MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
                             const std::string& path) {
-  const bool direct = policy.filesystem.workspace.mode == WorkspaceMode::rw && below(path, workspace);
-  const bool named = std::any_of(host.read_write.begin(), host.read_write.end(),
-                                 [&](const HostPath& writable) { return below(path, writable.path); });
-  if (direct || named) return MaskPath::Absent::refuse;
+  // A tree that the host can still write, or the payload: what does not exist yet could be created later.
+  const auto shows = [&](const HostPath& shown) { return below(path, shown.path); };
+  const bool direct = policy.filesystem.workspace.mode != WorkspaceMode::none && below(path, workspace);
+  if (direct || std::any_of(host.read_write.begin(), host.read_write.end(), shows) ||
+      std::any_of(host.read_only.begin(), host.read_only.end(), shows)) {
+    return MaskPath::Absent::refuse;
+  }
   const bool temporary = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
                                      [&](const policy::Tmpfs& tmpfs) { return below(path, tmpfs.path); });
   return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
 }
 
 }  // namespace
+
+bool isPattern(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
 
 bool below(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
@@ -187,7 +198,12 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   }
   if (auto checked = checkWorkspace(host); !checked) return checked;
   const std::vector<std::string> hidden = hiddenIn(policy, host);
-  if (!workspace.show_secrets) plan.masked_secrets = host.workspace_entries;
+  if (!workspace.show_secrets && !host.workspace_entries.empty()) {
+    plan.masked_secrets = host.workspace_entries;
+    std::string names;
+    for (const std::string& name : host.workspace_entries) names += (names.empty() ? "" : ", ") + name;
+    plan.notices.push_back("hidden, since they look like secrets: " + names + "; show them with --show-secrets");
+  }
   plan.working_directory = target;
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
   return addDirect(policy, host, target, hidden, plan);
@@ -207,17 +223,22 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
   for (const std::string& entry : policy.filesystem.denied) {
     const std::string path = policy::normalPath(entry);
     const bool in_overlay = plan.workspace_overlay && below(path, workspace) && path != workspace;
-    if (!in_overlay) plan.steps.push_back(MaskPath{path, whenAbsent(policy, host, workspace, path), true});
+    if (!in_overlay && !isPattern(path))
+      plan.steps.push_back(MaskPath{path, whenAbsent(policy, host, workspace, path), true});
   }
 }
 
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
-  for (const std::string& path : policy.filesystem.denied) {
-    if (path.find_first_of("*?[") != std::string::npos) {
-      return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + path,
-                             "patterns cannot be enforced by the kernel in a directly visible tree",
-                             "name the paths one by one"));
-    }
+  const bool overlay = policy.filesystem.workspace.mode == WorkspaceMode::overlay;
+  for (const std::string& entry : policy.filesystem.denied) {
+    if (!isPattern(entry)) continue;
+    const std::string path = policy::normalPath(entry);
+    const std::size_t slash = path.rfind('/');
+    const bool last_only = !isPattern(std::string_view(path).substr(0, slash));
+    if (overlay && last_only && below(path, "/workspace")) continue;
+    return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
+                           "a pattern can be enforced only in an overlay workspace, and only in a path's last part",
+                           "name the paths one by one, or use --workspace DIR:overlay"));
   }
   if (!host.denied_through_links.empty()) {
     return fail(plainError(Stage::host, "plan", "filesystem.denied: " + host.denied_through_links.front(),

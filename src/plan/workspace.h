@@ -5,6 +5,9 @@
 
 namespace caisson::plan {
 
+/// Whether a path has wildcards in it.
+bool isPattern(std::string_view path);
+
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/random.h>
@@ -190,6 +191,48 @@ std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const 
   return found;
 }
 
+/// What denied patterns match in the workspace now; one directory is listed per pattern, none is walked.
+std::vector<std::string> deniedMatches(const policy::Policy& policy, const HostFacts& facts) {
+  std::vector<std::string> found;
+  for (const std::string& entry : policy.filesystem.denied) {
+    const std::string path = policy::normalPath(entry);
+    const std::string top(plan::kWorkspace);
+    if (!plan::isPattern(path) || !plan::below(path, top) || facts.workspace.path.empty()) continue;
+    const std::size_t slash = path.rfind('/');
+    const std::string inside = path.substr(top.size(), slash - top.size());
+    const sys::Fd workspace(::open(facts.workspace.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const long fd =
+        isolation::openBeneath(workspace.get(), inside.empty() ? "" : inside.c_str() + 1, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) continue;
+    DIR* stream = ::fdopendir(static_cast<int>(fd));
+    if (stream == nullptr) continue;
+    while (const dirent* item = ::readdir(stream)) {
+      const std::string_view name = item->d_name;
+      if (name == "." || name == ".." || ::fnmatch(path.c_str() + slash + 1, item->d_name, FNM_PERIOD) != 0) continue;
+      found.push_back(inside.empty() ? std::string(name) : inside.substr(1) + "/" + std::string(name));
+    }
+    ::closedir(stream);
+  }
+  return found;
+}
+
+std::vector<std::uint32_t> observeCpus() {
+  std::vector<std::uint32_t> cpus;
+  unsigned long mask[16] = {};
+  const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+  if (bytes <= 0) return cpus;
+  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(bytes) * 8; ++cpu) {
+    if ((mask[cpu / 64] >> (cpu % 64) & 1U) != 0) cpus.push_back(cpu);
+  }
+  // The payload starts where we are: its first pages are in this processor's caches.
+  unsigned here = 0;
+  if (::syscall(SYS_getcpu, &here, nullptr, nullptr) == 0) {
+    const auto found = std::find(cpus.begin(), cpus.end(), here);
+    if (found != cpus.end()) std::rotate(cpus.begin(), found, cpus.end());
+  }
+  return cpus;
+}
+
 std::string currentDirectory() {
   char path[4096];
   return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
@@ -227,6 +270,7 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
                   cgroups.usable.cpuset,
                   cgroups.why_not};
 
+  facts.cpus = observeCpus();
   facts.current_directory.path = currentDirectory();
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {
@@ -237,6 +281,7 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
   }
   facts.homes = observeHomes(facts.uid);
   facts.denied_through_links = deniedThroughLinks(policy, facts);
+  facts.denied_matches = deniedMatches(policy, facts);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
   observeSystem("", facts);

@@ -141,6 +141,7 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   if (!control || !child_control) return fail(control ? child_control.error() : control.error());
   launched.control = std::move(*control);
   block.control = child_control->get();
+  block.supervisor_end = launched.control.get();
   block.store_path =
       store.empty() ? nullptr : store.c_str();  // in this process's memory, which the child has a copy of
   if (!store.empty() && plan.identity.parent_writes_maps) {
@@ -162,6 +163,9 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
     } else {
       auto pipe = makePipe();
       if (!pipe) return fail(pipe.error());
+      if (plan.identity.change_user) {  // or the payload could not open its own /dev/stdout
+        (void)!::fchown(pipe->read.get(), plan.identity.outside_uid, plan.identity.outside_gid);
+      }
       child_ends[stream] = stream == 0 ? std::move(pipe->read) : std::move(pipe->write);
       Fd& ours = stream == 0 ? launched.input : stream == 1 ? launched.output : launched.errors;
       ours = stream == 0 ? std::move(pipe->write) : std::move(pipe->read);

@@ -29,6 +29,8 @@ class OutputStream {
   void drain(int patience_ms);
 
   [[nodiscard]] bool open() const { return source_.valid(); }
+  /// Whether there is still something to come or to pass on.
+  [[nodiscard]] bool busy() const { return source_.valid() || !pending_.empty(); }
   /// The stream as a result; leaves this object empty.
   Stream take();
 

@@ -107,6 +107,7 @@ class Supervisor {
 
  private:
   Result<void> makeCgroup();
+  [[nodiscard]] bool streamsBusy() const;
   void watch(SignalRelay& signals);
   void onMessage();
   void fetch(const Message& message, int (&received)[2]);
@@ -144,6 +145,7 @@ class Supervisor {
   bool killed_ = false;
   bool timed_out_ = false;
   bool cancelled_ = false;
+  bool abandoned_ = false;  // asked to end while only passing output on
   int terminate_requests_ = 0;
 };
 
@@ -223,11 +225,18 @@ void Supervisor::checkDeadlines() {
   }
 }
 
+/// After the payload's end: what it wrote still has to reach a reader that may be slow, a pager for instance. Nobody is
+/// left who could write more, so the pipes end by themselves; without a pid namespace that is not certain.
+bool Supervisor::streamsBusy() const {
+  if (abandoned_ || !sandbox_.pid_namespace) return false;
+  return (out_ && out_->busy()) || (err_ && err_->busy());
+}
+
 void Supervisor::watch(SignalRelay& signals) {
   std::vector<pollfd> polls;
-  while (!init_gone_) {
+  while (!init_gone_ || streamsBusy()) {
     polls.clear();
-    polls.push_back({sandbox_.pidfd.get(), POLLIN, 0});
+    polls.push_back({init_gone_ ? -1 : sandbox_.pidfd.get(), POLLIN, 0});
     polls.push_back({sandbox_.control.get(), POLLIN, 0});
     polls.push_back({signals.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
@@ -249,7 +258,8 @@ void Supervisor::watch(SignalRelay& signals) {
     if (polls[2].revents != 0) {
       while (const int signal = signals.next()) onSignal(signal);
     }
-    if (polls[3].revents != 0 && !killed_) {
+    if (polls[3].revents != 0 && init_gone_) abandoned_ = true;
+    if (polls[3].revents != 0 && !killed_ && !init_gone_) {
       cancelled_ = true;
       kill();
     }
@@ -264,6 +274,8 @@ void Supervisor::watch(SignalRelay& signals) {
     if (polls[0].revents != 0) {
       onMessage();  // the last word may have come together with the end
       init_gone_ = true;
+      deadline_.reset();
+      grace_.reset();
     }
   }
 }
@@ -352,6 +364,10 @@ void Supervisor::onSignal(int signal) {
     return;
   }
   const bool asks_to_end = signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
+  if (init_gone_) {
+    abandoned_ = abandoned_ || asks_to_end;
+    return;
+  }
   if (asks_to_end && ++terminate_requests_ >= 3) return kill();  // somebody means it
   if ((signal == SIGTERM || signal == SIGHUP) && !grace_) grace_ = Clock::now() + kGraceAfterTerminate;
   sendSignal(signal);

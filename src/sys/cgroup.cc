@@ -137,8 +137,8 @@ void limitCpusetV2(Writer& to, const CgroupLimits& limits, CgroupEnforced& enfor
   while (effective.ends_with('\n')) effective.pop_back();
   enforced.cpuset = effective == wanted;
   if (!enforced.cpuset)
-    to.refuse(plainError(Stage::limits, "cpuset", to.path(), "asked for CPUs " + wanted + ", but only " + effective +
-                         " would be in force", kCpuHint));
+    to.refuse(plainError(Stage::limits, "cpuset", to.path(),
+                         "asked for CPUs " + wanted + ", but only " + effective + " would be in force", kCpuHint));
 }
 
 void limitIoV2(Writer& to, const CgroupLimits& limits, CgroupEnforced& enforced) {
@@ -159,8 +159,7 @@ void limitV2(Writer& to, const CgroupControllers& has, const CgroupLimits& limit
     enforced.swap = to.may("memory.swap.max", std::to_string(limits.swap));
     enforced.oom_group = to.may("memory.oom.group", "1");
   }
-  if (has.memory && limits.memory_low)
-    enforced.memory_low = to.must("memory.low", std::to_string(*limits.memory_low));
+  if (has.memory && limits.memory_low) enforced.memory_low = to.must("memory.low", std::to_string(*limits.memory_low));
   if (has.pids && limits.pids) enforced.pids = to.must("pids.max", std::to_string(*limits.pids));
   if (has.cpu && limits.cpus) {
     const std::uint64_t quota = *cpuQuota(*limits.cpus);
@@ -243,7 +242,8 @@ Result<void> Cgroup::make(const CgroupBase& base, const CgroupLimits& limits) {
               .path = directory.path + "/" + name_,
               .has = directory.offers,
               .accounts_cpu = directory.accounts_cpu};
-    if (!part.parent) return fail(sysError(Stage::limits, "dup", directory.path, errno, "raise the limit on open files"));
+    if (!part.parent)
+      return fail(sysError(Stage::limits, "dup", directory.path, errno, "raise the limit on open files"));
     if (::mkdirat(part.parent.get(), name_.c_str(), 0755) != 0)
       return fail(sysError(Stage::limits, "mkdir", part.path, errno, kDoctor));
     part.fd = openDirectoryAt(part.parent.get(), name_.c_str());
@@ -267,7 +267,7 @@ Result<void> Cgroup::setLimits(const CgroupLimits& limits) {
   return {};
 }
 
-const Cgroup::Part* Cgroup::part(bool CgroupControllers::*controller) const {
+const Cgroup::Part* Cgroup::part(bool CgroupControllers::* controller) const {
   const auto found = std::ranges::find_if(directories_, [&](const Part& part) { return part.has.*controller; });
   return found == directories_.end() ? nullptr : &*found;
 }

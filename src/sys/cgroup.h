@@ -10,7 +10,8 @@
 // subtree that belongs to this user: cgroup.subtree_control of the base when a controller is missing there, and our
 // own move into a leaf when we are the only process of a delegated cgroup (no process may live in a cgroup whose
 // children have controllers). CgroupBase::find changes nothing; the first create does.
-// Not guaranteed: that a limit asked for is in force. `CgroupBase::usable` says what can be, `Cgroup::enforced` what is.
+// Not guaranteed: that a limit asked for is in force. `CgroupBase::usable` says what can be,
+// `Cgroup::enforced` what is.
 #pragma once
 
 #include <sys/types.h>
@@ -67,9 +68,9 @@ struct CgroupBase {
 
   // Below: for create and removeAbandonedCgroups.
   struct Directory {
-    Fd fd;                     ///< O_PATH
-    std::string path;          ///< for messages
-    CgroupControllers offers;  ///< v1: controllers of this hierarchy; v2: those children get or can get
+    Fd fd;                      ///< O_PATH
+    std::string path;           ///< for messages
+    CgroupControllers offers;   ///< v1: controllers of this hierarchy; v2: those children get or can get
     bool accounts_cpu = false;  ///< v1: cpuacct is in this hierarchy
   };
   std::vector<Directory> directories;  ///< v2: one; v1: one per hierarchy we use
@@ -147,7 +148,7 @@ class Cgroup {
   };
   Result<void> make(const CgroupBase& base, const CgroupLimits& limits);
   Result<void> setLimits(const CgroupLimits& limits);
-  [[nodiscard]] const Part* part(bool CgroupControllers::*controller) const;
+  [[nodiscard]] const Part* part(bool CgroupControllers::* controller) const;
   [[nodiscard]] CgroupUsage usageV1() const;
   [[nodiscard]] CgroupUsage usageV2() const;
 

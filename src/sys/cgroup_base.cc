@@ -20,7 +20,7 @@ namespace {
 using Kind = CgroupBase::Kind;
 
 constexpr const char* kMount = "/sys/fs/cgroup";
-constexpr const char* kScopeRemedy = "start it with `systemd-run --user --scope -p Delegate=yes`";
+constexpr const char* kScopeRemedy = "start caisson with `systemd-run --user --scope -p Delegate=yes`";
 
 long fileSystemOf(const char* path) {
   struct statfs status{};
@@ -105,9 +105,10 @@ std::string explainV2(const Candidate& own, const std::string& shown) {
            "writable cgroup namespace, or caisson outside";
   if (!own.fd) return "cgroup v2: our own cgroup " + shown + " is not visible under " + kMount;
   if (!own.ours)
-    return "cgroup v2: our cgroup " + shown + " belongs to somebody else (a login session's scope, say): " + kScopeRemedy;
-  return "cgroup v2: our cgroup " + shown + " holds other processes too, so its children can't have limits: " +
-         kScopeRemedy;
+    return "cgroup v2: our cgroup " + shown +
+           " belongs to somebody else (a login session's scope, say): " + kScopeRemedy;
+  return "cgroup v2: our cgroup " + shown +
+         " holds other processes too, so its children can't have limits: " + kScopeRemedy;
 }
 
 /// `mount` shows the hierarchy so that `directory` is our own cgroup; `shown` is its name in /proc/self/cgroup.
@@ -128,8 +129,8 @@ void findV2(CgroupBase& base, const std::string& mount, const std::string& direc
     Candidate parent = examine(directory.substr(0, slash));
     if (parent.ours) {
       // Root owns every cgroup, so owning says nothing about being allowed to configure: systemd's mark must.
-      const bool may_enable = !parent.real_root && (::geteuid() != 0 || parent.delegated) &&
-                              holdsOnly(parent.fd.get(), -1);
+      const bool may_enable =
+          !parent.real_root && (::geteuid() != 0 || parent.delegated) && holdsOnly(parent.fd.get(), -1);
       choose(base, std::move(parent), may_enable, false);
       if (base.kind != Kind::none) return;
     }
@@ -260,8 +261,9 @@ CgroupBase CgroupBase::find() {
     base.needs_leaf = false;
     base.directories.clear();
     if (base.why_not.empty())
-      base.why_not = std::string("no cgroup file system is mounted at ") + kMount + ": mount one (`mount -t cgroup2 none " +
-                     kMount + "` as root, or --cgroupns and a writable mount for containers)";
+      base.why_not = std::string("no cgroup file system is mounted at ") + kMount +
+                     ": mount one (`mount -t cgroup2 none " + kMount +
+                     "` as root, or --cgroupns and a writable mount for containers)";
     return base;
   }
   const CgroupName own = ownCgroupName();

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <set>
+#include <tuple>
 
 #include "sys/cgroup.h"
 #include "sys/cgroup_files.h"
@@ -75,7 +76,7 @@ Cgroup::Cgroup(Cgroup&& other) noexcept { *this = std::move(other); }
 
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   if (this == &other) return *this;
-  (void)remove();
+  std::ignore = remove();
   kind_ = std::exchange(other.kind_, Kind::none);
   name_ = std::move(other.name_);
   directories_ = std::exchange(other.directories_, {});
@@ -85,7 +86,8 @@ Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   return *this;
 }
 
-Cgroup::~Cgroup() { (void)remove(); }
+// What can't be removed is found at a later start.
+Cgroup::~Cgroup() { std::ignore = remove(); }
 
 Result<void> Cgroup::kill() const {
   if (!valid()) return {};
@@ -93,7 +95,8 @@ Result<void> Cgroup::kill() const {
     const int directory = directories_.front().fd.get();
     const int error = writeAt(directory, "cgroup.kill", "1");  // Linux 5.14
     if (error == 0) return {};
-    if (error != ENOENT) return fail(sysError(Stage::limits, "write", directories_.front().path + "/cgroup.kill", error));
+    if (error != ENOENT)
+      return fail(sysError(Stage::limits, "write", directories_.front().path + "/cgroup.kill", error));
   }
   // Nothing new may be born while we go through the list, or a fork bomb outruns us.
   if (const Part* pids = part(&CgroupControllers::pids)) (void)writeAt(pids->fd.get(), "pids.max", "0");
@@ -121,7 +124,7 @@ Result<void> Cgroup::remove() {
         result = fail(sysError(Stage::limits, "rmdir", part.path, error, "a later start of caisson removes it"));
         break;
       }
-      if (!killed) (void)kill();
+      if (!killed) std::ignore = kill();  // the next rmdir tells
       killed = true;
       if (kind_ == Kind::v2 && populated(part.fd.get())) {
         waitUntilEmpty(part.fd.get(), deadline);

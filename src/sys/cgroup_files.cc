@@ -40,7 +40,7 @@ std::string_view take(std::string_view& text, char separator) {
 }
 
 struct NamedController {
-  bool CgroupControllers::*member;
+  bool CgroupControllers::* member;
   std::string_view name;
 };
 constexpr NamedController kControllers[] = {{&CgroupControllers::memory, "memory"},

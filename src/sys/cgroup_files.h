@@ -63,8 +63,8 @@ inline constexpr std::uint64_t kCpuPeriodUsec = 100'000;
 /// Microseconds per period. The kernel takes no less than a millisecond. Nothing for what is no share.
 std::optional<std::uint64_t> cpuQuota(double cpus);
 
-/// `caisson-<pid>-<start time>-<world>-<id>`. Pid and start time (clock ticks since boot) name one process for ever, but
-/// mean something only in the same pid and time namespaces, which `world` tells apart: one container must not take
+/// `caisson-<pid>-<start time>-<world>-<id>`. Pid and start time (clock ticks since boot) name one process for ever,
+/// but mean something only in the same pid and time namespaces, which `world` tells apart: one container must not take
 /// another's live sandboxes for abandoned ones.
 struct CgroupName {
   pid_t pid = -1;

@@ -48,7 +48,7 @@ std::vector<std::string> directoriesOf(const CgroupBase& base, pid_t pid) {
   return names;
 }
 
-std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupControllers::*controller,
+std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupControllers::* controller,
                      const char* file) {
   for (const auto& directory : base.directories) {
     if (!(directory.offers.*controller)) continue;
@@ -324,6 +324,24 @@ TEST_F(CgroupTest, KillEndsTheTree) {
   EXPECT_EQ(::read(ends[0], &byte, 1), 0);
   ::close(ends[0]);
   EXPECT_TRUE(cgroup.remove());
+}
+
+TEST_F(CgroupTest, KillOutrunsProcessesThatForkAllTheTime) {
+  if (!base_.usable.pids) GTEST_SKIP() << base_.why_not;
+  Cgroup cgroup = make({.memory = 64 * kMiB, .pids = 20});
+  const pid_t pid = startInside(cgroup, [] {
+    while (true) {
+      if (forkRaw() == 0) continue;
+      const timespec time{.tv_sec = 0, .tv_nsec = 1'000'000};
+      raw(SYS_nanosleep, &time, nullptr);
+    }
+    return 0;
+  });
+  for (int i = 0; i < 2000 && cgroup.usage().pids_limit_hits.value_or(1) == 0; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(cgroup.kill());
+  EXPECT_EQ(WTERMSIG(waitFor(pid)), SIGKILL);
+  const auto removed = cgroup.remove();
+  EXPECT_TRUE(removed) << removed.error().message();
 }
 
 TEST_F(CgroupTest, TheDestructorEndsWhatIsInsideAndLeavesNothing) {

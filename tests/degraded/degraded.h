@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/environment.h"
@@ -52,6 +53,9 @@ class DegradedTest : public testing::Test {
 void expectRefusal(const Ending& ending, const std::vector<std::string>& words);
 /// Run to its end, with no layer weaker and no warning more than where nothing is missing.
 void expectSameAs(const Ending& ending, const Ending& whole);
+
+/// "fsopen:EPERM" as part of a test's name: letters and digits only.
+std::string asTestName(std::string_view missing);
 
 bool contains(const std::string& text, const std::string& part);
 

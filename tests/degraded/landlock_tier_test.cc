@@ -22,14 +22,6 @@ TEST_F(LandlockTier, RunsWhereNamespacesAreForbiddenAndSaysWhatItDoesNotProtect)
   }
 }
 
-TEST_F(LandlockTier, SaysItToAPersonAsWell) {
-  const RunOutput output = caissonWithout(
-      "namespaces", {"run", "--tier", "landlock", "--workspace", workspace.path() + ":ro", "--", "echo", "hello"});
-  EXPECT_EQ(output.exit_status, 0) << output.describe();
-  EXPECT_EQ(output.out, "hello\n") << output.describe();
-  EXPECT_TRUE(contains(output.err, "landlock tier")) << output.describe();
-}
-
 TEST_F(LandlockTier, KeepsThePayloadFromWritingOutsideTheWorkspace) {
   const Canary canary(files / "canary");
   files.openToAll();

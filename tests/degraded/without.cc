@@ -74,6 +74,10 @@ std::optional<Code> filterFor(std::string_view wish) {
     const std::size_t comma = wish.find(',');
     const std::string_view name = wish.substr(0, comma);
     wish.remove_prefix(comma == std::string_view::npos ? wish.size() : comma + 1);
+    if (name == "time_namespace") {
+      refuseFlags(code, *syscallNumber("unshare"), kNewTime, error.value_or(EINVAL));
+      continue;
+    }
     if (name != "namespaces") {
       if (!refuseNamed(code, name, error.value_or(ENOSYS))) return std::nullopt;
       continue;

@@ -1,1 +1,346 @@
+// What the program sees of the host's files: the workspace in its modes, named paths, and an otherwise private root.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "functional/sandbox.h"
+#include "functional/tree_state.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+class Workspace : public SandboxTest {};
+class Paths : public SandboxTest {};
+class Secrets : public SandboxTest {};
+class Root : public SandboxTest {};
+
+TEST_F(Workspace, IsTheCurrentDirectoryAsAnOverlayByDefault) {
+  workspace.write("file", "before\n");
+  const auto before = treeState(workspace.path());
+  const RunOutput output = script("pwd; cat file; echo after > file; cat file; touch new; rm file; ls");
+  EXPECT_EQ(output.out, "/workspace\nbefore\nafter\nnew\n") << output.describe();
+  EXPECT_EQ(differences(before, treeState(workspace.path())), "");
+}
+
+TEST_F(Workspace, SaysHowManyChangesWereDiscardedAndHowToKeepThem) {
+  workspace.write("changed", "x");
+  workspace.write("removed", "x");
+  const std::string work = "echo y > changed; rm removed; touch new";
+  const RunOutput output = script(work);
+  EXPECT_TRUE(contains(output.err, "3 changed files")) << output.describe();
+  EXPECT_TRUE(contains(output.err, ":rw")) << output.describe();
+  const json result = script(work, {"--json"}).json();
+  EXPECT_TRUE(contains(result.dump(), "3 changed files")) << result.dump();
+  EXPECT_FALSE(contains(script("cat changed").err, "discarded"));
+}
+
+TEST_F(Workspace, ReadOnly) {
+  workspace.write("file", "content\n");
+  const auto before = treeState(workspace.path());
+  const RunOutput output = script(
+      "cat file; touch new || echo no; echo x >> file || echo no; rm -f file || echo no; mkdir d || echo no; "
+      "chmod 777 file || echo no; mv file x || echo no",
+      {"--workspace", ".:ro"});
+  EXPECT_EQ(output.out, "content\nno\nno\nno\nno\nno\nno\n") << output.describe();
+  EXPECT_EQ(differences(before, treeState(workspace.path())), "");
+}
+
+TEST_F(Workspace, Direct) {
+  workspace.write("file", "before\n");
+  const RunOutput output =
+      script("echo after > file; mkdir d; echo new > d/f; chmod 750 d/f; ln -s f d/l; mv file renamed",
+             {"--workspace", workspace.path() + ":rw"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(readFile(workspace / "renamed"), "after\n");
+  EXPECT_EQ(readFile(workspace / "d/l"), "new\n");
+  struct stat status{};
+  ASSERT_EQ(stat((workspace / "d/f").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, geteuid()) << "files belong to whoever started caisson";
+  EXPECT_EQ(status.st_gid, getegid());
+  EXPECT_EQ(status.st_mode & 07777U, 0750U);
+  EXPECT_FALSE(contains(output.err, "discarded"));
+}
+
+TEST_F(Workspace, None) {
+  for (const std::string& argument : {std::string(":none"), workspace.path() + ":none"}) {
+    workspace.write("file", "x");
+    const RunOutput output = script("pwd; ls -A /workspace 2>/dev/null | wc -l", {"--workspace", argument});
+    EXPECT_EQ(output.exit_status, 0) << argument << output.describe();
+    EXPECT_TRUE(output.out.ends_with("\n0\n")) << argument << output.describe();
+  }
+}
+
+TEST_F(Workspace, InOtherPlacesAndThroughLinks) {
+  workspace.write("dir/file", "x\n");
+  ASSERT_EQ(symlink("dir", (workspace / "link").c_str()), 0);
+  for (const std::string& name : {std::string("dir"), std::string("./dir/"), std::string("link"), workspace / "dir",
+                                  std::string("dir:overlay")}) {
+    EXPECT_EQ(run({"--workspace", name}, {"cat", "/workspace/file"}).out, "x\n") << name;
+  }
+}
+
+TEST_F(Workspace, NamesWithSpacesQuotesColonsCommasAndBackslashesWork) {
+  for (const std::string name :
+       {"with space", "quote'\"", "a:b", "comma,comma", "back\\slash", "\xC3\xA4", "\xFF\xFE", "-dash", "$HOME"}) {
+    workspace.write(name + "/file", "x\n");
+    for (const std::string mode : {"overlay", "ro", "rw"}) {
+      const RunOutput output = run({"--workspace", "./" + name + ":" + mode, "--json"}, {"cat", "file"});
+      ASSERT_FALSE(output.json().is_discarded()) << name << " " << mode << output.describe();
+      EXPECT_EQ(output.json()["stdout"], "x\n") << name << " " << mode << output.describe();
+    }
+    EXPECT_EQ(run({}, {"cat", "file"}, {.cwd = workspace / name}).out, "x\n") << name;
+  }
+}
+
+TEST_F(Workspace, HomeDirectoriesAndWhatIsAboveAreNeverTheDefault) {
+  const std::string home = workspace.makeDir("parent/home");
+  workspace.write("parent/home/private", "x");
+  workspace.write("parent/home/project/file", "x\n");
+  for (const std::string& directory : {std::string("/"), home, workspace / "parent"}) {
+    const RunOutput output =
+        run({}, {"sh", "-c", "pwd; ls -A /workspace 2>/dev/null | wc -l"}, {.env = {{"HOME", home}}, .cwd = directory});
+    EXPECT_EQ(output.exit_status, 0) << directory << output.describe();
+    EXPECT_TRUE(output.out.ends_with("\n0\n")) << directory << output.describe();
+    EXPECT_TRUE(contains(output.err, "--workspace")) << "a notice says why " << output.describe();
+  }
+  EXPECT_EQ(run({}, {"cat", "file"}, {.env = {{"HOME", home}}, .cwd = home + "/project"}).out, "x\n")
+      << "below home is fine";
+}
+
+TEST_F(Workspace, TheHomeOfTheUserDatabaseCountsEvenIfTheVariableLies) {
+  const passwd* user = getpwuid(geteuid());
+  requireOrSkip(user != nullptr && exists(user->pw_dir), "this user has no home directory");
+  const std::string home = user->pw_dir;
+  const RunOutput output =
+      run({}, {"sh", "-c", "ls -A /workspace 2>/dev/null | wc -l"}, {.env = {{"HOME", workspace.path()}}, .cwd = home});
+  EXPECT_EQ(output.out, "0\n") << output.describe();
+}
+
+TEST_F(Workspace, ManyFilesAndDeepTreesAreNoProblem) {
+  const RunOutput made = onHost(
+      "mkdir -p many; cd many; seq 1 3000 | xargs touch; p=deep; for i in $(seq 60); do p=$p/aaaaaaaaaaaaaaaaaaaa; "
+      "done; "
+      "mkdir -p $p; echo bottom > $p/f");
+  ASSERT_EQ(made.exit_status, 0);
+  EXPECT_EQ(script("ls many | wc -l; find many -name f | xargs cat").out, "3001\nbottom\n");
+}
+
+TEST_F(Workspace, AnOverlayIsBounded) {
+  const json result = script("for i in 1 2 3; do dd if=/dev/zero of=f$i bs=1M count=600 2>/dev/null || exit 9; done",
+                             {"--json", "--timeout", "100s"})
+                          .json();
+  EXPECT_TRUE(result["exit_code"] == 9 || result["limit"] == "disk" || result["limit"] == "memory")
+      << result.dump().substr(0, 1500);
+}
+
+TEST_F(Paths, ShownReadOnlyAndWritable) {
+  const TempDir shown;
+  const TempDir writable;
+  shown.write("file", "content\n");
+  const RunOutput output =
+      script("cat " + shown / "file" + "; touch " + shown / "new" + " || echo no; echo kept > " + writable / "new",
+             {"--ro", shown.path(), "--rw", writable.path()});
+  EXPECT_EQ(output.out, "content\nno\n") << output.describe();
+  EXPECT_EQ(readFile(writable / "new"), "kept\n");
+  struct stat status{};
+  ASSERT_EQ(stat((writable / "new").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, geteuid());
+}
+
+TEST_F(Paths, ASingleFileCanBeShown) {
+  const TempDir shown;
+  shown.write("file", "content\n");
+  shown.write("beside", "hidden\n");
+  const RunOutput output = script("cat " + shown / "file" + "; ls " + shown.path(), {"--ro", shown / "file"});
+  EXPECT_EQ(output.out, "content\nfile\n") << output.describe();
+}
+
+TEST_F(Paths, NotNamedMeansNotThere) {
+  const TempDir other;
+  const Canary canary(other / "canary");
+  const RunOutput output = script("cat " + canary.path() + "; ls " + other.path() +
+                                  "; ls -A /tmp | wc -l; ls /home; ls /srv /opt /mnt /boot /media");
+  EXPECT_FALSE(canary.leakedInto(output.out));
+  EXPECT_EQ(output.out, "0\nsandbox\n") << output.describe();
+}
+
+TEST_F(Paths, DeniedWinsOverEverything) {
+  workspace.write("dir/secret", "hidden-content\n");
+  workspace.write("dir/open", "open\n");
+  workspace.write("file", "hidden-content\n");
+  for (const std::string mode : {"overlay", "ro", "rw"}) {
+    const RunOutput output = script(
+        "cat dir/open; cat file dir/secret; mv dir d2; cat d2/secret dir/secret; cp -r dir /tmp/c; cat /tmp/c/secret",
+        {"--workspace", ".:" + mode, "--deny", "file", "--deny", "dir/secret"});
+    EXPECT_TRUE(output.out.starts_with("open\n")) << mode << output.describe();
+    EXPECT_FALSE(contains(output.out, "hidden-content")) << mode << output.describe();
+    if (exists(workspace / "d2")) rename((workspace / "d2").c_str(), (workspace / "dir").c_str());
+  }
+  EXPECT_EQ(readFile(workspace / "dir/secret"), "hidden-content\n");
+  EXPECT_EQ(readFile(workspace / "file"), "hidden-content\n");
+}
+
+TEST_F(Paths, DeniedHoldsInAShownTreeToo) {
+  const TempDir shown;
+  shown.write("open", "open\n");
+  shown.write("secret", "hidden-content\n");
+  const RunOutput output =
+      script("cat " + shown / "open" + " " + shown / "secret", {"--ro", shown.path(), "--deny", shown / "secret"});
+  EXPECT_EQ(output.out, "open\n") << output.describe();
+}
+
+TEST_F(Paths, DenyingWhatIsNotThereLeavesNoGhostOnTheHost) {
+  const RunOutput overlay = script("true", {"--deny", "absent"});
+  EXPECT_EQ(overlay.exit_status, 0) << overlay.describe();
+  const RunOutput direct = script("true", {"--workspace", ".:rw", "--deny", "absent"});
+  EXPECT_EQ(direct.exit_status, 125) << "can't be enforced, so it is refused " << direct.describe();
+  EXPECT_TRUE(treeState(workspace.path()).empty());
+}
+
+TEST_F(Paths, DeniedPatternsWorkInAnOverlayAndAreRefusedInADirectTree) {
+  workspace.write("a.key", "hidden-content\n");
+  workspace.write("sub/b.key", "hidden-content\n");
+  workspace.write("c.txt", "open\n");
+  const RunOutput direct = script("true", {"--workspace", ".:rw", "--deny", "*.key"});
+  EXPECT_EQ(direct.exit_status, 125) << direct.describe();
+  const RunOutput overlay = script("cat c.txt a.key", {"--deny", "*.key"});
+  EXPECT_EQ(overlay.out, "open\n") << overlay.describe();
+}
+
+TEST_F(Secrets, AreMaskedByDefaultInEveryMode) {
+  const std::vector<std::string> names{".env",   ".env.local", ".env.production", ".npmrc",
+                                       ".netrc", "id_rsa",     "id_ed25519"};
+  for (const std::string& name : names) workspace.write(name, "hidden-content\n");
+  workspace.write(".gitignore", "open\n");
+  for (const std::string mode : {"overlay", "ro", "rw"}) {
+    for (const std::string& name : names) {
+      const RunOutput output =
+          script("cat .gitignore; cat " + name + "; cp " + name + " /tmp/x; cat /tmp/x", {"--workspace", ".:" + mode});
+      EXPECT_EQ(output.out, "open\n") << mode << " " << name << output.describe();
+    }
+  }
+  for (const std::string& name : names) EXPECT_EQ(readFile(workspace / name), "hidden-content\n");
+}
+
+TEST_F(Secrets, AreShownWithTheFlag) {
+  workspace.write(".env", "content\n");
+  for (const std::string mode : {"overlay", "ro", "rw"}) {
+    EXPECT_EQ(run({"--show-secrets", "--workspace", ".:" + mode}, {"cat", ".env"}).out, "content\n") << mode;
+  }
+}
+
+TEST_F(Secrets, AMaskThatMattersIsMentioned) {
+  workspace.write(".env", "content\n");
+  const RunOutput output = script("cat .env", {"--json"});
+  EXPECT_TRUE(contains(
+      output.json()["notices"].dump() + output.json()["warnings"].dump() + output.json()["denials"].dump(), ".env"))
+      << "a program that misses its .env should be explainable " << output.describe();
+}
+
+TEST_F(Secrets, OfTheHomeDirectoryAreNeverThere) {
+  const TempDir home;
+  home.write(".ssh/id_rsa", "hidden-content\n");
+  home.write(".bash_history", "hidden-content\n");
+  home.write("project/file", "x\n");
+  const RunOutput output = run({},
+                               {"sh", "-c",
+                                "cat ~/.ssh/id_rsa " + home / ".ssh/id_rsa" + " " + home / ".bash_history" +
+                                    " ../.ssh/id_rsa; ls -A ~ | wc -l; cat file"},
+                               {.env = {{"HOME", home.path()}}, .cwd = home / "project"});
+  EXPECT_EQ(output.out, "0\nx\n") << output.describe();
+}
+
+TEST_F(Root, TemporaryDirectoriesAreBounded) {
+  const RunOutput output = script(
+      "for d in /tmp /var/tmp /home/sandbox /run; do dd if=/dev/zero of=$d/f bs=1M count=150 2>&1 | grep -o 'No space "
+      "left on device'; "
+      "stat -c %s $d/f; rm $d/f; done");
+  EXPECT_EQ(output.out,
+            "No space left on device\n104857600\nNo space left on device\n52428800\n"
+            "No space left on device\n67108864\nNo space left on device\n16777216\n")
+      << output.describe();
+}
+
+TEST_F(Root, TemporaryDirectoriesHaveAnInodeLimit) {
+  const RunOutput output =
+      script("mkdir /run/d && cd /run/d && seq 1 70000 | xargs touch 2>&1 | grep -o -m1 'No space left on device'");
+  EXPECT_EQ(output.out, "No space left on device\n") << output.describe();
+}
+
+TEST_F(Root, ExecutionIsPossibleOnlyWherePromised) {
+  const RunOutput output = script(
+      "for d in /workspace /tmp /home/sandbox /var/tmp /run /dev/shm; do cp /bin/true $d/t; $d/t 2>/dev/null; echo $d "
+      "$?; done");
+  EXPECT_EQ(output.out, "/workspace 0\n/tmp 0\n/home/sandbox 0\n/var/tmp 126\n/run 126\n/dev/shm 126\n")
+      << output.describe();
+}
+
+TEST_F(Root, IsReadOnly) {
+  const RunOutput output = script(
+      "for f in / /usr /usr/bin /etc /bin /lib /var /dev /proc /proc/sys/kernel /home; do touch $f/intruder "
+      "2>/dev/null && echo $f; done; "
+      "mkdir /new 2>/dev/null && echo new; rm -f /etc/passwd 2>/dev/null; test -e /etc/passwd && echo kept");
+  EXPECT_EQ(output.out, "kept\n") << output.describe();
+}
+
+TEST_F(Root, RootsHomeIsInaccessible) {
+  EXPECT_EQ(
+      script("ls /root 2>/dev/null; cd /root 2>/dev/null || echo closed; chmod 777 /root 2>/dev/null || echo still")
+          .out,
+      "closed\nstill\n");
+}
+
+TEST_F(Root, EtcIsSanitised) {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const RunOutput output = script(
+      "ls /etc; cut -d: -f1 /etc/passwd | paste -sd,; cat /etc/hosts /etc/hostname /etc/resolv.conf; "
+      "for f in shadow gshadow sudoers machine-id fstab crontab ssh ssh/ssh_host_rsa_key; do test -e /etc/$f && echo "
+      "UNEXPECTED $f; done");
+  EXPECT_FALSE(contains(output.out, "UNEXPECTED")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "root,sandbox,nobody\n")) << output.describe();
+  const std::string host = name.data();
+  if (host.size() > 3 && host != "localhost" && host != "sandbox") {
+    EXPECT_FALSE(contains(output.out, host)) << output.describe();
+  }
+  if (exists("/etc/ssl/certs/ca-certificates.crt")) {
+    EXPECT_EQ(script("test -s /etc/ssl/certs/ca-certificates.crt && echo there").out, "there\n");
+  }
+}
+
+TEST_F(Root, HasNoSysAndAMinimalDev) {
+  const RunOutput output = script(
+      "ls -d /sys 2>/dev/null; ls /dev | tr '\\n' ' '; echo; echo x > /dev/null; head -c 3 /dev/zero | wc -c; head -c "
+      "3 /dev/urandom | wc -c; "
+      "echo x > /dev/full || echo full; mknod /tmp/sda b 8 0 2>/dev/null || echo refused");
+  EXPECT_EQ(output.out, "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero \n3\n3\nfull\nrefused\n")
+      << output.describe();
+}
+
+TEST_F(Root, ProcShowsNothingOfTheHost) {
+  const RunOutput output = script(
+      "for f in kcore kmsg keys kallsyms sysrq-trigger timer_list config.gz cmdline; do test -s /proc/$f && head -c 1 "
+      "/proc/$f >/dev/null 2>&1 && echo $f; done; "
+      "echo 1 2>/dev/null > /proc/sys/kernel/core_pattern; echo b 2>/dev/null > /proc/sysrq-trigger; cat "
+      "/proc/sys/kernel/hostname");
+  EXPECT_EQ(output.out, "sandbox\n") << output.describe();
+}
+
+TEST_F(Root, SetuidAndCapabilitiesCannotBePlanted) {
+  const RunOutput output = script(
+      "cp /bin/true t; chmod u+s t 2>/dev/null; chmod g+s t 2>/dev/null; stat -c %a t; install -m 4755 t t2 "
+      "2>/dev/null; find . -perm /6000 | wc -l",
+      {"--workspace", ".:rw"});
+  EXPECT_TRUE(output.out.ends_with("\n0\n")) << output.describe();
+  EXPECT_EQ(onHost("find . -perm /6000 | wc -l").out, "0\n");
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -13,7 +13,8 @@ using std::chrono::seconds;
 
 class Interactive : public SandboxTest {
  protected:
-  [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& options, const std::string& text) const {
+  [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& options,
+                                                 const std::string& text) const {
     std::vector<std::string> words{caissonBinary(), "run"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "bash", "-c", text});
@@ -22,8 +23,9 @@ class Interactive : public SandboxTest {
 };
 
 TEST_F(Interactive, TheProgramHasATerminalOfItsOwn) {
-  Terminal terminal(command({}, "tty; test -t 0 && test -t 1 && test -t 2 && echo all; ls /dev/pts | tr '\\n' ' '; "
-                                "echo direct > /dev/tty; ps -o tty= $$"),
+  Terminal terminal(command({},
+                            "tty; test -t 0 && test -t 1 && test -t 2 && echo all; ls /dev/pts | tr '\\n' ' '; "
+                            "echo direct > /dev/tty; ps -o tty= $$"),
                     workspace.path());
   EXPECT_EQ(terminal.wait(), 0) << terminal.screen();
   EXPECT_TRUE(contains(terminal.screen(), "/dev/pts/0\r\nall\r\n")) << terminal.screen();
@@ -32,7 +34,8 @@ TEST_F(Interactive, TheProgramHasATerminalOfItsOwn) {
 }
 
 TEST_F(Interactive, TheCallersTerminalIsOutOfReach) {
-  Terminal terminal({caissonBinary(), "run", "--", "bash", "-c", "read name; test -e \"$name\" && [ \"$name\" != /dev/pts/0 ] && echo REACHED; "
+  Terminal terminal({caissonBinary(), "run", "--", "bash", "-c",
+                     "read name; test -e \"$name\" && [ \"$name\" != /dev/pts/0 ] && echo REACHED; "
                      "for f in /proc/*/fd/*; do readlink $f; done 2>/dev/null | sort -u | tr '\\n' ' '; echo checked"},
                     workspace.path());
   terminal.type(terminal.name() + "\n");
@@ -58,7 +61,8 @@ TEST_F(Interactive, EndOfFileKeyEndsInput) {
 }
 
 TEST_F(Interactive, TheInterruptKeyReachesTheProgram) {
-  Terminal terminal(command({}, "trap 'echo got it; exit 7' INT; echo ready; while :; do sleep 0.05; done"), workspace.path());
+  Terminal terminal(command({}, "trap 'echo got it; exit 7' INT; echo ready; while :; do sleep 0.05; done"),
+                    workspace.path());
   ASSERT_TRUE(terminal.shows("ready")) << terminal.screen();
   terminal.type("\x03");
   EXPECT_EQ(terminal.wait(), 7) << terminal.screen();
@@ -88,15 +92,15 @@ TEST_F(Interactive, AnInteractiveShellHasJobControl) {
   sleepFor(std::chrono::milliseconds(300));
   terminal.type("\x1a");
   ASSERT_TRUE(terminal.shows("Stopped")) << terminal.screen();
-  terminal.type("kill %1; wait; echo $((40+2)); exit 3\n");
+  terminal.type("kill -KILL %1; sleep 0.2; echo $((40+2)); exit 3; exit 3\n");
   EXPECT_EQ(terminal.wait(), 3) << terminal.screen();
   EXPECT_TRUE(contains(terminal.screen(), "42\r\n")) << terminal.screen();
   EXPECT_FALSE(contains(terminal.screen(), "no job control")) << terminal.screen();
 }
 
 TEST_F(Interactive, TheWindowSizePassesAndFollows) {
-  Terminal terminal(command({}, "stty size; trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.05; done"), workspace.path(),
-                    {.rows = 33, .columns = 101});
+  Terminal terminal(command({}, "stty size; trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.05; done"),
+                    workspace.path(), {.rows = 33, .columns = 101});
   ASSERT_TRUE(terminal.shows("ready")) << terminal.screen();
   EXPECT_TRUE(contains(terminal.screen(), "33 101\r\n")) << terminal.screen();
   terminal.resize({.rows = 44, .columns = 122});
@@ -105,7 +109,8 @@ TEST_F(Interactive, TheWindowSizePassesAndFollows) {
 }
 
 TEST_F(Interactive, TheTerminalIsGivenBackAsItWas) {
-  for (const std::string text : {"echo ready; read x; exit 0", "stty raw -echo; echo ready; read x; exit 4", "echo ready; read x; kill -9 $$"}) {
+  for (const std::string text :
+       {"echo ready; read x; exit 0", "stty raw -echo; echo ready; read x; exit 4", "echo ready; read x; kill -9 $$"}) {
     Terminal terminal(command({}, text), workspace.path());
     ASSERT_TRUE(terminal.shows("ready")) << terminal.screen();
     terminal.type("\n");
@@ -134,9 +139,11 @@ TEST_F(Interactive, ATimeoutEndsItWhenAskedFor) {
 }
 
 TEST_F(Interactive, RedirectedOutputIsNotTouchedByTheTerminal) {
-  Terminal terminal({"bash", "-c", "\"$0\" run -- bash -c 'echo ready >&2; printf \"a\\nb\\n\"; test -t 1 || echo plain' > out; echo status $?",
-                     caissonBinary()},
-                    workspace.path());
+  Terminal terminal(
+      {"bash", "-c",
+       "\"$0\" run -- bash -c 'echo ready >&2; printf \"a\\nb\\n\"; test -t 1 || echo plain' > out; echo status $?",
+       caissonBinary()},
+      workspace.path());
   EXPECT_EQ(terminal.wait(), 0) << terminal.screen();
   EXPECT_TRUE(contains(terminal.screen(), "status 0")) << terminal.screen();
   EXPECT_EQ(readFile(workspace / "out"), "a\nb\nplain\n");
@@ -149,14 +156,17 @@ TEST_F(Interactive, OutputIsNotCutOnATerminal) {
 }
 
 TEST_F(Interactive, LevelNoneIsApprovedOnATerminal) {
-  Terminal terminal({caissonBinary(), "run", "--level", "none", "--approve", "level:none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran"},
+  Terminal terminal({caissonBinary(), "run", "--level", "none", "--approve", "level:none", "--workspace", ".:rw", "--",
+                     "bash", "-c", "echo ran"},
                     workspace.path());
   EXPECT_EQ(terminal.wait(), 0) << terminal.screen();
   EXPECT_TRUE(contains(terminal.screen(), "ran\r\n")) << terminal.screen();
 }
 
 TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
-  Terminal terminal({caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"}, workspace.path());
+  Terminal terminal(
+      {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},
+      workspace.path());
   sleepFor(std::chrono::milliseconds(300));
   terminal.type("no\n");
   EXPECT_EQ(terminal.wait(), 125) << terminal.screen();

@@ -176,8 +176,9 @@ fn main() {
 #[test]
 fn adds() { assert_eq!(1 + 1, 2); }
 )rs");
-  const RunOutput output = script("cd crate && cargo build -q --offline && cargo run -q --offline && cargo test -q --offline 2>&1 | "
-                                  "grep -c 'test result: ok'");
+  const RunOutput output = script(
+      "cd crate && cargo build -q --offline && cargo run -q --offline && cargo test -q --offline 2>&1 | "
+      "grep -c 'test result: ok'");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "6 child\n1\n");
 }
@@ -219,9 +220,10 @@ func main() {
 
 TEST_F(Languages, Perl) {
   requireProgram("perl");
-  const RunOutput output = run({}, {"perl", "-MFile::Temp=tempfile", "-MPOSIX", "-e",
-                                    "my ($h, $n) = tempfile(); print $h 'x'; close $h; print -s $n, ' ';"
-                                    "my $p = fork; exit 3 unless $p; waitpid $p, 0; print $? >> 8, ' ', scalar getpwuid($<), \"\\n\";"});
+  const RunOutput output =
+      run({}, {"perl", "-MFile::Temp=tempfile", "-MPOSIX", "-e",
+               "my ($h, $n) = tempfile(); print $h 'x'; close $h; print -s $n, ' ';"
+               "my $p = fork; exit 3 unless $p; waitpid $p, 0; print $? >> 8, ' ', scalar getpwuid($<), \"\\n\";"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "1 3 sandbox\n");
 }

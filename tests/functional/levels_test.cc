@@ -1,5 +1,6 @@
 // The weaker levels and the landlock tier say what they are, and still keep what they promise.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "functional/sandbox.h"
 
@@ -23,8 +24,9 @@ TEST_F(Levels, FullNamesEveryLayerInForce) {
 TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
-  const RunOutput output = script("id -u; hostname; cat " + canary.path() + "; echo x > " + canary.path() + "; ls /proc | grep -c '^[0-9]'; "
-                                  "echo x > /usr/intruder; cat /etc/shadow; pwd; echo new > file; cat file",
+  const RunOutput output = script("id -u; hostname; cat " + canary.path() + "; echo x > " + canary.path() +
+                                      "; ls /proc | grep -c '^[0-9]'; "
+                                      "echo x > /usr/intruder; cat /etc/shadow; pwd; echo new > file; cat file",
                                   {"--level", "process", "--json"});
   const json result = output.json();
   ASSERT_FALSE(result.is_discarded()) << output.describe();
@@ -39,8 +41,9 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
 }
 
 TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
-  const RunOutput output = script("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; env | grep -c TOKEN; ps -e | wc -l", {"--level", "process"},
-                                  {.env = {{"TOKEN", "x"}}});
+  const RunOutput output =
+      script("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; env | grep -c TOKEN; ps -e | wc -l",
+             {"--level", "process"}, {.env = {{"TOKEN", "x"}}});
   EXPECT_TRUE(output.out.starts_with("lo\n0\n")) << output.describe();
 }
 
@@ -74,11 +77,13 @@ TEST_F(Levels, HostNetworkIsRefusedWithoutApproval) {
 }
 
 TEST_F(Levels, TheLandlockTierWorksAndSaysWhatItDoesNotProtect) {
+  workspace.openToAll();  // nothing maps root's files to the payload's uid in this tier
   workspace.write("file", "content\n");
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
-  const RunOutput output = script("cat file; touch new; cat " + canary.path() + "; echo x > " + canary.path() + "; exit 3",
-                                  {"--tier", "landlock", "--workspace", ".:ro", "--json"});
+  const RunOutput output =
+      script("cat file; touch new; cat " + canary.path() + "; echo x > " + canary.path() + "; exit 3",
+             {"--tier", "landlock", "--workspace", ".:ro", "--json"});
   EXPECT_EQ(output.exit_status, 3) << output.describe();
   const json result = output.json();
   EXPECT_EQ(result["stdout"], "content\n") << output.describe();
@@ -90,12 +95,15 @@ TEST_F(Levels, TheLandlockTierWorksAndSaysWhatItDoesNotProtect) {
 }
 
 TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
+  workspace.openToAll();
   const RunOutput output = run({"--tier", "landlock", "--workspace", ".:ro"}, {"true"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
-  EXPECT_TRUE(contains(output.err, "landlock")) << "says in every result what it does not protect " << output.describe();
+  EXPECT_TRUE(contains(output.err, "landlock"))
+      << "says in every result what it does not protect " << output.describe();
 }
 
 TEST_F(Levels, TheLandlockTierWritesOnlyWhereItMayAndEndsItsTree) {
+  ASSERT_EQ(chmod(workspace.path().c_str(), 0777), 0);
   const std::string marker = uniqueMarker();
   const RunOutput output = script("echo kept > new; (exec -a " + marker + " setsid sleep 300) & sleep 300",
                                   {"--tier", "landlock", "--workspace", ".:rw", "--timeout", "1s"});

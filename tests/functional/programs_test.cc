@@ -106,8 +106,9 @@ TEST_F(Programs, GitOnAnExistingRepositoryOfTheHost) {
   ASSERT_EQ(made.exit_status, 0) << made.describe();
   const auto before = treeState(workspace.path());
 
-  const RunOutput output = script("set -e; git status --porcelain; git commit -qam two; git log --format=%s; git mv d/f d/g; "
-                                  "git commit -qm three; git status --porcelain; cat d/g");
+  const RunOutput output = script(
+      "set -e; git status --porcelain; git commit -qam two; git log --format=%s; git mv d/f d/g; "
+      "git commit -qm three; git status --porcelain; cat d/g");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, " M d/f\ntwo\none\n2\n");
   EXPECT_EQ(differences(before, treeState(workspace.path())), "");
@@ -134,13 +135,17 @@ TEST_F(Programs, GppWithThreadsExceptionsAndASharedLibrary) {
   workspace.write("m.cc", R"cc(#include <iostream>
 #include <stdexcept>
 #include <thread>
-int twice(int);
-int main() {
-  int sum = 0;
-  std::thread worker([&] { sum = twice(21); });
-  worker.join();
-  try { throw std::runtime_error("caught"); } catch (const std::exception& e) { std::cout << sum << e.what() << '\n'; }
-})cc");
+                               int twice(int);
+                               int main() {
+                                 int sum = 0;
+                                 std::thread worker([&] { sum = twice(21); });
+                                 worker.join();
+                                 try {
+                                   throw std::runtime_error("caught");
+                                 } catch (const std::exception& e) {
+                                   std::cout << sum << e.what() << '\n';
+                                 }
+                               })cc");
   workspace.write("twice.cc", "int twice(int x) { return 2 * x; }\n");
   const RunOutput output = script(R"sh(set -e
     g++ -shared -fPIC -o libtwice.so twice.cc
@@ -161,10 +166,12 @@ TEST_F(Programs, MakeInParallel) {
 TEST_F(Programs, CmakeConfiguresBuildsAndTests) {
   requireProgram("cmake");
   requireProgram("gcc");
-  workspace.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.20)\nproject(p C)\nenable_testing()\n"
-                                    "add_executable(p p.c)\nadd_test(NAME t COMMAND p)\n");
+  workspace.write("CMakeLists.txt",
+                  "cmake_minimum_required(VERSION 3.20)\nproject(p C)\nenable_testing()\n"
+                  "add_executable(p p.c)\nadd_test(NAME t COMMAND p)\n");
   workspace.write("p.c", "int main(void) { return 0; }\n");
-  const RunOutput output = script("cmake -S . -B build > log && cmake --build build >> log && cd build && ctest -Q && echo ok");
+  const RunOutput output =
+      script("cmake -S . -B build > log && cmake --build build >> log && cd build && ctest -Q && echo ok");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "ok\n");
 }
@@ -215,8 +222,9 @@ TEST_F(Programs, AScriptByItsInterpreterLine) {
 }
 
 TEST_F(Programs, LocalesTimeZonesAndUsersAreThere) {
-  const RunOutput output = script("locale charmap; TZ=Europe/Berlin date -d @0 +%H; getent passwd sandbox | cut -d: -f1,3,4,6; "
-                                  "getent group 1000 | cut -d: -f1; getent hosts localhost | wc -l; getent services http | wc -l");
+  const RunOutput output = script(
+      "locale charmap; TZ=Europe/Berlin date -d @0 +%H; getent passwd sandbox | cut -d: -f1,3,4,6; "
+      "getent group 1000 | cut -d: -f1; getent hosts localhost | wc -l; getent services http | wc -l");
   EXPECT_EQ(output.out, "UTF-8\n01\nsandbox:1000:1000:/home/sandbox\nsandbox\n1\n1\n") << output.describe();
 }
 

@@ -37,8 +37,8 @@ TEST_F(ExitStatus, Is124AfterATimeout) {
 }
 
 TEST_F(ExitStatus, Is125WhenCaissonWillNotRunIt) {
-  for (const std::vector<std::string>& options :
-       std::vector<std::vector<std::string>>{{"--no-such-option"}, {"--memory", "64G"}, {"--workspace", "/does/not/exist"}}) {
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--no-such-option"}, {"--memory", "64G"}, {"--workspace", "/does/not/exist"}}) {
     const RunOutput output = run(options, {"true"});
     EXPECT_EQ(output.exit_status, 125) << options[0] << output.describe();
     EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.describe();
@@ -61,8 +61,8 @@ TEST_F(ExitStatus, IsWrittenBeforeNoticesSoThatQuietMeansQuiet) {
 
 void expectResultShape(const json& result) {
   ASSERT_TRUE(result.is_object());
-  for (const char* key : {"sandbox_id", "outcome", "exit_code", "signal", "limit", "stdout", "stderr", "truncated", "duration_ms",
-                          "usage", "denials", "violations", "layers", "warnings"}) {
+  for (const char* key : {"sandbox_id", "outcome", "exit_code", "signal", "limit", "stdout", "stderr", "truncated",
+                          "duration_ms", "usage", "denials", "violations", "layers", "warnings"}) {
     EXPECT_TRUE(result.contains(key)) << key << " is missing in " << result.dump();
   }
   EXPECT_TRUE(result["sandbox_id"].is_string());
@@ -138,7 +138,7 @@ TEST_F(JsonResult, MarksBytesThatAreNotText) {
   EXPECT_EQ(binary["stdout"], "/wABYWJj");
   EXPECT_EQ(binary["stdout_encoding"], "base64");
   const json text = run({"--json"}, {"printf", R"(\303\244 "\\" \t\000\033[1m)"}).json();
-  EXPECT_EQ(text["stdout"], std::string("\xC3\xA4 \"\\\" \t\0\x1b[1m", 12));
+  EXPECT_EQ(text["stdout"], std::string("\xC3\xA4 \"\\\" \t\0\x1b[1m", 13));
   EXPECT_EQ(text["stdout_encoding"], "utf-8");
   const json both = run({"--json"}, {"sh", "-c", R"(printf fine; printf '\377' >&2)"}).json();
   EXPECT_EQ(both["stdout"], "fine");
@@ -190,12 +190,20 @@ TEST_F(JsonResult, FileInTheWorkspaceIsOutOfThePayloadsReach) {
 }
 
 TEST_F(Environment, IsClean) {
-  const RunOutput output =
-      run({}, {"env"}, {.env = {{"SECRET_TOKEN", "leak"}, {"LD_PRELOAD", ""}, {"LD_LIBRARY_PATH", "/x"}, {"BASH_ENV", "/x"},
-                                {"NODE_OPTIONS", "-x"}, {"PYTHONSTARTUP", "/x"}, {"SSH_AUTH_SOCK", "/x"}, {"DISPLAY", ":0"},
-                                {"DBUS_SESSION_BUS_ADDRESS", "unix:x"}, {"HTTP_PROXY", "http://x"}, {"EDITOR", "ed"}}});
-  for (const char* name : {"SECRET_TOKEN", "LD_", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "SSH_", "DISPLAY", "DBUS", "PROXY",
-                           "EDITOR", "OLDPWD", "leak"}) {
+  const RunOutput output = run({}, {"env"},
+                               {.env = {{"SECRET_TOKEN", "leak"},
+                                        {"LD_PRELOAD", ""},
+                                        {"LD_LIBRARY_PATH", "/x"},
+                                        {"BASH_ENV", "/x"},
+                                        {"NODE_OPTIONS", "-x"},
+                                        {"PYTHONSTARTUP", "/x"},
+                                        {"SSH_AUTH_SOCK", "/x"},
+                                        {"DISPLAY", ":0"},
+                                        {"DBUS_SESSION_BUS_ADDRESS", "unix:x"},
+                                        {"HTTP_PROXY", "http://x"},
+                                        {"EDITOR", "ed"}}});
+  for (const char* name : {"SECRET_TOKEN", "LD_", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "SSH_", "DISPLAY",
+                           "DBUS", "PROXY", "EDITOR", "OLDPWD", "leak"}) {
     EXPECT_FALSE(contains(output.out, name)) << name << output.describe();
   }
   for (const char* line : {"HOME=/home/sandbox\n", "USER=sandbox\n", "TMPDIR=/tmp\n", "PATH=/usr/local/sbin:"}) {
@@ -204,10 +212,11 @@ TEST_F(Environment, IsClean) {
 }
 
 TEST_F(Environment, HasWhatWasNamed) {
-  const RunOutput output = run({"--env", "A=1", "--env", "EMPTY=", "--env", "PASSED", "--env", "B=x=y z", "--env", "HOME=/tmp",
-                                "--env", "LD_BIND_NOW=1"},
+  const RunOutput output = run({"--env", "A=1", "--env", "EMPTY=", "--env", "PASSED", "--env", "B=x=y z", "--env",
+                                "HOME=/tmp", "--env", "LD_BIND_NOW=1"},
                                {"env"}, {.env = {{"PASSED", "from outside"}}});
-  for (const char* line : {"\nA=1\n", "\nEMPTY=\n", "\nPASSED=from outside\n", "\nB=x=y z\n", "\nHOME=/tmp\n", "\nLD_BIND_NOW=1\n"}) {
+  for (const char* line :
+       {"\nA=1\n", "\nEMPTY=\n", "\nPASSED=from outside\n", "\nB=x=y z\n", "\nHOME=/tmp\n", "\nLD_BIND_NOW=1\n"}) {
     EXPECT_TRUE(contains("\n" + output.out, line)) << line << output.describe();
   }
   EXPECT_FALSE(contains(output.out, "HOME=/home/sandbox"));
@@ -219,16 +228,19 @@ TEST_F(Environment, DecidesWhereProgramsAreFound) {
 }
 
 TEST_F(Environment, NoDescriptorBeyondTheStandardOnes) {
-  const RunOutput output = onHost(R"(exec 7</etc/hostname 9>held; "$CAISSON" run -- sh -c 'ls /proc/self/fd | wc -l; echo x >&9')");
+  const RunOutput output =
+      onHost(R"(exec 7</etc/hostname 9>held; "$CAISSON" run -- sh -c 'ls /proc/self/fd | wc -l; echo x >&9')");
   EXPECT_TRUE(output.out.starts_with("4\n")) << "0, 1, 2 and ls's own " << output.describe();
   EXPECT_EQ(readFile(workspace / "held"), "");
 }
 
 TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
-  const RunOutput output = script("id -u; id -g; id -G; id -un; hostname; cat /etc/hostname; umask; ulimit -n; ulimit -c; "
-                                  "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '");
-  EXPECT_EQ(output.out, "1000\n1000\n1000\nsandbox\nsandbox\nsandbox\n0022\n1024\n0\n"
-                        "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 1 2\n")
+  const RunOutput output = script(
+      "id -u; id -g; id -G; id -un; hostname; cat /etc/hostname; umask; ulimit -n; ulimit -c; "
+      "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '");
+  EXPECT_EQ(output.out,
+            "1000\n1000\n1000\nsandbox\nsandbox\nsandbox\n0022\n1024\n0\n"
+            "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 1 2\n")
       << output.describe();
 }
 

@@ -36,7 +36,8 @@ TEST_F(Streams, AreKeptApart) {
 }
 
 TEST_F(Streams, KeepTheirOrderWhenTheCallerJoinsThem) {
-  const RunOutput output = onHost(R"("$CAISSON" run -- sh -c 'for i in 1 2 3; do echo out$i; sleep 0.1; echo err$i >&2; sleep 0.1; done' 2>&1)");
+  const RunOutput output = onHost(
+      R"("$CAISSON" run -- sh -c 'for i in 1 2 3; do echo out$i; sleep 0.1; echo err$i >&2; sleep 0.1; done' 2>&1)");
   EXPECT_EQ(output.out, "out1\nerr1\nout2\nerr2\nout3\nerr3\n");
 }
 
@@ -50,7 +51,8 @@ TEST_F(Streams, FiftyMebibytesGoThroughUnchanged) {
 TEST_F(Streams, InputReachesTheProgramByteByByte) {
   const std::string data = noise(3 << 20);
   workspace.write("data", data);
-  const RunOutput output = onHost(R"(sha256sum < data; "$CAISSON" run -- sha256sum < data; cat data | "$CAISSON" run -- sha256sum)");
+  const RunOutput output =
+      onHost(R"(sha256sum < data; "$CAISSON" run -- sha256sum < data; cat data | "$CAISSON" run -- sha256sum)");
   ASSERT_EQ(output.out.size(), 3 * 68U) << output.describe();
   EXPECT_EQ(output.out.substr(0, 68), output.out.substr(68, 68));
   EXPECT_EQ(output.out.substr(0, 68), output.out.substr(136, 68));
@@ -68,7 +70,8 @@ TEST_F(Streams, InputThatNobodyReadsDoesNotBlock) {
 }
 
 TEST_F(Streams, InputHeldOpenByTheCallerDoesNotKeepTheRunAlive) {
-  const RunOutput output = onHost(R"(mkfifo held; exec 3<>held; "$CAISSON" run -- echo done <&3)", {.timeout = seconds(20)});
+  const RunOutput output =
+      onHost(R"(mkfifo held; exec 3<>held; "$CAISSON" run -- echo done <&3)", {.timeout = seconds(20)});
   EXPECT_EQ(output.out, "done\n") << output.describe();
   EXPECT_LT(output.duration, seconds(10));
 }
@@ -87,7 +90,8 @@ TEST_F(Streams, OutputIsCutAtTheLimitAndTheRestCounted) {
   EXPECT_EQ(output.out.size(), 1U << 20);
   EXPECT_TRUE(contains(output.err, std::to_string(49 << 20))) << output.err.substr(0, 500);
 
-  const json result = run({"--json", "--output-limit", "1K"}, {"sh", "-c", "head -c 5000 /dev/zero >&2; echo out"}).json();
+  const json result =
+      run({"--json", "--output-limit", "1K"}, {"sh", "-c", "head -c 5000 /dev/zero >&2; echo out"}).json();
   EXPECT_EQ(result["stderr"].get<std::string>().size(), 1024U);
   EXPECT_EQ(result["truncated"]["stderr"], true);
   EXPECT_EQ(result["truncated"]["stdout"], false);
@@ -131,16 +135,19 @@ TEST_F(Streams, AFloodDoesNotGrowOurMemory) {
 }
 
 TEST_F(Streams, ASlowReaderGetsEverything) {
-  const RunOutput output = onHost(R"("$CAISSON" run -- seq 1 20000 | (sleep 6; cat) | cmp - <(seq 1 20000) && echo same)");
+  const RunOutput output =
+      onHost(R"("$CAISSON" run -- seq 1 20000 | (sleep 6; cat) | cmp - <(seq 1 20000) && echo same)");
   EXPECT_EQ(output.out, "same\n") << output.describe();
   EXPECT_EQ(output.err, "") << "as a pager would be, it was only slow";
 }
 
 TEST_F(Streams, AReaderThatGoesAwayEndsTheWriter) {
-  const RunOutput output = onHost(R"("$CAISSON" run -q -- yes | head -n 1; echo ${PIPESTATUS[0]})", {.timeout = seconds(20)});
+  const RunOutput output =
+      onHost(R"("$CAISSON" run -q -- yes | head -n 1; echo ${PIPESTATUS[0]})", {.timeout = seconds(20)});
   EXPECT_EQ(output.out, "y\n141\n") << output.describe();
-  const RunOutput errors = onHost(R"( { "$CAISSON" run -q -- sh -c 'yes >&2'; echo $? >status; } 2>&1 >/dev/null | head -n 1; sleep 0.3; cat status)",
-                                  {.timeout = seconds(20)});
+  const RunOutput errors = onHost(
+      R"( { "$CAISSON" run -q -- sh -c 'yes >&2'; echo $? >status; } 2>&1 >/dev/null | head -n 1; sleep 0.3; cat status)",
+      {.timeout = seconds(20)});
   EXPECT_EQ(errors.out, "y\n141\n") << errors.describe();
 }
 
@@ -153,7 +160,8 @@ TEST_F(Streams, AReaderThatGoesAwayDoesNotHurtWhoGoesOn) {
 }
 
 TEST_F(Streams, JsonToAReaderThatIsGoneIsAnErrorNotAHang) {
-  const RunOutput output = onHost(R"({ sleep 0.2; "$CAISSON" run --json -- true; echo $? >&2; } | true; sleep 0.5)", {.timeout = seconds(20)});
+  const RunOutput output = onHost(R"({ sleep 0.2; "$CAISSON" run --json -- true; echo $? >&2; } | true; sleep 0.5)",
+                                  {.timeout = seconds(20)});
   EXPECT_FALSE(output.timed_out);
 }
 
@@ -185,14 +193,16 @@ TEST_F(Streams, AClosedOneIsNotReplacedByAFileOfOurs) {
 TEST_F(Streams, FilesPassedAsStreamsCannotBeReopenedForWriting) {
   workspace.write("input", "original\n");
   const TempDir other;
-  const RunOutput output = onHost("\"$CAISSON\" run --workspace " + other.path() +
-                                  ":ro -- sh -c 'cat; echo changed > /proc/self/fd/0; echo changed > /dev/stdin' < input; cat input");
+  const RunOutput output =
+      onHost("\"$CAISSON\" run --workspace " + other.path() +
+             ":ro -- sh -c 'cat; echo changed > /proc/self/fd/0; echo changed > /dev/stdin' < input; cat input");
   EXPECT_TRUE(output.out.ends_with("original\n")) << output.describe();
   EXPECT_EQ(readFile(workspace / "input"), "original\n");
 }
 
 TEST_F(Streams, DevStdoutAndDevStderrWork) {
-  const RunOutput output = script("echo a > /dev/stdout; echo b > /dev/stderr; cat /dev/stdin; cat /dev/fd/0", {}, {.stdin_data = "in\n"});
+  const RunOutput output =
+      script("echo a > /dev/stdout; echo b > /dev/stderr; cat /dev/stdin; cat /dev/fd/0", {}, {.stdin_data = "in\n"});
   EXPECT_EQ(output.out, "a\nin\n") << output.describe();
   EXPECT_EQ(output.err, "b\n");
 }

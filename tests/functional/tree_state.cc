@@ -22,8 +22,7 @@ std::string describe(const std::string& path, const struct stat& status) {
                      std::to_string(status.st_uid) + ":" + std::to_string(status.st_gid) + " links " +
                      std::to_string(status.st_nlink) + " size " + std::to_string(status.st_size) + " modified " +
                      std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) +
-                     " changed " + std::to_string(status.st_ctim.tv_sec) + "." +
-                     std::to_string(status.st_ctim.tv_nsec);
+                     " changed " + std::to_string(status.st_ctim.tv_sec) + "." + std::to_string(status.st_ctim.tv_nsec);
   if (S_ISREG(status.st_mode)) text += " content " + std::to_string(std::hash<std::string>{}(readFile(path)));
   if (S_ISLNK(status.st_mode)) {
     std::array<char, PATH_MAX> target{};

@@ -1,1 +1,202 @@
+// The verbs beside `run`: policy check, explain, schema; plan; doctor; version and help.
 #include <gtest/gtest.h>
+
+#include "functional/sandbox.h"
+#include "functional/tree_state.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+
+class Verbs : public SandboxTest {
+ protected:
+  [[nodiscard]] RunOutput caisson(const std::vector<std::string>& arguments, RunOptions how = {}) const {
+    if (how.cwd.empty()) how.cwd = workspace.path();
+    return runCaisson(arguments, how);
+  }
+};
+
+TEST_F(Verbs, GoodPoliciesPassInEveryFormat) {
+  workspace.write("p.toml",
+                  "[resources]\nmemory = \"256M\"\nwall_seconds = \"30s\"\n\n[process]\nmax_processes = 20\n");
+  workspace.write("p.json",
+                  R"({"resources": {"memory": "256M", "wall_seconds": "30s"}, "process": {"max_processes": 20}})");
+  workspace.write("p.yaml", "resources:\n  memory: 256M\n  wall_seconds: 30s\nprocess:\n  max_processes: 20\n");
+  EXPECT_EQ(caisson({"policy", "check", "p.toml", "p.json", "p.yaml"}).exit_status, 0);
+  std::vector<std::string> explained;
+  for (const std::string name : {"p.toml", "p.json", "p.yaml"}) {
+    EXPECT_EQ(run({"--policy", name}, {"echo", "ran"}).out, "ran\n") << name;
+    const RunOutput output = caisson({"policy", "explain", name});
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+    EXPECT_TRUE(contains(output.out, "256 MiB")) << output.describe();
+    explained.push_back(output.out);
+  }
+  EXPECT_EQ(explained[0], explained[1]) << "one schema, one decoder";
+  EXPECT_EQ(explained[0], explained[2]);
+}
+
+TEST_F(Verbs, APolicyFileIsInForce) {
+  workspace.write("p.toml", "[resources]\nwall_seconds = \"300ms\"\n");
+  EXPECT_EQ(run({"--policy", "p.toml"}, {"sleep", "20"}).exit_status, 124);
+  workspace.write("q.toml", "extends = \"strict\"\n");
+  EXPECT_EQ(run({"--policy", "q.toml"}, {"pwd"}).exit_status, 0);
+  workspace.write("r.toml", "[filesystem.workspace]\nmode = \"ro\"\n");
+  EXPECT_EQ(script("touch new || echo no", {"--policy", "r.toml"}).out, "no\n");
+}
+
+struct BadPolicy {
+  const char* file;
+  const char* content;
+  const char* key;
+  const char* line;
+};
+
+TEST_F(Verbs, ErrorsNameFileLineAndKey) {
+  for (const BadPolicy& bad : {
+           BadPolicy{"a.toml", "[resources]\n\nmemroy = 3\n", "memroy", ":3"},
+           BadPolicy{"b.toml", "[resources]\nmemory = \"lots\"\n", "resources.memory", ":2"},
+           BadPolicy{"c.toml", "[resources]\nmemory = true\n", "resources.memory", ":2"},
+           BadPolicy{"d.toml", "[process]\nmax_processes = 100000\n", "process.max_processes", ":2"},
+           BadPolicy{"e.toml", "[syscalls]\nallow = [\"read\", \"no_such_call\"]\n", "no_such_call", ":2"},
+           BadPolicy{"f.toml", "x = = 1\n", "f.toml", ":1"},
+           BadPolicy{"g.json", "{\n\"resources\": {\n\"memroy\": 3}}", "memroy", ":3"},
+           BadPolicy{"h.json", "{\"a\": ", "h.json", ":1"},
+           BadPolicy{"i.yaml", "resources:\n  wal: 3\n", "resources.wal", ":2"},
+           BadPolicy{"j.yaml", "resources: [", "j.yaml", "j.yaml:"},
+           BadPolicy{"k.toml", "[isolation]\nlevel = \"maximum\"\n", "isolation.level", ":2"},
+           BadPolicy{"l.toml", "extends = \"no-such-profile\"\n", "no-such-profile", "l.toml"},
+       }) {
+    workspace.write(bad.file, bad.content);
+    const RunOutput checked = caisson({"policy", "check", bad.file});
+    EXPECT_NE(checked.exit_status, 0) << bad.file << checked.describe();
+    for (const char* part : {bad.file, bad.key, bad.line}) {
+      EXPECT_TRUE(contains(checked.err + checked.out, part))
+          << bad.file << " should say " << part << checked.describe();
+    }
+    const RunOutput refused = run({"--policy", bad.file}, {"echo", "ran"});
+    EXPECT_EQ(refused.exit_status, 125) << bad.file << refused.describe();
+    EXPECT_EQ(refused.out, "");
+    EXPECT_TRUE(contains(refused.err, bad.key)) << refused.describe();
+  }
+}
+
+TEST_F(Verbs, AnEmptyAllowlistAllowsNothing) {
+  workspace.write("p.toml", "[process]\nallowed_executables = []\n");
+  const RunOutput output = run({"--policy", "p.toml"}, {"echo", "ran"});
+  EXPECT_NE(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "");
+}
+
+TEST_F(Verbs, TheSchemaIsJsonAndKnowsTheKeys) {
+  const RunOutput output = caisson({"policy", "schema"});
+  EXPECT_EQ(output.exit_status, 0);
+  const json schema = output.json();
+  ASSERT_FALSE(schema.is_discarded());
+  EXPECT_TRUE(schema.contains("$schema"));
+  for (const char* section :
+       {"isolation", "filesystem", "process", "network", "resources", "syscalls", "environment"}) {
+    EXPECT_TRUE(schema["properties"].contains(section)) << section;
+    EXPECT_EQ(schema["properties"][section]["additionalProperties"], false) << section;
+  }
+}
+
+TEST_F(Verbs, ExplainTellsEveryProfileApart) {
+  std::string previous;
+  for (const std::string profile : {"bash", "shell", "strict"}) {
+    const RunOutput output = caisson({"policy", "explain", "--profile", profile});
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+    EXPECT_NE(output.out, previous);
+    previous = output.out;
+  }
+  EXPECT_EQ(caisson({"policy", "explain", "--profile", "nope"}).exit_status, 125);
+}
+
+TEST_F(Verbs, ExplainListsWidenings) {
+  workspace.write("p.toml", "extends = \"strict\"\n\n[process]\nallow_exec = true\n");
+  const RunOutput output = caisson({"policy", "explain", "p.toml"});
+  EXPECT_TRUE(contains(output.out + output.err, "widen") && contains(output.out + output.err, "process.allow_exec"))
+      << output.describe();
+}
+
+TEST_F(Verbs, PlanRunsNothingAndSaysEverything) {
+  workspace.write("file", "x");
+  const auto before = treeState(workspace.path());
+  const RunOutput text = caisson({"plan", "--workspace", ".:rw", "--", "touch", "new"});
+  EXPECT_EQ(text.exit_status, 0) << text.describe();
+  EXPECT_TRUE(contains(text.out, "/workspace")) << text.describe();
+  EXPECT_EQ(differences(before, treeState(workspace.path())), "");
+
+  const RunOutput output = caisson({"plan", "--json", "--timeout", "7s", "--", "ls"});
+  const json plan = output.json();
+  ASSERT_FALSE(plan.is_discarded()) << output.describe();
+  EXPECT_TRUE(plan["layers"].is_object());
+  EXPECT_EQ(plan["command"], json::array({"ls"}));
+  EXPECT_EQ(plan["limits"]["wall_seconds"], 7) << plan["limits"].dump();
+}
+
+TEST_F(Verbs, ThePlanAgreesWithTheRun) {
+  EXPECT_EQ(caisson({"plan", "--json", "--", "true"}).json()["layers"], run({"--json"}, {"true"}).json()["layers"]);
+}
+
+TEST_F(Verbs, PlanRefusesWhatRunWouldRefuse) {
+  EXPECT_NE(caisson({"plan", "--memory", "64G", "--", "true"}).exit_status, 0);
+  EXPECT_NE(caisson({"plan", "--no-such-option", "--", "true"}).exit_status, 0);
+  EXPECT_NE(caisson({"plan", "--workspace", "/does/not/exist", "--", "true"}).exit_status, 0);
+}
+
+TEST_F(Verbs, DoctorIsReadableByProgramsAndSaysFullWorks) {
+  const RunOutput output = caisson({"doctor", "--json"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  const json report = output.json();
+  ASSERT_FALSE(report.is_discarded()) << output.describe();
+  EXPECT_EQ(report["full_available"], true);
+  ASSERT_TRUE(report["items"].is_array());
+  for (const json& item : report["items"]) {
+    EXPECT_TRUE(item["state"] == "pass" || item["state"] == "fail" || item["state"] == "degraded") << item.dump();
+    EXPECT_TRUE(item["state"] == "pass" || item["remedy"] != "") << item.dump();
+  }
+  const RunOutput text = caisson({"doctor"});
+  EXPECT_EQ(text.exit_status, 0);
+  for (const char* word : {"kernel", "landlock", "seccomp", "cgroup", "overlay", "full"}) {
+    EXPECT_TRUE(contains(text.out, word)) << word << text.describe();
+  }
+}
+
+TEST_F(Verbs, DoctorNamesTheObstacleInsideASandbox) {
+  const RunOutput output = run({"--ro", caissonBinary()}, {caissonBinary(), "doctor", "--json"});
+  EXPECT_EQ(output.exit_status, 1) << output.describe();
+  EXPECT_EQ(output.json()["full_available"], false) << output.describe();
+}
+
+TEST_F(Verbs, HelpAndVersionWork) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"--help"},
+                                                                                         {"help"},
+                                                                                         {"run", "--help"},
+                                                                                         {"plan", "--help"},
+                                                                                         {"doctor", "--help"},
+                                                                                         {"policy", "--help"},
+                                                                                         {"policy", "check", "--help"},
+                                                                                         {"--version"},
+                                                                                         {"version"}}) {
+    const RunOutput output = caisson(arguments);
+    EXPECT_EQ(output.exit_status, 0) << arguments[0] << output.describe();
+    EXPECT_NE(output.out, "");
+    EXPECT_EQ(output.err, "");
+  }
+  EXPECT_TRUE(contains(caisson({"help", "run"}).out, "--workspace"));
+  EXPECT_EQ(caisson({"--help"}, {.close = {1}}).timed_out, false);
+}
+
+TEST_F(Verbs, UnknownVerbsAreErrorsWithAHint) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"rum"}, {"policy", "chek"}, {""}, {"--nope"}}) {
+    const RunOutput output = caisson(arguments);
+    EXPECT_NE(output.exit_status, 0);
+    EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.describe();
+    EXPECT_TRUE(contains(output.err, "try")) << output.describe();
+  }
+}
+
+}  // namespace
+}  // namespace caisson::test

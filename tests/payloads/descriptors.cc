@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <ctime>
 
 #include "payload.h"
 
@@ -34,7 +33,7 @@ int openThrough(const Arguments& arguments) {
 /// A file handed over read-only, opened again for writing through its magic link; then really written.
 int reopenForWriting(const Arguments& arguments) {
   const std::string path = "/proc/self/fd/" + arguments[0];
-  struct stat status{};
+  struct stat status {};
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return refused("it is no file", EINVAL);
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return refused("open");
@@ -57,8 +56,7 @@ int overwriteProgram(const Arguments& arguments) {
   for (int round = 0; round < 50; ++round) {
     if (open(again.c_str(), O_WRONLY | O_CLOEXEC) >= 0) return done();
     if (errno == ETXTBSY) return done("only because it is running");
-    timespec time{0, 1000000};
-    nanosleep(&time, nullptr);
+    pauseFor(1);
   }
   return refused("open");
 }

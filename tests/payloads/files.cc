@@ -1,21 +1,21 @@
 // Plain access to paths that should not be there, be readable, or be writable.
 #include <fcntl.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstring>
-#include <ctime>
 
 #include "payload.h"
 
 namespace payload {
 namespace {
 
+const std::string& settled(const std::string& path) {
+  if (path.starts_with("/proc/1/")) waitForInitToSettle();
+  return path;
+}
+
 /// Prints the content, newlines as spaces. An empty file that can be read is no success: that is what a mask shows.
 int readPath(const Arguments& arguments) {
-  std::string content = contentOf(arguments[0]);
+  std::string content = contentOf(settled(arguments[0]));
   if (errno != 0) return refused("read " + arguments[0]);
   if (content.empty()) return refused("read " + arguments[0] + ": empty", 0);
   for (char& byte : content) {
@@ -26,7 +26,8 @@ int readPath(const Arguments& arguments) {
 
 int openPath(const Arguments& arguments) {
   const bool writing = arguments.size() > 1 && arguments[1] == "write";
-  return report("open", open(arguments[0].c_str(), (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  return report("open",
+                open(settled(arguments[0]).c_str(), (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
 /// Creates or replaces a file.
@@ -38,8 +39,8 @@ int writePath(const Arguments& arguments) {
 }
 
 int statPath(const Arguments& arguments) {
-  struct stat status{};
-  return report("stat", stat(arguments[0].c_str(), &status));
+  struct stat status {};
+  return report("stat", stat(settled(arguments[0]).c_str(), &status));
 }
 
 int removePath(const Arguments& arguments) { return report("unlink", unlink(arguments[0].c_str())); }
@@ -61,21 +62,16 @@ int makeHardLink(const Arguments& arguments) {
 int awaitPath(const Arguments& arguments) {
   for (int round = 0; round < 150; ++round) {
     if (!contentOf(arguments[0]).empty()) return readPath(arguments);
-    timespec time{0, 20000000};
-    nanosleep(&time, nullptr);
+    pauseFor(20);
   }
   return readPath(arguments);
 }
 
 constexpr Verb kVerbs[] = {
-    {"read", "PATH", 1, readPath},
-    {"open", "PATH [write]", 1, openPath},
-    {"write", "PATH [TEXT]", 1, writePath},
-    {"stat", "PATH", 1, statPath},
-    {"remove", "PATH", 1, removePath},
-    {"rename", "FROM TO", 2, renamePath},
-    {"symlink", "TARGET PATH", 2, makeLink},
-    {"hard-link", "FILE PATH", 2, makeHardLink},
+    {"read", "PATH", 1, readPath},           {"open", "PATH [write]", 1, openPath},
+    {"write", "PATH [TEXT]", 1, writePath},  {"stat", "PATH", 1, statPath},
+    {"remove", "PATH", 1, removePath},       {"rename", "FROM TO", 2, renamePath},
+    {"symlink", "TARGET PATH", 2, makeLink}, {"hard-link", "FILE PATH", 2, makeHardLink},
     {"await", "PATH", 1, awaitPath},
 };
 

@@ -24,9 +24,9 @@ long argumentOf(const Arguments& arguments, std::size_t index) {
 
 /// Any call by its number, with up to six arguments. The caller picks arguments that change nothing.
 int tryCall(const Arguments& arguments) {
-  const long result = syscall(std::atoi(arguments[0].c_str()), argumentOf(arguments, 1), argumentOf(arguments, 2),
-                              argumentOf(arguments, 3), argumentOf(arguments, 4), argumentOf(arguments, 5),
-                              argumentOf(arguments, 6));
+  const long result =
+      syscall(std::atoi(arguments[0].c_str()), argumentOf(arguments, 1), argumentOf(arguments, 2),
+              argumentOf(arguments, 3), argumentOf(arguments, 4), argumentOf(arguments, 5), argumentOf(arguments, 6));
   return report("call " + arguments[0], result);
 }
 
@@ -105,12 +105,9 @@ int readSessionKey(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"call", "NUMBER [ARGUMENT]...", 1, tryCall},
-    {"foreign-call", "i386|x32", 1, tryForeignCall},
-    {"personality", "VALUE", 1, tryPersonality},
-    {"memfd", "VERB [ARGUMENT]...", 1, tryMemfd},
-    {"exec", "PROGRAM [ARGUMENT]...", 1, tryExec},
-    {"read-session-key", "DESCRIPTION", 1, readSessionKey},
+    {"call", "NUMBER [ARGUMENT]...", 1, tryCall},  {"foreign-call", "i386|x32", 1, tryForeignCall},
+    {"personality", "VALUE", 1, tryPersonality},   {"memfd", "VERB [ARGUMENT]...", 1, tryMemfd},
+    {"exec", "PROGRAM [ARGUMENT]...", 1, tryExec}, {"read-session-key", "DESCRIPTION", 1, readSessionKey},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "payload.h"
 
@@ -63,6 +64,13 @@ std::string contentOf(const std::string& path) {
   errno = count < 0 ? error : 0;
   return content;
 }
+
+void pauseFor(long milliseconds) {
+  timespec time{milliseconds / 1000, milliseconds % 1000 * 1000000};
+  nanosleep(&time, nullptr);
+}
+
+void waitForInitToSettle() { pauseFor(100); }
 
 int perform(const Arguments& verb_and_arguments) {
   if (verb_and_arguments.empty()) return usage();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kOwn = "/tmp";
 constexpr int kEmptyPath = 0x1000;
+constexpr unsigned kCloneAll = 1 | 0x8000;  // OPEN_TREE_CLONE, AT_RECURSIVE: what is mounted below must come along
 
 struct Attributes {  // struct mount_attr
   std::uint64_t set = 0, clear = 0, propagation = 0, userns = 0;
@@ -31,10 +32,10 @@ int tryUnmount(const Arguments& arguments) { return report("umount2", umount2(ar
 
 int tryFsopen(const Arguments&) { return report("fsopen", syscall(SYS_fsopen, "tmpfs", 0)); }
 
-int tryOpenTree(const Arguments&) { return report("open_tree", syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* CLONE */)); }
+int tryOpenTree(const Arguments&) { return report("open_tree", syscall(SYS_open_tree, AT_FDCWD, "/", kCloneAll)); }
 
 int tryMoveMount(const Arguments&) {
-  const long tree = syscall(SYS_open_tree, AT_FDCWD, "/", 1);
+  const long tree = syscall(SYS_open_tree, AT_FDCWD, "/", kCloneAll);
   if (tree < 0) return refused("open_tree");
   return report("move_mount", syscall(SYS_move_mount, tree, "", AT_FDCWD, kOwn, 4 /* F_EMPTY_PATH */));
 }

@@ -101,10 +101,8 @@ int asNestedRoot(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"unshare", "NAMESPACE[,NAMESPACE]", 1, tryUnshare},
-    {"clone", "NAMESPACE[,NAMESPACE]", 1, tryClone},
-    {"clone3", "NAMESPACE[,NAMESPACE]", 1, tryClone3},
-    {"setns", "NAMESPACE", 1, trySetns},
+    {"unshare", "NAMESPACE[,NAMESPACE]", 1, tryUnshare},       {"clone", "NAMESPACE[,NAMESPACE]", 1, tryClone},
+    {"clone3", "NAMESPACE[,NAMESPACE]", 1, tryClone3},         {"setns", "NAMESPACE", 1, trySetns},
     {"as-nested-root", "VERB [ARGUMENT]...", 1, asNestedRoot},
 };
 

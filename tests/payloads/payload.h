@@ -42,6 +42,12 @@ std::string errorName(int error);
 /// All of a file, or an empty string with errno set.
 std::string contentOf(const std::string& path);
 
+/// Sleeps.
+void pauseFor(long milliseconds);
+/// Pid 1 gives up its own rights just after the payload has started, and until then the kernel protects it from those
+/// with fewer. Attacks on it wait that out, so that what is measured is the sandbox and not the moment.
+void waitForInitToSettle();
+
 /// Runs a verb in this process. Used by main() and by verbs that prepare the ground for another.
 int perform(const Arguments& verb_and_arguments);
 

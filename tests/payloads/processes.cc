@@ -12,19 +12,16 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
 #include "payload.h"
 
 namespace payload {
 namespace {
 
-void pauseFor(long milliseconds) {
-  timespec time{milliseconds / 1000, milliseconds % 1000 * 1000000};
-  nanosleep(&time, nullptr);
+pid_t pidFrom(const Arguments& arguments) {
+  waitForInitToSettle();
+  return std::atoi(arguments[0].c_str());
 }
-
-pid_t pidFrom(const Arguments& arguments) { return std::atoi(arguments[0].c_str()); }
 
 int tryTrace(const Arguments& arguments) {
   const pid_t pid = pidFrom(arguments);
@@ -117,7 +114,7 @@ int tryKillAll(const Arguments&) {
 /// A daemon that writes to FILE for twenty seconds, unless somebody ends it.
 int trySurvive(const Arguments& arguments) {
   if (fork() != 0) {
-    pauseFor(150);
+    for (int round = 0; round < 100 && contentOf(arguments[0]).empty(); ++round) pauseFor(30);
     return done("a daemon was started");
   }
   setsid();
@@ -142,7 +139,8 @@ int listProcesses(const Arguments&) {
   if (directory == nullptr) return refused("open /proc");
   std::string list;
   while (const dirent* entry = readdir(directory)) {
-    if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') list += (list.empty() ? "" : " ") + std::string(entry->d_name);
+    if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+      list += (list.empty() ? "" : " ") + std::string(entry->d_name);
   }
   closedir(directory);
   return done(list);

@@ -56,10 +56,8 @@ int attachSegment(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"socket", "FAMILY TYPE PROTOCOL", 3, trySocket},
-    {"connect-abstract", "NAME", 1, connectAbstract},
-    {"connect-path", "PATH", 1, connectPath},
-    {"connect-loopback", "PORT", 1, connectLoopback},
+    {"socket", "FAMILY TYPE PROTOCOL", 3, trySocket}, {"connect-abstract", "NAME", 1, connectAbstract},
+    {"connect-path", "PATH", 1, connectPath},         {"connect-loopback", "PORT", 1, connectLoopback},
     {"attach-segment", "KEY", 1, attachSegment},
 };
 

@@ -30,7 +30,8 @@ namespace {
 using plan::Plan;
 
 template <class StepType>
-void removeSteps(Plan& plan, const std::function<bool(const StepType&)>& unwanted = [](const StepType&) { return true; }) {
+void removeSteps(
+    Plan& plan, const std::function<bool(const StepType&)>& unwanted = [](const StepType&) { return true; }) {
   std::erase_if(plan.steps, [&](const plan::Step& step) {
     const auto* found = std::get_if<StepType>(&step);
     return found != nullptr && unwanted(*found);
@@ -85,12 +86,14 @@ constexpr Weakness kWeaknesses[] = {
     {"hidden-processes", [](Plan& plan) { plan.hardening.hide_processes = false; }},
     {"guarded-links", [](Plan& plan) { plan.hardening.guard_links = false; }},
     {"masks", [](Plan& plan) { removeSteps<plan::MaskPath>(plan); }},
-    {"read-only-proc", [](Plan& plan) { removeSteps<plan::Bind>(plan, [](const plan::Bind& bind) { return bind.inside; }); }},
+    {"read-only-proc",
+     [](Plan& plan) { removeSteps<plan::Bind>(plan, [](const plan::Bind& bind) { return bind.inside; }); }},
     {"read-only-root", [](Plan& plan) { removeSteps<plan::ReadOnlyRoot>(plan); }},
     {"read-only-workspace",
      [](Plan& plan) {
        for (plan::Step& step : plan.steps) {
-         if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && bind->target == "/workspace") bind->writable = true;
+         if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && bind->target == "/workspace")
+           bind->writable = true;
        }
      }},
     {"whiteouts",
@@ -196,7 +199,8 @@ int runWeakened(const CommandLine& line) {
   request.relay_stdin = true;
   request.interactive = isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
-  auto plan = plan::build(policy->model(), supervise::observeHost(policy->model()), {line.command, request.interactive});
+  auto plan =
+      plan::build(policy->model(), supervise::observeHost(policy->model()), {line.command, request.interactive});
   if (!plan) return complain(plan.error().message());
   if (plan->builtin_syscalls) {
     // The same rules as data: the compiled form cannot be weakened one rule at a time.
@@ -225,6 +229,8 @@ int runWeakened(const CommandLine& line) {
 int main(int argc, char** argv) {
   if (geteuid() == 0) return caisson::complain("never for root: an attack that gets through would have root's rights");
   const auto line = caisson::parse(argc, argv);
-  if (!line) return caisson::complain("usage: caisson-weakened WEAKNESS[,WEAKNESS]... [OPTION VALUE]... -- COMMAND [ARGUMENT]...");
+  if (!line)
+    return caisson::complain(
+        "usage: caisson-weakened WEAKNESS[,WEAKNESS]... [OPTION VALUE]... -- COMMAND [ARGUMENT]...");
   return caisson::runWeakened(*line);
 }

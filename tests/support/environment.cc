@@ -17,7 +17,7 @@ std::string fromEnvironment(const char* variable, const char* otherwise) {
 }
 
 std::optional<std::string> reasonAgainstFullIsolation() {
-  const RunOutput output = runCaisson({"run", "--level", "full", "--workspace", "/:none", "--", "/bin/true"});
+  const RunOutput output = runCaisson({"run", "--level", "full", "--workspace", ":none", "--", "/bin/true"});
   if (output.exit_status == 0) return std::nullopt;
   return "full isolation is not available here: " + output.describe();
 }

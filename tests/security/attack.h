@@ -1,0 +1,56 @@
+// An attack, tried twice: under caisson, where it must be refused, and with the protection taken away, where it must
+// succeed. The second half is what makes the first one mean something.
+//
+//   expectOnlyStoppedBy("seccomp", {.verb = {"unshare", "user"}});
+//
+// A weakened sandbox is never given to root, so that half runs where the suite runs as an ordinary user.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/environment.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace caisson::test {
+
+struct Attack {
+  std::vector<std::string> verb;     ///< of the payload program, with its arguments
+  std::string workspace = ":none";   ///< DIR:MODE
+  std::vector<std::string> options;  ///< further flags, understood by `caisson run` and by caisson-weakened
+  RunOptions how;
+};
+
+/// Runs the attack under the caisson under test.
+RunOutput inSandbox(const Attack& attack);
+
+/// Runs it with these protections taken away (comma-separated names of weakened.cc). Only if mayWeaken().
+RunOutput weakened(const std::string& protections, const Attack& attack);
+
+/// Runs it with no sandbox at all, as the caller. Only if mayWeaken().
+RunOutput unprotected(const Attack& attack);
+
+/// The same attack at level `process`, which has no root of its own: the payload program is shown as its workspace.
+Attack atLevelProcess(Attack attack);
+
+/// The program that weakened() runs.
+std::string weakenedPath();
+
+/// Whether the second half of a test can run here; if not, the reason is in the test's log.
+bool mayWeaken();
+
+/// The payload ran, and was refused what it tried.
+testing::AssertionResult contained(const RunOutput& output);
+/// The payload did what it tried.
+testing::AssertionResult succeeded(const RunOutput& output);
+
+/// contained() under caisson, succeeded() without `protections`.
+void expectOnlyStoppedBy(const std::string& protections, const Attack& attack);
+
+/// A word that occurs nowhere else.
+std::string uniqueWord(const std::string& prefix);
+
+}  // namespace caisson::test

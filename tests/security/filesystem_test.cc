@@ -1,0 +1,322 @@
+// What the policy did not name is not there, and what is read-only stays so (SPEC F1, F3, F4, F6, F7; classes 11, 13
+// and 22 of bypass).
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+std::vector<std::string> namesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* stream = opendir(directory.c_str());
+  if (stream == nullptr) return names;
+  while (const dirent* entry = readdir(stream)) names.emplace_back(entry->d_name);
+  closedir(stream);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Contained, and the canary's secret shows nowhere.
+void expectHidden(const Canary& canary, const Attack& attack) {
+  const RunOutput output = inSandbox(attack);
+  EXPECT_TRUE(contained(output));
+  EXPECT_FALSE(canary.leakedInto(output.out + output.err));
+  EXPECT_TRUE(canary.untouched());
+}
+
+void expectShownWithout(const std::string& protections, const Canary& canary, const Attack& attack) {
+  if (!mayWeaken()) return;
+  const RunOutput output = weakened(protections, attack);
+  EXPECT_TRUE(canary.leakedInto(output.out)) << "without " << protections << ": " << output.describe();
+}
+
+// --- the host's files ---
+
+class HostFile : public testing::TestWithParam<const char*> {};
+
+/// The way to it differs, the file is the same: outside everything that the policy names.
+TEST_P(HostFile, IsNotThere) {
+  const TempDir directory;
+  const Canary canary(directory / "id_ed25519");
+  const std::string prefix = GetParam();
+  const Attack attack{.verb = {"read", prefix + canary.path()}};
+  expectHidden(canary, attack);
+  expectShownWithout("own-root,self-test", canary, attack);
+}
+
+constexpr const char* kWays[] = {"", "/proc/self/root", "/proc/thread-self/root", "/../../.."};
+constexpr const char* kWayNames[] = {"plain", "self_root", "thread_root", "dots"};
+INSTANTIATE_TEST_SUITE_P(ByWay, HostFile, testing::ValuesIn(kWays),
+                         [](const auto& test) { return std::string(kWayNames[test.index]); });
+
+TEST(HomeDirectory, SecretsAreNeverVisible) {
+  const TempDir home;
+  const std::vector<std::string> secrets{
+      ".ssh/id_rsa", ".aws/credentials", ".config/gcloud/token", ".kube/config",        ".gnupg/key",
+      ".gitconfig",  ".netrc",           ".git-credentials",     ".docker/config.json", ".bash_history"};
+  for (const std::string& name : secrets) {
+    home.write(name, "");
+    const Canary canary(home / name);
+    const Attack attack{.verb = {"read", canary.path()}, .how = {.env = {{"HOME", home.path()}}, .cwd = home.path()}};
+    expectHidden(canary, attack);
+    // Started in the home directory, without a word about a workspace.
+    const RunOutput output = runCaisson(
+        {"run", "--quiet", "--ro", payloadPath(), "--", payloadPath(), "read", "/workspace/" + name}, attack.how);
+    EXPECT_FALSE(canary.leakedInto(output.out)) << name;
+  }
+}
+
+class WorkspaceLink : public testing::TestWithParam<const char*> {};
+
+/// Links in the workspace resolve inside the sandbox, whoever made them.
+TEST_P(WorkspaceLink, DoesNotLeadToTheHost) {
+  const TempDir outside;
+  const TempDir workspace;
+  const Canary canary(outside / "canary");
+  ASSERT_EQ(symlink(canary.path().c_str(), (workspace / "file").c_str()), 0);
+  ASSERT_EQ(symlink("/proc/self/root", (workspace / "root").c_str()), 0);
+  ASSERT_EQ(symlink("/proc/1/root", (workspace / "init").c_str()), 0);
+  const std::string mode = std::string(":") + GetParam();
+  for (const std::string& way :
+       {std::string("/workspace/file"), "/workspace/root" + canary.path(), "/workspace/init" + canary.path()}) {
+    expectHidden(canary, {.verb = {"read", way}, .workspace = workspace.path() + mode});
+  }
+  expectShownWithout("own-root,self-test", canary, {.verb = {"read", workspace / "file"}});
+}
+
+INSTANTIATE_TEST_SUITE_P(InEveryMode, WorkspaceLink, testing::Values("ro", "rw", "overlay"),
+                         [](const auto& test) { return std::string(test.param); });
+
+/// runc CVE-2021-30465 and its like: between the look and the mount, the directory becomes a link.
+TEST(Workspace, ReplacedByALinkAfterItWasCheckedIsRefused) {
+  if (!mayWeaken()) return;  // the moment between the two is only reachable through caisson-weakened
+  for (const std::string protections : {"nothing", "guarded-links"}) {
+    const TempDir outside;
+    const TempDir parent;
+    const Canary canary(outside / "canary");
+    const std::string workspace = parent.makeDir("workspace");
+    const RunOutput output = weakened(
+        protections,
+        {.verb = {"read", "/workspace/canary"}, .workspace = workspace + ":ro", .options = {"--swap", outside.path()}});
+    EXPECT_EQ(canary.leakedInto(output.out), protections == "guarded-links") << output.describe();
+    EXPECT_EQ(output.exit_status, protections == "guarded-links" ? 0 : 125) << output.describe();
+  }
+}
+
+// --- read-only ---
+
+TEST(Root, CannotBeWritten) {
+  // The mount is read-only and Landlock grants no write there; the self-test would notice either.
+  expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/planted"}});
+  expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/etc/planted"}});
+  expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/etc/passwd"}});
+}
+
+TEST(SystemDirectories, CannotBeWritten) {
+  for (const char* path :
+       {"/usr/planted", "/usr/bin/planted", "/bin/planted", "/lib/planted", "/dev/planted", "/proc/planted"}) {
+    EXPECT_TRUE(contained(inSandbox({.verb = {"write", path}}))) << path;
+  }
+}
+
+TEST(RootsHome, IsInaccessible) { EXPECT_TRUE(contained(inSandbox({.verb = {"open", "/root"}}))); }
+
+TEST(ReadOnlyWorkspace, CannotBeWritten) {
+  const TempDir workspace;
+  const Canary canary(workspace / "canary");
+  const Attack attack{.verb = {"write", "/workspace/canary", "changed"}, .workspace = workspace.path() + ":ro"};
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  EXPECT_TRUE(canary.untouched());
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("read-only-workspace,landlock", attack)));
+  EXPECT_FALSE(canary.untouched());
+}
+
+TEST(OverlayWorkspace, KeepsEveryChangeFromTheHost) {
+  const TempDir workspace;
+  const Canary changed(workspace / "changed");
+  const Canary removed(workspace / "removed");
+  const std::vector<std::string> before = namesIn(workspace.path());
+  const std::string overlay = workspace.path() + ":overlay";
+  EXPECT_EQ(inSandbox({.verb = {"write", "/workspace/changed", "x"}, .workspace = overlay}).out, "done\n");
+  EXPECT_EQ(inSandbox({.verb = {"remove", "/workspace/removed"}, .workspace = overlay}).out, "done\n");
+  EXPECT_EQ(inSandbox({.verb = {"write", "/workspace/new", "x"}, .workspace = overlay}).out, "done\n");
+  EXPECT_TRUE(changed.untouched());
+  EXPECT_TRUE(removed.untouched());
+  EXPECT_EQ(namesIn(workspace.path()), before);
+  if (!mayWeaken()) return;
+  inSandbox({.verb = {"write", "/workspace/changed", "x"}, .workspace = workspace.path() + ":rw"});
+  EXPECT_FALSE(changed.untouched()) << "a direct workspace is not direct";
+}
+
+// --- hidden in the workspace ---
+
+class HiddenSecret : public testing::TestWithParam<const char*> {};
+
+TEST_P(HiddenSecret, CannotBeRead) {
+  const TempDir workspace;
+  for (const char* name : {".env", ".env.production", ".npmrc", ".netrc", "id_ed25519", "server.pem"}) {
+    const Canary canary(workspace / name);
+    const Attack attack{.verb = {"read", std::string("/workspace/") + name},
+                        .workspace = workspace.path() + ":" + GetParam()};
+    expectHidden(canary, attack);
+    expectShownWithout("masks,whiteouts", canary, attack);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(InEveryMode, HiddenSecret, testing::Values("ro", "rw", "overlay"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(HiddenSecretInDirectWorkspace, CannotBeUncovered) {
+  const TempDir workspace;
+  const Canary canary(workspace / ".env");
+  const std::string direct = workspace.path() + ":rw";
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"umount", "/workspace/.env"},
+                                               {"rename", "/workspace/.env", "/workspace/shown"},
+                                               {"remove", "/workspace/.env"},
+                                               {"hard-link", "/workspace/.env", "/workspace/shown"},
+                                               {"write", "/workspace/.env", "x"}}) {
+    EXPECT_TRUE(contained(inSandbox({.verb = verb, .workspace = direct}))) << verb[0];
+    EXPECT_TRUE(canary.untouched()) << verb[0];
+  }
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(
+      succeeded(weakened("masks", {.verb = {"rename", "/workspace/.env", "/workspace/shown"}, .workspace = direct})));
+}
+
+class DeniedPath : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeniedPath, WinsOverTheTreeThatContainsIt) {
+  const TempDir workspace;
+  workspace.makeDir("sub/private");
+  const Canary canary(workspace / "sub/private/canary");
+  const Attack attack{.verb = {"read", "/workspace/sub/private/canary"},
+                      .workspace = workspace.path() + ":" + GetParam(),
+                      .options = {"--deny", "/workspace/sub/private"}};
+  expectHidden(canary, attack);
+  expectShownWithout("masks,whiteouts", canary, attack);
+}
+
+TEST_P(DeniedPath, StaysDeniedWhenItsAncestorIsRenamed) {
+  const TempDir workspace;
+  workspace.makeDir("sub/private");
+  const Canary canary(workspace / "sub/private/canary");
+  const std::string script =
+      "mv /workspace/sub /workspace/moved; cat /workspace/moved/private/canary; "
+      "cp -a /workspace/moved /tmp/copy; cat /tmp/copy/private/canary";
+  const RunOutput output = runCaisson({"run", "--quiet", "--workspace", workspace.path() + ":" + GetParam(), "--deny",
+                                       "/workspace/sub/private", "--", "/bin/sh", "-c", script});
+  EXPECT_FALSE(canary.leakedInto(output.out + output.err)) << output.describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(InEveryMode, DeniedPath, testing::Values("ro", "rw", "overlay"),
+                         [](const auto& test) { return std::string(test.param); });
+
+class LaterDeniedPath : public testing::TestWithParam<const char*> {};
+
+/// A denied path that the host makes while the payload runs.
+TEST_P(LaterDeniedPath, IsDeniedAsWell) {
+  const TempDir workspace;
+  const TempDir sync;
+  const std::string secret = uniqueWord("later");
+  const std::string result = sync / "result";
+  BackgroundProgram program({caissonBinary(), "run", "--result", result, "--workspace",
+                             workspace.path() + ":" + GetParam(), "--deny", "/workspace/later", "--ro", payloadPath(),
+                             "--", payloadPath(), "await", "/workspace/later"});
+  sleepFor(std::chrono::milliseconds(500));
+  workspace.write("later", secret);
+  ASSERT_EQ(program.wait(std::chrono::seconds(10)), 1) << "the payload read what was denied";
+}
+
+INSTANTIATE_TEST_SUITE_P(InEveryMode, LaterDeniedPath, testing::Values("overlay"),
+                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(InEveryMode, LaterDeniedPath, testing::Values("ro"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(DirectWorkspace, RefusesToDenyWhatDoesNotExistYet) {
+  const TempDir workspace;
+  const RunOutput output = inSandbox(
+      {.verb = {"stat", "/"}, .workspace = workspace.path() + ":rw", .options = {"--deny", "/workspace/later"}});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+}
+
+/// Mount points for masks must not appear in the host's tree (claude-code#17727: ghost files).
+TEST(Workspace, IsLeftAsItWas) {
+  const TempDir workspace;
+  workspace.write(".env", "x");
+  workspace.makeDir("private");
+  const std::vector<std::string> before = namesIn(workspace.path());
+  for (const char* mode : {"ro", "rw", "overlay"}) {
+    const RunOutput output = inSandbox({.verb = {"stat", "/"},
+                                        .workspace = workspace.path() + ":" + mode,
+                                        .options = {"--deny", "/workspace/private"}});
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+    EXPECT_EQ(namesIn(workspace.path()), before) << mode;
+  }
+}
+
+/// A tree that a payload filled with ways out is let go of without harm.
+TEST(Teardown, LeavesTheHostAloneWhenThePayloadPlantedALinkToRoot) {
+  const TempDir outside;
+  const Canary canary(outside / "canary");
+  for (const char* mode : {"rw", "overlay"}) {
+    const TempDir workspace;
+    const RunOutput output = runCaisson({"run", "--workspace", workspace.path() + ":" + mode, "--", "/bin/sh", "-c",
+                                         "ln -s /proc/self/root /workspace/x; ln -s / /workspace/y; mkdir -p "
+                                         "/workspace/a/b; ln -s ../../.. /workspace/a/b/c; "
+                                         "ln -s " +
+                                             outside.path() + " /workspace/z; chmod 0 /workspace/a"});
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+  }
+  EXPECT_TRUE(canary.untouched());
+}
+
+// --- /proc and /sys ---
+
+class MaskedProcFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(MaskedProcFile, TellsNothing) {
+  const std::string path = std::string("/proc/") + GetParam();
+  const Attack attack{.verb = {"read", path}};
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  if (!mayWeaken()) return;  // and root must not read here: /proc/kmsg waits for the kernel's next message
+  const bool readable_here = access(path.c_str(), R_OK) == 0 && !readFile(path).empty();
+  if (!readable_here) return;  // where the host's kernel shows nothing there is nothing to hide
+  EXPECT_TRUE(succeeded(weakened("masks", attack)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MaskedProcFile,
+                         testing::Values("kcore", "keys", "key-users", "kmsg", "kallsyms", "modules", "sysrq-trigger",
+                                         "timer_list", "slabinfo", "interrupts", "cmdline", "config.gz", "vmallocinfo",
+                                         "pagetypeinfo"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
+
+/// As an unprivileged user the files' own modes say no as well: the errno tells which layer answered.
+TEST(ProcSettings, AreOnAReadOnlyMount) {
+  for (const char* path : {"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname",
+                           "/proc/sys/vm/overcommit_memory", "/proc/sys/net/ipv4/ip_forward"}) {
+    const Attack attack{.verb = {"write", path, ""}};
+    EXPECT_EQ(inSandbox(attack).out, "refused: open: EROFS\n") << path;
+    if (runsAsRoot()) continue;
+    EXPECT_EQ(weakened("read-only-proc", attack).out.find("EROFS"), std::string::npos) << path;
+  }
+}
+
+TEST(SysDirectory, IsAbsent) {
+  const Attack attack{.verb = {"stat", "/sys/kernel"}};
+  expectOnlyStoppedBy("own-root,self-test", attack);
+  EXPECT_TRUE(contained(inSandbox({.verb = {"stat", "/sys/fs/cgroup"}})));
+}
+
+}  // namespace
+}  // namespace caisson::test

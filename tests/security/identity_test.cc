@@ -1,0 +1,130 @@
+// Who the payload is and what it learns of the caller (SPEC L3, L4, L6, X8; classes 16 and 23 of bypass).
+#include <unistd.h>
+
+#include <ctime>
+#include <sstream>
+
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+/// The value of a line "Name: value" that the payload printed about itself, white space made single.
+std::string field(const RunOutput& output, const std::string& name) {
+  std::istringstream lines(output.out);
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with(name + ":")) continue;
+    std::istringstream words(line.substr(name.size() + 1));
+    std::string value;
+    for (std::string word; words >> word;) value += (value.empty() ? "" : " ") + word;
+    return value;
+  }
+  return "absent";
+}
+
+constexpr const char* kCapabilitySets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
+
+class AtLevel : public testing::TestWithParam<const char*> {
+ protected:
+  static Attack here(Attack attack) {
+    return std::string(GetParam()) == "process" ? atLevelProcess(std::move(attack)) : attack;
+  }
+};
+
+TEST_P(AtLevel, NoCapabilityIsLeftInAnySet) {
+  const Attack attack = here({.verb = {"describe-self"}});
+  const RunOutput output = inSandbox(attack);
+  for (const char* set : kCapabilitySets) EXPECT_EQ(field(output, set), "0000000000000000") << set << output.describe();
+  EXPECT_EQ(field(output, "SecureBits"), "207") << "root's special rights are off, locked";
+  if (!mayWeaken()) return;
+  EXPECT_NE(field(weakened("capabilities,self-test", attack), "CapBnd"), "0000000000000000");
+}
+
+TEST_P(AtLevel, PrivilegesCannotGrow) {
+  const Attack attack = here({.verb = {"describe-self"}});
+  EXPECT_EQ(field(inSandbox(attack), "NoNewPrivs"), "1");
+  EXPECT_EQ(field(inSandbox(attack), "Seccomp"), "2");
+  if (!mayWeaken()) return;
+  // Filter and Landlock need no_new_privs or a capability, so those stay for this one.
+  EXPECT_EQ(field(weakened("no-new-privileges,capabilities,self-test", attack), "NoNewPrivs"), "0");
+  EXPECT_EQ(field(weakened("seccomp", attack), "Seccomp"), "0");
+}
+
+TEST_P(AtLevel, ThePayloadIsNotRootAndCannotBecomeIt) {
+  const Attack attack = here({.verb = {"describe-self"}});
+  const RunOutput output = inSandbox(attack);
+  EXPECT_EQ(field(output, "Uid"), "1000 1000 1000 1000");
+  EXPECT_EQ(field(output, "Gid"), "1000 1000 1000 1000");
+  std::istringstream map(field(output, "UidMap"));
+  unsigned inside = 0, outside = 0, count = 0;
+  map >> inside >> outside >> count;
+  EXPECT_EQ(inside, 1000U);
+  EXPECT_NE(outside, 0U) << "host uid 0 is mapped into the sandbox";
+  EXPECT_EQ(count, 1U);
+  EXPECT_TRUE(contained(inSandbox(here({.verb = {"become-root"}}))));
+  if (!runsAsRoot()) return;  // an ordinary user cannot drop supplementary groups; caisson warns about them
+  EXPECT_EQ(field(output, "Groups"), "");
+}
+
+TEST_P(AtLevel, TheCallersEnvironmentIsGone) {
+  const std::string secret = uniqueWord("secret");
+  Attack attack = here({.verb = {"environment"}});
+  for (const char* name : {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
+                           "DISPLAY", "LD_AUDIT_LATER", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP",
+                           "JAVA_TOOL_OPTIONS", "PERL5OPT", "GCONV_PATH", "LD_LIBRARY_PATH"}) {
+    attack.how.env[name] = secret;
+  }
+  const RunOutput output = inSandbox(attack);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out.find(secret), std::string::npos) << output.out;
+  if (!mayWeaken()) return;
+  EXPECT_NE(weakened("clean-environment", attack).out.find(secret), std::string::npos);
+}
+
+TEST_P(AtLevel, TheHostsNameIsNotTold) {
+  const Attack attack = here({.verb = {"host-name"}});
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  EXPECT_TRUE(inSandbox(attack).out.starts_with("done: sandbox ")) << inSandbox(attack).describe();
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(weakened("uts-namespace", attack).out.starts_with(std::string("done: ") + name));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AtLevel, testing::Values("full", "process"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Time, SinceBootIsNotTheHosts) {
+  const Attack attack{.verb = {"uptime"}};
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  requireOrSkip(now.tv_sec > 60, "this host has only just booted");
+  const auto seconds = [](const RunOutput& output) {
+    return std::stol("0" + output.out.substr(output.out.find(' ') + 1));
+  };
+  EXPECT_LT(seconds(inSandbox(attack)), 10);
+  if (!mayWeaken()) return;
+  EXPECT_GT(seconds(weakened("time-namespace", attack)), 50);
+}
+
+// --- the sandbox checks itself before the payload starts (SPEC L2) ---
+
+class SelfTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(SelfTest, RefusesToStartThePayloadWithoutThisProtection) {
+  if (!mayWeaken()) return;
+  const Attack attack{.verb = {"host-name"}};
+  const RunOutput refused = weakened(GetParam(), attack);
+  EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+  EXPECT_NE(refused.err.find("self-test"), std::string::npos) << refused.describe();
+  const RunOutput started = weakened(std::string(GetParam()) + ",self-test", attack);
+  EXPECT_EQ(started.exit_status, 0) << started.describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, SelfTest,
+                         testing::Values("capabilities", "no-new-privileges,capabilities", "read-only-root,landlock",
+                                         "allow:unshare"),
+                         [](const auto& test) { return "case" + std::to_string(test.index); });
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,80 @@
+// Pid 1 of the sandbox is caisson's own process under the payload's user id. The payload can't read it, trace it, stop
+// it, or borrow from it (SPEC F3, X1; classes 11 and 19 of bypass).
+#include "security/attack.h"
+
+#include <csignal>
+
+namespace caisson::test {
+namespace {
+
+/// Not listed in /proc, closed to tracing with its memory given up, and outside the payload's Landlock domain: each of
+/// the three is enough, so all of them have to go.
+constexpr const char* kHiding = "hidden-processes,hidden-init,landlock";
+
+class InitFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(InitFile, CannotBeOpened) {
+  expectOnlyStoppedBy(kHiding, {.verb = {"open", std::string("/proc/1/") + GetParam()}});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InitFile, testing::Values("environ", "maps", "mem", "auxv", "fd", "fdinfo", "map_files"),
+                         [](const auto& test) { return std::string(test.param); });
+
+class InitLink : public testing::TestWithParam<const char*> {};
+
+/// Magic links lead to what the process holds: its root, its directory, its program.
+TEST_P(InitLink, CannotBeFollowed) {
+  expectOnlyStoppedBy(kHiding, {.verb = {"stat", std::string("/proc/1/") + GetParam()}});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InitLink, testing::Values("root", "cwd", "exe"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Init, DoesNotShowTheCallersEnvironment) {
+  const std::string secret = uniqueWord("secret");
+  const Attack attack{.verb = {"read", "/proc/1/environ"}, .how = {.env = {{"CALLER_TOKEN", secret}}}};
+  const RunOutput output = inSandbox(attack);
+  EXPECT_TRUE(contained(output));
+  EXPECT_EQ(output.out.find(secret), std::string::npos);
+  if (!mayWeaken()) return;
+  EXPECT_NE(weakened(kHiding, attack).out.find(secret), std::string::npos);
+}
+
+TEST(Init, HasMemoryThatCannotBeWritten) { expectOnlyStoppedBy(kHiding, {.verb = {"open", "/proc/1/mem", "write"}}); }
+
+TEST(Init, CannotBeTraced) { expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"trace", "1"}}); }
+
+TEST(Init, HasMemoryThatCannotBeReadByCall) {
+  expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"read-memory", "1"}});
+}
+
+TEST(Init, LendsNoDescriptors) {
+  expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"borrow-descriptor", "1"}});
+}
+
+TEST(Init, HasLimitsThatCannotBeChanged) { expectOnlyStoppedBy("seccomp", {.verb = {"limit", "1"}}); }
+
+/// No second half: that pid 1 survives is the kernel's rule for every pid namespace.
+TEST(Init, GoesOnWorkingWhateverItIsSent) {
+  for (const int signal : {SIGSTOP, SIGKILL, SIGTERM, SIGTSTP, SIGSEGV, SIGCHLD}) {
+    EXPECT_TRUE(contained(inSandbox({.verb = {"signal-init", std::to_string(signal)}}))) << "signal " << signal;
+  }
+  EXPECT_TRUE(contained(inSandbox({.verb = {"kill-all"}})));
+}
+
+TEST(Init, IsInvisible) {
+  const Attack attack{.verb = {"list-processes"}};
+  EXPECT_EQ(inSandbox(attack).out.find(" 1"), std::string::npos);
+  EXPECT_EQ(inSandbox(attack).out, "done: 2\n");
+  if (!mayWeaken()) return;
+  EXPECT_EQ(weakened("hidden-processes", attack).out, "done: 1 2\n");
+}
+
+/// The payload's scheduling of pid 1 would slow the reaping of its own tree.
+TEST(Init, CannotBeRescheduled) {
+  EXPECT_TRUE(contained(inSandbox({.verb = {"renice", "1"}})));
+  EXPECT_TRUE(contained(inSandbox({.verb = {"make-idle", "1"}})));
+}
+
+}  // namespace
+}  // namespace caisson::test

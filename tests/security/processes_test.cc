@@ -1,0 +1,126 @@
+// The host's processes are out of reach, and nothing of the payload outlives the run (SPEC X1, X4; class 21 of bypass).
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+/// Grows as long as the daemon that writes to it lives.
+bool stillGrows(const std::string& path) {
+  const std::size_t before = readFile(path).size();
+  sleepFor(std::chrono::milliseconds(400));
+  return readFile(path).size() > before;
+}
+
+class Daemon : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(Daemon, DiesWithTheRun) {
+  const TempDir directory;
+  // Without namespaces root's payloads run as another user of the host.
+  ASSERT_EQ(chmod(directory.path().c_str(), 0777), 0);
+  const std::string log = directory / "log";
+  std::string inside = "/workspace/log";
+  for (const std::string& option : GetParam()) {
+    if (option == "process" || option == "landlock") inside = log;  // no root of its own: the host's names
+  }
+  const RunOutput output =
+      inSandbox({.verb = {"survive", inside}, .workspace = directory.path() + ":rw", .options = GetParam()});
+  ASSERT_EQ(output.exit_status, 0) << output.describe();
+  ASSERT_GT(readFile(log).size(), 0U) << "the daemon never ran";
+  EXPECT_FALSE(stillGrows(log));
+}
+
+INSTANTIATE_TEST_SUITE_P(AtEveryLevel, Daemon,
+                         testing::Values(std::vector<std::string>{}, std::vector<std::string>{"--level", "process"},
+                                         std::vector<std::string>{"--level", "process", "--tier", "landlock"}),
+                         [](const auto& test) {
+                           return test.param.empty() ? "full" : test.param.size() == 2 ? "process" : "landlock_tier";
+                         });
+
+/// Where nothing protects, the same daemon lives on; it ends by itself after twenty seconds, or when its file is gone.
+TEST(Daemon, WouldLiveOnUnprotected) {
+  if (!mayWeaken()) return;
+  const TempDir directory;
+  const std::string log = directory / "log";
+  ASSERT_TRUE(succeeded(unprotected({.verb = {"survive", log}})));
+  EXPECT_TRUE(stillGrows(log));
+}
+
+TEST(Daemon, DiesWhenCaissonIsKilled) {
+  const TempDir directory;
+  {
+    BackgroundProgram program({caissonBinary(), "run", "--quiet", "--workspace", directory.path() + ":rw", "--ro",
+                               payloadPath(), "--", "/bin/sh", "-c",
+                               payloadPath() + " survive /workspace/log; sleep 30"});
+    ASSERT_TRUE(eventually([&] { return !readFile(directory / "log").empty(); }));
+    program.signal(SIGKILL);
+    ASSERT_TRUE(program.wait(std::chrono::seconds(5)));
+  }
+  sleepFor(std::chrono::milliseconds(300));
+  EXPECT_FALSE(stillGrows(directory / "log"));
+}
+
+TEST(Daemon, DiesAtTheTimeout) {
+  const TempDir directory;
+  const RunOutput output = runCaisson({"run", "--quiet", "--timeout", "1s", "--workspace", directory.path() + ":rw",
+                                       "--ro", payloadPath(), "--", "/bin/sh", "-c",
+                                       "trap '' TERM HUP INT; " + payloadPath() + " survive /workspace/log; sleep 30"});
+  EXPECT_EQ(output.exit_status, 124) << output.describe();
+  EXPECT_LT(output.duration, std::chrono::seconds(15));
+  EXPECT_FALSE(stillGrows(directory / "log"));
+}
+
+TEST(HostProcesses, AreInvisible) {
+  const Attack attack{.verb = {"list-processes"}};
+  const std::string own = " " + std::to_string(getpid());
+  const RunOutput output = inSandbox(attack);
+  EXPECT_EQ(output.out, "done: 2\n");
+  // Without a pid namespace no fresh /proc can be mounted either: the host's is what is left.
+  if (!mayWeaken()) return;
+  EXPECT_NE(weakened("pid-namespace,own-root,self-test", attack).out.find(own), std::string::npos);
+}
+
+TEST(HostProcesses, CannotBeSignalled) {
+  BackgroundProgram victim({"sleep", "60"});
+  const std::string pid = std::to_string(victim.pid());
+  const auto number = std::to_string(SYS_kill);
+  const Attack attack{.verb = {"call", number, pid, "0"}};
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  // Landlock's scope holds signals back as well.
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("pid-namespace,own-root,landlock,self-test", attack)));
+}
+
+TEST(Processes, AreLimitedInNumber) {
+  const Attack attack{.verb = {"count-forks", "400"}};
+  const RunOutput output = inSandbox(attack);
+  EXPECT_EQ(output.exit_status, 1) << output.describe();
+  EXPECT_NE(output.out.find("EAGAIN"), std::string::npos) << output.describe();
+  if (!mayWeaken()) return;
+  EXPECT_NE(weakened("limits", attack).out.find("started 400"), std::string::npos);
+}
+
+/// An affinity that the payload can widen again limits nothing.
+TEST(CpuAffinity, CannotBeWidened) {
+  const TempDir directory;
+  const std::string policy = directory.write(
+      "policy.toml", "format_version = 1\nname = \"pinned\"\nextends = \"bash\"\n[resources]\ncpu_affinity = [0]\n");
+  requireOrSkip(sysconf(_SC_NPROCESSORS_ONLN) > 1, "one processor only");
+  EXPECT_TRUE(contained(inSandbox({.verb = {"widen-affinity"}, .options = {"--policy", policy}})));
+}
+
+/// SPEC X2: after its one exec a payload under `allow_exec = false` starts nothing, by path or from memory.
+TEST(SingleExec, HoldsAgainstASecondProgram) {
+  const Attack attack{.verb = {"exec", payloadPath(), "list-descriptors"}, .options = {"--profile", "strict"}};
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  EXPECT_NE(inSandbox(attack).out.find("execve: EPERM"), std::string::npos);
+  if (!mayWeaken()) return;
+  EXPECT_EQ(weakened("allow:execve", attack).out, "refused: fcntl: EBADF\n") << "the second program did not run";
+}
+
+}  // namespace
+}  // namespace caisson::test

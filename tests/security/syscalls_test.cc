@@ -1,0 +1,233 @@
+// Calls that sandboxes are left by (SPEC S1; classes 10 and 23 of bypass).
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "base/syscall_names.h"
+#include "plan/syscall_filter.h"
+#include "plan/syscalls.h"
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+std::string nameOf(const std::string& text) {
+  std::string name;
+  for (const char letter : text) name += std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
+  return name;
+}
+
+// --- new namespaces ---
+
+class NewNamespace : public testing::TestWithParam<std::array<const char*, 2>> {};
+
+/// Alone, most namespaces need a privilege; together with a user namespace none does.
+TEST_P(NewNamespace, CannotBeMade) {
+  const auto [call, name] = GetParam();
+  expectOnlyStoppedBy("seccomp", {.verb = {call, name}});
+}
+
+INSTANTIATE_TEST_SUITE_P(ByCall, NewNamespace,
+                         testing::Values(std::array{"unshare", "user"}, std::array{"unshare", "user,pid"},
+                                         std::array{"unshare", "user,mnt"}, std::array{"unshare", "user,net"},
+                                         std::array{"unshare", "user,ipc"}, std::array{"unshare", "user,uts"},
+                                         std::array{"unshare", "user,cgroup"}, std::array{"unshare", "user,time"},
+                                         std::array{"clone", "user"}, std::array{"clone", "user,pid"},
+                                         std::array{"clone", "user,mnt"}, std::array{"clone", "user,net"},
+                                         std::array{"clone", "user,ipc"}, std::array{"clone", "user,uts"},
+                                         std::array{"clone", "user,cgroup"}, std::array{"clone3", "user"},
+                                         std::array{"clone3", "user,pid"}, std::array{"clone3", "user,mnt"},
+                                         std::array{"clone3", "user,net"}, std::array{"clone3", "user,ipc"},
+                                         std::array{"clone3", "user,uts"}, std::array{"clone3", "user,cgroup"},
+                                         std::array{"clone3", "user,time"}),
+                         [](const auto& test) { return nameOf(std::string(test.param[0]) + "_" + test.param[1]); });
+
+TEST(Namespaces, CannotBeEntered) {
+  // Of a namespace it is in already the kernel itself says no to `user`; the others need a privilege of theirs.
+  for (const char* name : {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"}) {
+    EXPECT_TRUE(contained(inSandbox({.verb = {"setns", name}}))) << name;
+  }
+}
+
+class NestedRoot : public testing::TestWithParam<std::vector<std::string>> {};
+
+/// What the capabilities of a nested user namespace are good for. Landlock refuses mounts as well, so both layers have
+/// to be gone before the attack works.
+TEST_P(NestedRoot, CannotRearrangeTheTree) {
+  std::vector<std::string> verb{"as-nested-root"};
+  verb.insert(verb.end(), GetParam().begin(), GetParam().end());
+  expectOnlyStoppedBy("seccomp,landlock", {.verb = verb});
+}
+
+using Words = std::vector<std::string>;
+INSTANTIATE_TEST_SUITE_P(ByCall, NestedRoot,
+                         testing::Values(Words{"mount", "tmpfs"}, Words{"fsopen"}, Words{"open-tree"},
+                                         Words{"move-mount"}, Words{"pivot-root"}, Words{"chroot"}),
+                         [](const auto& test) { return nameOf(test.param[0]); });
+
+// --- single calls ---
+
+struct ForbiddenCall {
+  const char* name;
+  bool reaches_kernel;  ///< without the filter the kernel gives another answer than the filter does
+  std::vector<std::string> arguments;
+};
+
+std::ostream& operator<<(std::ostream& out, const ForbiddenCall& call) { return out << call.name; }
+
+class ForbiddenSyscall : public testing::TestWithParam<ForbiddenCall> {};
+
+/// Arguments are such that nothing happens where the call goes through.
+TEST_P(ForbiddenSyscall, IsRefusedBeforeTheKernelLooksAtIt) {
+  const ForbiddenCall& call = GetParam();
+  const auto number = syscallNumber(call.name);
+  if (!number) GTEST_SKIP() << "this architecture has no " << call.name;
+  std::vector<std::string> verb{"call", std::to_string(*number)};
+  verb.insert(verb.end(), call.arguments.begin(), call.arguments.end());
+  const RunOutput refused = inSandbox({.verb = verb});
+  EXPECT_TRUE(contained(refused));
+  EXPECT_TRUE(refused.out.ends_with("EPERM\n") || refused.out.ends_with("ENOSYS\n")) << refused.out;
+  if (!call.reaches_kernel || !mayWeaken()) return;
+  const RunOutput answered = weakened("seccomp", {.verb = verb});
+  EXPECT_LE(answered.exit_status, 1) << answered.describe();
+  EXPECT_NE(answered.out, refused.out) << "the kernel refuses in the same way: this call proves nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ForbiddenSyscall,
+    testing::Values(
+        ForbiddenCall{"ptrace", true, {"3", "0x7fffffff"}}, ForbiddenCall{"process_vm_readv", true, {"0x7fffffff"}},
+        ForbiddenCall{"process_vm_writev", true, {"0x7fffffff"}}, ForbiddenCall{"process_madvise", true, {"-1"}},
+        ForbiddenCall{"kcmp", true, {"0x7fffffff"}}, ForbiddenCall{"pidfd_getfd", true, {"-1"}},
+        ForbiddenCall{"move_pages", true, {"0x7fffffff"}}, ForbiddenCall{"migrate_pages", true, {"0x7fffffff"}},
+        ForbiddenCall{"open_by_handle_at", false, {"-1"}},
+        ForbiddenCall{"name_to_handle_at", true, {"-1", "@", "0", "0", "0xffff"}},
+        ForbiddenCall{"perf_event_open", true, {}}, ForbiddenCall{"bpf", false, {"99"}},
+        ForbiddenCall{"userfaultfd", true, {"1"}}, ForbiddenCall{"io_uring_setup", true, {}},
+        ForbiddenCall{"io_uring_enter", true, {"-1"}}, ForbiddenCall{"io_uring_register", true, {"-1"}},
+        ForbiddenCall{"keyctl", true, {"999"}}, ForbiddenCall{"add_key", true, {}},
+        ForbiddenCall{"request_key", true, {}}, ForbiddenCall{"kexec_load", false, {"0", "99"}},
+        ForbiddenCall{"kexec_file_load", false, {"-1", "-1"}}, ForbiddenCall{"init_module", false, {"0", "0", "@"}},
+        ForbiddenCall{"finit_module", false, {"-1", "@"}}, ForbiddenCall{"delete_module", false, {"@none"}},
+        ForbiddenCall{"reboot", false, {}}, ForbiddenCall{"swapon", false, {"@/nonexistent"}},
+        ForbiddenCall{"swapoff", false, {"@/nonexistent"}}, ForbiddenCall{"quotactl", true, {}},
+        ForbiddenCall{"acct", false, {"@/nonexistent"}}, ForbiddenCall{"clock_settime", true, {}},
+        ForbiddenCall{"clock_adjtime", true, {}}, ForbiddenCall{"adjtimex", true, {}},
+        ForbiddenCall{"settimeofday", false, {}}, ForbiddenCall{"mount", true, {}},
+        ForbiddenCall{"umount2", true, {"@/nonexistent"}}, ForbiddenCall{"fsconfig", true, {"-1"}},
+        ForbiddenCall{"fsmount", false, {"-1"}}, ForbiddenCall{"fspick", false, {"-1", "@"}},
+        ForbiddenCall{"open_tree", true, {"-1", "@x"}}, ForbiddenCall{"mount_setattr", true, {"-1", "@", "0x1000"}},
+        ForbiddenCall{"move_mount", false, {"-1"}}, ForbiddenCall{"pivot_root", false, {}},
+        ForbiddenCall{"chroot", true, {"@/nonexistent"}}, ForbiddenCall{"unshare", true, {"0"}},
+        ForbiddenCall{"setns", true, {"-1"}}, ForbiddenCall{"clone3", true, {}},
+        ForbiddenCall{"openat2", true, {"-100"}}, ForbiddenCall{"sethostname", false, {}},
+        ForbiddenCall{"fanotify_init", false, {"0xffff"}}, ForbiddenCall{"iopl", true, {"0"}},
+        ForbiddenCall{"modify_ldt", true, {"0"}}, ForbiddenCall{"vhangup", false, {}},
+        ForbiddenCall{"syslog", false, {"99"}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+/// The calls that the kernel would refuse to this payload anyway must not depend on that.
+TEST(SyscallFilter, RefusesEveryForbiddenCallByItself) {
+  const auto builtin = plan::builtinProgram();
+  const std::vector<sock_filter> program(builtin.begin(), builtin.end());
+  for (const std::string_view name : plan::forbiddenSyscalls()) {
+    const auto number = syscallNumber(name);
+    if (!number) continue;
+    const std::uint32_t answer = plan::evaluate(program, plan::nativeArchitecture(), *number, {0, 0, 0, 0, 0, 0});
+    EXPECT_EQ(answer & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ERRNO) << name;
+  }
+}
+
+TEST(SyscallFilter, AnswersCallsNobodyKnowsYetAsAKernelWithoutThem) {
+  const RunOutput output = inSandbox({.verb = {"call", "9999"}});
+  EXPECT_EQ(output.out, "refused: call 9999: ENOSYS\n") << output.describe();
+  const auto builtin = plan::builtinProgram();
+  const std::vector<sock_filter> program(builtin.begin(), builtin.end());
+  for (const int number : {600, 1000, 9999}) {
+    EXPECT_EQ(plan::evaluate(program, plan::nativeArchitecture(), number, {0, 0, 0, 0, 0, 0}), SECCOMP_RET_ERRNO | 38U);
+  }
+}
+
+// --- foreign call conventions ---
+
+TEST(ForeignArchitecture, ThirtyTwoBitCallsEndTheProcess) {
+  const Attack attack{.verb = {"foreign-call", "i386"}};
+  const RunOutput output = inSandbox(attack);
+  if (output.exit_status == 3) GTEST_SKIP() << output.out;
+  EXPECT_TRUE(contained(output));
+  EXPECT_NE(output.out.find("signal 31"), std::string::npos) << output.out;
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("architecture-check", attack)));
+}
+
+/// Most kernels are built without x32 and answer ENOSYS by themselves: what the filter adds is the end of the process.
+TEST(ForeignArchitecture, X32CallsEndTheProcess) {
+  const Attack attack{.verb = {"foreign-call", "x32"}};
+  const RunOutput output = inSandbox(attack);
+  if (output.exit_status == 3) GTEST_SKIP() << output.out;
+  EXPECT_TRUE(contained(output));
+  EXPECT_NE(output.out.find("signal 31"), std::string::npos) << output.out;
+  if (!mayWeaken()) return;
+  EXPECT_EQ(weakened("seccomp", attack).out.find("signal 31"), std::string::npos);
+}
+
+TEST(Personality, CannotSwitchAddressRandomisationOff) {
+  expectOnlyStoppedBy("seccomp", {.verb = {"personality", "0x0040000"}});
+  expectOnlyStoppedBy("seccomp", {.verb = {"personality", "0x0400000"}});  // READ_IMPLIES_EXEC
+}
+
+// --- sockets ---
+
+struct ForbiddenSocket {
+  const char* name;
+  int family, type, protocol;
+  bool reaches_kernel;
+};
+
+std::ostream& operator<<(std::ostream& out, const ForbiddenSocket& socket) { return out << socket.name; }
+
+class ForbiddenSocketFamily : public testing::TestWithParam<ForbiddenSocket> {};
+
+TEST_P(ForbiddenSocketFamily, CannotBeOpened) {
+  const ForbiddenSocket& wish = GetParam();
+  const Attack attack{
+      .verb = {"socket", std::to_string(wish.family), std::to_string(wish.type), std::to_string(wish.protocol)}};
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  if (!wish.reaches_kernel || !mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ForbiddenSocketFamily,
+                         testing::Values(ForbiddenSocket{"netlink_netfilter", AF_NETLINK, SOCK_RAW, 12, true},
+                                         ForbiddenSocket{"netlink_uevent", AF_NETLINK, SOCK_RAW, 15, true},
+                                         ForbiddenSocket{"netlink_generic", AF_NETLINK, SOCK_RAW, 16, true},
+                                         ForbiddenSocket{"netlink_audit", AF_NETLINK, SOCK_DGRAM, 9, false},
+                                         ForbiddenSocket{"packet", AF_PACKET, SOCK_RAW, 0, false},
+                                         ForbiddenSocket{"packet_datagram", AF_PACKET, SOCK_DGRAM, 0, false},
+                                         ForbiddenSocket{"old_packet", AF_INET, SOCK_PACKET, 0, false},
+                                         ForbiddenSocket{"raw_icmp", AF_INET, SOCK_RAW, 1, false},
+                                         ForbiddenSocket{"raw_icmp6", AF_INET6, SOCK_RAW, 58, false},
+                                         ForbiddenSocket{"vsock", AF_VSOCK, SOCK_STREAM, 0, false},
+                                         ForbiddenSocket{"alg", AF_ALG, SOCK_SEQPACKET, 0, false},
+                                         ForbiddenSocket{"key", AF_KEY, SOCK_RAW, 2, false},
+                                         ForbiddenSocket{"xdp", AF_XDP, SOCK_RAW, 0, false},
+                                         ForbiddenSocket{"bluetooth", AF_BLUETOOTH, SOCK_RAW, 1, false},
+                                         ForbiddenSocket{"can", AF_CAN, SOCK_RAW, 1, false},
+                                         ForbiddenSocket{"tipc", AF_TIPC, SOCK_STREAM, 0, false},
+                                         ForbiddenSocket{"rds", AF_RDS, SOCK_SEQPACKET, 0, false}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+/// Correctness twin: what programs need of sockets is there.
+TEST(Sockets, OrdinaryFamiliesWork) {
+  for (const Words& wish : {Words{"1", "1", "0"}, Words{"2", "1", "0"}, Words{"10", "2", "0"}, Words{"16", "3", "0"}}) {
+    Words verb{"socket"};
+    verb.insert(verb.end(), wish.begin(), wish.end());
+    EXPECT_EQ(inSandbox({.verb = verb}).out, "done\n") << wish[0];
+  }
+}
+
+}  // namespace
+}  // namespace caisson::test
