@@ -247,7 +247,7 @@ void runChild(const Block& block) {
   }
   becomeInsideUser(block);
   if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
-  if (block.new_session) raw(SYS_setsid);
+  if (block.new_session) must(block, Stage::namespaces, "setsid", "", raw(SYS_setsid));
   if (block.own_uts) {
     must(block, Stage::namespaces, "sethostname", block.hostname,
          raw(SYS_sethostname, block.hostname, length(block.hostname)));
@@ -269,13 +269,18 @@ void runChild(const Block& block) {
   // sandbox even sees it. After the maps are written: a process like this may not write its own /proc files.
   raw(SYS_prctl, PR_SET_DUMPABLE, block.hide_init ? 0 : 1, 0, 0, 0);
 
+  // Before the payload exists: nothing that pid 1 needs may fail once it runs.
+  const std::uint64_t child = 1ULL << (SIGCHLD - 1);
+  const int signals =
+      static_cast<int>(must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC)));
   const int payload = startPayload(block, terminal, time);
-  closeAllBut(&block.control, 1);
+  const int own[] = {block.control, signals};
+  closeAllBut(own, 2);
   if (block.drop_capabilities) {
     raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     dropOwnCapabilities(block);
   }
-  becomeInit(block, payload);
+  becomeInit(block, payload, signals);
 }
 
 }  // namespace caisson::isolation

@@ -66,7 +66,7 @@ void selfTest(const Block& block);
 [[noreturn]] void becomePayload(const Block& block, int terminal);
 
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
-[[noreturn]] void becomeInit(const Block& block, int payload_pid);
+[[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);
 
 /// Entry of the process that clone made.
 [[noreturn]] void runChild(const Block& block);

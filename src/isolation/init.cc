@@ -181,16 +181,13 @@ bool releaseRseq() {
 
 }  // namespace
 
-void becomeInit(const Block& block, int payload_pid) {
+void becomeInit(const Block& block, int payload_pid, int signals) {
   const std::uint64_t all = ~0ULL;
   raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
-  const std::uint64_t child = 1ULL << (SIGCHLD - 1);
-  const long signals = raw(SYS_signalfd4, -1, &child, 8, 02000000 /* O_CLOEXEC */);
-  if (signals < 0) reportAndExit(block, Stage::launch, "signalfd4", "", -signals);
   if (!releaseRseq()) reportAndExit(block, Stage::launch, "rseq", "unregister", EINVAL);
   char* stack = block.init_stack_top;
   const Block* argument = &block;
-  const int descriptor = static_cast<int>(signals);
+  const int descriptor = signals;
 #if defined(__x86_64__)
   register const Block* rdi asm("rdi") = argument;
   register long rsi asm("rsi") = payload_pid;

@@ -108,7 +108,7 @@ void installFilter(const Block& block) {
 }
 
 void becomePayload(const Block& block, int terminal) {
-  if (block.new_session) raw(SYS_setsid);
+  if (block.new_session) must(block, Stage::launch, "setsid", "", raw(SYS_setsid));
   takeStandardStreams(block, terminal);
   resetSignals();
   raw(SYS_umask, 022);

@@ -9,6 +9,7 @@
 #include "plan/landlock.h"
 #include "plan/plan.h"
 #include "plan/syscalls.h"
+#include "plan/workspace.h"
 #include "policy/validate.h"
 
 namespace caisson::plan {
@@ -256,7 +257,8 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
                            "Landlock cannot carve a denial out of an allowed tree",
                            "allow less instead: name only the directories that are needed"));
   }
-  if (policy.filesystem.workspace.mode != policy::WorkspaceMode::none) {
+  if (policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !declineCurrentDirectory(policy, host, plan)) {
+    plan.workspace_shown = true;
     if (host.workspace.sys_errno != 0 || !host.workspace.directory) {
       return fail(sysError(Stage::host, "open workspace", host.workspace.requested,
                            host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));

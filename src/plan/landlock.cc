@@ -85,7 +85,7 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     if (const auto* proc = std::get_if<MountProc>(&step)) add(proc->target, readRights() | kFsWriteFile);
   }
   const policy::Workspace& workspace = policy.filesystem.workspace;
-  if (workspace.mode != policy::WorkspaceMode::none) {
+  if (plan.workspace_shown) {
     const bool exec = policy.filesystem.workspace_exec;
     const bool may_write = workspace.mode != policy::WorkspaceMode::ro;
     add(host.workspace.path, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));

@@ -215,6 +215,7 @@ struct Plan {
   std::uint64_t output_bytes = 0;
   double time_quantum_seconds = 0;
 
+  bool workspace_shown = false;
   bool workspace_overlay = false;
   std::vector<std::string> masked_secrets;
   std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name

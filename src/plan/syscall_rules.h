@@ -194,7 +194,7 @@ inline constexpr std::string_view kAllowed[] = {
     "vfork",
     "wait4",
     "waitid",
-    "waitpid",
+
     "getcpu",
     // identity
     "getegid",
@@ -371,7 +371,7 @@ inline constexpr std::string_view kForbidden[] = {
     "swapoff",
     "swapon",
     "syslog",
-    "umount",
+
     "umount2",
     "unshare",
     "uselib",
@@ -422,6 +422,14 @@ class Rules {
   }
   constexpr void add(std::string_view name, Action action) {  // no look-up: the caller knows that the name is new
     if (const auto number = syscall_table::numberOf(name)) rules_.push_back({*number, {}, action});
+  }
+  /// Whether a call is allowed, at least in part; `unlisted` is what calls without a rule are.
+  constexpr bool allows(std::string_view name, bool unlisted) const {
+    const std::optional<int> number = syscall_table::numberOf(name);
+    for (const SyscallRule& rule : rules_) {
+      if (number && rule.number == *number) return rule.otherwise.kind == ActionKind::allow || !rule.branches.empty();
+    }
+    return number && unlisted;
   }
   /// Allows a call that no rule knows yet.
   constexpr void allowUnlisted(std::string_view name) {

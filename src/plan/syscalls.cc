@@ -27,7 +27,15 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
 }
 
 /// For a payload among the host's own processes and files: what Landlock does not cover there.
-void addHostRules(Rules& rules) {
+void addHostRules(Rules& all, bool unlisted_allowed) {
+  // Only ever narrows: what the policy refused stays refused.
+  struct {
+    Rules& rules;
+    bool unlisted_allowed;
+    void set(std::string_view name, Action otherwise, std::vector<Branch> branches = {}) {
+      if (rules.allows(name, unlisted_allowed)) rules.set(name, otherwise, std::move(branches));
+    }
+  } rules{all, unlisted_allowed};
   // The payload can name the processes that guard it, and shares their user.
   rules.set("prlimit64", refuse(EPERM), {{{equals(0, 0)}, kAllow}});
   // No network, and no path to a service of the host: session bus, container engines, agents.
@@ -115,13 +123,12 @@ std::span<const std::string_view> forbiddenSyscalls() { return kForbidden; }
 
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token) {
   Rules rules = builtinRules();
-  addProcessRules(rules, policy, token);
-
   const policy::Syscalls& wish = policy.syscalls;
   for (const std::string& name : wish.allow) {
-    if (contains(kForbidden, name)) return fail(forbidden(name, "syscalls.allow"));
+    if (contains(kForbidden, name) || contains(kAbsent, name)) return fail(forbidden(name, "syscalls.allow"));
     rules.allowUnlisted(name);  // a call that is allowed in part stays so
   }
+  addProcessRules(rules, policy, token);  // after the wishes: what a policy forbids it cannot also allow
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {
       for (const std::string& name : *wish.names) rules.set(name, refuse(EPERM));
@@ -156,7 +163,7 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
       for (const std::string& name : *wish.names) rules.set(name, refuse(EPERM));
     }
   }
-  if (without_namespaces) addHostRules(rules);
+  if (without_namespaces) addHostRules(rules, !listed);
   filter.rules = rules.take();
   return filter;
 }

@@ -183,16 +183,18 @@ bool below(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  if (!policy.filesystem.workspace.path.empty() || host.workspace.sys_errno != 0 || !tooBroad(host)) return false;
+  plan.notices.push_back("the current directory " + host.workspace.path +
+                         " is a home directory or above one, so the sandbox has no workspace; name one with "
+                         "--workspace DIR");
+  return true;
+}
+
 Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
   const policy::Workspace& workspace = policy.filesystem.workspace;
-  WorkspaceMode mode = workspace.mode;
-  if (mode != WorkspaceMode::none && workspace.path.empty() && tooBroad(host)) {
-    plan.notices.push_back("the current directory " + host.workspace.path +
-                           " is a home directory or above one, so the sandbox has no workspace; name one with "
-                           "--workspace DIR");
-    mode = WorkspaceMode::none;
-  }
-  if (mode == WorkspaceMode::none) {
+  const WorkspaceMode mode = workspace.mode;
+  if (mode == WorkspaceMode::none || declineCurrentDirectory(policy, host, plan)) {
     plan.layers["workspace"] = "none";
     return checkQuota(policy, true);
   }
@@ -205,6 +207,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
     plan.notices.push_back("hidden, since they look like secrets: " + names + "; show them with --show-secrets");
   }
   plan.working_directory = target;
+  plan.workspace_shown = true;
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
   return addDirect(policy, host, target, hidden, plan);
 }

@@ -11,6 +11,9 @@ bool isPattern(std::string_view path);
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 
+/// F4: whether the current directory is too broad to be taken as workspace unasked: `/`, a home, or above one. Says so.
+bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan);
+
 /// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`.
 Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan);
 

@@ -69,7 +69,7 @@ long cloneProcess(std::uint64_t flags, int cgroup, int* pidfd) {
     arguments.cgroup = static_cast<std::uint64_t>(cgroup);
   }
   const long result = sys::raw(SYS_clone3, &arguments, sizeof(arguments));
-  if (result != -ENOSYS || cgroup >= 0) return result;
+  if ((result != -ENOSYS && result != -EPERM) || cgroup >= 0) return result;
   const auto old_flags = static_cast<unsigned long>(flags | CLONE_PIDFD);
   return sys::raw(SYS_clone, old_flags, 0, pidfd, 0, 0);
 }

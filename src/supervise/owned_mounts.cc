@@ -74,8 +74,11 @@ Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
   const long mapped =
       sys::raw(SYS_mount_setattr, tree->get(), "", kAtEmptyPath | kAtRecursive, &attributes, sizeof(attributes));
   if (mapped < 0) {
+    const bool lacking = mapped == -EINVAL;
     return fail(sysError(Stage::mounts, "mount_setattr", source, static_cast<int>(-mapped),
-                         "its file system has no idmapped mounts; run caisson as an ordinary user instead of root"));
+                         lacking ? "its file system has no idmapped mounts on this kernel; run caisson as an ordinary "
+                                   "user instead of root"
+                                 : ""));
   }
   return tree;
 }

@@ -35,13 +35,15 @@ Result<Fd> lockOf(const RootDir& runs, const std::string& name, bool create) {
   return runs.openFile(name + "/" + kLock, {.flags = O_RDWR | (create ? O_CREAT | O_EXCL : 0), .mode = 0600});
 }
 
-/// Removes the stores whose holder has died. A store whose lock is held, or that is just being made, is left alone.
+/// Removes the stores whose holder has died: their lock is free, or they died before they had one. Called with the
+/// directory locked, so that none is just being made.
 void removeAbandoned(const RootDir& runs) {
   const auto entries = runs.list("");
   if (!entries) return;
   for (const auto& entry : *entries) {
     auto lock = lockOf(runs, entry.name, false);
-    if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    if (!lock && lock.error().sys_errno != ENOENT) continue;
+    if (lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
     (void)runs.removeTree(entry.name);  // again at the next start if something was in the way
   }
 }
@@ -74,6 +76,9 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
   if (auto made = makePath(path); !made) return fail(made.error());
   auto runs = RootDir::open(path);
   if (!runs) return fail(runs.error());
+  auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!making) return fail(making.error());
+  if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
   removeAbandoned(*runs);
   if (auto made = runs->makeDirs(sandbox_id, 0700); !made) return fail(made.error());
   auto lock = lockOf(*runs, sandbox_id, true);

@@ -150,6 +150,7 @@ class Supervisor {
 };
 
 void Supervisor::setupFailed(Error error) {
+  explainFailure(error, plan_);
   result_.outcome = OutcomeKind::setup_failed;
   result_.error = std::move(error);
 }
@@ -377,7 +378,9 @@ void Supervisor::kill() {
   if (std::exchange(killed_, true)) return;
   if (sandbox_.pid_namespace) {
     // pid 1 takes the whole namespace with it, however the payload daemonised.
-    sys::raw(SYS_pidfd_send_signal, sandbox_.pidfd.get(), SIGKILL, nullptr, 0);
+    if (sys::raw(SYS_pidfd_send_signal, sandbox_.pidfd.get(), SIGKILL, nullptr, 0) < 0) {
+      ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+    }
   } else {
     sendSignal(SIGKILL);  // the collector ends the payload, then the orphans it was handed
   }
@@ -448,7 +451,6 @@ void Supervisor::collect(Clock::time_point start) {
 
 void Supervisor::classify(const sys::CgroupUsage& counted) {
   if (failure_) {
-    explainFailure(*failure_, plan_);
     return setupFailed(std::move(*failure_));
   }
   if (counted.oom_kills.value_or(0) > 0 && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
@@ -503,7 +505,12 @@ std::string newSandboxId() {
   std::size_t have = 0;
   while (have < sizeof(bytes)) {
     const ssize_t got = ::getrandom(bytes + have, sizeof(bytes) - have, 0);
+    if (got < 0 && errno != EINTR) break;
     if (got > 0) have += static_cast<std::size_t>(got);
+  }
+  if (have < sizeof(bytes)) {  // a filter around us refuses the call; the device gives the same
+    const Fd device(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+    if (::read(device.get(), bytes, sizeof(bytes)) != static_cast<ssize_t>(sizeof(bytes))) return {};
   }
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string id = "cs-";
@@ -517,6 +524,10 @@ std::string newSandboxId() {
 RunResult supervise(const plan::Plan& plan, const Request& request) {
   RunResult result;
   result.sandbox_id = newSandboxId();
+  if (result.sandbox_id.empty()) {
+    result.error = sysError(Stage::launch, "getrandom", "sandbox id", ENOSYS, "run `caisson doctor`");
+    return result;
+  }
   result.layers = plan.layers;
   result.warnings = plan.warnings;
   result.notices = plan.notices;

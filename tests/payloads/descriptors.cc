@@ -33,7 +33,7 @@ int openThrough(const Arguments& arguments) {
 /// A file handed over read-only, opened again for writing through its magic link; then really written.
 int reopenForWriting(const Arguments& arguments) {
   const std::string path = "/proc/self/fd/" + arguments[0];
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return refused("it is no file", EINVAL);
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return refused("open");

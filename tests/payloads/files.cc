@@ -39,7 +39,7 @@ int writePath(const Arguments& arguments) {
 }
 
 int statPath(const Arguments& arguments) {
-  struct stat status {};
+  struct stat status{};
   return report("stat", stat(settled(arguments[0]).c_str(), &status));
 }
 

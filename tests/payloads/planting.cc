@@ -19,7 +19,7 @@ constexpr long kFchmodat2 = 452;
 
 /// Whether the file now has a bit that lends somebody's rights.
 int judgeMode(std::string_view call, const char* path, int error) {
-  struct stat status {};
+  struct stat status{};
   if (stat(path, &status) != 0) return refused(call, error);
   if ((status.st_mode & kSetId) == 0) return refused(call, error);
   char text[16];
@@ -94,7 +94,7 @@ int plantDevice(const Arguments& arguments) {
     result = syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, other.c_str(), 4 /* RENAME_WHITEOUT */);
   }
   const int error = result < 0 ? errno : 0;
-  struct stat status {};
+  struct stat status{};
   if (lstat(path, &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))) return done();
   return refused(how, error);
 }

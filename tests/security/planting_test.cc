@@ -13,7 +13,7 @@ std::string plantedIn(const TempDir& directory) {
   std::string planted;
   DIR* stream = opendir(directory.path().c_str());
   while (const dirent* entry = readdir(stream)) {
-    struct stat status {};
+    struct stat status{};
     if (lstat((directory / entry->d_name).c_str(), &status) != 0) continue;
     const bool device = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode);
     if (device || (status.st_mode & (S_ISUID | S_ISGID)) != 0) planted += std::string(" ") + entry->d_name;
