@@ -102,6 +102,7 @@ struct Block {
   std::uint32_t limit_count;
   const std::uint8_t* affinity;  ///< cpu mask bytes, or null
   std::uint32_t affinity_bytes;
+  bool affinity_required;
 
   bool no_new_privileges, drop_capabilities, self_test, network_none;
   bool landlock_is_the_wall;  ///< the root is a view of the host's: the self-test looks whether it can be listed

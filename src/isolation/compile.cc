@@ -280,6 +280,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
     }
     block->affinity = mask;
     block->affinity_bytes = kMaskBytes;
+    block->affinity_required = plan.affinity_required;
   }
 
   block->no_new_privileges = plan.no_new_privileges;

@@ -60,8 +60,8 @@ void applyLimits(const Block& block) {
     must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wish.resource, &limit, nullptr));
   }
   if (block.affinity != nullptr) {
-    must(block, Stage::limits, "sched_setaffinity", "",
-         raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity));
+    const long set = raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity);
+    if (block.affinity_required) must(block, Stage::limits, "sched_setaffinity", "", set);
   }
 }
 

@@ -191,6 +191,7 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
   plan.cpu_seconds = r.cpu_seconds;
   plan.output_bytes = policy::effectiveOutput(policy);
   plan.cpu_affinity = r.cpu_affinity;
+  plan.affinity_required = !r.cpu_affinity.empty();
   const auto wanted = static_cast<std::size_t>(std::ceil(r.cpus));
   if (plan.cpu_affinity.empty() && wanted < host.cpus.size()) {  // so that `nproc` tells what there is
     plan.cpu_affinity.assign(host.cpus.begin(), host.cpus.begin() + static_cast<std::ptrdiff_t>(wanted));

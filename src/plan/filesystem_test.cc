@@ -191,12 +191,28 @@ TEST(DeniedPaths, InAnOverlayAreWhiteouts) {
 
 TEST(DeniedPaths, ThroughALinkOrByPatternAreRefused) {
   Policy policy = withWorkspace(WorkspaceMode::overlay);
-  policy.filesystem.denied = {"/workspace/*.key"};
-  EXPECT_NE(refusal(policy).find("pattern"), std::string::npos);
+  for (const char* pattern : {"/workspace/*/key", "/usr/*.key"}) {
+    policy.filesystem.denied = {pattern};
+    EXPECT_NE(refusal(policy).find("pattern"), std::string::npos) << pattern;
+  }
+  for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw}) {
+    Policy direct = withWorkspace(mode);
+    direct.filesystem.denied = {"/workspace/*.key"};
+    EXPECT_NE(refusal(direct).find("pattern"), std::string::npos);
+  }
   policy.filesystem.denied = {"/workspace/link/key"};
   HostFacts host = someHost();
   host.denied_through_links = {"/workspace/link/key"};
   EXPECT_NE(refusal(policy, host).find("link"), std::string::npos);
+}
+
+TEST(DeniedPaths, ByPatternHideWhatMatchesInAnOverlay) {
+  Policy policy = withWorkspace(WorkspaceMode::overlay);
+  policy.filesystem.denied = {"/workspace/*.key"};
+  HostFacts host = someHost();
+  host.denied_matches = {"a.key", "b.key"};
+  const Plan plan = planned(policy, host);
+  EXPECT_EQ(stepAt<MountOverlay>(plan, "/workspace")->whiteouts, (std::vector<std::string>{"a.key", "b.key"}));
 }
 
 TEST(DeniedPaths, ThatAreTheWorkspaceItselfAreMasked) {
@@ -220,7 +236,8 @@ TEST(DeniedPaths, ThatAreAbsentAreRefusedWhereTheyCouldBeCreatedUnseen) {
   EXPECT_EQ(stepAt<MaskPath>(plan, "/tmp/later")->absent, MaskPath::Absent::create);
   EXPECT_EQ(stepAt<MaskPath>(plan, "/usr/later")->absent, MaskPath::Absent::skip);
   EXPECT_EQ(stepAt<MaskPath>(withDenied({"/workspace/later"}, WorkspaceMode::ro), "/workspace/later")->absent,
-            MaskPath::Absent::skip);
+            MaskPath::Absent::refuse)
+      << "the host can create it";
 }
 
 TEST(DeniedPaths, ThatAreAbsentAreRefusedAtLevelProcessToo) {

@@ -200,6 +200,7 @@ struct Plan {
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
   std::vector<std::uint32_t> cpu_affinity;
+  bool affinity_required = false;  ///< the policy names the processors; else they only make `nproc` tell the truth
   bool drop_capabilities = true;
   bool no_new_privileges = true;
   bool self_test = true;

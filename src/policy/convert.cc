@@ -45,7 +45,8 @@ std::unexpected<Mismatch> mismatch(std::string expected, std::string got, const 
 }
 
 Converted<std::uint64_t> countOf(const Node& node, std::string_view expected) {
-  if (node.type != Node::Type::integer || node.integer < 0) return mismatch(std::string(expected), described(node), node);
+  if (node.type != Node::Type::integer || node.integer < 0)
+    return mismatch(std::string(expected), described(node), node);
   return static_cast<std::uint64_t>(node.integer);
 }
 
@@ -66,7 +67,8 @@ Converted<double> numberOf(const Node& node, std::string_view expected) {
   return number == 0 ? 0.0 : number;  // -0.0 would print as another value than it reads
 }
 
-constexpr std::string_view kSecondsExpected = "a duration: seconds, or a string like \"90s\", \"2m\", \"1h\" or \"500ms\"";
+constexpr std::string_view kSecondsExpected =
+    "a duration: seconds, or a string like \"90s\", \"2m\", \"1h\" or \"500ms\"";
 
 Converted<double> secondsOf(const Node& node) {
   if (node.type != Node::Type::text) return numberOf(node, kSecondsExpected);
@@ -99,7 +101,8 @@ Converted<std::string> elementText(const Field& field, const Node& node) {
 
 Converted<Tmpfs> tmpfsOf(const Node& node) {
   static constexpr std::string_view kKeys[] = {"path", "size", "inodes", "exec"};
-  if (node.type != Node::Type::table) return mismatch("a table with path, size, inodes and exec", described(node), node);
+  if (node.type != Node::Type::table)
+    return mismatch("a table with path, size, inodes and exec", described(node), node);
   Tmpfs mount;
   for (const auto& [key, member] : node.members) {
     const std::string below = "." + key;
@@ -187,7 +190,8 @@ Node nodeOfText(const Field& field, std::string_view text) {
     table.members.emplace_back("size", Node::ofText(std::string(rest.substr(0, second))));
     if (second == std::string_view::npos) return table;
     const bool exec = rest.substr(second + 1) == "exec";
-    table.members.emplace_back("exec", exec ? Node::ofBoolean(true) : Node::ofText(std::string(rest.substr(second + 1))));
+    table.members.emplace_back("exec",
+                               exec ? Node::ofBoolean(true) : Node::ofText(std::string(rest.substr(second + 1))));
     return table;
   }
   return node;

@@ -27,14 +27,16 @@ Error decodeError(std::string object, std::string reason, std::string_view hint 
 /// A key as errors show it. It is the file's own text, so control characters must not reach a terminal.
 std::string printable(std::string_view key) {
   std::string text;
-  for (const char letter : key.substr(0, 120)) text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? '?' : letter;
+  for (const char letter : key.substr(0, 120))
+    text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? '?' : letter;
   return text;
 }
 
 Error unknownKey(std::string object, std::string_view key) {
   const std::string_view near = nearestKey(key);
-  return decodeError(std::move(object), "expected a known key, got an unknown one",
-                     near.empty() ? "caisson policy schema lists every key" : "did you mean " + std::string(near) + "?");
+  return decodeError(
+      std::move(object), "expected a known key, got an unknown one",
+      near.empty() ? "caisson policy schema lists every key" : "did you mean " + std::string(near) + "?");
 }
 
 Error mismatchError(std::string object, const Mismatch& mismatch) {
@@ -78,8 +80,8 @@ class Decoder {
     if (extends == nullptr) return builtin("bash").value_or(Policy{});
     const std::string object = place(document_.name, extends->line, kExtends);
     if (extends->type != Node::Type::text) {
-      return fail(decodeError(object, "expected the name of a profile or the path of a file, got " +
-                                          std::string(name(extends->type))));
+      return fail(decodeError(
+          object, "expected the name of a profile or the path of a file, got " + std::string(name(extends->type))));
     }
     if (auto profile = builtin(extends->text)) return *profile;
     return extendFile(extends->text, object, origin);
@@ -88,10 +90,10 @@ class Decoder {
   static Result<Policy> extendFile(const std::string& text, const std::string& object, const Origin& origin) {
     if (text.find('/') == std::string::npos && !formatOf(text)) {
       const std::string_view near = nearest(text, builtinNames());
-      return fail(decodeError(object, "expected the name of a built-in profile or the path of a file, got \"" +
-                                          printable(text) + "\"",
-                              near.empty() ? "caisson policy schema and docs list the profiles"
-                                           : "did you mean \"" + std::string(near) + "\"?"));
+      return fail(decodeError(
+          object, "expected the name of a built-in profile or the path of a file, got \"" + printable(text) + "\"",
+          near.empty() ? "caisson policy schema and docs list the profiles"
+                       : "did you mean \"" + std::string(near) + "\"?"));
     }
     if (origin.directory.empty()) {
       return fail(decodeError(object, "a policy that is not a file can only extend a built-in profile"));
@@ -217,7 +219,9 @@ Result<Policy> decode(const Document& document, const Origin& origin) { return D
 
 Result<Policy> load(const std::string& path) { return Decoder::loadFile(path, nullptr, {}); }
 
-Result<Policy> load(const std::string& path, const Ceilings& ceilings) { return Decoder::loadFile(path, &ceilings, {}); }
+Result<Policy> load(const std::string& path, const Ceilings& ceilings) {
+  return Decoder::loadFile(path, &ceilings, {});
+}
 
 Result<Policy> parse(std::string_view text, Format format, std::string name) {
   Result<Document> document = readText(text, format, std::move(name));

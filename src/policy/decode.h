@@ -17,10 +17,10 @@ namespace caisson::policy {
 
 /// Where a document comes from, as far as decoding it depends on that.
 struct Origin {
-  std::string directory;                  ///< that a relative `extends` starts from; empty: only profiles can be named
-  const Policy* base = nullptr;           ///< start from this instead; `extends` is then refused
-  const Ceilings* ceilings = nullptr;     ///< an owner's; null: those of the policy's level
-  std::vector<std::string> chain;         ///< files that led here by `extends`, to find a cycle
+  std::string directory;               ///< that a relative `extends` starts from; empty: only profiles can be named
+  const Policy* base = nullptr;        ///< start from this instead; `extends` is then refused
+  const Ceilings* ceilings = nullptr;  ///< an owner's; null: those of the policy's level
+  std::vector<std::string> chain;      ///< files that led here by `extends`, to find a cycle
 };
 
 Result<Policy> decode(const Document& document, const Origin& origin);

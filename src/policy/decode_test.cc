@@ -113,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "write \"proxy\""},
         Refused{"process.max_processes = '10'", "p.toml:1: process.max_processes", "a whole number", ""},
         Refused{"environment.set.A = 1", "p.toml:1: environment.set.A", "expected a string", ""},
-        Refused{"isolation.may_be_missing = ['seccomp']", "p.toml:1: isolation.may_be_missing[0]", "expected one of", ""},
+        Refused{"isolation.may_be_missing = ['seccomp']", "p.toml:1: isolation.may_be_missing[0]", "expected one of",
+                ""},
         // impossible size
         Refused{"resources.memory = -1", "p.toml:1: resources.memory", "got the integer -1", ""},
         Refused{"resources.memory = '512Q'", "p.toml:1: resources.memory", "unknown unit", ""},
@@ -127,12 +128,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"resources.cpus = 0", "p.toml:1: resources.cpus", "above 0", ""},
         Refused{"resources.wall_seconds = '1y'", "p.toml:1: resources.wall_seconds", "unknown unit", ""},
         // above a ceiling
-        Refused{"\nresources.memory = '3G'", "p.toml:2: resources.memory", "3 GiB is above the ceiling of 2 GiB", "owner"},
+        Refused{"\nresources.memory = '3G'", "p.toml:2: resources.memory", "3 GiB is above the ceiling of 2 GiB",
+                "owner"},
         // unknown syscall
         Refused{"syscalls.names = ['read', 'raed']", "p.toml:1: syscalls.names[1]", "the name of a system call", ""},
         // contradictory rule
-        Refused{"[filesystem]\nread_only = ['/opt/']\nread_write = ['/srv', '//opt']", "p.toml:2: filesystem.read_only[0]",
-                "also in filesystem.read_write", "one of the two"},
+        Refused{"[filesystem]\nread_only = ['/opt/']\nread_write = ['/srv', '//opt']",
+                "p.toml:2: filesystem.read_only[0]", "also in filesystem.read_write", "one of the two"},
         // the file's own keys
         Refused{"format_version = 2", "p.toml:1: format_version", "expected the integer 1", ""},
         Refused{"extends = 'bsh'", "p.toml:1: extends", "built-in profile", "did you mean \"bash\"?"},
@@ -141,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Decode, AnEmptyAllowlistAllowsNothing) {
   const auto policy = toml(
-      "network.allowed_hosts = []\nprocess.allowed_executables = []\nsyscalls.names = []\ncommands.allowed_patterns = []");
+      "network.allowed_hosts = []\nprocess.allowed_executables = []\nsyscalls.names = []\ncommands.allowed_patterns = "
+      "[]");
   ASSERT_TRUE(policy) << policy.error().message();
   EXPECT_TRUE(policy->network.allowed_hosts.empty());
   ASSERT_TRUE(policy->process.allowed_executables.has_value());
@@ -225,12 +228,18 @@ TEST(Decode, SetsKeysFromText) {
 
 TEST(Decode, RefusesBadTextAndLeavesThePolicyAlone) {
   const std::pair<const char*, const char*> cases[] = {
-      {"resources.memry", "1M"},          {"resources", "1"},
-      {"resources.memory", "lots"},       {"process.allow_fork", "yes"},
-      {"process.max_processes", "0"},     {"process.max_processes", "1.5"},
-      {"resources.cpus", "nan"},          {"network.mode", "PROXY"},
-      {"filesystem.read_only", "relative"}, {"environment.set", "A"},
-      {"filesystem.tmpfs", "/a:1M:suid"}, {"network.allowed_ports", "0"},
+      {"resources.memry", "1M"},
+      {"resources", "1"},
+      {"resources.memory", "lots"},
+      {"process.allow_fork", "yes"},
+      {"process.max_processes", "0"},
+      {"process.max_processes", "1.5"},
+      {"resources.cpus", "nan"},
+      {"network.mode", "PROXY"},
+      {"filesystem.read_only", "relative"},
+      {"environment.set", "A"},
+      {"filesystem.tmpfs", "/a:1M:suid"},
+      {"network.allowed_ports", "0"},
   };
   for (const auto& [key, text] : cases) {
     Policy policy;

@@ -166,8 +166,8 @@ Result<Document> readText(std::string_view text, Format format, std::string name
                                                : readYaml(text);
   if (!root) return fail(syntaxError(name, root.error()));
   if (root->type != Node::Type::table) {
-    return fail(syntaxError(name, {root->line, "expected a table of keys at the top, got " +
-                                                   std::string(policy::name(root->type))}));
+    return fail(syntaxError(
+        name, {root->line, "expected a table of keys at the top, got " + std::string(policy::name(root->type))}));
   }
   if (auto error = checkNoNul(*root)) return fail(syntaxError(name, *error));
   return Document{std::move(name), std::move(*root)};
@@ -177,7 +177,7 @@ Result<std::string> readRegularFile(const std::string& path) {
   // O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever. O_NOCTTY: a terminal must not become ours.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number < 0) return fail(sysError(Stage::policy, "open", path, errno, "check the path of the policy file"));
-  struct stat facts {};
+  struct stat facts{};
   if (::fstat(file.number, &facts) != 0) return fail(sysError(Stage::policy, "fstat", path, errno));
   if (!S_ISREG(facts.st_mode)) {
     return fail(plainError(Stage::policy, "load", path,

@@ -31,8 +31,8 @@ struct Node {
   std::int64_t integer = 0;
   double floating = 0;
   std::string text;
-  std::vector<Node> items;                              ///< of a list
-  std::vector<std::pair<std::string, Node>> members;    ///< of a table, in the order of the file
+  std::vector<Node> items;                            ///< of a list
+  std::vector<std::pair<std::string, Node>> members;  ///< of a table, in the order of the file
 
   // Out of line: a member's pair holds a Node, which is not complete here.
   Node();

@@ -98,14 +98,14 @@ TEST(Document, YamlRefusesWhatCouldSurprise) {
       "a: ! 12\n",
       "a: &b ! 12\n",
       "a: &b # c\n  ! 12\n",
-      "a: &b:c\n",                       // an anchor that libyaml would cut short
-      "a: x\xE2\x80\xA8y\n",             // a line break of YAML 1.1
-      "a: *b\n",                         // an anchor that is not there
+      "a: &b:c\n",            // an anchor that libyaml would cut short
+      "a: x\xE2\x80\xA8y\n",  // a line break of YAML 1.1
+      "a: *b\n",              // an anchor that is not there
       "null: 1\n",
-      "a: &a [*a]\n",                     // a cycle
-      "--- \na: 1\n--- \nb: 2\n",         // two documents
-      "? [a, b]\n: 1\n",                  // a key that is no name
-      "- 1\n- 2\n",                       // no table
+      "a: &a [*a]\n",              // a cycle
+      "--- \na: 1\n--- \nb: 2\n",  // two documents
+      "? [a, b]\n: 1\n",           // a key that is no name
+      "- 1\n- 2\n",                // no table
   };
   for (const char* text : cases) EXPECT_FALSE(read(text, Format::yaml)) << text;
 }
@@ -135,7 +135,8 @@ TEST(Document, YamlExpandsAliasesUnderABound) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int level = 1; level < 12; ++level) {
     const std::string before = "*a" + std::to_string(level - 1);
-    bomb += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " [" + before + repeated("," + before, 9) + "]\n";
+    bomb += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " [" + before + repeated("," + before, 9) +
+            "]\n";
   }
   const auto exploded = read(bomb, Format::yaml);
   ASSERT_FALSE(exploded);
@@ -160,8 +161,9 @@ TEST(Document, ManyDotsInStringsAreFine) {
 
 TEST(Document, TextMustBeUtf8WithoutNul) {
   using namespace std::string_view_literals;
-  const std::string_view cases[] = {"a = '\xFF'"sv, "a = '\xC0\x80'"sv, "a = '\xED\xA0\x80'"sv, "a = '\xF5\x80\x80\x80'"sv,
-                                    "a = 'x\0y'"sv, "a = '\xE2\x82"sv};
+  const std::string_view cases[] = {"a = '\xFF'"sv,         "a = '\xC0\x80'"sv,
+                                    "a = '\xED\xA0\x80'"sv, "a = '\xF5\x80\x80\x80'"sv,
+                                    "a = 'x\0y'"sv,         "a = '\xE2\x82"sv};
   for (const auto text : cases) EXPECT_FALSE(read(text, Format::toml)) << text;
   EXPECT_FALSE(read("{\"a\": \"x\\u0000y\"}", Format::json));
   EXPECT_FALSE(read("{\"a\\u0000\": 1}", Format::json));

@@ -27,7 +27,8 @@ namespace caisson::policy {
 namespace {
 
 /// toml++ bounds nested brackets but not dotted keys: a megabyte of `a.a.a.a` would become a tree so deep that
-/// freeing it overruns the stack. Dots outside strings and comments are counted per line, since a key cannot span lines.
+/// freeing it overruns the stack. Dots outside strings and comments are counted per line, since a key cannot span
+/// lines.
 std::optional<SyntaxError> checkDottedKeys(std::string_view text) {
   int line = 1;
   int dots = 0;

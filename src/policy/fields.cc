@@ -139,14 +139,14 @@ struct Extra {
 
 // The braces of `extra` come in parentheses, or their commas would split the macro's arguments.
 #define CAISSON_UNWRAP(...) __VA_ARGS__
-#define FIELD(member, kind, widens, extra, description) \
-  makeField<std::remove_cvref_t<decltype(std::declval<Policy&>().member)>>(                              \
-      #member, description, Kind::kind, Widens::widens, Extra CAISSON_UNWRAP extra,                      \
-      [](const Policy& policy) -> Value {                                                                \
-        return Carrier<std::remove_cvref_t<decltype(policy.member)>>::out(policy.member);                \
-      },                                                                                                 \
-      [](Policy& policy, Value value) {                                                                  \
-        policy.member = Carrier<std::remove_cvref_t<decltype(policy.member)>>::in(std::move(value));     \
+#define FIELD(member, kind, widens, extra, description)                                              \
+  makeField<std::remove_cvref_t<decltype(std::declval<Policy&>().member)>>(                          \
+      #member, description, Kind::kind, Widens::widens, Extra CAISSON_UNWRAP extra,                  \
+      [](const Policy& policy) -> Value {                                                            \
+        return Carrier<std::remove_cvref_t<decltype(policy.member)>>::out(policy.member);            \
+      },                                                                                             \
+      [](Policy& policy, Value value) {                                                              \
+        policy.member = Carrier<std::remove_cvref_t<decltype(policy.member)>>::in(std::move(value)); \
       }),
 
 template <class Member>

@@ -51,24 +51,24 @@ enum class Widens : std::uint8_t {
 /// What a value is checked to be, beyond its kind (validate.cc).
 enum class Syntax : std::uint8_t {
   any,
-  name,             ///< one printable line, not empty
+  name,  ///< one printable line, not empty
   hostname,
-  workspace_path,   ///< absolute, or empty for the current directory
-  root,             ///< "host" or an absolute path
-  shown_path,       ///< a host path that may be shown inside
-  inside_path,      ///< absolute, inside the sandbox
-  executable,       ///< absolute path or bare name
+  workspace_path,  ///< absolute, or empty for the current directory
+  root,            ///< "host" or an absolute path
+  shown_path,      ///< a host path that may be shown inside
+  inside_path,     ///< absolute, inside the sandbox
+  executable,      ///< absolute path or bare name
   descriptor,
   host_pattern,
   port,
   address,
   proxy_url,
-  file,             ///< absolute path or empty
+  file,  ///< absolute path or empty
   syscall,
   allowed_syscall,  ///< a syscall that is not always blocked
   variable,
   pattern,
-  positive,         ///< a number above zero
+  positive,  ///< a number above zero
   memory,
   open_files,
   stack,

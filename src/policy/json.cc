@@ -53,7 +53,9 @@ constexpr std::string_view kSecondsSchema =
 
 std::string choicesSchema(const Field& field) { return "{\"enum\": " + jsonList(field.choices, jsonString) + "}"; }
 
-std::string listSchema(std::string_view items) { return "{\"type\": \"array\", \"items\": " + std::string(items) + "}"; }
+std::string listSchema(std::string_view items) {
+  return "{\"type\": \"array\", \"items\": " + std::string(items) + "}";
+}
 
 /// The alternatives a field's value may be, separated by commas.
 std::string alternatives(const Field& field) {
@@ -160,8 +162,9 @@ std::string schema() {
   const Policy defaults;
   JsonTree tree({R"("type": "object", "additionalProperties": false, "properties": {)", "}"});
   tree.add("format_version", R"({"description": "The version of this format.", "const": 1})");
-  tree.add("extends",
-           R"({"description": "The built-in profile or the file that this policy starts from; bash when left out.", "type": "string"})");
+  tree.add(
+      "extends",
+      R"({"description": "The built-in profile or the file that this policy starts from; bash when left out.", "type": "string"})");
   for (const Field& field : fields()) tree.add(field.key, fieldSchema(field, defaults));
   std::string text = tree.finish();
   text.insert(1, R"("$schema": "https://json-schema.org/draft/2020-12/schema", "title": "caisson policy", )");

@@ -82,7 +82,7 @@ struct Filesystem {
 struct Process {
   std::uint64_t max_processes = 100;  ///< processes and threads together
   bool allow_fork = true;
-  bool allow_exec = true;                        ///< false: only the first exec
+  bool allow_exec = true;                                       ///< false: only the first exec
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
   std::vector<std::string> blocked_executables;
   std::vector<std::string> pass_descriptors;  ///< further inherited descriptors, by number (X6)
@@ -110,7 +110,7 @@ struct Resources {
   std::optional<std::uint64_t> threads;  ///< of one process; unset: as max_processes
   std::optional<std::uint64_t> io_read_bytes_per_second, io_write_bytes_per_second;
   std::optional<std::uint64_t> io_read_operations_per_second, io_write_operations_per_second;
-  std::optional<double> wall_seconds;  ///< unset: the level's default (120 s; 60 s at `process`)
+  std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`)
   std::optional<std::uint64_t> output;  ///< unset: the level's default
   std::uint64_t stack = 8 * kMiB;
   double time_quantum_seconds = 0;  ///< results come back on multiples of this (R7)
@@ -118,15 +118,16 @@ struct Resources {
 
 struct Syscalls {
   SyscallMode mode = SyscallMode::allowlist;
-  std::optional<std::vector<std::string>> names;  ///< unset: the built-in allowlist; with denylist: built-in minus these
-  std::vector<std::string> allow;                 ///< added to the built-in allowlist; a widening, shown by explain
-  std::string oci_profile;                        ///< path of a seccomp profile in OCI JSON form (L6)
+  std::optional<std::vector<std::string>>
+      names;                       ///< unset: the built-in allowlist; with denylist: built-in minus these
+  std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening, shown by explain
+  std::string oci_profile;         ///< path of a seccomp profile in OCI JSON form (L6)
 };
 
 struct Environment {
   EnvironmentMode mode = EnvironmentMode::clean;
-  std::vector<std::string> pass;             ///< names taken from the caller
-  std::map<std::string, std::string> set;    ///< names with values
+  std::vector<std::string> pass;           ///< names taken from the caller
+  std::map<std::string, std::string> set;  ///< names with values
 };
 
 struct CommandRules {

@@ -50,7 +50,8 @@ struct ToCode {
   }
   std::string operator()(const std::vector<std::string>& value) const {
     std::string text = field.optional ? "std::vector<std::string>{" : "{";
-    for (const std::string& element : value) text += (field.kind == Kind::choices ? choice(element) : literal(element)) + ", ";
+    for (const std::string& element : value)
+      text += (field.kind == Kind::choices ? choice(element) : literal(element)) + ", ";
     return text + "}";
   }
   std::string operator()(const std::vector<std::uint64_t>& value) const {
@@ -66,8 +67,8 @@ struct ToCode {
   std::string operator()(const std::vector<Tmpfs>& value) const {
     std::string text = "{";
     for (const Tmpfs& mount : value) {
-      text += "Tmpfs{" + literal(mount.path) + ", " + std::to_string(mount.size) + "U, " + std::to_string(mount.inodes) +
-              "U, " + (mount.exec ? "true" : "false") + "}, ";
+      text += "Tmpfs{" + literal(mount.path) + ", " + std::to_string(mount.size) + "U, " +
+              std::to_string(mount.inodes) + "U, " + (mount.exec ? "true" : "false") + "}, ";
     }
     return text + "}";
   }

@@ -14,15 +14,56 @@ namespace {
 // 002's dangerous list as SPEC S1 has it. Sorted. `clone3` is always answered ENOSYS, because its flags are behind a
 // pointer that a filter cannot read; libc then uses clone.
 constexpr std::string_view kAlwaysBlocked[] = {
-    "_sysctl",        "acct",           "add_key",         "adjtimex",          "bpf",           "chroot",
-    "clock_adjtime",  "clock_settime",  "clone3",          "create_module",     "delete_module", "finit_module",
-    "fsconfig",       "fsmount",        "fsopen",          "fspick",            "init_module",   "io_uring_enter",
-    "io_uring_register", "io_uring_setup", "ioperm",       "iopl",              "kexec_file_load", "kexec_load",
-    "keyctl",         "mount",          "mount_setattr",   "move_mount",        "open_by_handle_at", "open_tree",
-    "open_tree_attr", "perf_event_open", "pidfd_getfd",    "pivot_root",        "process_vm_readv", "process_vm_writev",
-    "ptrace",         "quotactl",       "quotactl_fd",     "reboot",            "request_key",   "setdomainname",
-    "sethostname",    "setns",          "settimeofday",    "swapoff",           "swapon",        "umount2",
-    "unshare",        "userfaultfd",
+    "_sysctl",
+    "acct",
+    "add_key",
+    "adjtimex",
+    "bpf",
+    "chroot",
+    "clock_adjtime",
+    "clock_settime",
+    "clone3",
+    "create_module",
+    "delete_module",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "init_module",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "ioperm",
+    "iopl",
+    "kexec_file_load",
+    "kexec_load",
+    "keyctl",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "open_by_handle_at",
+    "open_tree",
+    "open_tree_attr",
+    "perf_event_open",
+    "pidfd_getfd",
+    "pivot_root",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "quotactl",
+    "quotactl_fd",
+    "reboot",
+    "request_key",
+    "setdomainname",
+    "sethostname",
+    "setns",
+    "settimeofday",
+    "swapoff",
+    "swapon",
+    "umount2",
+    "unshare",
+    "userfaultfd",
 };
 static_assert(std::ranges::is_sorted(kAlwaysBlocked));
 
@@ -175,9 +216,11 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::syscall: return flawOfSyscall(text);
     case Syntax::allowed_syscall:
       if (auto flaw = flawOfSyscall(text)) return flaw;
-      return unless(!isAlwaysBlocked(text), "a call that can be allowed", "this call is blocked whatever a policy says");
+      return unless(!isAlwaysBlocked(text), "a call that can be allowed",
+                    "this call is blocked whatever a policy says");
     case Syntax::variable: return unless(isVariable(text), "the name of a variable, without \"=\"");
-    case Syntax::pattern: return unless(!text.empty() && text.size() <= 4096, "a regular expression of 1 to 4096 bytes");
+    case Syntax::pattern:
+      return unless(!text.empty() && text.size() <= 4096, "a regular expression of 1 to 4096 bytes");
   }
   return std::nullopt;
 }

@@ -9,23 +9,48 @@ TEST(Syntax, HostPatterns) {
                            "1.2.3.4", "2001:db8::1", "[2001:db8::1]", "a_b.example", "host", "3com.example"}) {
     EXPECT_FALSE(findFlaw(Syntax::host_pattern, good)) << good;
   }
-  for (const char* bad : {"", ".", "*.", "..", "a..b", "*.*.b", "a.*.b", "*b.c", "-a.b", "a-.b", "a b", "a/b", "http://a.b",
-                          "a.b:443", "b\xC3\xBC" "cher.example", "1.2.3", "1.2.3.4.5", "256.1.1.1", "0x7f.1", "2130706433",
-                          "1.2.3.4/8", "a\n.b", "[1.2.3", "a.0x1"}) {
+  for (const char* bad : {"",
+                          ".",
+                          "*.",
+                          "..",
+                          "a..b",
+                          "*.*.b",
+                          "a.*.b",
+                          "*b.c",
+                          "-a.b",
+                          "a-.b",
+                          "a b",
+                          "a/b",
+                          "http://a.b",
+                          "a.b:443",
+                          "b\xC3\xBC"
+                          "cher.example",
+                          "1.2.3",
+                          "1.2.3.4.5",
+                          "256.1.1.1",
+                          "0x7f.1",
+                          "2130706433",
+                          "1.2.3.4/8",
+                          "a\n.b",
+                          "[1.2.3",
+                          "a.0x1"}) {
     EXPECT_TRUE(findFlaw(Syntax::host_pattern, bad)) << bad;
   }
 }
 
 TEST(Syntax, Ports) {
-  for (const char* good : {"1", "443", "65535", "8000-8010", "80-80"}) EXPECT_FALSE(findFlaw(Syntax::port, good)) << good;
-  for (const char* bad : {"", "0", "65536", "99999999999", "-", "80-", "-80", "81-80", "80-90-100", "http", "+80", " 80", "0-10"}) {
+  for (const char* good : {"1", "443", "65535", "8000-8010", "80-80"})
+    EXPECT_FALSE(findFlaw(Syntax::port, good)) << good;
+  for (const char* bad :
+       {"", "0", "65536", "99999999999", "-", "80-", "-80", "81-80", "80-90-100", "http", "+80", " 80", "0-10"}) {
     EXPECT_TRUE(findFlaw(Syntax::port, bad)) << bad;
   }
 }
 
 TEST(Syntax, Hostnames) {
   for (const char* good : {"sandbox", "a", "a-b.c", "host1"}) EXPECT_FALSE(findFlaw(Syntax::hostname, good)) << good;
-  for (const char* bad : {"", "-a", "a-", "a_b", "a b", "a.", "1234", "a/b"}) EXPECT_TRUE(findFlaw(Syntax::hostname, bad)) << bad;
+  for (const char* bad : {"", "-a", "a-", "a_b", "a b", "a.", "1234", "a/b"})
+    EXPECT_TRUE(findFlaw(Syntax::hostname, bad)) << bad;
   EXPECT_TRUE(findFlaw(Syntax::hostname, std::string(65, 'a')));
 }
 
@@ -33,7 +58,8 @@ TEST(Syntax, ProxyUrls) {
   for (const char* good : {"", "http://proxy:3128", "http://10.0.0.1:80", "http://[2001:db8::1]:8080"}) {
     EXPECT_FALSE(findFlaw(Syntax::proxy_url, good)) << good;
   }
-  for (const char* bad : {"proxy:3128", "https://proxy:1", "http://proxy", "http://proxy:0", "http://*:80", "http://u@p:80"}) {
+  for (const char* bad :
+       {"proxy:3128", "https://proxy:1", "http://proxy", "http://proxy:0", "http://*:80", "http://u@p:80"}) {
     EXPECT_TRUE(findFlaw(Syntax::proxy_url, bad)) << bad;
   }
 }
@@ -47,7 +73,8 @@ TEST(Syntax, PathsCompareNormalised) {
 }
 
 TEST(Syntax, TheDangerousListIsAlwaysBlocked) {
-  for (const char* call : {"ptrace", "bpf", "mount", "umount2", "setns", "unshare", "kexec_load", "io_uring_setup", "clone3"}) {
+  for (const char* call :
+       {"ptrace", "bpf", "mount", "umount2", "setns", "unshare", "kexec_load", "io_uring_setup", "clone3"}) {
     EXPECT_TRUE(isAlwaysBlocked(call)) << call;
   }
   EXPECT_FALSE(isAlwaysBlocked("read"));

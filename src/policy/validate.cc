@@ -20,8 +20,8 @@ constexpr std::size_t kMostTmpfs = 64;
 
 /// Trees that a tmpfs must not cover: the sandbox builds them itself, and a writable copy would let the payload
 /// replace what the loader, libc or the self-test trusts.
-constexpr std::string_view kReservedTops[] = {"/proc", "/dev",   "/sys",   "/usr",    "/bin",  "/sbin",
-                                              "/lib",  "/lib32", "/lib64", "/libx32", "/etc",  "/boot", "/root"};
+constexpr std::string_view kReservedTops[] = {"/proc",  "/dev",   "/sys",    "/usr", "/bin",  "/sbin", "/lib",
+                                              "/lib32", "/lib64", "/libx32", "/etc", "/boot", "/root"};
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text.substr(0, 100)) + "\""; }
 
@@ -32,7 +32,8 @@ Problem unexpected(std::string key, std::string expected, std::string got, std::
 std::string at(std::string_view key, std::size_t index) { return std::string(key) + "[" + std::to_string(index) + "]"; }
 
 std::optional<Problem> checkText(Syntax syntax, std::string key, std::string_view text) {
-  if (text.find('\0') != std::string_view::npos) return unexpected(std::move(key), "a text", "one with a NUL character");
+  if (text.find('\0') != std::string_view::npos)
+    return unexpected(std::move(key), "a text", "one with a NUL character");
   if (auto flaw = findFlaw(syntax, text)) return unexpected(std::move(key), flaw->expected, quoted(text), flaw->hint);
   return std::nullopt;
 }
@@ -45,7 +46,8 @@ std::optional<Problem> checkQuantity(const Field& field, std::uint64_t value) {
   if (field.syntax == Syntax::stack) least = kLeastStack;
   if (value >= least && value <= kMaxQuantity) return std::nullopt;
   const bool low = value < least;
-  return unexpected(std::string(field.key), low ? "at least " + display(field, least) : "at most " + display(field, kMaxQuantity),
+  return unexpected(std::string(field.key),
+                    low ? "at least " + display(field, least) : "at most " + display(field, kMaxQuantity),
                     display(field, value));
 }
 
@@ -178,7 +180,8 @@ std::optional<Problem> checkFilesystem(const Filesystem& filesystem) {
   }
   if (auto index = firstShared(filesystem.read_only, filesystem.read_write, normalPath)) {
     return Problem{at("filesystem.read_only", *index),
-                   quoted(filesystem.read_only[*index]) + " is also in filesystem.read_write", "keep it in one of the two"};
+                   quoted(filesystem.read_only[*index]) + " is also in filesystem.read_write",
+                   "keep it in one of the two"};
   }
   for (std::size_t index = 0; index < filesystem.tmpfs.size(); ++index) {
     const std::string path = normalPath(filesystem.tmpfs[index].path);
@@ -199,13 +202,15 @@ std::optional<Problem> checkLists(const Policy& policy) {
   if (const auto& allowed = policy.process.allowed_executables) {
     if (auto index = firstShared(*allowed, policy.process.blocked_executables, same)) {
       return Problem{at("process.allowed_executables", *index),
-                     quoted((*allowed)[*index]) + " is also in process.blocked_executables", "keep it in one of the two"};
+                     quoted((*allowed)[*index]) + " is also in process.blocked_executables",
+                     "keep it in one of the two"};
     }
   }
   const Network& network = policy.network;
   if (auto index = firstShared(network.allowed_hosts, network.denied_hosts, same)) {
     return Problem{at("network.allowed_hosts", *index),
-                   quoted(network.allowed_hosts[*index]) + " is also in network.denied_hosts", "keep it in one of the two"};
+                   quoted(network.allowed_hosts[*index]) + " is also in network.denied_hosts",
+                   "keep it in one of the two"};
   }
   // With the host's own network nothing stands between the payload and any host: the lists would promise too much.
   if (network.mode == NetworkMode::host && (!network.allowed_hosts.empty() || !network.denied_hosts.empty())) {
@@ -227,7 +232,8 @@ std::optional<Problem> checkSyscalls(const Syscalls& syscalls) {
   if (!syscalls.names) return std::nullopt;
   if (syscalls.mode == SyscallMode::denylist) {
     if (auto index = firstShared(syscalls.allow, *syscalls.names, same)) {
-      return Problem{at("syscalls.allow", *index), quoted(syscalls.allow[*index]) + " is also taken away by syscalls.names",
+      return Problem{at("syscalls.allow", *index),
+                     quoted(syscalls.allow[*index]) + " is also taken away by syscalls.names",
                      "keep it in one of the two"};
     }
     return std::nullopt;

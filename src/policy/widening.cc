@@ -89,8 +89,7 @@ std::vector<Widening> wideningsOver(const Policy& base, const Policy& policy) {
   std::vector<Widening> widenings;
   for (const Field& field : fields()) {
     if (!isWider(field, base, policy)) continue;
-    widenings.push_back(
-        {std::string(field.key), display(field, field.get(base)), display(field, field.get(policy))});
+    widenings.push_back({std::string(field.key), display(field, field.get(base)), display(field, field.get(policy))});
   }
   return widenings;
 }

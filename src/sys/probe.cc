@@ -162,6 +162,17 @@ Attempt landlockAttempt(int& abi) {
   return attempt(answer);
 }
 
+/// A domain that restricts nothing but making devices; in a child, since it cannot be left again.
+void tryLandlock(void* result) {
+  const LandlockRulesetAttr rights{kFsMakeChar, 0, 0};
+  const long rules = ::syscall(SYS_landlock_create_ruleset, &rights, 8, 0);
+  Attempt& answer = *static_cast<Attempt*>(result);
+  answer = attempt(rules);
+  if (!answer.ok()) return;
+  answer = attempt(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+  if (answer.ok()) answer = attempt(::syscall(SYS_landlock_restrict_self, rules, 0));
+}
+
 int landlockAbi() {
   int abi = 0;
   (void)landlockAttempt(abi);
@@ -249,6 +260,8 @@ Probes probeHost(const std::string& state_home) {
   }
   probes.uid = ::geteuid();
   probes.landlock = landlockAttempt(probes.landlock_abi);
+  if (probes.landlock.ok()) probes.landlock = inChild<Attempt>(tryLandlock);
+  if (!probes.landlock.ok()) probes.landlock_abi = 0;
   probes.seccomp = probeSeccomp();
   probes.namespaces = userNamespaces();
   probes.syscalls = probeSyscalls();

@@ -47,7 +47,7 @@ struct NamespaceProbe {
   Attempt mount, network, ipc, uts, cgroup, pid, time;
   Attempt mount_tmpfs, mount_proc, mount_overlay, pivot_root;  ///< in the new namespaces
   Attempt tmpfs_user_xattr;                                    ///< Linux 6.6: opaque directories of an overlay on tmpfs
-  Attempt fsopen, open_tree, mount_setattr;                    ///< the new mount API
+  Attempt fsopen, open_tree, mount_setattr, move_mount;        ///< the new mount API
 };
 
 struct SeccompProbe {

@@ -68,6 +68,7 @@ void tryOpenTree(NamespaceProbe& probe) {
   if (tree < 0) return;
   MountAttr attributes{.set = kMountAttrReadOnly, .clear = 0, .propagation = 0, .user_namespace = 0};
   probe.mount_setattr = attempt(::syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes));
+  probe.move_mount = attempt(::syscall(SYS_move_mount, tree, "", AT_FDCWD, ".", 4 /* MOVE_MOUNT_F_EMPTY_PATH */));
 }
 
 /// A tmpfs on a directory that every system has; only this child sees it.

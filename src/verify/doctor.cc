@@ -103,10 +103,12 @@ DoctorItem mountApiItem(const Probes& probes) {
   const sys::NamespaceProbe& tried = probes.namespaces;
   if (!tried.mount.ok())
     return {"mount-api", ItemState::fail, "not tried without a mount namespace", "See namespaces."};
-  const std::array<Named, 3> wanted{
-      {{"fsopen", tried.fsopen}, {"open_tree", tried.open_tree}, {"mount_setattr", tried.mount_setattr}}};
+  const std::array<Named, 4> wanted{{{"fsopen", tried.fsopen},
+                                     {"open_tree", tried.open_tree},
+                                     {"mount_setattr", tried.mount_setattr},
+                                     {"move_mount", tried.move_mount}}};
   const std::string missing = failures(wanted);
-  if (missing.empty()) return {"mount-api", ItemState::pass, "fsopen, open_tree, mount_setattr", {}};
+  if (missing.empty()) return {"mount-api", ItemState::pass, "fsopen, open_tree, mount_setattr, move_mount", {}};
   // There is no second way through mount(2): its string paths are what the descriptor-based calls are there to avoid.
   return {"mount-api", ItemState::fail, "refused: " + missing, mountRemedy(probes, firstErrno(wanted))};
 }
@@ -288,8 +290,8 @@ DoctorReport judge(const Probes& probes) {
                                    "system-calls", "state-directory"},
                                   probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
   report.levels.push_back(verdict("process", report,
-                                  {"kernel", "user-namespaces", "namespaces", "mount-api", "landlock", "seccomp",
-                                   "system-calls", "state-directory"},
+                                  {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "landlock",
+                                   "seccomp", "system-calls", "state-directory"},
                                   ""));
   report.levels.push_back(verdict("landlock", report, {"kernel", "landlock", "seccomp", "state-directory"},
                                   "only when asked for by name: no namespaces, so the host's processes, network "

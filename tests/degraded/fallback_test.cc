@@ -43,8 +43,9 @@ TEST_P(WithoutAnotherWay, AnOverlayOnDiskIsRemovedAtTheEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Degraded, WithoutAnotherWay,
-                         testing::Values("openat2:ENOSYS", "openat2:EPERM", "clone3:ENOSYS", "clone3,openat2:ENOSYS",
-                                         "rseq:ENOSYS", "keyctl:ENOSYS", "keyctl:EPERM", "sched_setaffinity:EPERM"),
+                         testing::Values("openat2:ENOSYS", "openat2:EPERM", "clone3:ENOSYS", "clone3:EPERM",
+                                         "clone3,openat2:ENOSYS", "rseq:ENOSYS", "keyctl:ENOSYS", "keyctl:EPERM",
+                                         "sched_setaffinity:EPERM"),
                          [](const auto& test) { return asTestName(test.param); });
 
 class WithoutOpenat2 : public DegradedTest {};
