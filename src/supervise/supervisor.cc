@@ -101,14 +101,14 @@ bool isNullDevice(int descriptor) {
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, const Request& request, RunResult& result)
-      : plan_(plan), request_(request), result_(result) {}
+      : plan_(plan), request_(request), result_(result), signals_(request.forward_signals) {}
 
   void run();
 
  private:
   Result<void> makeCgroup();
   [[nodiscard]] bool streamsBusy() const;
-  void watch(SignalRelay& signals);
+  void watch();
   void onMessage();
   void fetch(const Message& message, int (&received)[2]);
   void onSignal(int signal);
@@ -126,6 +126,7 @@ class Supervisor {
   const plan::Plan& plan_;
   const Request& request_;
   RunResult& result_;
+  SignalRelay signals_;  // before all that has to be removed again: a signal must not end us in between
   Launched sandbox_;
   TerminalWish terminal_wish_;
   sys::CgroupBase cgroup_base_;
@@ -159,7 +160,6 @@ void Supervisor::run() {
   const auto start = Clock::now();
   if (request_.interactive) terminal_wish_ = observeTerminal(request_);
   const bool feed = (request_.relay_stdin && !isNullDevice(STDIN_FILENO)) || !request_.input.empty();
-  SignalRelay signals(request_.forward_signals);
   if (needsStore(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_.identity);
     if (!store) return setupFailed(store.error());
@@ -187,7 +187,7 @@ void Supervisor::run() {
     (void)sys::removeAbandonedCgroups(cgroup_base_);  // of callers that were killed; off the launch's path
   std::optional<RawTerminal> raw_mode;
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
-  watch(signals);
+  watch();
   collect(start);
 }
 
@@ -233,13 +233,13 @@ bool Supervisor::streamsBusy() const {
   return (out_ && out_->busy()) || (err_ && err_->busy());
 }
 
-void Supervisor::watch(SignalRelay& signals) {
+void Supervisor::watch() {
   std::vector<pollfd> polls;
   while (!init_gone_ || streamsBusy()) {
     polls.clear();
     polls.push_back({init_gone_ ? -1 : sandbox_.pidfd.get(), POLLIN, 0});
     polls.push_back({sandbox_.control.get(), POLLIN, 0});
-    polls.push_back({signals.descriptor(), POLLIN, 0});
+    polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
     polls.push_back({killed_ ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
     const bool wants_more =
@@ -257,7 +257,7 @@ void Supervisor::watch(SignalRelay& signals) {
     if (ready <= 0) continue;
     if (polls[1].revents != 0) onMessage();
     if (polls[2].revents != 0) {
-      while (const int signal = signals.next()) onSignal(signal);
+      while (const int signal = signals_.next()) onSignal(signal);
     }
     if (polls[3].revents != 0 && init_gone_) abandoned_ = true;
     if (polls[3].revents != 0 && !killed_ && !init_gone_) {

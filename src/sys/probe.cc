@@ -260,8 +260,7 @@ Probes probeHost(const std::string& state_home) {
   }
   probes.uid = ::geteuid();
   probes.landlock = landlockAttempt(probes.landlock_abi);
-  if (probes.landlock.ok()) probes.landlock = inChild<Attempt>(tryLandlock);
-  if (!probes.landlock.ok()) probes.landlock_abi = 0;
+  if (probes.landlock.ok()) probes.landlock_restrict = inChild<Attempt>(tryLandlock);
   probes.seccomp = probeSeccomp();
   probes.namespaces = userNamespaces();
   probes.syscalls = probeSyscalls();

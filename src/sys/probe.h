@@ -110,8 +110,9 @@ struct Probes {
   KernelVersion kernel;
   std::string machine;  ///< "x86_64", "aarch64"
   uid_t uid = 0;
-  int landlock_abi = 0;  ///< 0: none, see `landlock`
-  Attempt landlock;      ///< ENOSYS: not built in; EOPNOTSUPP: not switched on
+  int landlock_abi = 0;       ///< 0: none, see `landlock`
+  Attempt landlock_restrict;  ///< entering a domain, where there is an ABI
+  Attempt landlock;           ///< ENOSYS: not built in; EOPNOTSUPP: not switched on
   SeccompProbe seccomp;
   NamespaceProbe namespaces;
   SyscallProbe syscalls;

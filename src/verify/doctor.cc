@@ -159,6 +159,11 @@ DoctorItem landlockItem(const Probes& probes) {
     return {"landlock", ItemState::fail, "not available: " + because(probes.landlock), landlockRemedy(probes)};
   }
   const std::string abi = "ABI " + std::to_string(probes.landlock_abi);
+  const std::array<Named, 1> needed{{{"landlock_restrict_self", probes.landlock_restrict}}};
+  if (const std::string refused = failures(needed); !refused.empty()) {
+    return {"landlock", ItemState::fail, abi + ", but refused: " + refused,
+            "Run caisson outside the filter that refuses it."};
+  }
   if (probes.landlock_abi < 6) {
     return {"landlock", ItemState::degraded, abi + ": no scoping of signals and abstract sockets",
             "Linux 6.12 or newer has it; inside namespaces of its own a sandbox hardly needs it."};
@@ -285,10 +290,11 @@ DoctorReport judge(const Probes& probes) {
   }
   // L2: `full` has a root of its own, so it needs Landlock only when a rule rests on it; `process` sees the host's root
   // through Landlock, so there it is the boundary.
-  report.levels.push_back(verdict("full", report,
-                                  {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "seccomp",
-                                   "system-calls", "state-directory"},
-                                  probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
+  report.levels.push_back(
+      verdict("full", report,
+              {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "seccomp", "system-calls",
+               "state-directory", probes.landlock_abi == 0 ? "kernel" : "landlock"},  // what is there is used
+              probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
   report.levels.push_back(verdict("process", report,
                                   {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "landlock",
                                    "seccomp", "system-calls", "state-directory"},

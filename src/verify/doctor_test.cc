@@ -22,8 +22,9 @@ Probes goodHost() {
   probes.uid = 1000;
   probes.landlock_abi = 6;
   probes.landlock = kOk;
+  probes.landlock_restrict = kOk;
   probes.seccomp = {kOk, kOk, kOk};
-  probes.namespaces = {kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk};
+  probes.namespaces = {kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk};
   probes.syscalls = {kOk, kOk, kOk, kOk};
   probes.cgroup.layout = sys::CgroupLayout::v2;
   probes.cgroup.hierarchies = {{.v2 = true,
