@@ -102,7 +102,8 @@ struct Block {
   std::uint32_t limit_count;
   const std::uint8_t* affinity;  ///< cpu mask bytes, or null
   std::uint32_t affinity_bytes;
-  bool affinity_required;
+  std::uint32_t affinity_count;  ///< how many of them, when they are an offer
+  bool affinity_required;        ///< exactly these
 
   bool no_new_privileges, drop_capabilities, self_test, network_none;
   bool landlock_is_the_wall;  ///< the root is a view of the host's: the self-test looks whether it can be listed
@@ -134,6 +135,8 @@ struct Block {
 };
 
 // --- messages on the control socket ---
+
+inline constexpr std::uint32_t kAffinityBytes = 128;
 
 enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize };
 

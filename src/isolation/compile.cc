@@ -273,14 +273,14 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->limits = limits;
   block->limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
   if (!plan.cpu_affinity.empty()) {
-    constexpr std::uint32_t kMaskBytes = 128;
-    std::uint8_t* mask = arena.array<std::uint8_t>(kMaskBytes);
+    std::uint8_t* mask = arena.array<std::uint8_t>(kAffinityBytes);
     for (const std::uint32_t cpu : plan.cpu_affinity) {
-      if (cpu < kMaskBytes * 8) mask[cpu / 8] = static_cast<std::uint8_t>(mask[cpu / 8] | (1U << (cpu % 8)));
+      if (cpu < kAffinityBytes * 8) mask[cpu / 8] = static_cast<std::uint8_t>(mask[cpu / 8] | (1U << (cpu % 8)));
     }
     block->affinity = mask;
-    block->affinity_bytes = kMaskBytes;
+    block->affinity_bytes = kAffinityBytes;
     block->affinity_required = plan.affinity_required;
+    block->affinity_count = plan.cpu_count;
   }
 
   block->no_new_privileges = plan.no_new_privileges;

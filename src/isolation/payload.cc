@@ -49,6 +49,22 @@ void resetSignals() {
   raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, 8);
 }
 
+/// Keeps as many of the processors that are offered as the plan wants, from the one this runs on: so nothing has to
+/// move.
+void settleHere(const Block& block) {
+  unsigned here = 0;
+  if (raw(SYS_getcpu, &here, nullptr, nullptr) < 0) return;
+  std::uint8_t mask[kAffinityBytes] = {};
+  std::uint32_t chosen = 0;
+  for (unsigned step = 0; step < kAffinityBytes * 8 && chosen < block.affinity_count; ++step) {
+    const unsigned cpu = (here + step) % (kAffinityBytes * 8);
+    if ((block.affinity[cpu / 8] >> (cpu % 8) & 1U) == 0) continue;
+    mask[cpu / 8] = static_cast<std::uint8_t>(mask[cpu / 8] | (1U << (cpu % 8)));
+    ++chosen;
+  }
+  raw(SYS_sched_setaffinity, 0, sizeof(mask), mask);
+}
+
 void applyLimits(const Block& block) {
   for (std::uint32_t i = 0; i < block.limit_count; ++i) {
     const FlatLimit& wish = block.limits[i];
@@ -59,9 +75,12 @@ void applyLimits(const Block& block) {
     const KernelLimit limit{value, value};
     must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wish.resource, &limit, nullptr));
   }
-  if (block.affinity != nullptr) {
-    const long set = raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity);
-    if (block.affinity_required) must(block, Stage::limits, "sched_setaffinity", "", set);
+  if (block.affinity == nullptr) return;
+  if (block.affinity_required) {
+    must(block, Stage::limits, "sched_setaffinity", "",
+         raw(SYS_sched_setaffinity, 0, block.affinity_bytes, block.affinity));
+  } else {
+    settleHere(block);
   }
 }
 

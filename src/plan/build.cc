@@ -194,7 +194,8 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
   plan.affinity_required = !r.cpu_affinity.empty();
   const auto wanted = static_cast<std::size_t>(std::ceil(r.cpus));
   if (plan.cpu_affinity.empty() && wanted < host.cpus.size()) {  // so that `nproc` tells what there is
-    plan.cpu_affinity.assign(host.cpus.begin(), host.cpus.begin() + static_cast<std::ptrdiff_t>(wanted));
+    plan.cpu_affinity = host.cpus;
+    plan.cpu_count = static_cast<std::uint32_t>(wanted);
   }
   plan.time_quantum_seconds = r.time_quantum_seconds;
   plan.layers["limits"] =

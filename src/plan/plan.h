@@ -59,7 +59,7 @@ struct HostFacts {
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
   CgroupFacts cgroup;
-  std::vector<std::uint32_t> cpus;  ///< that this process may run on, the one it runs on now first
+  std::vector<std::uint32_t> cpus;  ///< that this process may run on
   bool tmpfs_user_xattrs = false;   ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
 
@@ -200,6 +200,7 @@ struct Plan {
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
   std::vector<std::uint32_t> cpu_affinity;
+  std::uint32_t cpu_count = 0;     ///< how many of them the payload gets, when they are only an offer
   bool affinity_required = false;  ///< the policy names the processors; else they only make `nproc` tell the truth
   bool drop_capabilities = true;
   bool no_new_privileges = true;

@@ -224,12 +224,6 @@ std::vector<std::uint32_t> observeCpus() {
   for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(bytes) * 8; ++cpu) {
     if ((mask[cpu / 64] >> (cpu % 64) & 1U) != 0) cpus.push_back(cpu);
   }
-  // The payload starts where we are: its first pages are in this processor's caches.
-  unsigned here = 0;
-  if (::syscall(SYS_getcpu, &here, nullptr, nullptr) == 0) {
-    const auto found = std::find(cpus.begin(), cpus.end(), here);
-    if (found != cpus.end()) std::rotate(cpus.begin(), found, cpus.end());
-  }
   return cpus;
 }
 
