@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -24,6 +23,7 @@
 #include "supervise/changes.h"
 #include "supervise/launch.h"
 #include "supervise/run_store.h"
+#include "supervise/signal_relay.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
 #include "sys/raw_syscall.h"
@@ -39,50 +39,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kDrainPatienceMs = 5000;
 constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
 constexpr std::uint64_t kNoLimit = ~0ULL;
-
-/// Blocks the signals a program passes on (and SIGPIPE) for this thread and reads them from a descriptor.
-class SignalRelay {
- public:
-  explicit SignalRelay(bool forward) : forward_(forward) {
-    ::sigemptyset(&set_);
-    ::sigaddset(&set_, SIGPIPE);
-    if (forward) {
-      for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH})
-        ::sigaddset(&set_, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    if (forward) {
-      sigset_t wanted = set_;
-      ::sigdelset(&wanted, SIGPIPE);
-      descriptor_ = Fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-    }
-  }
-  ~SignalRelay() {
-    // A write to a reader that is gone left SIGPIPE pending; it was answered as EPIPE already.
-    if (::sigismember(&before_, SIGPIPE) == 0) {
-      sigset_t pipe;
-      ::sigemptyset(&pipe);
-      ::sigaddset(&pipe, SIGPIPE);
-      const timespec none{};
-      while (::sigtimedwait(&pipe, nullptr, &none) > 0) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalRelay(const SignalRelay&) = delete;
-  SignalRelay& operator=(const SignalRelay&) = delete;
-
-  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  [[nodiscard]] int next() const {
-    signalfd_siginfo info{};
-    return ::read(descriptor_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  bool forward_;
-  sigset_t set_, before_;
-  Fd descriptor_;
-};
 
 /// An overlay whose changes the kernel cannot keep in memory.
 bool needsStore(const plan::Plan& plan) {
