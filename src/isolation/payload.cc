@@ -41,9 +41,8 @@ void takeStandardStreams(const Block& block, int terminal) {
 void resetSignals() {
   // Handlers went with the clone; what a caller ignores (nohup, background jobs, Python) would still be inherited.
   const KernelSigaction standard{};
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGTSTP,
-                           SIGTTIN, SIGTTOU, SIGXFSZ, SIGWINCH}) {
-    raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
+  for (int signal = 1; signal <= 64; ++signal) {
+    if (signal != SIGKILL && signal != SIGSTOP) raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
   }
   const std::uint64_t none = 0;
   raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, 8);
