@@ -62,9 +62,10 @@ std::vector<LaunchResult> measureLaunches(const std::vector<Row>& rows, const Op
 }
 
 std::vector<ThroughputResult> measureThroughput(const std::vector<Row>& rows, const Options& options) {
-  constexpr std::array contenders{Contender::floor, Contender::bubblewrap, Contender::caisson};
+  constexpr std::array contenders{Contender::floor, Contender::bubblewrap, Contender::bubblewrap_same,
+                                  Contender::caisson};
   std::vector<ThroughputResult> results;
-  for (const unsigned in_flight : {1U, 2U, 8U}) {
+  for (const unsigned in_flight : {1U, 2U, 8U, 32U}) {
     std::array<std::vector<double>, contenders.size()> rates;
     for (int repetition = 0; repetition < 3; ++repetition) {
       for (std::size_t i = 0; i < contenders.size(); ++i) {

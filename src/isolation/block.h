@@ -78,8 +78,8 @@ struct Block {
   std::uint64_t mapping_bytes;
 
   // namespaces and identity
-  bool own_user_namespace, parent_writes_maps, change_user, own_mounts, own_root, loopback, own_uts, own_time,
-      require_time;
+  bool own_user_namespace, parent_writes_maps, change_user, own_mounts, own_root, own_network, loopback, own_uts,
+      own_time, require_time;
   bool subreaper;  ///< without a pid namespace: collect the payload's orphans here
   uid_t inside_uid;
   gid_t inside_gid;

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 
+#include "isolation/helper.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
@@ -128,22 +129,29 @@ void sendPrepared(const Block& block, int upper, int master, bool time) {
 
 struct PayloadStart {
   const Block* block;
+  const Helper* helper;
   int terminal;
 };
 
 int payloadEntry(void* argument) {
   const auto* start = static_cast<const PayloadStart*>(argument);
-  becomePayload(*start->block, start->terminal);
+  becomePayload(*start->block, *start->helper, start->terminal);
 }
 
 /// Shares memory with the child until its exec: nothing is copied, and the child touches only its own stack and the
 /// block.
-int startPayload(const Block& block, int terminal, bool time) {
-  PayloadStart start{&block, terminal};
+int startPayload(const Block& block, const Helper& helper, int terminal, bool time) {
+  PayloadStart start{&block, &helper, terminal};
   constexpr int kFlags = CLONE_VM | CLONE_VFORK | SIGCHLD;
   int payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+  if (payload < 0 && errno == EAGAIN) {  // a limit on processes that just has no room for the helper beside it
+    helper.waitForEnd();
+    payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+  }
   if (payload < 0 && errno == EINVAL && time) {
-    // Before Linux 6.3 a process that is to enter another time namespace may not share memory: so enter it here first.
+    // Before Linux 6.3 a process that is to enter another time namespace may not share memory: so enter it here first,
+    // which only a process with a single thread may.
+    helper.waitForEnd();
     const long own = raw(SYS_openat, AT_FDCWD, "/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC, 0);
     must(block, Stage::namespaces, "open", "/proc/self/ns/time_for_children", own);
     must(block, Stage::namespaces, "setns", "time namespace", raw(SYS_setns, own, sys::kCloneNewTime));
@@ -235,6 +243,8 @@ void runChild(const Block& block) {
   for (std::uint32_t i = 0; i < block.cgroup_entry_count; ++i) {
     must(block, Stage::limits, "write", "cgroup.procs", raw(SYS_write, block.cgroup_entries[i], "0", 1));
   }
+  Helper helper(block);
+  helper.start();
   raw(SYS_umask, 022);
   resetToDefault(SIGCHLD);  // a caller that ignores it would have the payload reaped behind our back
   if (block.parent_writes_maps) {
@@ -253,9 +263,9 @@ void runChild(const Block& block) {
          raw(SYS_sethostname, block.hostname, length(block.hostname)));
     raw(SYS_setdomainname, "", 0);
   }
-  if (block.loopback) bringUpLoopback(block);
   int upper = -1;
-  if (block.own_mounts) upper = buildTree(block);
+  if (block.own_mounts) upper = buildTree(block, helper);
+  helper.joinNetwork();
   int master = -1;
   int terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
@@ -273,7 +283,8 @@ void runChild(const Block& block) {
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
   const int signals =
       static_cast<int>(must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC)));
-  const int payload = startPayload(block, terminal, time);
+  const int payload = startPayload(block, helper, terminal, time);
+  helper.waitForEnd();
   const int own[] = {block.control, signals};
   closeAllBut(own, 2);
   if (block.drop_capabilities) {

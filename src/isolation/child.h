@@ -12,6 +12,8 @@
 
 namespace caisson::isolation {
 
+class Helper;
+
 using sys::raw;
 
 inline std::size_t length(const char* text) {
@@ -46,9 +48,10 @@ long openBeneath(int root_fd, const char* path, int flags);
 // One facility each; all end the process on failure.
 void writeIdMaps(const Block& block);
 void becomeInsideUser(const Block& block);
-void bringUpLoopback(const Block& block);
+/// `socket`: one of the sandbox's own network namespace.
+void bringUpLoopback(const Block& block, int socket);
 /// Descriptor of the overlay's upper directory, or -1 when the plan has none. Leaves the process inside the new root.
-int buildTree(const Block& block);
+int buildTree(const Block& block, Helper& helper);
 /// Whether the payload will have a time namespace; ends the process when the plan requires one.
 bool enterTimeNamespace(const Block& block);
 /// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.
@@ -63,7 +66,8 @@ void selfTestBeforeFilter(const Block& block);
 void selfTest(const Block& block);
 
 /// Runs as the payload's process: applies the last layers and executes the program. Never returns.
-[[noreturn]] void becomePayload(const Block& block, int terminal);
+/// Not before `helper` is through.
+[[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal);
 
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);

@@ -224,6 +224,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->own_user_namespace = plan.namespaces.user;
   block->own_mounts = plan.namespaces.mount;
   block->own_root = plan.own_root;
+  block->own_network = plan.namespaces.network;
   block->own_uts = plan.namespaces.uts;
   block->own_cgroup_namespace = plan.namespaces.cgroup;
   block->own_time = plan.namespaces.time;

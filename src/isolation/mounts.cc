@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "isolation/child.h"
+#include "isolation/helper.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
@@ -22,7 +23,6 @@ constexpr int kAtEmptyPath = 0x1000;
 constexpr unsigned kOpenTreeClone = 1;
 constexpr unsigned kOpenTreeCloexec = O_CLOEXEC;
 constexpr std::uint64_t kPrivate = 1U << 18;  // MS_PRIVATE
-constexpr int kDetach = 2;                    // MNT_DETACH
 
 struct Attributes {  // struct mount_attr
   std::uint64_t set, clear, propagation, userns;
@@ -30,7 +30,7 @@ struct Attributes {  // struct mount_attr
 
 class TreeBuilder {
  public:
-  explicit TreeBuilder(const Block& block) : block_(block) {}
+  TreeBuilder(const Block& block, Helper& helper) : block_(block), helper_(helper) {}
 
   int build();
 
@@ -68,6 +68,7 @@ class TreeBuilder {
   bool isDirectory(int fd, const char* object);
 
   const Block& block_;
+  Helper& helper_;
   int root_ = -1;
   int empty_file_ = -1, empty_directory_ = -1;  // O_PATH, on a tmpfs of ours
   int scratch_ = -1;                            // a writable tmpfs of ours, for the two above
@@ -383,9 +384,9 @@ void TreeBuilder::apply(const FlatStep& step) {
 
 void TreeBuilder::enterRoot() {
   must("fchdir", "/", raw(SYS_fchdir, root_));
-  // The old root ends up stacked on the new one; detaching it is what makes the host unreachable.
+  // The old root ends up stacked on the new one: lookups here start below it, and nothing else runs until it is gone.
   must("pivot_root", "/", raw(SYS_pivot_root, ".", "."));
-  must("umount2", "old root", raw(SYS_umount2, ".", kDetach));
+  helper_.detachOldRoot();
   must("chdir", "/", raw(SYS_chdir, "/"));
 }
 
@@ -401,6 +402,6 @@ int TreeBuilder::build() {
 
 }  // namespace
 
-int buildTree(const Block& block) { return TreeBuilder(block).build(); }
+int buildTree(const Block& block, Helper& helper) { return TreeBuilder(block, helper).build(); }
 
 }  // namespace caisson::isolation

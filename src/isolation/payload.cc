@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "isolation/child.h"
+#include "isolation/helper.h"
 
 namespace caisson::isolation {
 namespace {
@@ -125,7 +126,7 @@ void installFilter(const Block& block) {
        raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &block.filter));
 }
 
-void becomePayload(const Block& block, int terminal) {
+void becomePayload(const Block& block, const Helper& helper, int terminal) {
   if (block.new_session) must(block, Stage::launch, "setsid", "", raw(SYS_setsid));
   takeStandardStreams(block, terminal);
   resetSignals();
@@ -140,6 +141,7 @@ void becomePayload(const Block& block, int terminal) {
   if (block.drop_capabilities) dropCapabilities(block);
   const char* const* const first = firstPresent(block.exec.candidates);
   selfTestBeforeFilter(block);
+  helper.waitForEnd();  // before the filter, which may not let this process wait
   installFilter(block);
   selfTest(block);
 

@@ -52,7 +52,7 @@ std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
   if (namespaces.user) flags |= CLONE_NEWUSER;
   if (namespaces.pid) flags |= CLONE_NEWPID;
   if (namespaces.mount) flags |= CLONE_NEWNS;
-  if (namespaces.network) flags |= CLONE_NEWNET;
+  // The network namespace takes longest to make: pid 1 has it made beside its other work.
   if (namespaces.ipc) flags |= CLONE_NEWIPC;
   if (namespaces.uts) flags |= CLONE_NEWUTS;
   return flags;

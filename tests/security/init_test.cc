@@ -1,8 +1,9 @@
 // Pid 1 of the sandbox is caisson's own process under the payload's user id. The payload can't read it, trace it, stop
 // it, or borrow from it (SPEC F3, X1; classes 11 and 19 of bypass).
-#include "security/attack.h"
-
 #include <csignal>
+#include <regex>
+
+#include "security/attack.h"
 
 namespace caisson::test {
 namespace {
@@ -64,10 +65,11 @@ TEST(Init, GoesOnWorkingWhateverItIsSent) {
 
 TEST(Init, IsInvisible) {
   const Attack attack{.verb = {"list-processes"}};
-  EXPECT_EQ(inSandbox(attack).out.find(" 1"), std::string::npos);
-  EXPECT_EQ(inSandbox(attack).out, "done: 2\n");
+  const std::string seen = inSandbox(attack).out;
+  EXPECT_TRUE(std::regex_match(seen, std::regex("done: ([2-9])\n"))) << seen;  // the payload itself, alone
   if (!mayWeaken()) return;
-  EXPECT_EQ(weakened("hidden-processes", attack).out, "done: 1 2\n");
+  const std::string open = weakened("hidden-processes", attack).out;
+  EXPECT_TRUE(std::regex_match(open, std::regex("done: 1 ([2-9])\n"))) << open;
 }
 
 /// The payload's scheduling of pid 1 would slow the reaping of its own tree.

@@ -1,0 +1,85 @@
+#include "isolation/helper.h"
+
+#include <linux/futex.h>
+#include <linux/sockios.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+
+#include "isolation/child.h"
+
+namespace caisson::isolation {
+namespace {
+
+std::int32_t now(const std::int32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+
+/// Not the private kind of futex: the payload's process waits too, and the kernel wakes by the other kind.
+void waitWhile(const std::int32_t& word, std::int32_t value) {
+  while (now(word) == value) raw(SYS_futex, &word, FUTEX_WAIT, value, nullptr, nullptr, 0);
+}
+
+void publish(std::int32_t& word, std::int32_t value) {
+  __atomic_store_n(&word, value, __ATOMIC_RELEASE);
+  raw(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void Helper::start() {
+  if (!block_.own_network && !block_.own_root) return;
+  // On the stack that pid 1 takes over once this is finished. Descriptors are shared, so that the namespace can be
+  // handed over; the working directory and root are not.
+  constexpr int kFlags =
+      CLONE_VM | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+  const int made = ::clone(entry, block_.init_stack_top, kFlags, this, &thread_, nullptr, &thread_);
+  threaded_ = made > 0;
+  if (!threaded_) makeNetwork();
+}
+
+int Helper::entry(void* argument) {
+  auto& self = *static_cast<Helper*>(argument);
+  self.makeNetwork();
+  if (self.block_.own_root) {
+    waitWhile(self.old_root_, kPending);
+    self.detach();
+  }
+  for (;;) raw(SYS_exit, 0);
+}
+
+void Helper::makeNetwork() {
+  if (!block_.own_network) return;
+  must(block_, Stage::namespaces, "unshare", "network namespace", raw(SYS_unshare, CLONE_NEWNET));
+  const int socket = static_cast<int>(
+      must(block_, Stage::namespaces, "socket", "AF_INET", raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+  if (block_.loopback) bringUpLoopback(block_, socket);
+  const long space = must(block_, Stage::namespaces, "ioctl SIOCGSKNS", "", raw(SYS_ioctl, socket, SIOCGSKNS, 0));
+  closeFd(socket);
+  publish(network_, static_cast<std::int32_t>(space));
+}
+
+void Helper::joinNetwork() {
+  if (!block_.own_network) return;
+  waitWhile(network_, kPending);
+  if (threaded_) {
+    must(block_, Stage::namespaces, "setns", "network namespace", raw(SYS_setns, network_, CLONE_NEWNET));
+  }
+  closeFd(network_);
+}
+
+void Helper::detachOldRoot() {
+  if (threaded_) return publish(old_root_, 0);
+  detach();
+}
+
+void Helper::detach() const {
+  // This thread's root followed pivot_root; what is stacked on "/" is the old one. Gone, the host is unreachable.
+  must(block_, Stage::mounts, "umount2", "old root", raw(SYS_umount2, "/", MNT_DETACH));
+}
+
+void Helper::waitForEnd() const {
+  if (!threaded_) return;
+  for (std::int32_t running = now(thread_); running != 0; running = now(thread_)) waitWhile(thread_, running);
+}
+
+}  // namespace caisson::isolation
