@@ -1,0 +1,39 @@
+// Where a message's body ends. Passes bytes through unchanged; only finds the end, strictly.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "egress/http_head.h"
+
+namespace caisson::egress::http {
+
+class BodyFramer {
+ public:
+  BodyFramer() = default;
+  explicit BodyFramer(const Framing& framing);
+
+  /// How many of `bytes` belong to the body. Fewer than given: the body ended there, or is bad.
+  std::size_t feed(std::string_view bytes);
+  [[nodiscard]] bool done() const { return done_; }
+  [[nodiscard]] bool bad() const { return bad_; }
+  /// The body ends only with the connection.
+  [[nodiscard]] bool untilClose() const { return kind_ == Framing::Kind::until_close; }
+
+ private:
+  enum class Part : std::uint8_t { size, extension, size_end, data, data_return, data_end, trailer, trailer_end };
+
+  std::size_t feedChunks(std::string_view bytes);
+  bool step(char c);
+
+  Framing::Kind kind_ = Framing::Kind::none;
+  std::uint64_t left_ = 0;  ///< of the body, or of the chunk
+  Part part_ = Part::size;
+  int digits_ = 0;
+  std::size_t extra_ = 0;  ///< bytes of extensions and trailers so far
+  bool line_empty_ = true;
+  bool done_ = true;
+  bool bad_ = false;
+};
+
+}  // namespace caisson::egress::http

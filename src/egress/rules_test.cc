@@ -1,0 +1,137 @@
+#include "egress/rules.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson::egress {
+namespace {
+
+Rules rulesOf(RuleTexts texts) {
+  if (texts.allowed_ports.empty()) texts.allowed_ports = {"80", "443"};
+  auto rules = Rules::from(texts);
+  EXPECT_TRUE(rules) << (rules ? "" : rules.error().message());
+  return rules ? *rules : Rules();
+}
+
+bool allows(const Rules& rules, std::string_view host, std::uint16_t port = 443) {
+  const auto canonical = canonicalHost(host);
+  return canonical && rules.judge(*canonical, port).allowed;
+}
+
+TEST(Rules, AnEmptyListAllowsNothing) {
+  const Rules rules = rulesOf({});
+  EXPECT_FALSE(allows(rules, "example.org"));
+  EXPECT_FALSE(allows(Rules(), "example.org"));
+  RuleTexts no_ports{.allowed_hosts = {"example.org"}};
+  EXPECT_FALSE(Rules::from(no_ports)->judge(*canonicalHost("example.org"), 443).allowed);
+}
+
+TEST(Rules, PatternsMeanWhatTheySay) {
+  const Rules rules = rulesOf({.allowed_hosts = {"exact.example", "*.star.example", ".both.example", "192.0.2.5"}});
+  EXPECT_TRUE(allows(rules, "EXACT.example."));
+  EXPECT_FALSE(allows(rules, "a.exact.example"));
+  EXPECT_TRUE(allows(rules, "a.star.example"));
+  EXPECT_TRUE(allows(rules, "a.b.star.example"));
+  EXPECT_FALSE(allows(rules, "star.example"));
+  EXPECT_FALSE(allows(rules, "evilstar.example"));
+  EXPECT_TRUE(allows(rules, "both.example"));
+  EXPECT_TRUE(allows(rules, "x.both.example"));
+  EXPECT_FALSE(allows(rules, "notboth.example"));
+  EXPECT_FALSE(allows(rules, "both.example.evil.test"));
+  EXPECT_TRUE(allows(rules, "0xc0.0.2.5"));
+  EXPECT_FALSE(allows(rules, "192.0.2.6"));
+}
+
+TEST(Rules, ADenialWinsOverEveryPattern) {
+  const Rules rules = rulesOf({.allowed_hosts = {"*"}, .denied_hosts = {".evil.example", "192.0.2.9"}});
+  EXPECT_TRUE(allows(rules, "example.org"));
+  EXPECT_FALSE(allows(rules, "evil.example"));
+  EXPECT_FALSE(allows(rules, "a.evil.example"));
+  EXPECT_FALSE(allows(rules, "3221225993"));  // 192.0.2.9 as one number
+}
+
+TEST(Rules, LocalNamesNeedAnException) {
+  const Rules any = rulesOf({.allowed_hosts = {"*", "registry.local"}});
+  for (const char* name : {"localhost", "db.localhost", "registry.local", "metadata.google.internal"}) {
+    EXPECT_FALSE(allows(any, name)) << name;
+  }
+  const Rules opened = rulesOf({.allowed_hosts = {"registry.local"}, .private_hosts = {"registry.local"}});
+  EXPECT_TRUE(allows(opened, "registry.local"));
+  EXPECT_FALSE(allows(opened, "other.local"));
+}
+
+TEST(Rules, AddressesOfTheAnswerAreJudgedToo) {
+  const Rules rules = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"registry.local"}});
+  const Host host = *canonicalHost("example.org");
+  const Host opened = *canonicalHost("registry.local");
+  EXPECT_TRUE(rules.judgeAddress(host, *Address::parse("93.184.215.14"), false).allowed);
+  EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("93.184.215.14"), true).allowed);
+  EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("10.0.0.1"), false).allowed);
+  EXPECT_TRUE(rules.judgeAddress(opened, *Address::parse("10.0.0.1"), false).allowed);
+  EXPECT_FALSE(rules.judgeAddress(opened, *Address::parse("169.254.169.254"), false).allowed);
+}
+
+TEST(Rules, AnExceptionNamesOneHost) {
+  EXPECT_FALSE(Rules::from({.private_hosts = {"*.local"}}));
+  EXPECT_FALSE(Rules::from({.private_hosts = {"*"}}));
+  EXPECT_TRUE(Rules::from({.private_hosts = {"registry.local", "10.0.0.1"}}));
+}
+
+TEST(Rules, TheNarrowestPortEntryWins) {
+  const Rules rules = rulesOf({.allowed_hosts = {"*"},
+                               .allowed_ports = {"80", "443", "8000-8100", "1-1000"},
+                               .denied_ports = {"1-1023", "8080-8090"}});
+  EXPECT_TRUE(allows(rules, "example.org", 80));
+  EXPECT_TRUE(allows(rules, "example.org", 443));
+  EXPECT_TRUE(allows(rules, "example.org", 8000));
+  EXPECT_FALSE(allows(rules, "example.org", 8085));
+  EXPECT_TRUE(allows(rules, "example.org", 81));
+  EXPECT_FALSE(allows(rules, "example.org", 1001));
+  EXPECT_FALSE(allows(rules, "example.org", 9000));
+}
+
+TEST(Rules, MailAndShellProtocolsNeedTheirPortNamed) {
+  const Rules range = rulesOf({.allowed_hosts = {"*"}, .allowed_ports = {"1-65535"}});
+  for (const std::uint16_t port : std::initializer_list<std::uint16_t>{21, 22, 23, 25}) {
+    EXPECT_FALSE(allows(range, "example.org", port)) << port;
+  }
+  EXPECT_TRUE(allows(range, "example.org", 5432));
+  EXPECT_TRUE(allows(rulesOf({.allowed_hosts = {"*"}, .allowed_ports = {"22"}}), "example.org", 22));
+}
+
+TEST(Rules, APatternMayNameItsOwnPort) {
+  const Rules rules = rulesOf({.allowed_hosts = {"git.example:22", "example.org"}});
+  EXPECT_TRUE(allows(rules, "git.example", 22));
+  EXPECT_FALSE(allows(rules, "git.example", 443));
+  EXPECT_FALSE(allows(rules, "example.org", 22));
+  EXPECT_TRUE(rules.judgeName(*canonicalHost("git.example")).allowed);
+}
+
+TEST(Rules, FreeBytesAreWhatATunnelCouldWriteInto) {
+  const Rules rules = rulesOf({.allowed_hosts = {"exact.example", "*.star.example", "a.star.example"}});
+  EXPECT_EQ(rules.freeBytes(*canonicalHost("exact.example")), 0U);
+  EXPECT_EQ(rules.freeBytes(*canonicalHost("secret.star.example")), 7U);
+  EXPECT_EQ(rules.freeBytes(*canonicalHost("a.star.example")), 0U);
+  EXPECT_EQ(rulesOf({.allowed_hosts = {"*"}}).freeBytes(*canonicalHost("secret.star.example")), 0U);
+}
+
+TEST(Rules, TheLaterWordWins) {
+  Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
+  ASSERT_TRUE(rules.deny("example.org"));
+  EXPECT_FALSE(allows(rules, "example.org"));
+  ASSERT_TRUE(rules.allow("example.org"));
+  EXPECT_TRUE(allows(rules, "example.org"));
+  ASSERT_TRUE(rules.allow("db.example:5432"));
+  EXPECT_TRUE(allows(rules, "db.example", 5432));
+  EXPECT_FALSE(rules.allow("not a host"));
+}
+
+TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
+  const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
+  const Decision name = rules.judge(*canonicalHost("other.example"), 443);
+  EXPECT_EQ(name.remedy, "--allow-host other.example");
+  const Decision port = rules.judge(*canonicalHost("example.org"), 8080);
+  EXPECT_EQ(port.remedy, "--allow-port 8080");
+}
+
+}  // namespace
+}  // namespace caisson::egress
