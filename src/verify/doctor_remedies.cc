@@ -20,11 +20,18 @@ bool apparmorRestricts(const sys::Probes& probes) {
   return probes.obstacles.apparmor_restrict_unprivileged_userns.value_or(0) != 0 && probes.uid != 0;
 }
 
-constexpr std::string_view kAppArmorRemedy =
+/// A profile in force, not one that merely names the program: "name (enforce)", unlike "name (unconfined)".
+bool confinedByAppArmor(const sys::Probes& probes) {
+  const std::string& label = probes.obstacles.apparmor_label;
+  return !label.empty() && !label.starts_with("unconfined") && !label.ends_with("(unconfined)");
+}
+
+constexpr std::string_view kProfileRemedy =
     "Give caisson the right by its AppArmor profile, which opens user namespaces for caisson alone:\n"
     "$ sudo install -m 644 packaging/apparmor/caisson /etc/apparmor.d/caisson\n"
-    "$ sudo apparmor_parser -r /etc/apparmor.d/caisson\n"
-    "Or, weaker, for every program on this machine, which exposes kernel code that Ubuntu hides from "
+    "$ sudo apparmor_parser -r /etc/apparmor.d/caisson";
+constexpr std::string_view kWeakerRemedy =
+    "\nOr, weaker, for every program on this machine, which exposes kernel code that Ubuntu hides from "
     "unprivileged programs:\n"
     "$ sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
 
@@ -95,7 +102,12 @@ Diagnosis whyNamespacesFail(const sys::Probes& probes, int sys_errno) {
   if (refused && apparmorRestricts(probes)) {
     return {"refused by AppArmor (kernel.apparmor_restrict_unprivileged_userns=1, this program is \"" +
                 obstacles.apparmor_label + "\")",
-            std::string(kAppArmorRemedy)};
+            std::string(kProfileRemedy).append(kWeakerRemedy)};
+  }
+  if (refused && confinedByAppArmor(probes)) {
+    return {
+        "refused by AppArmor: the profile \"" + obstacles.apparmor_label + "\" of this program does not grant userns",
+        std::string(kProfileRemedy)};
   }
   if (refused && obstacles.seccomp_mode == 2) {
     return {"refused by a seccomp filter on this process",

@@ -108,6 +108,18 @@ TEST(Doctor, NamesTheSysctlThatForbidsUserNamespaces) {
   EXPECT_TRUE(report.level("landlock")->available) << "the tier without namespaces is left";
 }
 
+TEST(Doctor, KnowsAProfileThatDoesNotGrantUserNamespaces) {
+  Probes probes = withoutNamespaces(goodHost(), EACCES);
+  probes.obstacles.apparmor_label = "somebody-else (enforce)";
+  const DoctorReport report = judge(probes);
+  const DoctorItem& found = item(report, "user-namespaces");
+  EXPECT_TRUE(has(found.found, "somebody-else"));
+  EXPECT_TRUE(has(found.remedy, "apparmor_parser -r"));
+  EXPECT_FALSE(has(found.remedy, "sysctl"));
+  probes.obstacles.apparmor_label = "caisson (unconfined)";
+  EXPECT_FALSE(has(item(judge(probes), "user-namespaces").found, "AppArmor")) << "such a profile forbids nothing";
+}
+
 TEST(Doctor, KnowsAppArmorOfUbuntu2404) {
   const DoctorReport report = judge(ubuntu2404());
   const DoctorItem& found = item(report, "user-namespaces");
