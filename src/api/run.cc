@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "plan/plan.h"
+#include "policy/command.h"
 #include "policy/validate.h"
 #include "supervise/host.h"
 #include "supervise/supervisor.h"
@@ -45,6 +46,32 @@ Result<plan::Plan> planFor(const Request& request) {
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
   const plan::HostFacts facts = supervise::observeHost(request.policy.model());
   return plan::build(request.policy.model(), facts, {request.command, request.interactive});
+}
+
+/// A command that the policy's rules refuse: nothing is wrong with the request, so it is a result (S5).
+bool isDenial(const Error& error) {
+  return error.stage == Stage::policy && error.call == "run" &&
+         (error.object.starts_with("commands.") || error.object.starts_with("process."));
+}
+
+RunResult refused(const Error& error) {
+  RunResult result;
+  result.sandbox_id = supervise::newSandboxId();
+  result.error = error;
+  if (isDenial(error)) {
+    result.outcome = OutcomeKind::denied;
+    result.denials.push_back({error.object, error.reason, "execute", error.hint});
+  }
+  return result;
+}
+
+/// 000's guess whether a command wants the network, told when it failed without one. A hint, never a protection.
+void explainMissingNetwork(const Request& request, RunResult& result) {
+  if (request.policy.model().network.mode != policy::NetworkMode::none) return;
+  if (result.outcome != OutcomeKind::exited || result.exit_code == 0) return;
+  if (const auto sign = policy::networkUse(policy::commandLine(request.command))) {
+    result.notices.push_back("`" + *sign + "` looks like network use, and this sandbox has no network");
+  }
 }
 
 /// R7: results come back on a time quantum, so that a payload cannot signal by how long it takes.
@@ -113,13 +140,11 @@ Result<RunResult> run(const Request& request) {
   auto plan = planFor(request);
   if (!plan) {
     // The host's shortcomings are a result; a request that makes no sense is an error.
-    if (plan.error().stage != Stage::host) return fail(plan.error());
-    RunResult result;
-    result.sandbox_id = supervise::newSandboxId();
-    result.error = plan.error();
-    return result;
+    if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
+    return refused(plan.error());
   }
   RunResult result = supervise::supervise(*plan, request);
+  explainMissingNetwork(request, result);
   waitForQuantum(*plan, result.usage);
   return result;
 }

@@ -6,6 +6,7 @@
 #include "cli/policy_options.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
+#include "policy/command.h"
 #include "policy/explain.h"
 #include "policy/json.h"
 
@@ -13,7 +14,10 @@ namespace caisson::cli {
 namespace {
 
 constexpr Option kJson{.name = "json", .help = "Print the policy and its widenings as JSON."};
-constexpr Option kExplainOptions[] = {kProfile, kJson};
+constexpr Option kCommand{.name = "command",
+                          .value = "COMMAND",
+                          .help = "Say instead whether the policy's rules let this command run, and by which rule."};
+constexpr Option kExplainOptions[] = {kProfile, kCommand, kJson};
 constexpr OptionGroup kExplainGroups[] = {{"Options", kExplainOptions}};
 
 int check(const Arguments& arguments) {
@@ -45,6 +49,34 @@ std::string explainedAsJson(const policy::Policy& policy) {
   return json.text() + "\n";
 }
 
+/// What the command rules make of one command. Exit status 1 when it is refused.
+int explainCommand(const policy::CommandRules& rules, std::string_view command, bool json) {
+  const auto refusal = policy::refuseCommand(rules, command);
+  const auto network = policy::networkUse(command);
+  if (json) {
+    JsonWriter out;
+    out.beginObject().key("command").string(command).key("allowed").boolean(!refusal);
+    out.key("rule").string(refusal ? refusal->rule : "").key("reason").string(refusal ? refusal->reason : "");
+    out.key("network_use").string(network.value_or("")).end();
+    const int failed = print(out.text() + "\n");
+    return failed != 0 ? failed : refusal ? 1 : 0;
+  }
+  std::string text = "command   " + safeLine(command) + "\n";
+  text += "length    " + std::to_string(command.size()) + " bytes, at most " + std::to_string(rules.max_length) + "\n";
+  text += "patterns  " + std::to_string(rules.blocked_patterns.size()) + " blocked, " +
+          (rules.allowed_patterns ? std::to_string(rules.allowed_patterns->size()) + " allowed" : "any allowed") + "\n";
+  text += "network   " +
+          (network ? "`" + safeLine(*network) + "` looks like network use (a guess, not a rule)"
+                   : std::string("no sign of network use")) +
+          "\n";
+  text += "decision  " +
+          (refusal ? "refused by " + refusal->rule + ": " + safeLine(refusal->reason)
+                   : std::string("allowed; what it can do is decided by the sandbox")) +
+          "\n";
+  const int failed = print(text);
+  return failed != 0 ? failed : refusal ? 1 : 0;
+}
+
 int explain(const Arguments& arguments) {
   const auto profile = arguments.value(kProfile);
   if (arguments.operands.size() + (profile ? 1 : 0) > 1)
@@ -53,6 +85,8 @@ int explain(const Arguments& arguments) {
   const auto policy = arguments.operands.empty() ? Policy::profile(profile.value_or("bash"))
                                                  : Policy::load(std::string(arguments.operands[0]));
   if (!policy) return complain(policy.error());
+  if (const auto command = arguments.value(kCommand))
+    return explainCommand(policy->model().commands, *command, arguments.has(kJson));
   if (arguments.has(kJson)) return print(explainedAsJson(policy->model()));
   return print(safeLines(policy::explain(policy->model())));
 }
@@ -79,10 +113,13 @@ constexpr Verb kExplain{
     .summary = "Say what a policy allows, and what it widens",
     .description =
         "Prints every setting of a policy file or a built-in profile (default: bash), which of them are "
-        "defaults, their ceilings, and each key that is wider than in what the policy extends.",
+        "defaults, their ceilings, and each key that is wider than in what the policy extends.\n\n"
+        "With --command it says which command rule lets that command line run or refuses it (exit status 1), and "
+        "whether it looks as if it used the network.",
     .examples =
         "caisson policy explain caisson.toml\n"
-        "caisson policy explain --profile strict",
+        "caisson policy explain --profile strict\n"
+        "caisson policy explain caisson.toml --command 'cargo build --release'",
     .topic = Topic::policy,
     .syntax = {.groups = kExplainGroups, .operands = "[FILE]"},
     .perform = explain,

@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "plan/syscalls.h"
 #include "plan/workspace.h"
+#include "policy/command.h"
 #include "policy/validate.h"
 
 namespace caisson::plan {
@@ -66,20 +67,13 @@ Result<void> checkSupported(const Policy& policy) {
   if (!policy.isolation.selinux_label.empty()) {
     return fail(unsupported("isolation.selinux_label", "SELinux labels are not applied in this build"));
   }
-  if (policy.commands.allowed_patterns || !policy.commands.blocked_patterns.empty()) {
-    return fail(unsupported("commands", "command patterns are not evaluated in this build"));
-  }
   return {};
 }
 
-Result<void> checkLength(const Policy& policy, const Command& command) {
-  std::uint64_t length = 0;
-  for (const std::string& word : command.argv) length += word.size() + 1;
-  if (length <= policy.commands.max_length + 1) return {};
-  return fail(plainError(Stage::policy, "run", "commands.max_length",
-                         "the command has " + std::to_string(length - 1) + " bytes, the policy allows " +
-                             std::to_string(policy.commands.max_length),
-                         "shorten it, or pass the data by standard input"));
+Result<void> checkCommand(const Policy& policy, const Command& command) {
+  const auto refusal = policy::refuseCommand(policy.commands, command.argv);
+  if (!refusal) return {};
+  return fail(plainError(Stage::policy, "run", refusal->rule, refusal->reason, refusal->hint));
 }
 
 Result<void> checkKernel(const HostFacts& host) {
@@ -283,7 +277,7 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
 }  // namespace
 
 Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
-  if (auto checked = checkLength(policy, command); !checked) return fail(checked.error());
+  if (auto checked = checkCommand(policy, command); !checked) return fail(checked.error());
   if (command.argv.empty()) {
     return fail(plainError(Stage::usage, "run", "", "no command given", "caisson run -- COMMAND ARGUMENT..."));
   }

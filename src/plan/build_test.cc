@@ -183,8 +183,8 @@ TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
       {"resources.io_", [](Policy& p) { p.resources.io_write_operations_per_second = 1; }},
       {"syscalls.oci_profile", [](Policy& p) { p.syscalls.oci_profile = "/x.json"; }},
       {"isolation.selinux_label", [](Policy& p) { p.isolation.selinux_label = "x"; }},
-      {"commands", [](Policy& p) { p.commands.allowed_patterns.emplace(); }},
-      {"commands", [](Policy& p) { p.commands.blocked_patterns = {"rm .*"}; }},
+      {"commands.allowed_patterns", [](Policy& p) { p.commands.allowed_patterns.emplace(); }},
+      {"commands.blocked_patterns[0]", [](Policy& p) { p.commands.blocked_patterns = {"."}; }},
       {"cgroup", [](Policy& p) { p.isolation.may_be_missing = {OptionalLayer::time_namespace}; }},
   };
   for (const auto& [key, change] : cases) {

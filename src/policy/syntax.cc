@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/syscall_names.h"
+#include "policy/pattern.h"
 
 namespace caisson::policy {
 
@@ -220,7 +221,8 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
                     "this call is blocked whatever a policy says");
     case Syntax::variable: return unless(isVariable(text), "the name of a variable, without \"=\"");
     case Syntax::pattern:
-      return unless(!text.empty() && text.size() <= 4096, "a regular expression of 1 to 4096 bytes");
+      if (const auto problem = patternProblem(text)) return Flaw{"a regular expression that works", "it " + *problem};
+      return std::nullopt;
   }
   return std::nullopt;
 }

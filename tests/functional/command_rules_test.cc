@@ -1,0 +1,76 @@
+// Command rules: a refusal names its rule, and `policy explain --command` says the same beforehand.
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+class CommandRules : public SandboxTest {
+ protected:
+  [[nodiscard]] std::string policy(const std::string& commands) const {
+    return workspace.write("rules.toml", "[commands]\n" + commands);
+  }
+};
+
+TEST_F(CommandRules, RefuseByPatternAndNameTheRule) {
+  const std::string file =
+      policy("blocked_patterns = ['\\brm\\b', 'secret']\nallowed_patterns = ['^echo\\s', '^rm ']\n");
+  EXPECT_EQ(run({"--policy", file}, {"echo", "hello"}).out, "hello\n");
+
+  const RunOutput blocked = run({"--policy", file}, {"rm", "-rf", "x"});
+  EXPECT_EQ(blocked.exit_status, 125);
+  EXPECT_TRUE(contains(blocked.err, "commands.blocked_patterns[0]")) << blocked.describe();
+  const RunOutput unlisted = run({"--policy", file}, {"ls"});
+  EXPECT_EQ(unlisted.exit_status, 125);
+  EXPECT_TRUE(contains(unlisted.err, "commands.allowed_patterns")) << unlisted.describe();
+
+  const RunOutput json = run({"--policy", file, "--json"}, {"echo", "secret"});
+  EXPECT_TRUE(contains(json.out, "\"outcome\":\"denied\"")) << json.describe();
+  EXPECT_TRUE(contains(json.out, "commands.blocked_patterns[1]")) << json.describe();
+}
+
+TEST_F(CommandRules, ALongCommandIsRefused) {
+  const std::string file = policy("max_length = 20\n");
+  EXPECT_EQ(run({"--policy", file}, {"echo", "short"}).out, "short\n");
+  const RunOutput refused = run({"--policy", file}, {"echo", std::string(30, 'x')});
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "commands.max_length")) << refused.describe();
+}
+
+TEST_F(CommandRules, OneWordWithABlankDoesNotPassForTwo) {
+  const std::string file = policy("allowed_patterns = ['^echo one( |$)']\n");
+  EXPECT_EQ(run({"--policy", file}, {"echo", "one"}).exit_status, 0);
+  EXPECT_EQ(run({"--policy", file}, {"echo one"}).exit_status, 125);
+}
+
+TEST_F(CommandRules, AreExplainedBeforehand) {
+  const std::string file = policy("blocked_patterns = ['--unsafe']\n");
+  const RunOutput good = runCaisson({"policy", "explain", file, "--command", "make test"});
+  EXPECT_EQ(good.exit_status, 0) << good.describe();
+  EXPECT_TRUE(contains(good.out, "allowed")) << good.describe();
+  const RunOutput bad = runCaisson({"policy", "explain", file, "--command", "make --unsafe"});
+  EXPECT_EQ(bad.exit_status, 1);
+  EXPECT_TRUE(contains(bad.out, "commands.blocked_patterns[0]")) << bad.describe();
+  const RunOutput network = runCaisson({"policy", "explain", "--command", "sh -c 'git clone x'", "--json"});
+  EXPECT_TRUE(contains(network.out, "\"network_use\":\"git clone\"")) << network.describe();
+  const RunOutput spoof = runCaisson({"policy", "explain", "--command", "ls \x1b[2K\xe2\x80\xae"});
+  EXPECT_FALSE(contains(spoof.out, "\x1b")) << spoof.describe();
+  EXPECT_FALSE(contains(spoof.out, "\xe2\x80\xae")) << spoof.describe();
+}
+
+TEST_F(CommandRules, PatternsThatCannotWorkAreErrors) {
+  for (const std::string pattern : {"(", "(?=x)", "x^", "$x", "((a{99}){99}){99}", ""}) {
+    const RunOutput output = runCaisson({"policy", "check", policy("blocked_patterns = ['" + pattern + "']\n")});
+    EXPECT_EQ(output.exit_status, 1) << pattern;
+    EXPECT_TRUE(contains(output.err, "commands.blocked_patterns[0]")) << output.describe();
+    EXPECT_TRUE(contains(output.err, "rules.toml:2")) << output.describe();
+  }
+}
+
+TEST_F(CommandRules, AFailedCommandThatWantedTheNetworkSaysSo) {
+  const RunOutput output = script("false # curl example.org");
+  EXPECT_TRUE(contains(output.err, "looks like network use")) << output.describe();
+  EXPECT_FALSE(contains(script("true # curl example.org").err, "network use"));
+}
+
+}  // namespace
+}  // namespace caisson::test
