@@ -34,7 +34,7 @@ struct Usage {
   std::uint64_t peak_memory_bytes = 0;
   std::uint64_t read_bytes = 0;
   std::uint64_t written_bytes = 0;
-  std::optional<std::uint64_t> processes_peak;  ///< only where a cgroup counts them
+  std::optional<std::uint64_t> processes_peak;  ///< with threads; by a cgroup, else as seen from time to time
   std::uint64_t network_bytes = 0;
 };
 
@@ -55,7 +55,7 @@ struct Stream {
 struct RunResult {
   std::string sandbox_id;
   OutcomeKind outcome = OutcomeKind::setup_failed;
-  int exit_code = 0;          ///< of the program, when it exited
+  int exit_code = 0;          ///< of the program, when it exited (also after meeting a limit, then never 0)
   int signal = 0;             ///< that ended it, when signaled
   Limit limit = Limit::none;  ///< that ended it, when a limit did
   Stream out, err;            ///< empty when the streams were inherited

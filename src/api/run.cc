@@ -121,6 +121,7 @@ int exitStatus(const RunResult& result) {
     case OutcomeKind::signaled: return kSignal + result.signal;
     case OutcomeKind::limit:
       if (result.limit == Limit::time) return kTimeOut;
+      if (result.exit_code != 0) return result.exit_code;  // it met the limit and gave up by itself
       return kSignal + (result.signal != 0 ? result.signal : SIGKILL);
     case OutcomeKind::cancelled: return kSignal + SIGTERM;
     case OutcomeKind::denied: return kRefused;

@@ -102,7 +102,8 @@ std::string renderResult(const RunResult& result) {
   json.key("sandbox_id").string(result.sandbox_id);
   json.key("outcome").string(name(result.outcome));
   json.key("exit_code");
-  result.outcome == OutcomeKind::exited ? json.number(result.exit_code) : json.null();
+  const bool by_itself = result.outcome == OutcomeKind::limit && result.exit_code != 0;
+  result.outcome == OutcomeKind::exited || by_itself ? json.number(result.exit_code) : json.null();
   json.key("signal");
   result.signal != 0 ? json.number(result.signal) : json.null();
   json.key("signal_name");

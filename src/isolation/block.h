@@ -138,9 +138,11 @@ struct Block {
 
 inline constexpr std::uint32_t kAffinityBytes = 128;
 
-enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize };
+enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize, measure, measured };
 
 inline constexpr std::uint8_t kFetch = 1U << 7;
+/// Descriptors in `prepared`: the overlay's upper directory, the pty, and sized directories up to this many.
+inline constexpr std::uint32_t kMaxSized = 12;
 inline constexpr std::size_t kCallBytes = 40;
 inline constexpr std::size_t kObjectBytes = 400;
 
@@ -152,6 +154,8 @@ struct Message {
   std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;
   std::int32_t numbers[2];  ///< in `prepared` with bit 7 of `descriptors`: to be fetched by these numbers instead
+  std::uint32_t sized;      ///< in `prepared`: which tmpfs steps of the plan follow as descriptors, bit by bit
+  std::uint64_t ipc_bytes;  ///< in `measured`: what System V objects hold that no process shows
   char call[kCallBytes];
   char object[kObjectBytes];
 };

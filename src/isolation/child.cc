@@ -18,10 +18,12 @@
 namespace caisson::isolation {
 namespace {
 
-/// Sends a message, with up to two descriptors.
+constexpr std::size_t kMaxSent = 2 + kMaxSized;
+
+/// Sends a message, with descriptors.
 long sendMessage(int control, Message& message, const int* descriptors, std::size_t count) {
   iovec io{&message, sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxSent * sizeof(int))] = {};
   msghdr header{};
   header.msg_iov = &io;
   header.msg_iovlen = 1;
@@ -99,31 +101,35 @@ std::size_t describeOffsets(char* text) {
   return static_cast<std::size_t>(at - text);
 }
 
-void sendPrepared(const Block& block, int upper, int master, bool time) {
+void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool time) {
   Message message{};
   message.kind = MessageKind::prepared;
   message.value = time ? 1 : 0;
-  int descriptors[2];
+  int descriptors[kMaxSent];
   std::size_t count = 0;
-  if (upper >= 0) {
+  if (tree.upper >= 0) {
     message.descriptors |= 1;
-    descriptors[count++] = upper;
+    descriptors[count++] = tree.upper;
   }
   if (master >= 0) {
     message.descriptors |= 2;
     descriptors[count++] = master;
   }
+  message.sized = tree.sized_mask;
+  std::uint32_t sized = 0;
+  for (std::uint32_t bits = tree.sized_mask; bits != 0; bits &= bits - 1) descriptors[count++] = tree.sized[sized++];
   long sent = sendMessage(block.control, message, descriptors, count);
   if (sent == -ETOOMANYREFS) {
     // Descriptors on their way are counted per user, and somebody uses up the count: let the supervisor fetch them.
     message.descriptors |= kFetch;
-    message.numbers[0] = upper;
+    message.sized = 0;
+    message.numbers[0] = tree.upper;
     message.numbers[1] = master;
     sent = sendMessage(block.control, message, nullptr, 0);
     if (sent >= 0) waitForGo(block);
   }
   must(block, Stage::launch, "sendmsg", "control socket", sent);
-  closeFd(upper);
+  closeFd(tree.upper);
   closeFd(master);
 }
 
@@ -263,14 +269,14 @@ void runChild(const Block& block) {
          raw(SYS_sethostname, block.hostname, length(block.hostname)));
     raw(SYS_setdomainname, "", 0);
   }
-  int upper = -1;
-  if (block.own_mounts) upper = buildTree(block, helper);
+  BuiltTree tree;
+  if (block.own_mounts) tree = buildTree(block, helper);
   helper.joinNetwork();
   int master = -1;
   int terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
   const bool time = enterTimeNamespace(block);
-  sendPrepared(block, upper, master, time);
+  sendPrepared(block, tree, master, time);
 
   const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
   if (block.close_descriptors) closeAllBut(keep, sizeof(keep) / sizeof(keep[0]));

@@ -50,8 +50,14 @@ void writeIdMaps(const Block& block);
 void becomeInsideUser(const Block& block);
 /// `socket`: one of the sandbox's own network namespace.
 void bringUpLoopback(const Block& block, int socket);
-/// Descriptor of the overlay's upper directory, or -1 when the plan has none. Leaves the process inside the new root.
-int buildTree(const Block& block, Helper& helper);
+/// What the supervisor watches of a tree.
+struct BuiltTree {
+  int upper = -1;                ///< the overlay's upper directory, or -1 when the plan has none
+  int sized[kMaxSized] = {};     ///< size-limited directories
+  std::uint32_t sized_mask = 0;  ///< which tmpfs steps they are, the lowest bit being the first
+};
+/// Leaves the process inside the new root.
+BuiltTree buildTree(const Block& block, Helper& helper);
 /// Whether the payload will have a time namespace; ends the process when the plan requires one.
 bool enterTimeNamespace(const Block& block);
 /// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.

@@ -32,7 +32,7 @@ class TreeBuilder {
  public:
   TreeBuilder(const Block& block, Helper& helper) : block_(block), helper_(helper) {}
 
-  int build();
+  BuiltTree build();
 
  private:
   [[noreturn]] void fail(const char* call, const char* object, long error) {
@@ -72,7 +72,8 @@ class TreeBuilder {
   int root_ = -1;
   int empty_file_ = -1, empty_directory_ = -1;  // O_PATH, on a tmpfs of ours
   int scratch_ = -1;                            // a writable tmpfs of ours, for the two above
-  int upper_ = -1;
+  BuiltTree built_;
+  std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;
 };
 
 std::uint64_t attributesOf(const FlatStep& step) {
@@ -228,6 +229,7 @@ void TreeBuilder::bind(const FlatStep& step) {
 }
 
 void TreeBuilder::tmpfs(const FlatStep& step) {
+  const std::uint32_t index = tmpfs_steps_++;
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newTmpfs(step.size_text, step.inode_text, step.mode, step.target, attributes);
@@ -244,11 +246,13 @@ void TreeBuilder::tmpfs(const FlatStep& step) {
   }
   makeMountPoint(step.target, true);
   attach(mount, step);
-  if (scratch_ < 0) {
-    scratch_ = mount;
-    return;
+  if (scratch_ < 0) scratch_ = mount;
+  if (sized_count_ < kMaxSized && index < 32 && (step.flags & kOptional) == 0) {
+    built_.sized[sized_count_++] = mount;
+    built_.sized_mask |= 1U << index;
+  } else if (scratch_ != mount) {
+    closeFd(mount);
   }
-  closeFd(mount);
 }
 
 void TreeBuilder::proc(const FlatStep& step) {
@@ -322,7 +326,7 @@ void TreeBuilder::overlay(const FlatStep& step) {
   // Onto the store's own root, which is what the mount point shows now.
   must("move_mount", step.target,
        raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
-  upper_ = must("open", "upper", raw(SYS_openat, store, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  built_.upper = must("open", "upper", raw(SYS_openat, store, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   closeFd(mount);
   closeFd(store);
 }
@@ -390,18 +394,18 @@ void TreeBuilder::enterRoot() {
   must("chdir", "/", raw(SYS_chdir, "/"));
 }
 
-int TreeBuilder::build() {
+BuiltTree TreeBuilder::build() {
   for (std::uint32_t i = 0; i < block_.step_count; ++i) {
     if (block_.steps[i].kind == StepKind::read_only_root) removeMaskSources();
     apply(block_.steps[i]);
   }
   removeMaskSources();
   if (block_.own_root) enterRoot();
-  return upper_;
+  return built_;
 }
 
 }  // namespace
 
-int buildTree(const Block& block, Helper& helper) { return TreeBuilder(block, helper).build(); }
+BuiltTree buildTree(const Block& block, Helper& helper) { return TreeBuilder(block, helper).build(); }
 
 }  // namespace caisson::isolation

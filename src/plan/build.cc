@@ -8,6 +8,7 @@
 #include "plan/filesystem.h"
 #include "plan/landlock.h"
 #include "plan/plan.h"
+#include "plan/quota.h"
 #include "plan/syscalls.h"
 #include "plan/workspace.h"
 #include "policy/command.h"
@@ -163,6 +164,19 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
   return {};
 }
 
+/// Which limits the kernel holds by itself, which our supervision, and which nobody.
+std::string describeLimits(const Plan& plan) {
+  const bool memory = plan.cgroup && plan.cgroup->memory;
+  const bool share = plan.cgroup && plan.cgroup->cpus;
+  std::string hard = "open files, file size, cpu time of a process";
+  if (plan.namespaces.user || (plan.cgroup && plan.cgroup->pids)) hard = "processes, " + hard;
+  if (memory) hard = "memory, " + hard;
+  if (share) hard += ", cpu share";
+  std::string supervised = "time, output, cpu time of the tree";
+  if (!memory) supervised = "memory (looked at every 20 to 50 ms), " + supervised;
+  return "kernel-hard: " + hard + "; supervised: " + supervised + (share ? "" : "; not limited: cpu share");
+}
+
 void planLimits(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
   const policy::Resources& r = policy.resources;
   const auto add = [&](const char* name, int resource, std::uint64_t value) {
@@ -192,10 +206,10 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
     plan.cpu_count = static_cast<std::uint32_t>(wanted);
   }
   plan.time_quantum_seconds = r.time_quantum_seconds;
-  plan.layers["limits"] =
-      plan.namespaces.user
-          ? "kernel-hard: processes, open files, file size, cpu time per process; supervised: time, output"
-          : "kernel-hard: open files, file size, cpu time per process; supervised: time, output";
+  plan.memory_bytes = r.memory;
+  plan.max_file_size = policy.filesystem.max_file_size;
+  plan.max_processes = policy.process.max_processes;
+  plan.layers["limits"] = describeLimits(plan);
 }
 
 /// What a cgroup can hold it holds; what it cannot is named, and refused where the policy insists on it.
@@ -237,6 +251,8 @@ Result<void> planNone(const Policy& policy, const HostFacts& host, const Command
   plan.environment = planEnvironment(policy, host, plan, command.interactive);
   planLimits(policy, host, command, plan);
   plan.rlimits.clear();
+  plan.memory_bytes = plan.max_processes = 0;
+  plan.layers.erase("limits");
   plan.layers["isolation"] = "none: time-out and output limits only";
   plan.warnings.push_back("level none: the program runs with all the rights of the caller");
   return {};
@@ -312,6 +328,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   if (planned) planned = planCgroup(policy, host, plan);
   if (!planned) return fail(planned.error());
   planLimits(policy, host, command, plan);
+  if (auto quota = planQuota(policy, host, plan); !quota) return fail(quota.error());
   plan.environment = planEnvironment(policy, host, plan, command.interactive);
   plan.layers["no_new_privs"] = "on";
   plan.layers["capabilities"] = "none";

@@ -151,6 +151,13 @@ struct ResourceLimit {
   std::uint64_t value = 0;
 };
 
+/// Limits on what is written to disk where the kernel holds none; the supervisor watches them (class `watched` of F8).
+struct DiskQuota {
+  std::vector<std::string> trees;  ///< host directories and files that are written to directly
+  bool upper = false;              ///< and the overlay's changes, kept on disk
+  std::optional<std::uint64_t> bytes, inodes;
+};
+
 /// Limits on the whole tree, held by a cgroup.
 struct CgroupPlan {
   std::optional<std::uint64_t> memory, memory_low, pids;
@@ -199,6 +206,9 @@ struct Plan {
   bool builtin_syscalls = false;          ///< or the built-in filter as it was compiled with this program
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
+  std::uint64_t memory_bytes = 0, max_processes = 0;  ///< 0: no limit
+  std::optional<DiskQuota> disk;
+  std::optional<std::uint64_t> max_file_size;
   std::vector<std::uint32_t> cpu_affinity;
   std::uint32_t cpu_count = 0;     ///< how many of them the payload gets, when they are only an offer
   bool affinity_required = false;  ///< the policy names the processors; else they only make `nproc` tell the truth

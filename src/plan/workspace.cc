@@ -81,22 +81,10 @@ std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts&
   return hidden;
 }
 
-Result<void> checkQuota(const policy::Policy& policy, bool limited) {
-  const policy::Filesystem& wish = policy.filesystem;
-  const char* key = wish.max_total_size                            ? "filesystem.max_total_size"
-                    : wish.max_inodes                              ? "filesystem.max_inodes"
-                    : wish.quota_class == policy::QuotaClass::hard ? "filesystem.quota_class"
-                                                                   : nullptr;
-  if (limited || key == nullptr) return {};
-  return fail(plainError(Stage::host, "plan", key, "the workspace as asked for cannot be limited in size on this host",
-                         "use --workspace DIR:overlay on Linux 6.6 or newer, or remove the key"));
-}
-
 Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                         std::vector<std::string> hidden, Plan& plan) {
   const bool memory = policy.filesystem.overlay_store == policy::OverlayStore::memory ||
                       (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
-  if (auto checked = checkQuota(policy, memory); !checked) return checked;
   for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
@@ -109,14 +97,11 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                                     .owned = plan.identity.parent_writes_maps});
   plan.workspace_overlay = true;
   plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
-  plan.layers["disk_quota"] = memory ? "hard (tmpfs size and inodes)" : "missing (overlay store on disk)";
-  if (!memory) plan.warnings.push_back("what the program writes to its workspace is kept on disk without a limit");
   return {};
 }
 
 Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                        const std::vector<std::string>& hidden, Plan& plan) {
-  if (auto checked = checkQuota(policy, false); !checked) return checked;
   const bool writable = policy.filesystem.workspace.mode == WorkspaceMode::rw;
   plan.steps.push_back(Bind{.source = host.workspace.path,
                             .target = target,
@@ -196,7 +181,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   const WorkspaceMode mode = workspace.mode;
   if (mode == WorkspaceMode::none || declineCurrentDirectory(policy, host, plan)) {
     plan.layers["workspace"] = "none";
-    return checkQuota(policy, true);
+    return {};
   }
   if (auto checked = checkWorkspace(host); !checked) return checked;
   const std::vector<std::string> hidden = hiddenIn(policy, host);

@@ -72,7 +72,7 @@ struct Filesystem {
       {"/run", 16 * kMiB, 8192, false},
   };
   std::optional<std::uint64_t> max_file_size;   ///< bytes of one file (RLIMIT_FSIZE)
-  std::optional<std::uint64_t> max_total_size;  ///< bytes of everything the workspace overlay keeps
+  std::optional<std::uint64_t> max_total_size;  ///< bytes written to the workspace (overlay or direct) and read_write
   std::optional<std::uint64_t> max_inodes;
   QuotaClass quota_class = QuotaClass::any;
   OverlayStore overlay_store = OverlayStore::automatic;

@@ -14,8 +14,8 @@ constexpr std::size_t kNeverBlocks = 4096;  // POLLOUT on a pipe promises room f
 
 }  // namespace
 
-OutputStream::OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit)
-    : source_(std::move(source)), mode_(mode), sink_(sink), limit_(limit) {
+OutputStream::OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit, std::uint64_t flood)
+    : source_(std::move(source)), mode_(mode), sink_(sink), limit_(limit), flood_(flood) {
   struct stat status;
   sink_regular_ = mode == StreamMode::relay && ::fstat(sink, &status) == 0 && S_ISREG(status.st_mode);
 }
@@ -98,6 +98,8 @@ void OutputStream::drain(int patience_ms) {
     }
   }
 }
+
+bool OutputStream::flooded() const { return seen_ > limit_ && seen_ - limit_ > flood_; }
 
 Stream OutputStream::take() { return std::move(result_); }
 

@@ -19,7 +19,10 @@ namespace caisson::supervise {
 /// lies beyond is read and dropped, so that a flooding payload is not stuck either.
 class OutputStream {
  public:
-  OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit);
+  /// Bytes beyond the limit after which nobody can want the rest: some seconds of a program that does nothing else.
+  static constexpr std::uint64_t kFlood = 16ULL << 30;
+
+  OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit, std::uint64_t flood = kFlood);
 
   /// The poll entries this stream needs now (0, 1 or 2).
   void addPolls(std::vector<pollfd>& polls) const;
@@ -31,6 +34,8 @@ class OutputStream {
   [[nodiscard]] bool open() const { return source_.valid(); }
   /// Whether there is still something to come or to pass on.
   [[nodiscard]] bool busy() const { return source_.valid() || !pending_.empty(); }
+  /// More than `flood` bytes beyond the limit came: the run should end.
+  [[nodiscard]] bool flooded() const;
   /// The stream as a result; leaves this object empty.
   Stream take();
 
@@ -42,7 +47,7 @@ class OutputStream {
   sys::Fd source_;
   StreamMode mode_;
   int sink_;
-  std::uint64_t limit_;
+  std::uint64_t limit_, flood_;
   std::uint64_t seen_ = 0;
   Stream result_;
   std::string pending_;      ///< relayed bytes not yet written

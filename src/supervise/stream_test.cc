@@ -103,6 +103,17 @@ TEST_F(OutputStreamTest, CountsWhatLiesBeyondTheLimit) {
   EXPECT_EQ(result.dropped, 4U);
 }
 
+TEST_F(OutputStreamTest, IsFloodedWhenFarBeyondTheLimit) {
+  Pipe pipe;
+  OutputStream stream(std::move(pipe.read), StreamMode::capture, -1, 100, 50);
+  put(pipe.write, std::string(150, 'x'));
+  stream.pump();
+  EXPECT_FALSE(stream.flooded());
+  put(pipe.write, "x");
+  stream.pump();
+  EXPECT_TRUE(stream.flooded());
+}
+
 TEST_F(OutputStreamTest, ALimitOfZeroKeepsNothingAndCountsAll) {
   open(StreamMode::capture, 0);
   put(payload.write, "123");

@@ -22,6 +22,7 @@
 #include "isolation/block.h"
 #include "supervise/changes.h"
 #include "supervise/launch.h"
+#include "supervise/limit_watch.h"
 #include "supervise/run_store.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
@@ -66,15 +67,19 @@ class Supervisor {
   [[nodiscard]] bool streamsBusy() const;
   void watch();
   void onMessage();
-  void fetch(const Message& message, int (&received)[2]);
+  void fetch(const Message& message, int* received);
+  void takeSized(std::uint32_t mask, const int* received);
   void onSignal(int signal);
   void onOutOfMemory();
   void feedInput();
   void closeInput();
   void kill();
   void sendSignal(int signal);
+  void send(MessageKind kind, int value = 0);
+  void endFor(Limit limit);
   void collect(Clock::time_point start);
-  void classify(const sys::CgroupUsage& counted);
+  void classify();
+  [[nodiscard]] bool metByItself(Limit& limit) const;
   [[nodiscard]] int timeoutMs() const;
   void checkDeadlines();
   void setupFailed(Error error);
@@ -87,6 +92,8 @@ class Supervisor {
   TerminalWish terminal_wish_;
   sys::CgroupBase cgroup_base_;
   sys::Cgroup cgroup_;  // removed with this object, after the last process in it is gone
+  std::optional<LimitWatch> limits_;
+  Limit reached_ = Limit::none;  // that we ended the run for
   Fd out_of_memory_;
   std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
   Fd changes_;                     // the overlay's upper directory
@@ -122,9 +129,11 @@ void Supervisor::run() {
     store_.emplace(std::move(*store));
   }
   if (auto made = makeCgroup(); !made) return setupFailed(made.error());
+  limits_.emplace(plan_, cgroup_);
   auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string(), cgroup_);
   if (!launched) return setupFailed(launched.error());
   sandbox_ = std::move(*launched);
+  limits_->begin(sandbox_.init, Clock::now());
   if (plan_.wall_seconds) {
     deadline_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*plan_.wall_seconds));
   }
@@ -157,7 +166,8 @@ Result<void> Supervisor::makeCgroup() {
                                    .swap = wish.swap,
                                    .pids = wish.pids,
                                    .cpus = wish.cpus,
-                                   .cpuset = wish.cpuset});
+                                   .cpuset = wish.cpuset,
+                                   .account_cpu = plan_.cpu_seconds.has_value()});
   if (!made) return fail(made.error());
   cgroup_ = std::move(*made);
   out_of_memory_ = cgroup_.oomEvents();
@@ -167,7 +177,8 @@ Result<void> Supervisor::makeCgroup() {
 int Supervisor::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
-  if (!next || killed_) return -1;
+  if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
+  if (!next || killed_ || init_gone_) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
 }
@@ -180,6 +191,15 @@ void Supervisor::checkDeadlines() {
   } else if (grace_ && !killed_ && now >= *grace_) {
     kill();
   }
+  if (killed_ || init_gone_ || !limits_->next() || now < *limits_->next()) return;
+  if (const auto reached = limits_->look(now)) endFor(*reached);
+  if (limits_->wantsIpcBytes()) send(MessageKind::measure);  // the answer is there before the next look
+}
+
+void Supervisor::endFor(Limit limit) {
+  if (killed_) return;
+  reached_ = limit;
+  kill();
 }
 
 /// After the payload's end: what it wrote still has to reach a reader that may be slow, a pager for instance. Nobody is
@@ -228,6 +248,7 @@ void Supervisor::watch() {
     }
     if (out_) out_->pump();
     if (err_) err_->pump();
+    if ((out_ && out_->flooded()) || (err_ && err_->flooded())) endFor(Limit::output);
     if (polls[0].revents != 0) {
       onMessage();  // the last word may have come together with the end
       init_gone_ = true;
@@ -238,7 +259,7 @@ void Supervisor::watch() {
 }
 
 /// Takes the descriptors a child could not send out of it, while it waits.
-void Supervisor::fetch(const Message& message, int (&received)[2]) {
+void Supervisor::fetch(const Message& message, int* received) {
   int count = 0;
   for (int bit = 0; bit < 2; ++bit) {
     if ((message.descriptors & (1U << bit)) == 0) continue;
@@ -255,7 +276,8 @@ void Supervisor::onMessage() {
   for (;;) {
     Message message{};
     iovec io{&message, sizeof(message)};
-    alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))];
+    constexpr std::size_t kMost = 2 + isolation::kMaxSized;
+    alignas(cmsghdr) char room[CMSG_SPACE(kMost * sizeof(int))];
     msghdr header{};
     header.msg_iov = &io;
     header.msg_iovlen = 1;
@@ -266,10 +288,11 @@ void Supervisor::onMessage() {
       if (got == 0) sandbox_.control.reset();
       return;
     }
-    int received[2] = {-1, -1};
+    int received[kMost];
+    std::fill_n(received, kMost, -1);
     if (const cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr && part->cmsg_type == SCM_RIGHTS) {
       const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      std::memcpy(received, CMSG_DATA(part), std::min<std::size_t>(count, 2) * sizeof(int));
+      std::memcpy(received, CMSG_DATA(part), std::min(count, kMost) * sizeof(int));
     }
     if (message.kind == MessageKind::prepared && (message.descriptors & isolation::kFetch) != 0)
       fetch(message, received);
@@ -281,6 +304,7 @@ void Supervisor::onMessage() {
           result_.warnings.push_back("no time namespace: the host's uptime is visible");
         }
         if ((message.descriptors & 1) != 0) changes_ = Fd(received[next++]);
+        if (changes_) limits_->addUpper(changes_.get());
         if ((message.descriptors & 2) != 0) {
           terminal_ = Fd(received[next++]);
           ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
@@ -289,7 +313,9 @@ void Supervisor::onMessage() {
           auto& stream = terminal_wish_.stream[1] ? out_ : err_;
           stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay, sink, kNoLimit);
         }
+        takeSized(message.sized, received + next);
         break;
+      case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
       case MessageKind::failure:
         message.call[isolation::kCallBytes - 1] = 0;
         message.object[isolation::kObjectBytes - 1] = 0;
@@ -301,6 +327,12 @@ void Supervisor::onMessage() {
   }
 }
 
+void Supervisor::takeSized(std::uint32_t mask, const int* received) {
+  std::vector<Fd> directories;
+  for (std::uint32_t bits = mask; bits != 0; bits &= bits - 1) directories.emplace_back(*received++);
+  limits_->addSized(mask, std::move(directories));
+}
+
 /// v1 kills one process and lets the rest go on, broken; a tree that ran out of memory ends as a whole.
 void Supervisor::onOutOfMemory() {
   std::uint64_t drained = 0;
@@ -308,10 +340,12 @@ void Supervisor::onOutOfMemory() {
   if (cgroup_.usage().oom_kills.value_or(0) > 0) kill();
 }
 
-void Supervisor::sendSignal(int signal) {
+void Supervisor::sendSignal(int signal) { send(MessageKind::signal, signal); }
+
+void Supervisor::send(MessageKind kind, int value) {
   Message message{};
-  message.kind = MessageKind::signal;
-  message.value = signal;
+  message.kind = kind;
+  message.value = value;
   ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -332,6 +366,7 @@ void Supervisor::onSignal(int signal) {
 
 void Supervisor::kill() {
   if (std::exchange(killed_, true)) return;
+  limits_->beforeTheEnd();
   if (sandbox_.pid_namespace) {
     // pid 1 takes the whole namespace with it, however the payload daemonised.
     if (sys::raw(SYS_pidfd_send_signal, sandbox_.pidfd.get(), SIGKILL, nullptr, 0) < 0) {
@@ -392,24 +427,32 @@ void Supervisor::collect(Clock::time_point start) {
   u.written_bytes = static_cast<std::uint64_t>(usage.ru_oublock) * 512;
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
-  const sys::CgroupUsage counted = cgroup_.usage();
-  if (counted.memory_peak) u.peak_memory_bytes = *counted.memory_peak;
-  u.processes_peak = counted.pids_peak;
-  if (counted.io_read_bytes) u.read_bytes = *counted.io_read_bytes;
-  if (counted.io_written_bytes) u.written_bytes = *counted.io_written_bytes;
-  classify(counted);
-  if (counted.pids_limit_hits.value_or(0) > 0) {
-    result_.denials.push_back({"process.max_processes", std::to_string(*counted.pids_limit_hits) + " attempts",
-                               "start a process or thread", "raise the limit with --pids"});
-  }
+  limits_->finish(result_);
+  classify();
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 
-void Supervisor::classify(const sys::CgroupUsage& counted) {
+/// A limit that the kernel holds by itself and that a program met which then gave up: its own exit status stays, and
+/// the result says why.
+bool Supervisor::metByItself(Limit& limit) const {
+  const bool exited = wait_status_ && WIFEXITED(*wait_status_);
+  const int code = exited ? WEXITSTATUS(*wait_status_) : 0;
+  if (exited && code == 0) return false;
+  if (code == 128 + SIGXFSZ || (!exited && WTERMSIG(*wait_status_) == SIGXFSZ)) {
+    // Where the disk is only watched no file may grow beyond its limit either.
+    const bool quota = plan_.disk && plan_.disk->bytes && !plan_.max_file_size;
+    limit = quota ? Limit::disk : Limit::file_size;
+  } else {
+    limit = limits_->met();
+  }
+  return limit != Limit::none;
+}
+
+void Supervisor::classify() {
   if (failure_) {
     return setupFailed(std::move(*failure_));
   }
-  if (counted.oom_kills.value_or(0) > 0 && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
+  if (cgroup_.usage().oom_kills.value_or(0) > 0 && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
     result_.outcome = OutcomeKind::limit;
     result_.limit = Limit::memory;
     result_.signal = SIGKILL;
@@ -418,6 +461,12 @@ void Supervisor::classify(const sys::CgroupUsage& counted) {
   if (timed_out_) {
     result_.outcome = OutcomeKind::limit;
     result_.limit = Limit::time;
+    return;
+  }
+  if (reached_ != Limit::none) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = reached_;
+    result_.signal = SIGKILL;
     return;
   }
   if (cancelled_) {
@@ -434,16 +483,15 @@ void Supervisor::classify(const sys::CgroupUsage& counted) {
                                   "the host may be out of memory; see the kernel's log"));
   }
   if (WIFEXITED(*wait_status_)) {
-    result_.outcome = OutcomeKind::exited;
+    result_.outcome = metByItself(result_.limit) ? OutcomeKind::limit : OutcomeKind::exited;
     result_.exit_code = WEXITSTATUS(*wait_status_);
     return;
   }
   result_.outcome = OutcomeKind::signaled;
   result_.signal = WTERMSIG(*wait_status_);
   const double cpu_ms = result_.usage.user_cpu_ms + result_.usage.system_cpu_ms;
-  if (result_.signal == SIGXFSZ) {
+  if (metByItself(result_.limit)) {
     result_.outcome = OutcomeKind::limit;
-    result_.limit = Limit::file_size;
   } else if (plan_.cpu_seconds && cpu_ms >= *plan_.cpu_seconds * 1e3 * 0.95 &&
              (result_.signal == SIGXCPU || result_.signal == SIGKILL)) {
     result_.outcome = OutcomeKind::limit;

@@ -37,6 +37,17 @@ CgroupUsage Cgroup::usage() const {
   return {};
 }
 
+std::uint64_t Cgroup::pageCache() const {
+  const Part* memory = part(&CgroupControllers::memory);
+  const auto stat = memory != nullptr ? readAt(memory->fd.get(), "memory.stat") : std::nullopt;
+  if (!stat) return 0;
+  const bool v1 = kind_ == CgroupBase::Kind::v1;
+  const std::uint64_t files = parseKeyed(*stat, v1 ? "total_cache" : "file").value_or(0);
+  // Both kernels count memory of tmpfs as file pages; that cannot be given back.
+  const std::uint64_t shared = parseKeyed(*stat, v1 ? "total_shmem" : "shmem").value_or(0);
+  return files > shared ? files - shared : 0;
+}
+
 CgroupUsage Cgroup::usageV2() const {
   CgroupUsage usage;
   if (!valid()) return usage;

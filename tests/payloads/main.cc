@@ -12,8 +12,9 @@ namespace {
 
 std::vector<Verb> allVerbs() {
   std::vector<Verb> all;
-  for (const auto table : {namespaceVerbs, mountVerbs, processVerbs, kernelVerbs, socketVerbs, fileVerbs, plantingVerbs,
-                           descriptorVerbs, identityVerbs, terminalVerbs}) {
+  for (const auto table :
+       {namespaceVerbs, mountVerbs, processVerbs, kernelVerbs, socketVerbs, fileVerbs, plantingVerbs, descriptorVerbs,
+        identityVerbs, terminalVerbs, abuseMemoryVerbs, abuseObjectVerbs, abuseDiskVerbs}) {
     for (const Verb& verb : table()) all.push_back(verb);
   }
   return all;

@@ -62,5 +62,8 @@ std::span<const Verb> plantingVerbs();
 std::span<const Verb> descriptorVerbs();
 std::span<const Verb> identityVerbs();
 std::span<const Verb> terminalVerbs();
+std::span<const Verb> abuseMemoryVerbs();
+std::span<const Verb> abuseObjectVerbs();
+std::span<const Verb> abuseDiskVerbs();
 
 }  // namespace payload

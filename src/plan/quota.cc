@@ -1,0 +1,82 @@
+#include "plan/quota.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace caisson::plan {
+namespace {
+
+using policy::WorkspaceMode;
+
+std::string sizeText(std::uint64_t bytes) {
+  if (bytes % policy::kGiB == 0) return std::to_string(bytes / policy::kGiB) + " GiB";
+  if (bytes % policy::kMiB == 0) return std::to_string(bytes / policy::kMiB) + " MiB";
+  return std::to_string(bytes) + " bytes";
+}
+
+void append(std::string& list, const std::string& item) { list += (list.empty() ? "" : ", ") + item; }
+
+/// Directories in memory: the kernel itself says ENOSPC.
+std::string hardParts(const Plan& plan) {
+  std::string parts;
+  for (const Step& step : plan.steps) {
+    if (const auto* overlay = std::get_if<MountOverlay>(&step); overlay != nullptr && !overlay->on_disk)
+      append(parts, overlay->target + " " + sizeText(overlay->bytes));
+    const auto* tmpfs = std::get_if<MountTmpfs>(&step);
+    if (tmpfs != nullptr && !tmpfs->optional && tmpfs->target != "/")
+      append(parts, tmpfs->target + " " + sizeText(tmpfs->bytes));
+  }
+  return parts;
+}
+
+/// Host directories that the payload writes to directly.
+std::vector<std::string> directTrees(const policy::Policy& policy, const HostFacts& host, const Plan& plan) {
+  std::vector<std::string> trees;
+  if (policy.filesystem.workspace.mode == WorkspaceMode::rw && plan.workspace_shown)
+    trees.push_back(host.workspace.path);
+  for (const HostPath& path : host.read_write) trees.push_back(path.path);
+  return trees;
+}
+
+}  // namespace
+
+Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const policy::Filesystem& wish = policy.filesystem;
+  DiskQuota quota;
+  quota.bytes = wish.max_total_size;
+  quota.inodes = wish.max_inodes;
+  std::string watched;
+  for (const Step& step : plan.steps) {
+    const auto* overlay = std::get_if<MountOverlay>(&step);
+    if (overlay == nullptr || !overlay->on_disk) continue;
+    quota.upper = true;
+    quota.bytes = overlay->bytes;
+    quota.inodes = overlay->inodes;
+    append(watched, overlay->target);
+  }
+  quota.trees = directTrees(policy, host, plan);
+  for (const std::string& tree : quota.trees) append(watched, tree);
+  const std::string hard = hardParts(plan);
+  if (!watched.empty() && wish.quota_class == policy::QuotaClass::hard) {
+    return fail(plainError(Stage::host, "plan", "filesystem.quota_class",
+                           "what the program writes to " + watched + " can only be watched on this host, not held",
+                           "use --workspace DIR:overlay on Linux 6.6 or newer and no --rw, or allow class `any`"));
+  }
+  std::string text = hard.empty() ? "" : "hard (ENOSPC): " + hard;
+  if (!watched.empty()) {
+    text += (text.empty() ? "" : "; ") + std::string("watched: ") + watched + " ";
+    text += quota.bytes ? sizeText(*quota.bytes) : "without a limit of its own";
+    text += ", the host keeps some room; what is written within 20 to 100 ms may go beyond";
+    plan.disk = quota;
+    if (quota.bytes) {  // so that no single file, sparse or not, jumps over the limit between two looks
+      const std::uint64_t most = std::min(*quota.bytes, wish.max_file_size.value_or(*quota.bytes));
+      std::erase_if(plan.rlimits, [](const ResourceLimit& limit) { return limit.name == "fsize"; });
+      plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});
+    }
+  }
+  if (!text.empty()) plan.layers["disk_quota"] = text;
+  return {};
+}
+
+}  // namespace caisson::plan

@@ -1,0 +1,115 @@
+#include "supervise/disk_watch.h"
+
+#include <fcntl.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+
+#include "supervise/tree_size.h"
+
+namespace caisson::supervise {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+constexpr std::uint64_t kMostFloor = 1024 * kMiB;
+constexpr auto kLongestBlindness = milliseconds(500);
+
+struct Room {
+  std::uint64_t free = 0, total = 0, inodes = 0;
+};
+
+std::optional<Room> roomOf(int fd) {
+  struct statfs status{};
+  if (::fstatfs(fd, &status) != 0) return std::nullopt;
+  const auto unit = static_cast<std::uint64_t>(status.f_bsize);
+  return Room{status.f_bavail * unit, status.f_blocks * unit, status.f_ffree};
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
+
+}  // namespace
+
+DiskWatch::DiskWatch(const plan::DiskQuota& quota) : quota_(quota) {
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &start_);  // the clock that files are stamped with
+  for (const std::string& path : quota.trees)
+    add(sys::Fd(::open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)), start_);
+}
+
+void DiskWatch::addUpper(int directory) {
+  if (quota_.upper) add(sys::Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 3)), std::nullopt);
+}
+
+void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since) {
+  const auto room = fd ? roomOf(fd.get()) : std::nullopt;
+  if (!room) return;
+  Tree tree{.fd = std::move(fd),
+            .since = since,
+            .free_at_start = room->free,
+            .free = room->free,
+            .free_inodes = room->inodes};
+  // A twentieth of the disk, but a disk that is nearly full already must not make every run fail.
+  tree.floor = std::min({room->total / 20, kMostFloor, room->free / 2});
+  trees_.push_back(std::move(tree));
+}
+
+bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
+  if (!quota_.bytes && !quota_.inodes) return false;
+  const auto since = now - walked_;
+  if (since < walk_cost_ * 10) return false;  // a huge tree must not eat a processor
+  const std::uint64_t left = quota_.bytes.value_or(~0ULL) - std::min(quota_.bytes.value_or(~0ULL), bytes_);
+  const std::uint64_t grown = grown_ - std::min(grown_, grown_at_walk_);
+  if (grown >= std::max(left / 4, kMiB)) return true;
+  return changed ? since >= milliseconds(100) : since >= kLongestBlindness;
+}
+
+void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
+  std::uint64_t bytes = 0, inodes = 0;
+  bool hidden = false;
+  for (const Tree& tree : trees_) {
+    const TreeSize size =
+        measureTree(tree.fd.get(), quota_.bytes.value_or(~0ULL - 1), quota_.inodes.value_or(~0ULL - 1), tree.since);
+    bytes += size.bytes;
+    inodes += size.inodes;
+    hidden = hidden || size.hidden;
+  }
+  // Files that are deleted but open, and what lies where we cannot look, show in the file system's free room. Others
+  // write there too, so that is asked only when there is more missing than the tree explains.
+  if (grown_ > bytes + kMiB) bytes += std::min(processes.deletedBytes(), grown_ - bytes);
+  if (hidden) bytes = std::max(bytes, grown_);
+  bytes_ = bytes;
+  inodes_ = inodes;
+  grown_at_walk_ = grown_;
+  changed_since_walk_ = false;
+  walked_ = now;
+  walk_cost_ = Clock::now() - now;
+}
+
+std::optional<std::string> DiskWatch::look(Clock::time_point now, const ProcessTree& processes) {
+  bool changed = false;
+  std::uint64_t grown = 0;
+  for (Tree& tree : trees_) {
+    const auto room = roomOf(tree.fd.get());
+    if (!room) continue;
+    changed = changed || room->free != tree.free || room->inodes != tree.free_inodes;
+    tree.free = room->free;
+    tree.free_inodes = room->inodes;
+    // Several trees on one file system show the same growth.
+    if (room->free < tree.free_at_start) grown = std::max(grown, tree.free_at_start - room->free);
+    if (room->free < tree.floor && tree.free_at_start > room->free)
+      return "the host's disk has only " + mebibytes(room->free) + " left";
+  }
+  growing_ = grown > grown_;
+  grown_ = grown;
+  changed_since_walk_ = changed_since_walk_ || changed;
+  if (!worthAWalk(now, changed_since_walk_)) return std::nullopt;
+  walk(now, processes);
+  if (quota_.bytes && bytes_ > *quota_.bytes)
+    return "more than " + mebibytes(*quota_.bytes) + " were written (filesystem.max_total_size)";
+  if (quota_.inodes && inodes_ > *quota_.inodes)
+    return "more than " + std::to_string(*quota_.inodes) + " files were made (filesystem.max_inodes)";
+  return std::nullopt;
+}
+
+}  // namespace caisson::supervise

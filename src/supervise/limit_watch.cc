@@ -1,0 +1,231 @@
+#include "supervise/limit_watch.h"
+
+#include <fcntl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace caisson::supervise {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr auto kAtOnce = milliseconds(5);    // a disk is filling
+constexpr auto kSoon = milliseconds(20);     // a limit is near, or the kernel does not hold it
+constexpr auto kOften = milliseconds(50);    // nobody else counts
+constexpr auto kSeldom = milliseconds(250);  // the kernel holds the limits, we only want to warn
+constexpr double kNear = 0.8;                // SPEC R5
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+std::string amount(Limit limit, double value) {
+  const auto rounded = static_cast<std::uint64_t>(value);
+  switch (limit) {
+    case Limit::memory:
+    case Limit::disk:
+    case Limit::output:
+      return rounded >= kMiB ? std::to_string(rounded / kMiB) + " MiB" : std::to_string(rounded) + " bytes";
+    case Limit::time:
+    case Limit::cpu: return std::to_string(std::llround(value * 1000)) + " ms";
+    default: return std::to_string(rounded);
+  }
+}
+
+struct Fill {
+  std::uint64_t used = 0, total = 0, inodes_used = 0, inodes = 0;
+};
+
+std::optional<Fill> fillOf(int fd) {
+  struct statfs status{};
+  if (::fstatfs(fd, &status) != 0 || status.f_blocks == 0) return std::nullopt;
+  const auto unit = static_cast<std::uint64_t>(status.f_bsize);
+  return Fill{(status.f_blocks - status.f_bfree) * unit, status.f_blocks * unit, status.f_files - status.f_ffree,
+              status.f_files};
+}
+
+}  // namespace
+
+LimitWatch::LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup) : plan_(plan), cgroup_(cgroup) {
+  if (plan.disk) disk_.emplace(*plan.disk);
+}
+
+void LimitWatch::begin(pid_t init, Clock::time_point now) {
+  tree_.emplace(init);
+  watches_memory_ = plan_.memory_bytes > 0 && !cgroup_.enforced().memory;
+  watches_processes_ = plan_.max_processes > 0 && !cgroup_.enforced().pids;
+  next_ = now + (watches_memory_ || disk_ ? milliseconds(10) : kOften);
+}
+
+void LimitWatch::addSized(std::uint32_t mask, std::vector<sys::Fd> directories) {
+  std::uint32_t step_number = 0;
+  std::size_t taken = 0;
+  for (const plan::Step& step : plan_.steps) {
+    const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step);
+    if (tmpfs == nullptr) continue;
+    const bool sent = step_number < 32 && (mask >> step_number & 1U) != 0;
+    ++step_number;
+    if (sent && taken < directories.size()) sized_.push_back({tmpfs->target, std::move(directories[taken++])});
+  }
+}
+
+void LimitWatch::addUpper(int directory) {
+  if (disk_ && plan_.disk->upper) return disk_->addUpper(directory);
+  const auto is_overlay = [](const plan::Step& step) { return std::holds_alternative<plan::MountOverlay>(step); };
+  const auto overlay = std::find_if(plan_.steps.begin(), plan_.steps.end(), is_overlay);
+  if (overlay == plan_.steps.end()) return;
+  sized_.push_back({std::get<plan::MountOverlay>(*overlay).target, sys::Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 3))});
+}
+
+void LimitWatch::noteUse(Limit limit, const std::string& what, double used, double most) {
+  if (most <= 0 || used < kNear * most) return;
+  Near& near = near_[what];
+  if (used / most <= near.share) return;
+  near.share = used / most;
+  near.text = what + " came to " + std::to_string(static_cast<int>(std::floor(100 * used / most))) +
+              " % of its limit (" + amount(limit, used) + " of " + amount(limit, most) + ")";
+}
+
+std::uint64_t LimitWatch::lookAtSized() {
+  std::uint64_t in_memory = 0;
+  for (const Sized& one : sized_) {
+    const auto fill = fillOf(one.fd.get());
+    if (!fill) continue;
+    in_memory += fill->used;
+    noteUse(Limit::disk, one.name, static_cast<double>(fill->used), static_cast<double>(fill->total));
+    noteUse(Limit::none, "files in " + one.name, static_cast<double>(fill->inodes_used),
+            static_cast<double>(fill->inodes));
+    // A program that cleans up after ENOSPC may leave a page or two; nobody stops at the very last byte by himself.
+    met_disk_ = met_disk_ || fill->used + 64 * 1024 > fill->total || fill->inodes_used + 4 > fill->inodes;
+  }
+  return in_memory;
+}
+
+void LimitWatch::lookAtCgroup(const sys::CgroupUsage& counted) {
+  if (counted.cpu_usec) cpu_usec_ = *counted.cpu_usec;
+  if (watches_memory_ || !counted.memory_current || plan_.memory_bytes == 0) return;
+  if (*counted.memory_current < static_cast<std::uint64_t>(kNear * static_cast<double>(plan_.memory_bytes))) return;
+  // Page cache is given back when somebody needs the room: it does not bring the limit nearer.
+  const std::uint64_t cache = std::min(cgroup_.pageCache(), *counted.memory_current);
+  noteUse(Limit::memory, "memory", static_cast<double>(*counted.memory_current - cache),
+          static_cast<double>(plan_.memory_bytes));
+}
+
+std::optional<Limit> LimitWatch::lookAtTree(bool counts_cpu) {
+  const std::uint64_t elsewhere = lookAtSized() + ipc_bytes_;
+  if (!watches_memory_ && !watches_processes_ && (!plan_.cpu_seconds || counts_cpu)) return std::nullopt;
+  const std::uint64_t near = plan_.memory_bytes / 10 * 8;
+  const TreeUsage usage = tree_->look(near - std::min(near, elsewhere));
+  if (!counts_cpu) cpu_usec_ = std::max(cpu_usec_, usage.cpu_usec);
+  if (watches_processes_) {
+    processes_peak_ = std::max(processes_peak_, usage.threads);
+    met_processes_ = met_processes_ || usage.threads >= plan_.max_processes;
+  }
+  if (!watches_memory_) return std::nullopt;
+  // Shared memory that is mapped is mostly the same that is counted where it belongs: the larger of the two stands.
+  memory_ = usage.memory + std::max(usage.mapped, elsewhere + usage.memfds);
+  memory_peak_ = std::max(memory_peak_, memory_);
+  noteUse(Limit::memory, "memory", static_cast<double>(memory_), static_cast<double>(plan_.memory_bytes));
+  if (memory_ > plan_.memory_bytes) return Limit::memory;
+  return std::nullopt;
+}
+
+std::optional<Limit> LimitWatch::lookAtDisk(Clock::time_point now) {
+  if (!disk_ || !disk_->active()) return std::nullopt;
+  auto why = disk_->look(now, *tree_);
+  if (!why) return std::nullopt;
+  why_ = std::move(*why);
+  return Limit::disk;
+}
+
+void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
+  const bool disk = disk_ && disk_->active();
+  Clock::duration wait = watches_memory_ || watches_processes_ ? kOften : kSeldom;
+  if (disk || (watches_memory_ && memory_ > plan_.memory_bytes / 2)) wait = kSoon;
+  if (disk && disk_->growing()) wait = kAtOnce;
+  if (plan_.cpu_seconds) {
+    // Not before the time could have run out on as many processors as it may use.
+    const double left = *plan_.cpu_seconds - static_cast<double>(cpu_usec_) / 1e6;
+    const double cpus =
+        cgroup_.enforced().cpus ? *plan_.cgroup->cpus : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+    const auto could = microseconds(static_cast<std::int64_t>(std::max(left, 0.0) / cpus * 1e6)) + milliseconds(2);
+    wait = std::min<Clock::duration>(wait, could);
+  }
+  next_ = now + std::max(wait, cost * 10);  // looking costs a tenth of a processor at most
+}
+
+std::optional<Limit> LimitWatch::look(Clock::time_point now) {
+  if (!tree_) return std::nullopt;
+  const sys::CgroupUsage counted = cgroup_.usage();
+  lookAtCgroup(counted);
+  std::optional<Limit> reached = lookAtTree(counted.cpu_usec.has_value());
+  if (!reached) reached = lookAtDisk(now);
+  if (plan_.cpu_seconds) {
+    const double used = static_cast<double>(cpu_usec_) / 1e6;
+    noteUse(Limit::cpu, "cpu time", used, *plan_.cpu_seconds);
+    if (!reached && used >= *plan_.cpu_seconds) reached = Limit::cpu;
+  }
+  planNext(now, Clock::now() - now);
+  return reached;
+}
+
+void LimitWatch::beforeTheEnd() {
+  if (!tree_ || cgroup_.usage().cpu_usec) return;
+  cpu_usec_ = std::max(cpu_usec_, tree_->look(~0ULL).cpu_usec);
+}
+
+void LimitWatch::takeUsage(const sys::CgroupUsage& counted, Usage& usage) const {
+  if (counted.cpu_user_usec && counted.cpu_system_usec) {
+    // The cgroup also knows those that nobody waited for; the kernel's two ways of splitting differ a little.
+    usage.user_cpu_ms = std::max(usage.user_cpu_ms, static_cast<double>(*counted.cpu_user_usec) / 1e3);
+    usage.system_cpu_ms = std::max(usage.system_cpu_ms, static_cast<double>(*counted.cpu_system_usec) / 1e3);
+  }
+  // Processes that the end of pid 1 killed are in no account of ours; what was seen of them before is.
+  const double seen = static_cast<double>(cpu_usec_) / 1e3;
+  if (const double known = usage.user_cpu_ms + usage.system_cpu_ms; known < seen) usage.user_cpu_ms += seen - known;
+  usage.peak_memory_bytes = counted.memory_peak.value_or(std::max(usage.peak_memory_bytes, memory_peak_));
+  if (counted.pids_peak) {
+    usage.processes_peak = *counted.pids_peak - std::min<std::uint64_t>(*counted.pids_peak, 1);  // not our own pid 1
+  } else if (processes_peak_ > 0) {
+    usage.processes_peak = processes_peak_;
+  }
+  if (counted.io_read_bytes) usage.read_bytes = *counted.io_read_bytes;
+  if (counted.io_written_bytes) usage.written_bytes = *counted.io_written_bytes;
+}
+
+void LimitWatch::finish(RunResult& result) {
+  Usage& usage = result.usage;
+  const auto near = [&](Limit limit, const std::string& what, double used, double most) {
+    noteUse(limit, what, used, most);
+  };
+  near(Limit::memory, "memory", static_cast<double>(usage.peak_memory_bytes),  // of the largest process so far
+       static_cast<double>(plan_.memory_bytes));
+  const sys::CgroupUsage counted = cgroup_.usage();
+  (void)lookAtSized();
+  takeUsage(counted, usage);
+  if (usage.processes_peak)
+    near(Limit::processes, "processes", static_cast<double>(*usage.processes_peak),
+         static_cast<double>(plan_.max_processes));
+  near(Limit::cpu, "cpu time", (usage.user_cpu_ms + usage.system_cpu_ms) / 1e3, plan_.cpu_seconds.value_or(0));
+  near(Limit::time, "time", usage.wall_ms / 1e3, plan_.wall_seconds.value_or(0));
+  if (disk_ && plan_.disk->bytes)
+    near(Limit::disk, "what was written to disk", static_cast<double>(disk_->bytes()),
+         static_cast<double>(*plan_.disk->bytes));
+  near(Limit::output, "stdout", static_cast<double>(result.out.data.size()), static_cast<double>(plan_.output_bytes));
+  near(Limit::output, "stderr", static_cast<double>(result.err.data.size()), static_cast<double>(plan_.output_bytes));
+  for (const auto& [what, note] : near_) result.warnings.push_back(note.text);
+  if (const std::uint64_t refused = counted.pids_limit_hits.value_or(0); refused > 0) {
+    met_processes_ = true;
+    result.denials.push_back({"process.max_processes", std::to_string(refused) + " attempts",
+                              "start a process or thread", "raise the limit with --pids"});
+  }
+  if (!why_.empty()) result.notices.push_back("ended: " + why_);
+}
+
+Limit LimitWatch::met() const {
+  if (met_processes_) return Limit::processes;
+  return met_disk_ ? Limit::disk : Limit::none;
+}
+
+}  // namespace caisson::supervise

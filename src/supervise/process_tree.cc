@@ -1,0 +1,232 @@
+#include "supervise/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+namespace {
+
+using sys::Fd;
+
+constexpr std::size_t kMostProcesses = 4096;  // above every ceiling; a look has an end
+constexpr std::size_t kMostDescriptors = 65536;
+
+// What the kernel may hold for a descriptor beyond what a process shows. Programs with a few hundred sockets are
+// ordinary; beyond that each is charged with all that its buffers may grow to.
+constexpr std::uint64_t kFreeDescriptors = 256;
+constexpr std::uint64_t kPerSocket = 208 * 1024, kPerOther = 1024;
+// A pipe holds 64 KiB until its user has 64 MiB in pipes, then a page or two (fs.pipe-user-pages-soft).
+constexpr std::uint64_t kPerPipeEnd = 32 * 1024, kPipesInFull = 64 * 1024 * 1024, kPerLaterPipeEnd = 4 * 1024;
+constexpr std::uint64_t kPerThread = 24 * 1024;  // kernel stack and task structure
+
+std::string readFile(const char* path) {
+  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; fd && text.size() < (1U << 20) && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  return text;
+}
+
+std::string readFile(pid_t pid, const char* name) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+  return readFile(path);
+}
+
+/// Every number that names an entry of a directory below /proc/PID.
+std::vector<int> numbersIn(pid_t pid, const char* name, std::size_t most) {
+  std::vector<int> numbers;
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+  DIR* stream = ::opendir(path);
+  if (stream == nullptr) return numbers;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view text = entry->d_name;
+    int number = 0;
+    if (std::from_chars(text.begin(), text.end(), number).ptr == text.end() && !text.empty()) numbers.push_back(number);
+    if (numbers.size() >= most) break;
+  }
+  ::closedir(stream);
+  return numbers;
+}
+
+void addChildren(pid_t pid, int thread, std::vector<pid_t>& to) {
+  char path[80];
+  std::snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, thread);
+  const std::string text = readFile(path);
+  for (const char *at = text.data(), *end = at + text.size(); at < end;) {
+    pid_t child = 0;
+    const auto [stop, error] = std::from_chars(at, end, child);
+    if (error == std::errc() && child > 0) to.push_back(child);
+    at = std::max(stop, at + 1);
+  }
+}
+
+struct Behind {
+  std::uint64_t kernel = 0, memfds = 0;
+};
+using Inodes = std::set<std::pair<dev_t, ino_t>>;
+
+/// What the descriptors of one process keep in memory.
+Behind behindDescriptors(pid_t pid, Inodes& seen) {
+  Behind behind;
+  char path[64];
+  std::uint64_t sockets = 0, pipes = 0, others = 0;
+  for (const int number : numbersIn(pid, "fd", kMostDescriptors)) {
+    std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
+    char target[16];  // the beginning is enough
+    const ssize_t length = ::readlink(path, target, sizeof(target));
+    const std::string_view kind(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+    ++(kind.starts_with("socket:") ? sockets : kind.starts_with("pipe:") ? pipes : others);
+    struct stat status{};
+    if (!kind.starts_with("/memfd:") || ::stat(path, &status) != 0) continue;
+    if (seen.emplace(status.st_dev, status.st_ino).second)
+      behind.memfds += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  const auto beyond = [](std::uint64_t count) { return count > kFreeDescriptors ? count - kFreeDescriptors : 0; };
+  const std::uint64_t in_pipes = std::min(pipes * kPerPipeEnd, kPipesInFull + pipes * kPerLaterPipeEnd);
+  behind.kernel = beyond(sockets) * kPerSocket + in_pipes + others * kPerOther;
+  return behind;
+}
+
+struct Held {
+  std::uint64_t own = 0, mapped = 0;
+};
+
+Held estimate(pid_t pid) {
+  const std::string status = readFile(pid, "status");
+  return {parseKilobytes(status, "RssAnon") + parseKilobytes(status, "VmPTE") + parseKilobytes(status, "VmSwap"),
+          parseKilobytes(status, "RssShmem")};
+}
+
+/// The same with every page that several processes share divided among them.
+Held proportional(pid_t pid, Held otherwise) {
+  const std::string rollup = readFile(pid, "smaps_rollup");
+  if (rollup.empty()) return otherwise;
+  return {parseKilobytes(rollup, "Pss_Anon") + parseKilobytes(rollup, "SwapPss") +
+              parseKilobytes(readFile(pid, "status"), "VmPTE"),
+          parseKilobytes(rollup, "Pss_Shmem")};
+}
+
+}  // namespace
+
+std::optional<ProcessTimes> parseProcessTimes(std::string_view stat) {
+  const std::size_t name_end = stat.rfind(')');  // the name in front may hold anything, spaces and brackets too
+  if (name_end == std::string_view::npos) return std::nullopt;
+  ProcessTimes times;
+  int field = 2;
+  for (const char *at = stat.data() + name_end + 1, *end = stat.data() + stat.size(); at < end;) {
+    while (at < end && *at == ' ') ++at;
+    const char* stop = std::find(at, end, ' ');
+    ++field;
+    std::int64_t value = 0;
+    if (field >= 14 && field <= 20) {
+      if (std::from_chars(at, stop, value).ptr != stop || value < 0) return std::nullopt;
+      if (field <= 17) times.ticks += static_cast<std::uint64_t>(value);
+      if (field == 20) {
+        times.threads = static_cast<std::uint64_t>(value);
+        return times;
+      }
+    }
+    at = stop;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t parseKilobytes(std::string_view text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
+    line.remove_prefix(key.size() + 1);
+    while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+    std::uint64_t value = 0;
+    std::from_chars(line.begin(), line.end(), value);
+    return value * 1024;
+  }
+  return 0;
+}
+
+std::vector<pid_t> ProcessTree::members() const {
+  std::vector<pid_t> found{init_};
+  for (std::size_t at = 0; at < found.size() && found.size() < kMostProcesses; ++at) {
+    // Children are listed by the thread that made them.
+    for (const int thread : numbersIn(found[at], "task", kMostProcesses)) addChildren(found[at], thread, found);
+  }
+  return found;
+}
+
+TreeUsage ProcessTree::look(std::uint64_t precise_above) {
+  TreeUsage usage;
+  std::uint64_t ticks = 0, kernel = 0;
+  Inodes seen;
+  const std::vector<pid_t> pids = members();
+  std::vector<std::pair<pid_t, Held>> held;
+  for (const pid_t pid : pids) {
+    const auto times = parseProcessTimes(readFile(pid, "stat"));
+    if (!times) continue;  // gone meanwhile; what it used is with its parent now
+    ticks += times->ticks;
+    if (pid == init_) continue;
+    ++usage.processes;
+    usage.threads += std::max<std::uint64_t>(times->threads, 1);  // a zombie has none left and still counts
+    held.emplace_back(pid, estimate(pid));
+    usage.memory += held.back().second.own;
+    usage.mapped += held.back().second.mapped;
+    const Behind behind = behindDescriptors(pid, seen);
+    kernel += behind.kernel;
+    usage.memfds += behind.memfds;
+  }
+  kernel += usage.threads * kPerThread;
+  if (usage.memory + usage.mapped + kernel > precise_above) {
+    usage.memory = usage.mapped = 0;
+    for (const auto& [pid, otherwise] : held) {
+      const Held exact = proportional(pid, otherwise);
+      usage.memory += exact.own;
+      usage.mapped += exact.mapped;
+    }
+  }
+  usage.memory += kernel;
+  // Time that was seen stays counted, also when the kernel forgets a process that nobody waited for.
+  static const std::uint64_t per_tick = 1'000'000ULL / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const std::uint64_t now = ticks * per_tick;
+  if (now + cpu_lost_ < cpu_seen_) cpu_lost_ = cpu_seen_ - now;
+  cpu_seen_ = now + cpu_lost_;
+  usage.cpu_usec = cpu_seen_;
+  return usage;
+}
+
+std::uint64_t ProcessTree::deletedBytes() const {
+  std::uint64_t bytes = 0;
+  Inodes seen;
+  for (const pid_t pid : members()) {
+    for (const int number : numbersIn(pid, "fd", kMostDescriptors)) {
+      char path[64];
+      std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
+      const Fd file(::open(path, O_PATH | O_CLOEXEC));
+      struct stat status{};
+      struct statfs system{};
+      if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 0) continue;
+      if (::fstatfs(file.get(), &system) != 0 || system.f_type == TMPFS_MAGIC) continue;
+      if (seen.emplace(status.st_dev, status.st_ino).second)
+        bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,193 @@
+// Takes kernel objects and processes of one kind until it is stopped, at most as many as its caller says.
+#include <fcntl.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "payload.h"
+
+namespace payload {
+namespace {
+
+constexpr long kHoldMs = 400;
+
+long most(const Arguments& arguments) { return std::atol(arguments[0].c_str()); }
+
+/// Calls `one` until it fails or there are as many as asked for.
+template <class Take>
+int takeUntilRefused(std::string_view call, const Arguments& arguments, Take one) {
+  for (long have = 0; have < most(arguments); ++have) {
+    if (one(have) >= 0) continue;
+    const int error = errno;
+    pauseFor(kHoldMs);
+    return refused(call, error);
+  }
+  pauseFor(kHoldMs);
+  return done(arguments[0]);
+}
+
+/// Watches on files of their own, which it makes in DIRECTORY.
+int takeWatches(const Arguments& arguments) {
+  const int queue = inotify_init1(IN_CLOEXEC);
+  if (queue < 0) return refused("inotify_init1");
+  return takeUntilRefused("watch", arguments, [&](long number) {
+    const std::string path = arguments[1] + "/w" + std::to_string(number);
+    const int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) return -1;
+    close(fd);
+    return inotify_add_watch(queue, path.c_str(), IN_ALL_EVENTS);
+  });
+}
+
+int takeTimers(const Arguments& arguments) {
+  return takeUntilRefused("timer_create", arguments, [](long) {
+    timer_t timer{};
+    return timer_create(CLOCK_MONOTONIC, nullptr, &timer);
+  });
+}
+
+int takePosixQueues(const Arguments& arguments) {
+  return takeUntilRefused("mq_open", arguments, [](long number) {
+    return mq_open(("/q" + std::to_string(number)).c_str(), O_CREAT | O_RDWR, 0600, nullptr);
+  });
+}
+
+int takeKeys(const Arguments& arguments) {
+  return takeUntilRefused("add_key", arguments, [](long number) {
+    const std::string name = "k" + std::to_string(number);
+    return syscall(SYS_add_key, "user", name.c_str(), "x", 1, -3 /* session keyring */);
+  });
+}
+
+int takeDescriptors(const Arguments& arguments) {
+  return takeUntilRefused("dup", arguments, [](long) { return dup(1); });
+}
+
+/// Descriptors that are in no table: sent, not received, and closed by the sender.
+int takeInFlight(const Arguments& arguments) {
+  return takeUntilRefused("sendmsg", arguments, [](long) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    constexpr int kEach = 64;
+    char byte = 0;
+    iovec io{&byte, 1};
+    alignas(cmsghdr) char room[CMSG_SPACE(kEach * sizeof(int))] = {};
+    msghdr header{};
+    header.msg_iov = &io;
+    header.msg_iovlen = 1;
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(kEach * sizeof(int));
+    for (int i = 0; i < kEach; ++i) {
+      const int copied = ends[1];
+      std::memcpy(CMSG_DATA(part) + static_cast<std::size_t>(i) * sizeof(int), &copied, sizeof(copied));
+    }
+    const ssize_t sent = sendmsg(ends[0], &header, 0);
+    const int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = error;
+    return sent < 0 ? -1 : 0;
+  });
+}
+
+int takeThreads(const Arguments& arguments) {
+  return takeUntilRefused("pthread_create", arguments, [](long) {
+    pthread_t thread{};
+    const auto wait = [](void*) -> void* {
+      pauseFor(30'000);
+      return nullptr;
+    };
+    const int error = pthread_create(&thread, nullptr, wait, nullptr);
+    errno = error;
+    return error == 0 ? 0 : -1;
+  });
+}
+
+int takeProcesses(const Arguments& arguments) {
+  return takeUntilRefused("fork", arguments, [](long) {
+    const pid_t child = fork();
+    if (child == 0) {
+      pauseFor(30'000);
+      _exit(0);
+    }
+    return child;
+  });
+}
+
+/// Ended, but never waited for.
+int takeZombies(const Arguments& arguments) {
+  return takeUntilRefused("fork", arguments, [](long) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    return child;
+  });
+}
+
+double secondsOf(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+void burnFor(double seconds) {
+  while (secondsOf(CLOCK_PROCESS_CPUTIME_ID) < seconds) {
+  }
+}
+
+/// CPU time by several processes at once, none of which uses much.
+int burnTree(const Arguments& arguments) {
+  const double seconds = std::atof(arguments[0].c_str());
+  for (int i = 0; i < 4; ++i) {
+    if (fork() == 0) {
+      burnFor(seconds / 4);
+      _exit(0);
+    }
+  }
+  while (wait(nullptr) > 0) {
+  }
+  return done();
+}
+
+/// One short process after another, and the kernel reaps them unseen: their time is in nobody's account but a cgroup's.
+int burnUnseen(const Arguments& arguments) {
+  const double seconds = std::atof(arguments[0].c_str());
+  signal(SIGCHLD, SIG_IGN);
+  for (double have = 0; have < seconds; have += 0.2) {
+    const pid_t child = fork();
+    if (child < 0) return refused("fork");
+    if (child == 0) {
+      burnFor(0.2);
+      _exit(0);
+    }
+    while (kill(child, 0) == 0) pauseFor(5);
+  }
+  return done();
+}
+
+constexpr Verb kVerbs[] = {
+    {"take-watches", "COUNT DIRECTORY", 2, takeWatches}, {"take-timers", "COUNT", 1, takeTimers},
+    {"take-posix-queues", "COUNT", 1, takePosixQueues},  {"take-keys", "COUNT", 1, takeKeys},
+    {"take-descriptors", "COUNT", 1, takeDescriptors},   {"take-in-flight", "COUNT", 1, takeInFlight},
+    {"take-threads", "COUNT", 1, takeThreads},           {"take-processes", "COUNT", 1, takeProcesses},
+    {"take-zombies", "COUNT", 1, takeZombies},           {"burn-tree", "SECONDS", 1, burnTree},
+    {"burn-unseen", "SECONDS", 1, burnUnseen},
+};
+
+}  // namespace
+
+std::span<const Verb> abuseObjectVerbs() { return kVerbs; }
+
+}  // namespace payload
