@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "cli/safe_text.h"
-#include "cli/utf8.h"
 
 namespace caisson::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/json_writer.h"
-#include "cli/utf8.h"
 
 namespace caisson::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "cli/utf8.h"
+#include "base/utf8.h"
 
 namespace caisson::cli {
 namespace {

@@ -305,6 +305,8 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   plan.command = command.argv;
   plan.apparmor_profile = policy.isolation.apparmor_profile;
   plan.self_test = policy.isolation.self_test;
+  plan.layers["audit"] = policy.audit.enabled ? "hash chain" : "off";
+  if (!policy.audit.enabled) plan.warnings.push_back("no audit: the policy switches it off (audit.enabled)");
   if (auto checked = checkKernel(host); !checked) return fail(checked.error());
   if (plan.level == Level::none) {
     if (auto planned = planNone(policy, host, command, plan); !planned) return fail(planned.error());

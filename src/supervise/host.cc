@@ -25,6 +25,7 @@
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
+#include "sys/state_home.h"
 
 extern char** environ;
 
@@ -135,30 +136,6 @@ uid_t drawPayloadId() {
   return kFirst + offset;
 }
 
-/// The home directory the user database gives for `uid`, or "". Read by hand: the C library's way would load modules.
-std::string homeFromPasswd(uid_t uid) {
-  const sys::Fd fd(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
-  if (!fd) return {};
-  std::string text;
-  char buffer[8192];
-  for (ssize_t got; text.size() < (1U << 20) && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) {
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-  const std::string wanted = std::to_string(uid);
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::vector<std::string> fields;
-    for (std::size_t at = begin; at <= end;) {
-      const std::size_t stop = std::min(text.find(':', at), end);
-      fields.push_back(text.substr(at, stop - at));
-      at = stop + 1;
-    }
-    if (fields.size() >= 6 && fields[2] == wanted) return fields[5];
-    begin = end + 1;
-  }
-  return {};
-}
-
 /// The caller's home directories by their real names: /home may be a link, and HOME may be missing or not the truth.
 std::vector<std::string> observeHomes(uid_t uid) {
   std::vector<std::string> homes;
@@ -170,7 +147,7 @@ std::vector<std::string> observeHomes(uid_t uid) {
   };
   const char* home = std::getenv("HOME");
   if (home != nullptr) add(home);
-  add(homeFromPasswd(uid));
+  add(sys::homeFromPasswd(uid));
   return homes;
 }
 

@@ -19,18 +19,6 @@ using sys::RootDir;
 constexpr const char* kLock = "lock";
 constexpr const char* kLayers = "layers";
 
-/// Makes each missing directory of an absolute path, private to this user.
-Result<void> makePath(const std::string& path) {
-  for (std::size_t at = 1; at <= path.size(); ++at) {
-    if (at < path.size() && path[at] != '/') continue;
-    const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return fail(sysError(Stage::state, "mkdir", part, errno, "set CAISSON_HOME to a directory you can write"));
-    }
-  }
-  return {};
-}
-
 Result<Fd> lockOf(const RootDir& runs, const std::string& name, bool create) {
   return runs.openFile(name + "/" + kLock, {.flags = O_RDWR | (create ? O_CREAT | O_EXCL : 0), .mode = 0600});
 }
@@ -73,7 +61,7 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
                            "set CAISSON_HOME to a directory you can write"));
   }
   const std::string path = home + "/runs";
-  if (auto made = makePath(path); !made) return fail(made.error());
+  if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
   auto runs = RootDir::open(path);
   if (!runs) return fail(runs.error());
   auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});

@@ -23,6 +23,7 @@
 #include "supervise/changes.h"
 #include "supervise/launch.h"
 #include "supervise/limit_watch.h"
+#include "supervise/run_record.h"
 #include "supervise/run_store.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
@@ -57,8 +58,8 @@ bool isNullDevice(int descriptor) {
 
 class Supervisor {
  public:
-  Supervisor(const plan::Plan& plan, const Request& request, RunResult& result)
-      : plan_(plan), request_(request), result_(result), signals_(request.forward_signals) {}
+  Supervisor(const plan::Plan& plan, const Request& request, RunRecord& record, RunResult& result)
+      : plan_(plan), request_(request), record_(record), result_(result), signals_(request.forward_signals) {}
 
   void run();
 
@@ -86,6 +87,7 @@ class Supervisor {
 
   const plan::Plan& plan_;
   const Request& request_;
+  RunRecord& record_;
   RunResult& result_;
   SignalRelay signals_;  // before all that has to be removed again: a signal must not end us in between
   Launched sandbox_;
@@ -134,6 +136,7 @@ void Supervisor::run() {
   if (!launched) return setupFailed(launched.error());
   sandbox_ = std::move(*launched);
   limits_->begin(sandbox_.init, Clock::now());
+  record_.handOver();
   if (plan_.wall_seconds) {
     deadline_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*plan_.wall_seconds));
   }
@@ -535,7 +538,13 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   result.layers = plan.layers;
   result.warnings = plan.warnings;
   result.notices = plan.notices;
-  Supervisor(plan, request, result).run();
+  auto record = RunRecord::begin(plan, request, result.sandbox_id);
+  if (!record) {
+    result.error = record.error();
+    return result;
+  }
+  Supervisor(plan, request, *record, result).run();
+  record->end(result);
   return result;
 }
 

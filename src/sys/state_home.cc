@@ -1,6 +1,13 @@
 #include "sys/state_home.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <vector>
 
 namespace caisson::sys {
 namespace {
@@ -10,13 +17,93 @@ std::string absolute(const char* variable) {
   return value != nullptr && value[0] == '/' ? value : "";
 }
 
+bool isDirectory(const std::string& path) {
+  struct stat status;
+  return path.size() > 1 && path[0] == '/' && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 }  // namespace
 
 std::string stateHome() {
   if (std::string home = absolute("CAISSON_HOME"); !home.empty()) return home;
   if (const std::string data = absolute("XDG_DATA_HOME"); !data.empty()) return data + "/caisson";
-  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.local/share/caisson";
+  constexpr const char* kBelowHome = "/.local/share/caisson";
+  if (const std::string home = absolute("HOME"); isDirectory(home)) return home + kBelowHome;
+  if (const std::string home = homeFromPasswd(::geteuid()); isDirectory(home)) return home + kBelowHome;
   return {};
+}
+
+// Read by hand: the C library's way would load modules.
+std::string homeFromPasswd(uid_t uid) {
+  const Fd fd(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  std::string text;
+  char buffer[8192];
+  for (ssize_t got; text.size() < (1U << 20) && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  const std::string wanted = std::to_string(uid);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::vector<std::string> fields;
+    for (std::size_t at = begin; at <= end;) {
+      const std::size_t stop = std::min(text.find(':', at), end);
+      fields.push_back(text.substr(at, stop - at));
+      at = stop + 1;
+    }
+    if (fields.size() >= 6 && fields[2] == wanted) return fields[5];
+    begin = end + 1;
+  }
+  return {};
+}
+
+Result<void> makePrivatePath(const std::string& path) {
+  for (std::size_t at = 1; at <= path.size(); ++at) {
+    if (at < path.size() && path[at] != '/') continue;
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      return fail(sysError(Stage::state, "mkdir", part, errno, "set CAISSON_HOME to a directory you can write"));
+    }
+  }
+  return {};
+}
+
+Result<Fd> openPrivateDirectory(const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Fd directory(::open(path.c_str(), kFlags));
+  if (!directory && errno == ENOENT) {
+    if (auto made = makePrivatePath(path); !made) return fail(made.error());
+    directory = Fd(::open(path.c_str(), kFlags));
+  }
+  if (!directory) {
+    const int error = errno;
+    if (error == ELOOP || error == ENOTDIR) {
+      return fail(plainError(Stage::state, "open", path, "it is not a directory of its own, but a link or a file",
+                             "remove it, or set CAISSON_HOME to another directory"));
+    }
+    return fail(sysError(Stage::state, "open", path, error, "set CAISSON_HOME to a directory you can write"));
+  }
+  struct stat status;
+  if (::fstat(directory.get(), &status) != 0) return fail(sysError(Stage::state, "fstat", path, errno));
+  if (status.st_uid != ::geteuid()) {
+    return fail(plainError(Stage::state, "open", path,
+                           "it belongs to user " + std::to_string(status.st_uid) + ", not to user " +
+                               std::to_string(::geteuid()) + " who runs caisson",
+                           "set CAISSON_HOME to a directory of this user"));
+  }
+  if ((status.st_mode & 022U) != 0) {
+    return fail(plainError(Stage::state, "open", path, "others may write to it", "chmod 700 " + path));
+  }
+  return directory;
+}
+
+Result<Fd> openStateDirectory(const std::string& name) {
+  const std::string home = stateHome();
+  if (home.empty()) {
+    return fail(plainError(Stage::state, "open", name, "neither CAISSON_HOME nor HOME is set",
+                           "set CAISSON_HOME to a directory you can write"));
+  }
+  return openPrivateDirectory(home + "/" + name);
 }
 
 }  // namespace caisson::sys

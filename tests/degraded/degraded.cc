@@ -23,10 +23,9 @@ constexpr const char* kProbe =
 std::size_t filesBelow(const std::string& directory) {
   std::size_t count = 0;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, ignored)) {
-    const auto depth = std::distance(entry.path().begin(), entry.path().end()) -
-                       std::distance(std::filesystem::path(directory).begin(), std::filesystem::path(directory).end());
-    const bool shelf = entry.symlink_status().type() == std::filesystem::file_type::directory && depth == 1;
+  for (auto entry = std::filesystem::recursive_directory_iterator(directory, ignored); entry != end(entry); ++entry) {
+    if (entry->path().parent_path() == std::filesystem::path(directory) / "audit") continue;  // meant to stay
+    const bool shelf = entry->symlink_status().type() == std::filesystem::file_type::directory && entry.depth() == 0;
     count += shelf ? 0 : 1;
   }
   return count;

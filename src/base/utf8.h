@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace caisson::cli {
+namespace caisson {
 
 struct Character {
   char32_t code = 0;
@@ -39,4 +39,4 @@ constexpr bool isUtf8(std::string_view text) {
   return true;
 }
 
-}  // namespace caisson::cli
+}  // namespace caisson

@@ -1,0 +1,119 @@
+#include "audit/event.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "base/utf8.h"
+
+namespace caisson::audit {
+namespace {
+
+constexpr std::array<std::string_view, 4> kSeverities = {"INFO", "WARN", "ERROR", "CRITICAL"};
+
+constexpr std::array<std::string_view, 36> kEvents = {
+    "sandbox_created",
+    "sandbox_entered",
+    "sandbox_execute",
+    "sandbox_exited",
+    "sandbox_failed",
+    "sandbox_refused",
+    "sandbox_timeout",
+    "sandbox_destroyed",
+    "lifecycle",
+    "process_created",
+    "files_changed",
+    "policy_violation",
+    "escape_attempt",
+    "limit_exceeded",
+    "limit_approached",
+    "syscall_blocked",
+    "proxy_request",
+    "proxy_denied",
+    "proxy_blocked_dns",
+    "dns_rebind_blocked",
+    "redirect_blocked",
+    "approval_asked",
+    "approval_given",
+    "approval_denied",
+    "approval_revoked",
+    "tool_quarantined",
+    "tool_released",
+    "alert_failed",
+    "clean",
+    "log_started",
+    "log_continued",
+    "log_recovered",
+    "log_tail_lost",
+    "log_head_lost",
+    "log_pruned",
+    "clock_set_back",
+};
+static_assert(static_cast<std::size_t>(EventType::clock_set_back) + 1 == kEvents.size());
+
+template <class Enum, std::size_t N>
+std::optional<Enum> lookUp(const std::array<std::string_view, N>& names, std::string_view name) {
+  for (std::size_t at = 0; at < N; ++at)
+    if (names[at] == name) return static_cast<Enum>(at);
+  return std::nullopt;
+}
+
+void appendEscape(std::string& out, unsigned code) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[code >> static_cast<unsigned>(shift) & 15U];
+}
+
+}  // namespace
+
+std::string_view name(Severity severity) { return kSeverities[static_cast<std::size_t>(severity)]; }
+std::string_view name(EventType type) { return kEvents[static_cast<std::size_t>(type)]; }
+std::optional<Severity> severityNamed(std::string_view name) { return lookUp<Severity>(kSeverities, name); }
+std::optional<EventType> eventNamed(std::string_view name) { return lookUp<EventType>(kEvents, name); }
+
+void appendJsonString(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const Character next = firstCharacter(text);
+    if (!next.valid) {
+      appendEscape(out, 0xFFFD);
+    } else if (next.code == '"' || next.code == '\\') {
+      out += '\\';
+      out += static_cast<char>(next.code);
+    } else if (next.code < 0x20 || next.code == 0x7F) {
+      appendEscape(out, next.code);
+    } else {
+      out += text.substr(0, next.length);
+    }
+    text.remove_prefix(next.length);
+  }
+  out += '"';
+}
+
+Fields& Fields::raw(std::string_view key, std::string_view json) {
+  if (!members_.empty()) members_ += ',';
+  appendJsonString(members_, key);
+  members_ += ':';
+  members_ += json;
+  return *this;
+}
+
+Fields& Fields::text(std::string_view key, std::string_view value) {
+  std::string quoted;
+  if (value.size() <= kLongestValue) {
+    appendJsonString(quoted, value);
+  } else {
+    appendJsonString(quoted, std::string(value.substr(0, kLongestValue)) + "... (" +
+                                 std::to_string(value.size() - kLongestValue) + " bytes more)");
+  }
+  return raw(key, quoted);
+}
+
+Fields& Fields::real(std::string_view key, double value) {
+  if (!std::isfinite(value)) return raw(key, "null");
+  char text[352];
+  std::snprintf(text, sizeof(text), "%.3f", value);
+  return raw(key, text);
+}
+
+}  // namespace caisson::audit

@@ -1,0 +1,86 @@
+// What can be on record, as values. A new kind of event is one row in EventType and one in event.cc.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace caisson::audit {
+
+enum class Severity : std::uint8_t { info, warn, error, critical };
+
+enum class EventType : std::uint8_t {
+  sandbox_created,    ///< a plan is about to be carried out
+  sandbox_entered,    ///< a further command in a sandbox that lives on
+  sandbox_execute,    ///< a command is about to start: hash, redacted preview, level, network mode
+  sandbox_exited,     ///< how it ended, with usage
+  sandbox_failed,     ///< no sandbox could be built
+  sandbox_refused,    ///< refused before anything was built
+  sandbox_timeout,    ///< ended by its wall time
+  sandbox_destroyed,  ///< nothing of it is left
+  lifecycle,          ///< a change of state of a session
+  process_created,
+  files_changed,  ///< what a run or session created, changed or deleted
+  policy_violation,
+  escape_attempt,
+  limit_exceeded,
+  limit_approached,
+  syscall_blocked,
+  proxy_request,
+  proxy_denied,
+  proxy_blocked_dns,
+  dns_rebind_blocked,
+  redirect_blocked,
+  approval_asked,
+  approval_given,
+  approval_denied,
+  approval_revoked,
+  tool_quarantined,
+  tool_released,
+  alert_failed,    ///< the alert command or webhook did not work
+  clean,           ///< leftovers of crashed runs were removed
+  log_started,     ///< the first line of a chain
+  log_continued,   ///< the first line of a file that continues one
+  log_recovered,   ///< a writer died within a line; what it left was cut off
+  log_tail_lost,   ///< the file is shorter than what was written to it
+  log_head_lost,   ///< the record of where the chain ends was missing or unreadable
+  log_pruned,      ///< old files were removed to keep within the total size
+  clock_set_back,  ///< the host's clock went backwards since the event before
+};
+
+std::string_view name(Severity severity);
+std::string_view name(EventType type);
+std::optional<Severity> severityNamed(std::string_view name);
+std::optional<EventType> eventNamed(std::string_view name);
+
+/// Text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD; so the log is always valid JSON.
+void appendJsonString(std::string& out, std::string_view text);
+
+/// The details of an event: a flat JSON object, built in order. Values longer than kLongestValue are cut, with a mark.
+///   Fields().text("program", path).number("pid", pid)
+class Fields {
+ public:
+  static constexpr std::size_t kLongestValue = 4096;
+
+  Fields& text(std::string_view key, std::string_view value);
+  Fields& number(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
+  Fields& real(std::string_view key, double value);  ///< with three decimals
+  Fields& flag(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
+  Fields& raw(std::string_view key, std::string_view json);  ///< a value that is JSON already, on one line
+
+  [[nodiscard]] std::string json() const { return members_.empty() ? "{}" : "{" + members_ + "}"; }
+
+ private:
+  std::string members_;
+};
+
+struct Event {
+  EventType type = EventType::lifecycle;
+  Severity severity = Severity::info;
+  std::string_view sandbox;  ///< its id, or empty
+  Fields fields;
+};
+
+}  // namespace caisson::audit

@@ -1,0 +1,228 @@
+#include "audit/log.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "audit/files.h"
+#include "audit/syncer.h"
+#include "sys/state_home.h"
+
+namespace caisson::audit {
+namespace {
+
+constexpr const char* kNoUnseenRuns = "nothing runs unseen: free some space, or set CAISSON_HOME to another directory";
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kLockPatience = 10 * kSecond;
+
+std::int64_t now(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+class Unlock {
+ public:
+  explicit Unlock(int file) : file_(file) {}
+  ~Unlock() { ::flock(file_, LOCK_UN); }
+  Unlock(const Unlock&) = delete;
+  Unlock& operator=(const Unlock&) = delete;
+
+ private:
+  int file_;
+};
+
+/// A caller with a limit on file sizes must get an error from us, not be ended by a signal.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() {
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoFileSizeSignal() {
+    const timespec at_once{};
+    if (::sigismember(&before_, SIGXFSZ) == 0) {
+      while (::sigtimedwait(&signal_, nullptr, &at_once) > 0) {
+      }
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_{}, before_{};
+};
+
+bool writeAt(int file, const void* data, std::size_t size, std::uint64_t offset) {
+  const auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t done = ::pwrite(file, bytes, size, static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    bytes += done;
+    offset += static_cast<std::uint64_t>(done);
+    size -= static_cast<std::size_t>(done);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Log> Log::open() {
+  const std::string home = sys::stateHome();
+  if (home.empty()) {
+    return fail(plainError(Stage::state, "audit log", "",
+                           "neither CAISSON_HOME nor HOME is set, so there is no place for it",
+                           "set CAISSON_HOME to a directory you can write"));
+  }
+  return open(home + "/audit");
+}
+
+Result<Log> Log::open(const std::string& directory, Settings settings) {
+  Log log;
+  log.path_ = directory;
+  log.settings_ = settings;
+  auto opened = sys::openPrivateDirectory(directory);
+  if (!opened) return fail(opened.error());
+  log.directory_ = std::move(*opened);
+  auto head = openOwn(log.directory_.get(), directory, kHeadName, O_RDWR | O_CREAT);
+  if (!head) return fail(head.error());
+  log.head_file_ = std::move(*head);
+  return log;
+}
+
+std::string Log::place() const {
+  char name[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(directory_.get());
+  const ssize_t length = ::readlink(link.c_str(), name, sizeof(name));
+  return length > 0 && name[0] == '/' ? std::string(name, static_cast<std::size_t>(length)) : path_;
+}
+
+Log::~Log() { handOver(); }
+
+Error Log::failed(std::string_view call, std::string_view name, int sys_errno) const {
+  return sysError(
+      Stage::state, call, path_ + "/" + std::string(name), sys_errno,
+      sys_errno == ENOSPC || sys_errno == EDQUOT || sys_errno == EFBIG || sys_errno == EIO || sys_errno == EROFS
+          ? kNoUnseenRuns
+          : "");
+}
+
+void Log::note(EventType type, Severity severity, Fields fields) {
+  first_.push_back({type, severity, {}, std::move(fields)});
+}
+
+/// Not flock's own waiting: a holder that was stopped would stop every caisson of this user for good.
+Result<void> Log::lock() {
+  const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockPatience;
+  for (long pause = 20'000;; pause = std::min(2 * pause, 2'000'000L)) {
+    if (::flock(head_file_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+    if (errno != EWOULDBLOCK && errno != EINTR) return fail(failed("flock", kHeadName, errno));
+    if (now(CLOCK_MONOTONIC) > patience) {
+      return fail(plainError(Stage::state, "flock", path_ + "/" + kHeadName,
+                             "another process has held it for ten seconds",
+                             "see which: fuser -v " + path_ + "/" + kHeadName));
+    }
+    const timespec time{0, pause};
+    ::nanosleep(&time, nullptr);
+  }
+}
+
+Result<void> Log::append(std::span<const Event> events) {
+  if (auto locked = lock(); !locked) return locked;
+  const Unlock unlock(head_file_.get());
+  const NoFileSizeSignal no_signal;
+  first_.clear();
+  return appendLocked(events);
+}
+
+Result<void> Log::appendLocked(std::span<const Event> events) {
+  if (auto read = readHead(); !read) return read;
+  if (auto opened = openCurrent(); !opened) return opened;
+  if (head_.end >= settings_.rotate_bytes) {
+    if (::fdatasync(current_.get()) != 0) return fail(failed("fdatasync", logName(head_.file), errno));
+    if (auto next = openNext(head_.file + 1); !next) return next;
+    planPruning();
+  }
+  if (head_.end == 0 && head_.link.seq > 0 && head_.file != head_.chain) {
+    first_.insert(first_.begin(),
+                  Event{EventType::log_continued,
+                        Severity::info,
+                        {},
+                        Fields().number("previous_seq", head_.link.seq).text("previous_hash", hex(head_.link.hash))});
+  }
+  if (const std::int64_t time = now(CLOCK_REALTIME); time + kSecond < head_.last_time_ns) {
+    note(EventType::clock_set_back, Severity::warn,
+         Fields().text("last", timeText(head_.last_time_ns)).text("now", timeText(time)));
+  }
+  const bool critical = std::any_of(events.begin(), events.end(),
+                                    [](const Event& event) { return event.severity == Severity::critical; });
+  if (auto written = writeLines(events, critical || !first_.empty()); !written) return written;
+  removePruned();
+  owes_sync_ = true;
+  return {};
+}
+
+Result<void> Log::readHead() {
+  HeadBytes bytes{};
+  const ssize_t got = ::pread(head_file_.get(), bytes.data(), bytes.size(), 0);
+  if (got < 0) return fail(failed("pread", kHeadName, errno));
+  if (got == 0) return startChain("");
+  const auto decoded = got == static_cast<ssize_t>(bytes.size()) ? decode(bytes) : std::nullopt;
+  if (!decoded) return startChain("the head was unreadable");
+  head_ = *decoded;
+  return {};
+}
+
+Result<void> Log::writeHead(bool durable) {
+  ++head_.writes;
+  const auto slot = encode(head_);
+  if (!writeAt(head_file_.get(), slot.data(), slot.size(), slotOf(head_) * kSlotBytes)) {
+    return fail(failed("pwrite", kHeadName, errno));
+  }
+  if (durable && ::fdatasync(head_file_.get()) != 0) return fail(failed("fdatasync", kHeadName, errno));
+  return {};
+}
+
+/// The lines first, then the head: a writer that dies between leaves complete lines beyond the head's end, which the
+/// next one takes over, or a piece of a line, which it cuts off.
+Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
+  const std::int64_t time = now(CLOCK_REALTIME);
+  const int pid = ::getpid();
+  Link link = head_.link;
+  std::string lines;
+  lines.reserve(768 * (events.size() + first_.size()));
+  for (const Event& event : first_) appendLine(lines, link, event, time, pid);
+  for (const Event& event : events) appendLine(lines, link, event, time, pid);
+  if (!writeAt(current_.get(), lines.data(), lines.size(), head_.end)) {
+    const int error = errno;
+    (void)!::ftruncate(current_.get(), static_cast<off_t>(head_.end));  // else the next writer does it
+    return fail(failed("pwrite", logName(head_.file), error));
+  }
+  if (durable && ::fdatasync(current_.get()) != 0) return fail(failed("fdatasync", logName(head_.file), errno));
+  head_.link = link;
+  head_.end += lines.size();
+  head_.last_time_ns = time;
+  return writeHead(durable);
+}
+
+void Log::handOver() {
+  if (!owes_sync_) return;
+  owes_sync_ = false;
+  sys::Fd lock(::openat(directory_.get(), kSyncName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  // Held: a syncer is at work, and it looks for newer events, under the head's lock, before it lets go.
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
+  if (lock && startSyncer(directory_.get(), lock.get())) return;
+  ::fdatasync(current_.get());
+  ::fdatasync(head_file_.get());
+}
+
+}  // namespace caisson::audit

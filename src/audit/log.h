@@ -1,0 +1,84 @@
+// The audit log: who ran what, how it ended, what was refused. Append-only, hash-chained JSON lines in
+// CAISSON_HOME/audit.
+//
+//   auto log = audit::Log::open();
+//   if (!log) return fail(log.error());        // nothing may run unseen: exit 125
+//   if (auto done = log->append({EventType::syscall_blocked, Severity::warn, id, Fields().text("syscall", "ptrace")});
+//   !done) ... log->handOver();                           // once the caller has time: makes it durable within a second
+//
+// Guarantees: when append() returns without an error, the event is in the file, survives the death of every process
+// (kill -9 included), and is chained to all events before it, whichever process wrote them. A CRITICAL event is on the
+// disk by then. Other events are on the disk within a second of the next handOver(), or of the end of the Log.
+// Any number of processes may write at once; threads of one process each open a Log of their own.
+// Not guaranteed: that the last second survives a power failure; that a process under the same uid can't destroy the
+// log (it is found by `caisson audit verify`, see docs/audit.md).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "audit/event.h"
+#include "audit/head.h"
+#include "base/error.h"
+#include "sys/fd.h"
+
+namespace caisson::audit {
+
+struct Settings {
+  std::uint64_t rotate_bytes = 16ULL << 20U;  ///< a file that would grow beyond this is followed by a new one
+  std::uint64_t total_bytes = 256ULL << 20U;  ///< of all files: the oldest are removed
+};
+
+class Log {
+ public:
+  /// CAISSON_HOME/audit, made if missing.
+  static Result<Log> open();
+  static Result<Log> open(const std::string& directory, Settings settings = {});
+  Log(Log&& other) noexcept = default;
+  Log& operator=(Log&&) = delete;
+  ~Log();
+
+  /// The directory by its real name, or as it was given if that can't be told.
+  [[nodiscard]] std::string place() const;
+
+  /// All of the events, in this order and with nothing between them, or none.
+  Result<void> append(std::span<const Event> events);
+  Result<void> append(const Event& event) { return append(std::span(&event, 1)); }
+
+  /// Sees to it that everything appended so far reaches the disk within a second, without waiting for it: a process of
+  /// its own does that, one for all writers. Cheap when one is already at work.
+  void handOver();
+
+ private:
+  Log() = default;
+
+  Result<void> lock();
+  Result<void> appendLocked(std::span<const Event> events);
+  Result<void> readHead();
+  Result<void> writeHead(bool durable);
+  Result<void> writeLines(std::span<const Event> events, bool durable);
+
+  // log_files.cc: what happens between files
+  Result<void> startChain(std::string_view why);
+  Result<void> openCurrent();
+  Result<void> openNext(std::uint32_t number);
+  Result<void> recover(std::uint64_t size);
+  void planPruning();
+  void removePruned() const;
+
+  void note(EventType type, Severity severity, Fields fields);
+  [[nodiscard]] Error failed(std::string_view call, std::string_view name, int sys_errno) const;
+
+  std::string path_;
+  Settings settings_;
+  sys::Fd directory_;
+  sys::Fd head_file_;
+  sys::Fd current_;
+  std::uint32_t current_number_ = 0;
+  Head head_;
+  std::vector<Event> first_;  ///< about the log itself; written before the caller's events
+  bool owes_sync_ = false;    ///< something of ours may not be on the disk yet
+};
+
+}  // namespace caisson::audit

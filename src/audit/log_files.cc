@@ -1,0 +1,178 @@
+// The log between its files: a new chain, the next file, what a dead writer left, and what is too old to keep.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "audit/files.h"
+#include "audit/log.h"
+
+namespace caisson::audit {
+namespace {
+
+// A writer dies within one append, so what it leaves is short; anything longer is somebody else's.
+constexpr std::size_t kLongestRemains = 1U << 20U;
+
+/// Numbers of the log files in the directory, in order.
+std::vector<std::uint32_t> logNumbers(int directory) {
+  std::vector<std::uint32_t> numbers;
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
+  if (stream == nullptr) return numbers;
+  while (const dirent* entry = ::readdir(stream))
+    if (const std::uint32_t number = numberOfLog(entry->d_name); number != 0) numbers.push_back(number);
+  ::closedir(stream);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::uint64_t sizeOf(int file) {
+  struct stat status;
+  return ::fstat(file, &status) == 0 && status.st_size > 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+bool fillRandom(Digest& key) {
+  std::size_t have = 0;
+  while (have < key.size()) {
+    const ssize_t got = ::getrandom(key.data() + have, key.size() - have, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  if (have == key.size()) return true;
+  const sys::Fd device(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+  return ::read(device.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size());
+}
+
+}  // namespace
+
+/// The first run of this user, or a head that is gone: then the old files stay as they are, and a new chain says so.
+Result<void> Log::startChain(std::string_view why) {
+  const auto numbers = logNumbers(directory_.get());
+  head_ = {};
+  head_.writes = 1;
+  head_.chain = head_.file = head_.oldest = numbers.empty() ? 1 : numbers.back() + 1;
+  if (!fillRandom(head_.link.key)) return fail(failed("getrandom", "", errno));
+  const std::string name = keyName(head_.chain);
+  (void)::unlinkat(directory_.get(), name.c_str(), 0);  // of a start that died before it had a head
+  auto key = openOwn(directory_.get(), path_, name, O_WRONLY | O_CREAT | O_EXCL);
+  if (!key) return fail(key.error());
+  const std::string text = hex(head_.link.key) + "\n";
+  if (::write(key->get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(key->get()) != 0)
+    return fail(failed("write", name, errno));
+  if (auto opened = openNext(head_.file); !opened) return opened;
+  head_.chain = head_.file;
+  if (numbers.empty()) {
+    note(EventType::log_started, Severity::info, Fields().number("chain", head_.chain));
+  } else {
+    head_.oldest = numbers.front();
+    note(EventType::log_head_lost, Severity::critical,
+         Fields()
+             .number("chain", head_.chain)
+             .text("reason", why.empty() ? "there were log files but no head" : why)
+             .number("files_before", numbers.size()));
+  }
+  return {};
+}
+
+/// An empty file with the next free number becomes the current one. The head says so before anything is written to it.
+Result<void> Log::openNext(std::uint32_t number) {
+  constexpr std::uint32_t kTries = 1000;
+  for (std::uint32_t tries = 0; tries < kTries; ++tries, ++number) {
+    auto file = openOwn(directory_.get(), path_, logName(number), O_RDWR | O_CREAT);
+    if (!file) return fail(file.error());
+    if (sizeOf(file->get()) != 0) continue;  // not ours: `audit verify` will tell
+    if (::fsync(directory_.get()) != 0) return fail(failed("fsync", "", errno));
+    current_ = std::move(*file);
+    current_number_ = head_.file = number;
+    head_.end = 0;
+    return writeHead(true);
+  }
+  return fail(plainError(Stage::state, "audit log", path_, "there is no free file name", "move the log files away"));
+}
+
+Result<void> Log::openCurrent() {
+  const std::string name = logName(head_.file);
+  if (current_number_ != head_.file || !current_) {
+    auto file = openOwn(directory_.get(), path_, name, O_RDWR);
+    if (!file && file.error().sys_errno != ENOENT) return fail(file.error());
+    current_ = file ? std::move(*file) : sys::Fd();
+    current_number_ = head_.file;
+  }
+  struct stat status{};
+  if (current_ && ::fstat(current_.get(), &status) != 0) return fail(failed("fstat", name, errno));
+  // A file that lost its name while we had it open is as gone as a missing one.
+  const bool gone = !current_ || status.st_nlink == 0;
+  const std::uint64_t size = gone ? 0 : static_cast<std::uint64_t>(status.st_size);
+  if (gone || size < head_.end) {
+    const std::uint64_t expected = head_.end;
+    if (auto next = openNext(head_.file + 1); !next) return next;
+    note(EventType::log_tail_lost, Severity::critical,
+         Fields().text("file", name).flag("missing", gone).number("expected_bytes", expected).number("bytes", size));
+    return {};
+  }
+  return size > head_.end ? recover(size) : Result<void>{};
+}
+
+/// What is beyond the head's end: lines whose writer died before it could move the head are taken over, if they carry
+/// the right key's MAC; the rest, a piece of a line or something that was never ours, is cut off and put on record.
+Result<void> Log::recover(std::uint64_t size) {
+  const std::string name = logName(head_.file);
+  std::string remains(std::min<std::uint64_t>(size - head_.end, kLongestRemains), '\0');
+  const ssize_t got = ::pread(current_.get(), remains.data(), remains.size(), static_cast<off_t>(head_.end));
+  if (got < 0) return fail(failed("pread", name, errno));
+  remains.resize(static_cast<std::size_t>(got));
+  std::string_view left = remains;
+  int adopted = 0;
+  for (std::size_t end = left.find('\n'); end != std::string_view::npos; end = left.find('\n')) {
+    if (!follows(left.substr(0, end + 1), head_.link)) break;
+    head_.end += end + 1;
+    left.remove_prefix(end + 1);
+    ++adopted;
+  }
+  const std::uint64_t cut = size - head_.end;
+  if (cut > 0 && ::ftruncate(current_.get(), static_cast<off_t>(head_.end)) != 0)
+    return fail(failed("ftruncate", name, errno));
+  Fields fields;
+  fields.text("file", name).number("lines_taken_over", adopted).number("bytes_cut", cut);
+  if (cut > 0) fields.text("cut_starts_with", left.substr(0, 200));
+  note(EventType::log_recovered, Severity::warn, std::move(fields));
+  return {};
+}
+
+/// Chooses what goes, so that the record of it is written before it is gone.
+void Log::planPruning() {
+  const auto numbers = logNumbers(directory_.get());
+  std::uint64_t total = 0;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> sizes;
+  for (const std::uint32_t number : numbers) {
+    struct stat status;
+    if (number < head_.oldest ||
+        ::fstatat(directory_.get(), logName(number).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    sizes.emplace_back(number, static_cast<std::uint64_t>(status.st_size));
+    total += sizes.back().second;
+  }
+  std::uint32_t oldest = head_.oldest;
+  for (std::size_t at = 0; at + 1 < sizes.size() && total > settings_.total_bytes; ++at) {
+    total -= sizes[at].second;
+    oldest = sizes[at + 1].first;
+  }
+  if (oldest == head_.oldest) return;
+  note(EventType::log_pruned, Severity::info, Fields().number("from_file", head_.oldest).number("oldest_kept", oldest));
+  head_.oldest = oldest;
+}
+
+void Log::removePruned() const {
+  // Also what an earlier writer put on record but died before removing.
+  if (std::none_of(first_.begin(), first_.end(), [](const Event& e) { return e.type == EventType::log_pruned; }))
+    return;
+  for (const std::uint32_t number : logNumbers(directory_.get()))
+    if (number < head_.oldest) (void)::unlinkat(directory_.get(), logName(number).c_str(), 0);
+}
+
+}  // namespace caisson::audit

@@ -1,0 +1,113 @@
+#include "audit/syncer.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/prctl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cerrno>
+
+#include "audit/head.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::audit {
+namespace {
+
+using sys::raw;
+
+// Long enough to serve all runs of a burst with one sync, short enough to keep the promise of a second.
+constexpr long kPauseNanoseconds = 300'000'000;
+
+constexpr int kDirectory = 0;
+constexpr int kSyncLock = 1;
+
+/// Only these two descriptors are kept, as 0 and 1: the process outlives its starter and must hold nothing else of it
+/// open, no pipe that somebody waits for the end of, no terminal, no mount.
+bool keepOnly(int directory, int sync_lock) {
+  // The originals may be 0 or 1 themselves.
+  const long spare_directory = raw(SYS_fcntl, directory, F_DUPFD, 3);
+  const long spare_lock = raw(SYS_fcntl, sync_lock, F_DUPFD, 3);
+  if (spare_directory < 0 || spare_lock < 0) return false;
+  if (raw(SYS_dup3, spare_directory, kDirectory, 0) < 0 || raw(SYS_dup3, spare_lock, kSyncLock, 0) < 0) return false;
+  return raw(SYS_close_range, 2, ~0U, 0) == 0;
+}
+
+void detach() {
+  std::uint64_t all = ~0ULL;
+  raw(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, nullptr, sizeof(all));
+  raw(SYS_setsid);
+  raw(SYS_chdir, "/");
+  raw(SYS_prctl, PR_SET_NAME, "caisson-audit", 0, 0, 0);
+}
+
+bool readHeadLocked(int head_file, Head& head) {
+  while (const long failed = raw(SYS_flock, head_file, LOCK_EX)) {
+    if (failed != -EINTR) return false;
+  }
+  HeadBytes bytes{};
+  const long got = raw(SYS_pread64, head_file, bytes.data(), bytes.size(), 0);
+  const auto decoded = decode(bytes);
+  if (got != static_cast<long>(bytes.size()) || !decoded) return false;
+  head = *decoded;
+  return true;
+}
+
+bool syncFile(const char* name) {
+  const long file = raw(SYS_openat, kDirectory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  if (file < 0) return false;
+  const bool done = raw(SYS_fdatasync, file) == 0;
+  raw(SYS_close, file);
+  return done;
+}
+
+/// Rounds of pause and sync until nothing came in between. The last look and the release of the lock happen under the
+/// head's lock, which every writer holds while it looks whether a syncer is at work: no event falls between.
+void syncUntilQuiet() {
+  const long head_file = raw(SYS_openat, kDirectory, kHeadName, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (head_file < 0) return;
+  for (;;) {
+    timespec pause{0, kPauseNanoseconds};
+    raw(SYS_nanosleep, &pause, nullptr);
+    Head before;
+    if (!readHeadLocked(static_cast<int>(head_file), before)) return;
+    raw(SYS_flock, head_file, LOCK_UN);
+    char name[kNameBytes];
+    writeLogName(before.file, name);
+    if (!syncFile(name) || raw(SYS_fdatasync, head_file) != 0) return;
+    Head after;
+    if (!readHeadLocked(static_cast<int>(head_file), after)) return;
+    if (after.writes == before.writes) return;  // the exit releases both locks, the head's last
+    raw(SYS_flock, head_file, LOCK_UN);
+  }
+}
+
+[[noreturn]] void runSyncer(int directory, int sync_lock) {
+  detach();
+  if (keepOnly(directory, sync_lock)) {
+    syncUntilQuiet();
+    raw(SYS_close, kSyncLock);  // before the head's lock goes with the exit
+  }
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+}  // namespace
+
+bool startSyncer(int directory, int sync_lock) {
+  // A child's child: ours would be somebody's zombie until the caller looks after it. Raw calls only, as the caller may
+  // be threaded and its locks held for ever in the copy. No exit signal: not the application's business.
+  const long middle = raw(SYS_clone, 0, 0, 0, 0, 0);
+  if (middle < 0) return false;
+  if (middle == 0) {
+    const long child = raw(SYS_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
+    if (child == 0) runSyncer(directory, sync_lock);
+    for (;;) raw(SYS_exit_group, child < 0 ? 1 : 0);
+  }
+  int status = 0;
+  while (raw(SYS_wait4, middle, &status, __WALL, nullptr) == -EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace caisson::audit

@@ -1,0 +1,119 @@
+#include "base/sha256.h"
+
+#include <bit>
+#include <cstring>
+
+namespace caisson {
+namespace {
+
+constexpr std::uint32_t kRound[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+std::uint32_t bigEndian(const std::uint8_t* bytes) {
+  return static_cast<std::uint32_t>(bytes[0]) << 24U | static_cast<std::uint32_t>(bytes[1]) << 16U |
+         static_cast<std::uint32_t>(bytes[2]) << 8U | bytes[3];
+}
+
+int hexDigit(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+  return -1;
+}
+
+}  // namespace
+
+void Sha256::compress(const std::uint8_t* block) {
+  std::uint32_t words[64];
+  for (int at = 0; at < 16; ++at) words[at] = bigEndian(block + static_cast<std::ptrdiff_t>(4) * at);
+  for (int at = 16; at < 64; ++at) {
+    const std::uint32_t low = words[at - 15];
+    const std::uint32_t high = words[at - 2];
+    words[at] = words[at - 16] + words[at - 7] + (std::rotr(low, 7) ^ std::rotr(low, 18) ^ low >> 3U) +
+                (std::rotr(high, 17) ^ std::rotr(high, 19) ^ high >> 10U);
+  }
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (int at = 0; at < 64; ++at) {
+    const std::uint32_t first =
+        h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRound[at] + words[at];
+    const std::uint32_t second =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    h = g;
+    g = f;
+    f = e;
+    e = d + first;
+    d = c;
+    c = b;
+    b = a;
+    a = first + second;
+  }
+  const std::uint32_t added[8] = {a, b, c, d, e, f, g, h};
+  for (std::size_t at = 0; at < 8; ++at) state_[at] += added[at];
+}
+
+Sha256& Sha256::add(const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  total_ += size;
+  while (size > 0) {
+    if (have_ == 0 && size >= pending_.size()) {
+      compress(bytes);
+      bytes += pending_.size();
+      size -= pending_.size();
+      continue;
+    }
+    const std::size_t taken = size < pending_.size() - have_ ? size : pending_.size() - have_;
+    std::memcpy(pending_.data() + have_, bytes, taken);
+    have_ += taken;
+    bytes += taken;
+    size -= taken;
+    if (have_ < pending_.size()) break;
+    compress(pending_.data());
+    have_ = 0;
+  }
+  return *this;
+}
+
+Digest Sha256::finish() {
+  const std::uint64_t bits = total_ * 8;
+  add(std::uint8_t{0x80});
+  while (have_ != 56) add(std::uint8_t{0});
+  for (int shift = 56; shift >= 0; shift -= 8) add(static_cast<std::uint8_t>(bits >> static_cast<unsigned>(shift)));
+  Digest digest;
+  for (std::size_t at = 0; at < digest.size(); ++at) {
+    digest[at] = static_cast<std::uint8_t>(state_[at / 4] >> (24 - 8 * (at % 4)));
+  }
+  return digest;
+}
+
+void writeHex(const Digest& digest, char* to) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  for (const std::uint8_t byte : digest) {
+    *to++ = kDigits[byte >> 4U];
+    *to++ = kDigits[byte & 15U];
+  }
+}
+
+std::string hex(const Digest& digest) {
+  std::string text(2 * digest.size(), '0');
+  writeHex(digest, text.data());
+  return text;
+}
+
+bool readHex(std::string_view text, Digest& digest) {
+  if (text.size() != 2 * digest.size()) return false;
+  for (std::size_t at = 0; at < digest.size(); ++at) {
+    const int high = hexDigit(text[2 * at]);
+    const int low = hexDigit(text[2 * at + 1]);
+    if (high < 0 || low < 0) return false;
+    digest[at] = static_cast<std::uint8_t>(high << 4 | low);
+  }
+  return true;
+}
+
+}  // namespace caisson

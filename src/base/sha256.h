@@ -1,0 +1,40 @@
+// SHA-256 (FIPS 180-4). Small and ours, so that a launch pays for no cryptographic library's start-up, cross builds
+// need nothing, and code between clone and exec may call it: no allocation, no lock, no libc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace caisson {
+
+using Digest = std::array<std::uint8_t, 32>;
+
+class Sha256 {
+ public:
+  Sha256& add(const void* data, std::size_t size);
+  Sha256& add(std::string_view text) { return add(text.data(), text.size()); }
+  Sha256& add(const Digest& digest) { return add(digest.data(), digest.size()); }
+  Sha256& add(std::uint8_t byte) { return add(&byte, 1); }
+  /// The digest of all that was added; the object is used up.
+  Digest finish();
+
+ private:
+  void compress(const std::uint8_t* block);
+
+  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::uint8_t, 64> pending_{};
+  std::size_t have_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+/// 64 lower-case hexadecimal digits into `to`.
+void writeHex(const Digest& digest, char* to);
+std::string hex(const Digest& digest);
+/// Reads 64 lower-case hexadecimal digits. False if `text` is anything else.
+bool readHex(std::string_view text, Digest& digest);
+
+}  // namespace caisson

@@ -1,0 +1,131 @@
+#include "supervise/run_record.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <variant>
+#include <vector>
+
+#include "audit/redact.h"
+#include "base/sha256.h"
+
+namespace caisson::supervise {
+namespace {
+
+using audit::Event;
+using audit::EventType;
+using audit::Fields;
+using audit::Severity;
+
+std::string commandHash(const std::vector<std::string>& command) {
+  Sha256 sum;
+  for (const std::string& word : command) sum.add(word).add(std::uint8_t{0});
+  return hex(sum.finish());
+}
+
+std::string_view levelName(const plan::Plan& plan) {
+  if (plan.tier == policy::Tier::landlock) return "landlock tier";
+  switch (plan.level) {
+    case policy::Level::none: return "none";
+    case policy::Level::process: return "process";
+    case policy::Level::full: return "full";
+  }
+  return "unknown";
+}
+
+std::string_view networkName(policy::NetworkMode mode) {
+  switch (mode) {
+    case policy::NetworkMode::none: return "none";
+    case policy::NetworkMode::proxy: return "proxy";
+    case policy::NetworkMode::host: return "host";
+  }
+  return "unknown";
+}
+
+/// What the payload sees of the host must not hold the log: it would read what others ran, and in a writable directory
+/// rewrite it.
+Result<void> keepApart(const plan::Plan& plan, const std::string& log) {
+  for (const plan::Step& step : plan.steps) {
+    const auto* bind = std::get_if<plan::Bind>(&step);
+    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
+    const std::string source = bind != nullptr && !bind->inside ? bind->source
+                               : overlay != nullptr             ? overlay->lower
+                                                                : "";
+    if (source.empty() || source == "/") continue;  // level process: homes are covered, Landlock decides on the rest
+    if (log == source || log.starts_with(source.ends_with('/') ? source : source + "/")) {
+      return fail(plainError(Stage::state, "audit log", log, "the sandbox would see it in " + source,
+                             "set CAISSON_HOME to a directory outside of it"));
+    }
+  }
+  return {};
+}
+
+Severity severityOf(const RunResult& result) {
+  switch (result.outcome) {
+    case OutcomeKind::exited: return Severity::info;
+    case OutcomeKind::setup_failed: return Severity::error;
+    case OutcomeKind::denied: return Severity::error;
+    default: return Severity::warn;
+  }
+}
+
+Fields ending(const RunResult& result) {
+  Fields fields;
+  fields.text("outcome", name(result.outcome));
+  if (result.outcome == OutcomeKind::exited) fields.number("exit_code", result.exit_code);
+  if (result.signal != 0) fields.number("signal", result.signal);
+  if (result.limit != Limit::none) fields.text("limit", name(result.limit));
+  fields.real("duration_ms", result.usage.wall_ms);
+  fields.real("user_cpu_ms", result.usage.user_cpu_ms).real("system_cpu_ms", result.usage.system_cpu_ms);
+  fields.number("peak_memory_bytes", result.usage.peak_memory_bytes);
+  fields.number("read_bytes", result.usage.read_bytes).number("written_bytes", result.usage.written_bytes);
+  fields.number("denials", result.denials.size()).number("violations", result.violations.size());
+  if (result.error) fields.text("error", result.error->message());
+  return fields;
+}
+
+}  // namespace
+
+Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id) {
+  RunRecord record;
+  const policy::Policy& policy = request.policy.model();
+  if (!policy.audit.enabled) return record;
+  auto log = audit::Log::open();
+  if (!log) return fail(log.error());
+  if (auto apart = keepApart(plan, log->place()); !apart) return fail(apart.error());
+  record.log_.emplace(std::move(*log));
+  const auto workspace = plan.layers.find("workspace");
+  Fields created;
+  created.text("policy", policy.name).text("level", levelName(plan));
+  created.text("workspace", workspace == plan.layers.end() ? "none" : workspace->second);
+  created.number("uid", ::geteuid()).number("warnings", plan.warnings.size());
+  Fields execute;
+  execute.text("command_sha256", commandHash(request.command));
+  execute.text("command_preview", audit::redactedPreview(request.command));
+  execute.text("level", levelName(plan)).text("network", networkName(policy.network.mode));
+  const std::array events = {Event{EventType::sandbox_created, Severity::info, sandbox_id, std::move(created)},
+                             Event{EventType::sandbox_execute, Severity::info, sandbox_id, std::move(execute)}};
+  if (auto written = record.log_->append(events); !written) return fail(written.error());
+  return record;
+}
+
+void RunRecord::end(RunResult& result) {
+  if (!log_) return;
+  std::vector<Event> events;
+  const auto add = [&](EventType type, Severity severity, Fields fields) {
+    events.push_back({type, severity, result.sandbox_id, std::move(fields)});
+  };
+  if (result.limit == Limit::time) add(EventType::sandbox_timeout, Severity::warn, {});
+  if (result.limit != Limit::none) {
+    add(EventType::limit_exceeded, Severity::warn, Fields().text("limit", name(result.limit)));
+  }
+  const bool failed = result.outcome == OutcomeKind::setup_failed;
+  add(failed ? EventType::sandbox_failed : EventType::sandbox_exited, severityOf(result), ending(result));
+  add(EventType::sandbox_destroyed, Severity::info, {});
+  if (auto written = log_->append(events); !written) {
+    result.warnings.push_back("the end of this run is not in the audit log: " + written.error().message());
+  }
+  log_->handOver();
+}
+
+}  // namespace caisson::supervise

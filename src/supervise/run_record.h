@@ -1,0 +1,31 @@
+// A run in the audit log: written before the payload starts, completed when nothing of the sandbox is left.
+#pragma once
+
+#include <optional>
+
+#include "audit/log.h"
+#include "base/error.h"
+#include "caisson/run.h"
+#include "plan/plan.h"
+
+namespace caisson::supervise {
+
+class RunRecord {
+ public:
+  /// Puts on record that this is about to run. An error means that it must not.
+  static Result<RunRecord> begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id);
+
+  /// The log, for events during the run; null when the policy switches the audit off.
+  [[nodiscard]] audit::Log* log() { return log_ ? &*log_ : nullptr; }
+  /// The payload is on its way and the caller idle: see to it that what is on record reaches the disk.
+  void handOver() {
+    if (log_) log_->handOver();
+  }
+  /// How it ended. What can't be recorded any more is a warning: the run has happened.
+  void end(RunResult& result);
+
+ private:
+  std::optional<audit::Log> log_;
+};
+
+}  // namespace caisson::supervise
