@@ -2,9 +2,11 @@
 //
 //   caisson/policy.h   what a sandbox may do
 //   caisson/run.h      run one command in a sandbox
+//   caisson/session.h  a workspace that lasts over commands
 //   caisson/error.h    errors as values
 #pragma once
 
 #include "caisson/error.h"
 #include "caisson/policy.h"
 #include "caisson/run.h"
+#include "caisson/session.h"

@@ -26,7 +26,7 @@ constexpr StatusRow kStatuses[] = {
     {"128+N", "signal N ended it"},
 };
 
-constexpr Topic kShownTopics[] = {Topic::run, Topic::policy, Topic::machine};
+constexpr Topic kShownTopics[] = {Topic::run, Topic::session, Topic::policy, Topic::machine};
 
 struct Painter {
   bool colour;
@@ -84,6 +84,7 @@ std::span<const StatusRow> exitStatuses() { return kStatuses; }
 std::string_view title(Topic topic) {
   switch (topic) {
     case Topic::run: return "Run";
+    case Topic::session: return "Sessions";
     case Topic::policy: return "Policies";
     case Topic::machine: return "This machine and caisson itself";
     case Topic::hidden: return "";

@@ -39,6 +39,7 @@ enum StepFlag : std::uint32_t {
   kDirectory = 1U << 10,  ///< the source is known to be a directory
   kRefuseLinks = 1U << 12,
   kFile = 1U << 11,  ///< or a file
+  kKept = 1U << 13,  ///< an overlay whose store outlives this sandbox: masks may be there already
 };
 
 struct FlatStep {
@@ -51,6 +52,8 @@ struct FlatStep {
   mode_t mode;
   const char* size_text;  ///< decimal bytes, for fsconfig
   const char* inode_text;
+  const char* lower_names;  ///< of an overlay: its lower directories in the store, uppermost first
+  const char *upper_name, *work_name;
   int mount_fd;  ///< a detached mount the parent prepared for `source`, or -1
 };
 
@@ -71,6 +74,13 @@ struct ExecArguments {
   const char* const* candidates;  ///< null-terminated: full paths to try for the program, in PATH order
   const char* working_directory;
   const char* apparmor_profile;  ///< or null
+};
+
+/// A program that becomes pid 1 instead of the built-in one and starts payloads when it is asked to (sessions).
+struct Resident {
+  int program;  ///< executed with everything but the payload's layers in force; -1: none
+  const char* const* argv;
+  int descriptors[2];  ///< it gets the control socket as 3 and these from 4 on
 };
 
 /// What to apply, in the order of SPEC L4.
@@ -128,6 +138,8 @@ struct Block {
   std::uint16_t rows, columns;
   const char* store_path;  ///< directory for an overlay's store on disk, or null
   int store_mount;         ///< the same as a detached mount that the parent prepared, or -1
+
+  Resident resident;
 
   const char* children_path;  ///< where a subreaper reads its orphans' numbers
   char* init_stack_top;

@@ -170,17 +170,6 @@ int startPayload(const Block& block, const Helper& helper, int terminal, bool ti
 
 }  // namespace
 
-void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error) {
-  Message message{};
-  message.kind = MessageKind::failure;
-  message.stage = static_cast<std::uint8_t>(stage);
-  message.value = static_cast<std::int32_t>(error);
-  copyText(message.call, kCallBytes, call);
-  copyText(message.object, kObjectBytes, object);
-  raw(SYS_write, block.control, &message, sizeof(message));  // the one call every filter leaves open
-  for (;;) raw(SYS_exit_group, 125);
-}
-
 long openBeneath(int root_fd, const char* path, int flags) {
   if (*path == 0) return raw(SYS_openat, root_fd, ".", flags | O_CLOEXEC, 0);
   sys::OpenHow how{};
@@ -277,6 +266,10 @@ void runChild(const Block& block) {
   if (block.wants_terminal) terminal = openTerminal(block, &master);
   const bool time = enterTimeNamespace(block);
   sendPrepared(block, tree, master, time);
+  if (block.resident.program >= 0) {
+    helper.waitForEnd();  // an exec would end it half way
+    becomeResident(block);
+  }
 
   const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
   if (block.close_descriptors) closeAllBut(keep, sizeof(keep) / sizeof(keep[0]));

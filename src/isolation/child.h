@@ -78,6 +78,9 @@ void selfTest(const Block& block);
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);
 
+/// Becomes the resident program: no capability left, not dumpable, no descriptor but its own.
+[[noreturn]] void becomeResident(const Block& block);
+
 /// Entry of the process that clone made.
 [[noreturn]] void runChild(const Block& block);
 

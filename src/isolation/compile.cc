@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -58,7 +60,9 @@ std::size_t textBytes(const std::vector<std::string>& values) {
 std::size_t stepBytes(const plan::Step& step) {
   std::size_t bytes = sizeof(FlatStep) + 128;
   if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size();
-  if (const auto* overlay = std::get_if<plan::MountOverlay>(&step)) bytes += textBytes(overlay->whiteouts);
+  if (const auto* overlay = std::get_if<plan::MountOverlay>(&step)) {
+    bytes += textBytes(overlay->whiteouts) + 2 * textBytes(overlay->frozen) + 8 * overlay->upper.size();
+  }
   std::visit(
       [&](const auto& s) {
         if constexpr (requires { s.target; }) bytes += s.target.size();
@@ -91,6 +95,13 @@ const char* relative(Arena& arena, const std::string& path) {
   std::size_t begin = 0;
   while (begin < path.size() && path[begin] == '/') ++begin;
   return arena.text(std::string_view(path).substr(begin));
+}
+
+/// What is masked is masked in the host's directory; a session may make files of the same names.
+std::string lowerNames(const plan::MountOverlay& step) {
+  std::string names;
+  for (const std::string& name : step.frozen) names += name + ":";
+  return names + (step.whiteouts.empty() ? "lower" : "mask:lower");
 }
 
 struct Flatten {
@@ -149,7 +160,11 @@ struct Flatten {
     out.names = arena.texts(step.whiteouts);
     out.size_text = arena.text(std::to_string(step.bytes));
     out.inode_text = arena.text(std::to_string(step.inodes));
-    out.flags = (step.executable ? kExecutable : 0U) | (step.on_disk ? kOnDisk : 0U);
+    const bool kept = !step.upper.empty();
+    out.flags = (step.executable ? kExecutable : 0U) | (step.on_disk ? kOnDisk : 0U) | (kept ? kKept : 0U);
+    out.upper_name = arena.text(kept ? step.upper : "upper");
+    out.work_name = arena.text(kept ? step.upper + ".work" : "work");
+    out.lower_names = arena.text(lowerNames(step));
   }
   void operator()(const plan::MaskPath& step) {
     out.kind = StepKind::mask;
@@ -179,6 +194,26 @@ Result<void> drawExecToken(plan::SyscallFilter& filter, Block& block) {
   return {};
 }
 
+/// Where another process has room as well: far from where programs, heaps and mappings usually lie. Several places,
+/// since sanitizers and small address spaces take some of them; several slots, for threads that compile at the same
+/// time.
+void* mapShared(int descriptor, std::size_t bytes) {
+  constexpr std::uintptr_t kPlaces[] = {0x3000000000, 0x200000000000, 0x480000000000, 0x600000000000};
+  constexpr std::uintptr_t kSlotBytes = 64ULL << 20;
+  constexpr int kFixedNoReplace = 0x100000;
+  static std::atomic<unsigned> next{0};
+  if (bytes > kSlotBytes || ::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return MAP_FAILED;
+  for (const std::uintptr_t place : kPlaces) {
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      auto* wanted = reinterpret_cast<void*>(place + (next++ % 256) * kSlotBytes);
+      void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | kFixedNoReplace, descriptor, 0);
+      if (got == wanted) return got;
+      if (got != MAP_FAILED) ::munmap(got, bytes);
+    }
+  }
+  return MAP_FAILED;
+}
+
 }  // namespace
 
 BlockMapping::BlockMapping(BlockMapping&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
@@ -187,7 +222,7 @@ BlockMapping::~BlockMapping() {
   if (block_ != nullptr) ::munmap(block_, block_->mapping_bytes);
 }
 
-Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
+Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   std::vector<sock_filter> adapted;
   std::span<const sock_filter> program;
   Block facts{};
@@ -210,7 +245,8 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   for (const plan::LandlockRule& rule : plan.landlock.rules) bytes += sizeof(FlatRule) + rule.path.size() + 8;
   bytes = (bytes + 2 * kStack + kPage - 1) / kPage * kPage;
 
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = shared >= 0 ? mapShared(shared, bytes)
+                             : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "launch block", errno));
   Block* block = new (memory) Block(facts);
   BlockMapping mapping(block);
@@ -303,6 +339,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
   block->exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
   block->control = -1;
   block->store_mount = -1;
+  block->resident.program = -1;
   return mapping;
 }
 

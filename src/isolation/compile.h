@@ -19,7 +19,9 @@ class BlockMapping {
   Block& operator*() const { return *block_; }
   Block* operator->() const { return block_; }
 
-  static Result<BlockMapping> compile(const plan::Plan& plan);
+  /// `shared`: an empty memory file that becomes the block, mapped at an address where pid 1 of a session can map it
+  /// too.
+  static Result<BlockMapping> compile(const plan::Plan& plan, int shared = -1);
 
  private:
   explicit BlockMapping(Block* block) : block_(block) {}

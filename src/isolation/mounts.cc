@@ -295,7 +295,7 @@ void TreeBuilder::overlay(const FlatStep& step) {
     store = newTmpfs(step.size_text, step.inode_text, 0755, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   }
   attach(store, step);
-  for (const char* name : {"lower", "mask", "upper", "work"}) {
+  for (const char* name : {"lower", "mask", step.upper_name, step.work_name}) {
     const long made = raw(SYS_mkdirat, store, name, 0755);
     if (made != -EEXIST) must("mkdir", name, made);
   }
@@ -313,20 +313,19 @@ void TreeBuilder::overlay(const FlatStep& step) {
       *at = '/';
     }
     // The plan's names are unique and none lies below another: one that is there already would stay visible.
-    must("mask", *name, raw(SYS_mknodat, store, path, S_IFCHR, 0));
+    const long masked = raw(SYS_mknodat, store, path, S_IFCHR, 0);
+    if (masked != -EEXIST || (step.flags & kKept) == 0) must("mask", *name, masked);
   }
   must("fchdir", step.target, raw(SYS_fchdir, store));
-  const bool masks = step.names != nullptr && *step.names != nullptr;
-  const char* options[] = {
-      "lowerdir", masks ? "mask:lower" : "lower", "upperdir", "upper", "workdir", "work", "userxattr", nullptr,
-      nullptr};
+  const char* options[] = {"lowerdir",     step.lower_names, "upperdir", step.upper_name, "workdir",
+                           step.work_name, "userxattr",      nullptr,    nullptr};
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newFilesystem("overlay", options, step.source, attributes);
   // Onto the store's own root, which is what the mount point shows now.
   must("move_mount", step.target,
        raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
-  built_.upper = must("open", "upper", raw(SYS_openat, store, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  built_.upper = must("open", "upper", raw(SYS_openat, store, step.upper_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   closeFd(mount);
   closeFd(store);
 }

@@ -117,6 +117,10 @@ struct MountOverlay {
   bool executable = true;
   bool on_disk = false;
   bool owned = false;
+  /// A session's: names in the store of what lies between the lower and the upper directory, uppermost first, and of
+  /// the upper directory. Empty: the store is this run's own.
+  std::vector<std::string> frozen;
+  std::string upper;
 };
 /// An empty, unreadable thing of the same type over `target`.
 struct MaskPath {

@@ -123,7 +123,7 @@ class SignalsBlocked {
 }  // namespace
 
 Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
-                        sys::Cgroup& cgroup) {
+                        sys::Cgroup& cgroup, const ResidentWish* resident) {
   auto mapping = isolation::BlockMapping::compile(plan);
   if (!mapping) return fail(mapping.error());
   Block& block = **mapping;
@@ -151,8 +151,16 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
     owned.push_back(std::move(*mount));
   }
 
+  std::vector<const char*> resident_arguments;  // like the store's path: the child has a copy
+  if (resident != nullptr) {
+    for (const std::string& word : resident->arguments) resident_arguments.push_back(word.c_str());
+    resident_arguments.push_back(nullptr);
+    block.resident = {
+        resident->program, resident_arguments.data(), {resident->descriptors[0], resident->descriptors[1]}};
+  }
+
   Fd child_ends[3];
-  for (int stream = 0; stream < 3; ++stream) {
+  for (int stream = 0; stream < 3 && resident == nullptr; ++stream) {
     block.terminal[stream] = terminal.stream[stream];
     block.stdio[stream] = -1;
     if (terminal.stream[stream]) continue;

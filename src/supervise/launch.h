@@ -3,6 +3,9 @@
 
 #include <sys/types.h>
 
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 #include "isolation/block.h"
 #include "plan/plan.h"
@@ -29,10 +32,18 @@ struct Launched {
   bool pid_namespace = false;
 };
 
+/// A program that becomes pid 1 and outlives its first command; see isolation::Resident. No payload is started then,
+/// and no stream made.
+struct ResidentWish {
+  int program = -1;
+  std::vector<std::string> arguments;
+  int descriptors[2] = {-1, -1};
+};
+
 /// `feed_input`: give the payload a pipe as standard input; else end of file at once.
 /// `cgroup`: the one the sandbox lives in, or an empty one.
 /// `store`: a directory for an overlay's changes, when the plan keeps them on disk; else empty.
 Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
-                        sys::Cgroup& cgroup);
+                        sys::Cgroup& cgroup, const ResidentWish* resident = nullptr);
 
 }  // namespace caisson::supervise

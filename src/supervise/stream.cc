@@ -36,6 +36,7 @@ void OutputStream::accept(const char* data, std::size_t count) {
     result_.truncated = true;
     result_.dropped += count - kept;
   }
+  if (observer_ && kept > 0) observer_({data, kept});
   if (mode_ == StreamMode::capture) result_.data.append(data, kept);
   if (mode_ == StreamMode::relay) pending_.append(data, kept);
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class OutputStream {
   static constexpr std::uint64_t kFlood = 16ULL << 30;
 
   OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit, std::uint64_t flood = kFlood);
+
+  /// Also hands every kept piece to `observer` as it comes.
+  void observe(std::function<void(std::string_view)> observer) { observer_ = std::move(observer); }
 
   /// The poll entries this stream needs now (0, 1 or 2).
   void addPolls(std::vector<pollfd>& polls) const;
@@ -44,6 +48,7 @@ class OutputStream {
   void writeSome();
   void accept(const char* data, std::size_t count);
 
+  std::function<void(std::string_view)> observer_;
   sys::Fd source_;
   StreamMode mode_;
   int sink_;

@@ -94,6 +94,9 @@ struct CgroupUsage {
   std::optional<std::uint64_t> io_read_bytes, io_written_bytes;
 };
 
+/// What the `name` of a cgroup begins with that outlives its maker; who keeps it removes it.
+inline constexpr std::string_view kKeptCgroup = "kept-";
+
 class Cgroup {
  public:
   /// `name` is the sandbox's id: nobody can have guessed it. Nothing is left behind on failure.
@@ -141,6 +144,10 @@ class Cgroup {
   /// Ends what is still inside, waits until it is gone (2 s at most), removes the directories.
   Result<void> remove();
 
+  /// Lets go without removing: for a sandbox that outlives this process. Its name must begin with kKeptCgroup, or
+  /// the next clean-up takes it for abandoned. The directories, as paths, for removeKeptCgroup.
+  std::vector<std::string> keep();
+
  private:
   struct Part {
     Fd parent, fd;
@@ -165,6 +172,9 @@ class Cgroup {
   std::vector<int> entry_numbers_;
   CgroupEnforced enforced_;
 };
+
+/// Removes directories that keep() named, after their last process has ended; waits for that 2 s at most.
+void removeKeptCgroup(const std::vector<std::string>& directories);
 
 /// The whole disk below the file system of `fd`, as the kernel's io limits want it (a partition will not do).
 /// Nothing for file systems without one device of their own (tmpfs, overlay, btrfs, network).

@@ -138,6 +138,25 @@ Result<void> Cgroup::remove() {
   return result;
 }
 
+std::vector<std::string> Cgroup::keep() {
+  closeEntries();
+  std::vector<std::string> paths;
+  for (const Part& part : directories_) paths.push_back(part.path);
+  directories_.clear();
+  return paths;
+}
+
+void removeKeptCgroup(const std::vector<std::string>& directories) {
+  const auto deadline = Clock::now() + kPatience;
+  for (const std::string& path : directories) {
+    auto pause = std::chrono::microseconds(50);
+    while (::rmdir(path.c_str()) != 0 && errno == EBUSY && Clock::now() < deadline) {
+      pauseFor(pause);
+      pause = std::min(pause * 2, std::chrono::microseconds(20'000));
+    }
+  }
+}
+
 Cgroup Cgroup::adopt(const CgroupBase& base, std::string_view name) {
   Cgroup cgroup;
   cgroup.kind_ = base.kind;
@@ -167,6 +186,7 @@ std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
       const auto name = parseCgroupName(entry->d_name);
       struct stat status{};
       if (!name || name->world != self.world || abandoned.contains(entry->d_name)) continue;
+      if (name->id.starts_with(kKeptCgroup)) continue;
       if (::fstatat(directory.fd.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (status.st_uid == ::geteuid() && makerIsGone(*name)) abandoned.insert(entry->d_name);
     }

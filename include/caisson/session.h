@@ -1,0 +1,119 @@
+// A session: a workspace that lasts over commands, branches, and can be undone.
+//
+//   auto store = caisson::SessionStore::open();
+//   auto session = store->create({.policy = *caisson::Policy::profile("bash"), .name = "fix-login"});
+//   auto result = session->exec({.command = {"make", "test"}});
+//   session->destroy();
+//
+// What a session's commands write to /workspace is kept apart from the real directory, on disk below CAISSON_HOME.
+// There is no daemon: pid 1 of the session's own sandbox lives on and starts further commands when a process of the
+// same user asks it to; every layer (Landlock, capabilities, system-call filter, limits) is applied afresh to each.
+// When pid 1 is gone (a restart of the machine, a restore), the next command starts the sandbox again over the same
+// files; what was in memory (/tmp, /home/sandbox, processes) is not kept.
+//
+// Guarantees: no exception crosses; several processes and threads may use one store, and one session, at the same time;
+// a crash at any instant leaves a session as before or as after the operation. Session is a handle: copies of it, and
+// handles in other processes, mean the same session. Not safe: one Session object used by two threads at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caisson/error.h"
+#include "caisson/policy.h"
+#include "caisson/run.h"
+
+namespace caisson {
+
+namespace session {
+class Handle;
+class Store;
+}  // namespace session
+
+struct SessionOptions {
+  Policy policy;              ///< for all of its commands; the workspace must be an overlay, or none (an empty one)
+  std::string name;           ///< for people: letters, digits, `-`, `_`, `.`; unique; may be empty
+  double ttl_seconds = 3600;  ///< from now; then it is ended and removed
+};
+
+struct SessionInfo {
+  std::string id;
+  std::string name;
+  std::string workspace;     ///< the real directory, or empty when the session began with an empty workspace
+  std::int64_t created = 0;  ///< seconds since 1970
+  double expires_in = 0;     ///< seconds; 0: expired
+  bool live = false;         ///< its sandbox is up; else the next command starts it
+  std::string problem;       ///< why it cannot be used (unreadable metadata, a newer format), or empty
+};
+
+enum class OutputStreamKind : std::uint8_t { out, err };
+
+struct ExecRequest {
+  std::vector<std::string> command;  ///< argv; the program is looked up inside the sandbox
+  StreamMode out = StreamMode::capture;
+  StreamMode err = StreamMode::capture;
+  /// Called with each piece of output as it comes, from within exec(), up to the output limit. Captured as well
+  /// unless the mode is `discard`.
+  std::function<void(OutputStreamKind, std::string_view)> on_output;
+  bool relay_stdin = false;  ///< pass the caller's standard input on; else `input`, then end of file
+  std::string input;
+  bool interactive = false;                        ///< a pty of the sandbox for those of 0, 1, 2 that are terminals
+  bool forward_signals = false;                    ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2 go to the command
+  int cancel_descriptor = -1;                      ///< readable: end the command with outcome `cancelled`
+  std::optional<double> timeout_seconds;           ///< unset: the policy's; must not exceed the policy's ceiling
+  std::map<std::string, std::string> environment;  ///< added to the policy's
+  std::string working_directory;                   ///< inside; empty: the workspace
+};
+
+/// A session of this user. Made by SessionStore.
+class Session {
+ public:
+  [[nodiscard]] const std::string& id() const;
+  Result<SessionInfo> info() const;
+
+  /// Runs a command to its end. Processes that it leaves behind live on in the session. An error is returned only when
+  /// the request or the session is unusable; a command that could not be started is a result with `setup_failed`.
+  Result<RunResult> exec(const ExecRequest& request);
+
+  /// The session's end, counted from now.
+  Result<void> renew(double ttl_seconds);
+
+  /// Ends every process of the session and removes it with all its files. An id that is gone already is an error.
+  Result<void> destroy();
+
+  explicit Session(std::shared_ptr<session::Handle> handle);
+
+ private:
+  std::shared_ptr<session::Handle> handle_;
+};
+
+/// All sessions of this user below one CAISSON_HOME.
+class SessionStore {
+ public:
+  /// Opens (and makes, if it is not there) the store in CAISSON_HOME or the user's data directory.
+  static Result<SessionStore> open();
+
+  /// Makes a session and starts its sandbox. Sessions whose time is over are removed first.
+  Result<Session> create(const SessionOptions& options);
+  /// By id or by name. Unknown, expired and malformed ones are errors that say which.
+  [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
+  /// Sorted by creation. Sessions whose time is over are removed first.
+  Result<std::vector<SessionInfo>> list();
+  /// Session::destroy by id or name; works as well for a session that cannot be opened any more.
+  Result<void> destroy(std::string_view id_or_name);
+  /// Removes what crashed processes left and sessions whose time is over; with `all` every session. The ids removed.
+  Result<std::vector<std::string>> clean(bool all);
+
+  explicit SessionStore(std::shared_ptr<session::Store> store);
+
+ private:
+  std::shared_ptr<session::Store> store_;
+};
+
+}  // namespace caisson

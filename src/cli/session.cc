@@ -1,0 +1,181 @@
+// `caisson session`: workspaces that last. Here: make, list, renew, destroy.
+#include <ctime>
+
+#include "cli/approval.h"
+#include "cli/json_writer.h"
+#include "cli/output.h"
+#include "cli/policy_flags.h"
+#include "cli/policy_options.h"
+#include "cli/safe_text.h"
+#include "cli/session_verbs.h"
+#include "policy/units.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kName{.name = "name", .value = "NAME", .help = "A name that works wherever the id does."};
+constexpr Option kTtl{
+    .name = "ttl", .value = "DUR", .help = "End and remove the session after this long (default: 1h)."};
+constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
+
+constexpr Option kCreateOptions[] = {kName, kTtl, kJson};
+constexpr OptionGroup kCreateOwn[] = {{"Session", kCreateOptions}};
+constexpr auto kCreateGroups = withPolicyGroups(kCreateOwn);
+
+constexpr Option kListOptions[] = {kJson};
+constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
+
+int create(const Arguments& arguments) {
+  auto policy = policyFrom(arguments);
+  if (!policy) return complain(policy.error());
+  SessionOptions options{.policy = *std::move(policy)};
+  if (const auto name = arguments.value(kName)) {
+    options.name = *name;
+    if (name->empty()) return complain(usageError("--name", "a name is expected", "caisson session create --help"));
+  }
+  if (const auto ttl = arguments.value(kTtl)) {
+    const auto seconds = secondsFrom(*ttl, "--ttl");
+    if (!seconds) return complain(seconds.error());
+    options.ttl_seconds = *seconds;
+  }
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  const auto session = store->create(options);
+  if (!session) return complain(inWordsOfFlags(session.error(), arguments));
+  if (!arguments.has(kJson)) return print(session->id() + "\n");
+  JsonWriter json;
+  json.beginObject().key("id").string(session->id()).key("name").string(options.name);
+  json.key("ttl_seconds").number(options.ttl_seconds).end();
+  return print(json.text() + "\n");
+}
+
+void writeInfo(JsonWriter& json, const SessionInfo& info) {
+  json.beginObject().key("id").string(info.id).key("name").string(info.name);
+  json.key("workspace").string(info.workspace).key("created").number(info.created);
+  json.key("expires_in").number(info.expires_in).key("live").boolean(info.live);
+  if (!info.problem.empty()) json.key("problem").string(info.problem);
+  json.end();
+}
+
+std::string lineOf(const SessionInfo& info) {
+  std::string line = info.id;
+  if (!info.problem.empty()) return line + "  unusable: " + safeLine(info.problem) + "\n";
+  line += info.live ? "  live  " : "  idle  ";
+  const auto left = static_cast<long>(info.expires_in);
+  line += std::to_string(left / 60) + "m" + std::to_string(left % 60) + "s left";
+  if (!info.name.empty()) line += "  " + safeLine(info.name);
+  line += "  " + (info.workspace.empty() ? "(no workspace)" : safeLine(info.workspace));
+  return line + "\n";
+}
+
+int list(const Arguments& arguments) {
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  const auto infos = store->list();
+  if (!infos) return complain(infos.error());
+  if (arguments.has(kJson)) {
+    JsonWriter json;
+    json.beginObject().key("sessions").beginArray();
+    for (const SessionInfo& info : *infos) writeInfo(json, info);
+    json.end().end();
+    return print(json.text() + "\n");
+  }
+  std::string text;
+  for (const SessionInfo& info : *infos) text += lineOf(info);
+  return print(text);
+}
+
+int renew(const Arguments& arguments) {
+  auto session = sessionOf(arguments, "session renew", 2, 2);
+  if (!session) return complain(session.error());
+  const auto seconds = secondsFrom(arguments.operands[1], "session renew");
+  if (!seconds) return complain(seconds.error());
+  if (auto renewed = session->renew(*seconds); !renewed) return complain(renewed.error());
+  return 0;
+}
+
+int destroy(const Arguments& arguments) {
+  if (arguments.operands.size() != 1)
+    return complain(usageError("session destroy", "one session is expected", "caisson session destroy ID"));
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  if (auto destroyed = store->destroy(arguments.operands[0]); !destroyed) return complain(destroyed.error());
+  return 0;
+}
+
+}  // namespace
+
+Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
+  const std::size_t count = arguments.operands.size();
+  if (count < least || (most != 0 && count > most)) {
+    return fail(usageError(verb, count < least ? "something is missing" : "too many words",
+                           "caisson " + std::string(verb) + " --help"));
+  }
+  auto store = SessionStore::open();
+  if (!store) return fail(store.error());
+  return store->find(arguments.operands[0]);
+}
+
+Result<double> secondsFrom(std::string_view text, std::string_view subject) {
+  const auto seconds = policy::parseSeconds(text);
+  if (seconds && *seconds > 0) return *seconds;
+  return fail(usageError(text, "a time is expected, such as 90s, 30m or 2h",
+                         "caisson session --help: " + std::string(subject)));
+}
+
+constinit const Verb kSessionCreate{
+    .path = "session create",
+    .summary = "Make a workspace that lasts, and print its id",
+    .description =
+        "The session begins with the current directory (or --workspace DIR) at /workspace. What its commands write "
+        "there "
+        "is kept apart, below CAISSON_HOME, until it is committed; it can be checkpointed, restored and forked. The "
+        "policy given here holds for all of its commands.",
+    .examples =
+        "caisson session create --name fix-login\n"
+        "caisson session create --workspace ~/src/app --ttl 8h --memory 1G",
+    .topic = Topic::session,
+    .syntax = {.groups = kCreateGroups},
+    .perform = create,
+};
+
+constinit const Verb kSessionList{
+    .path = "session list",
+    .summary = "List the sessions",
+    .description = "The sessions of this user, oldest first. Those whose time is over are removed.",
+    .topic = Topic::session,
+    .syntax = {.groups = kListGroups},
+    .perform = list,
+};
+
+constinit const Verb kSessionRenew{
+    .path = "session renew",
+    .summary = "Give a session more time",
+    .description = "The session ends DUR from now.",
+    .examples = "caisson session renew fix-login 2h",
+    .topic = Topic::session,
+    .syntax = {.operands = "ID DUR"},
+    .perform = renew,
+};
+
+constinit const Verb kSessionDestroy{
+    .path = "session destroy",
+    .summary = "End a session and remove all its files",
+    .description = "Changes that were not committed are lost.",
+    .topic = Topic::session,
+    .syntax = {.operands = "ID"},
+    .perform = destroy,
+};
+
+namespace {
+constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec, &kSessionList, &kSessionRenew, &kSessionDestroy};
+}
+
+constinit const Verb kSession{
+    .path = "session",
+    .summary = "Workspaces that last over commands",
+    .topic = Topic::session,
+    .verbs = kBelow,
+};
+
+}  // namespace caisson::cli

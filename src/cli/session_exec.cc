@@ -1,0 +1,77 @@
+// `caisson session exec`: one more command in a session.
+#include <unistd.h>
+
+#include <csignal>
+
+#include "cli/notices.h"
+#include "cli/output.h"
+#include "cli/result_json.h"
+#include "cli/session_verbs.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kTimeout{.name = "timeout", .value = "DUR", .help = "End it after this long: 30s, 5m."};
+constexpr Option kJson{.name = "json", .help = "Capture the output and print one JSON object instead of it."};
+constexpr Option kOptions[] = {kTimeout, kJson};
+constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
+
+void surviveBrokenPipes() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+int report(const RunResult& result, bool json) {
+  int status = exitStatus(result);
+  if (json) {
+    if (const int failed = print(renderResult(result) + "\n"); failed != 0) status = failed;
+  }
+  if (result.error) complain(*result.error);
+  if (!json) {
+    for (const std::string& line : noticesFor(result, false)) tell(line);
+  }
+  return status;
+}
+
+int perform(const Arguments& arguments) {
+  if (arguments.command.empty())
+    return complain(
+        usageError("session exec", "no command given; it comes after `--`", "caisson session exec ID -- ls -l"));
+  const bool json = arguments.has(kJson);
+  auto session = sessionOf(arguments, "session exec", 1, 1);
+  if (!session) return json ? report(refusedResult(session.error()), true) : complain(session.error());
+  ExecRequest request;
+  request.command.assign(arguments.command.begin(), arguments.command.end());
+  if (const auto text = arguments.value(kTimeout)) {
+    const auto seconds = secondsFrom(*text, "--timeout");
+    if (!seconds) return complain(seconds.error());
+    request.timeout_seconds = *seconds;
+  }
+  request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
+  request.relay_stdin = true;
+  request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
+  request.forward_signals = true;
+  surviveBrokenPipes();
+  const auto result = session->exec(request);
+  return report(result ? *result : refusedResult(result.error()), json);
+}
+
+}  // namespace
+
+constinit const Verb kSessionExec{
+    .path = "session exec",
+    .summary = "Run a command in a session",
+    .description =
+        "Standard input, output and error are passed through; the exit status is the command's, as with `caisson run`. "
+        "Processes that the command leaves behind live on in the session.",
+    .examples =
+        "caisson session exec fix-login -- make test\n"
+        "caisson session exec fix-login --timeout 30s --json -- npm test",
+    .topic = Topic::session,
+    .syntax = {.groups = kGroups, .operands = "ID", .command = "-- CMD [ARG]..."},
+    .perform = perform,
+};
+
+}  // namespace caisson::cli

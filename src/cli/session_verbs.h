@@ -1,0 +1,18 @@
+// The commands below `caisson session`, by file, and what they share.
+#pragma once
+
+#include "caisson/session.h"
+#include "cli/verb.h"
+
+namespace caisson::cli {
+
+extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;  // session.cc
+extern const Verb kSessionExec;                                                  // session_exec.cc
+
+/// The session that the first operand names; an error when operands are missing or too many. `most` 0: any number.
+Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
+
+/// A time such as `30m`, given for `subject`.
+Result<double> secondsFrom(std::string_view text, std::string_view subject);
+
+}  // namespace caisson::cli

@@ -1,0 +1,45 @@
+// A sandbox that outlives its first command: pid 1 becomes a program of its own.
+#include <fcntl.h>
+#include <linux/prctl.h>
+
+#include <cerrno>
+
+#include "isolation/child.h"
+
+namespace caisson::isolation {
+namespace {
+
+constexpr int kFirst = 3;
+constexpr int kCount = 3;
+constexpr unsigned kCloseRangeCloexec = 1U << 2;
+constexpr int kAbove = 64;  // higher than any descriptor that is moved down to
+
+}  // namespace
+
+void becomeResident(const Block& block) {
+  const int wanted[kCount] = {block.control, block.resident.descriptors[0], block.resident.descriptors[1]};
+  long high[kCount];
+  for (int i = 0; i < kCount; ++i) {
+    high[i] = must(block, Stage::launch, "fcntl", "F_DUPFD", raw(SYS_fcntl, wanted[i], F_DUPFD_CLOEXEC, kAbove));
+  }
+  const long program =
+      must(block, Stage::launch, "fcntl", "F_DUPFD", raw(SYS_fcntl, block.resident.program, F_DUPFD_CLOEXEC, kAbove));
+  // The number itself may be overwritten below; the copy reports until exec.
+  const_cast<Block&>(block).control = static_cast<int>(high[0]);
+  for (int i = 0; i < kCount; ++i) {
+    must(block, Stage::launch, "dup3", "resident", raw(SYS_dup3, high[i], kFirst + i, 0));
+  }
+  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 0, kFirst - 1, 0));
+  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, kFirst + kCount, ~0U, kCloseRangeCloexec));
+  must(block, Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+  // Here and not for each payload: processes of sibling domains could neither see nor signal each other, and a
+  // session's commands must be able to end what an earlier one started. Inherited, it can't be forgotten either.
+  restrictWithLandlock(block);
+  dropCapabilities(block);
+  if (hasAnyCapability()) reportAndExit(block, Stage::identity, "capset", "a capability is left", EPERM);
+  const char* const environment[] = {nullptr};
+  const long error = raw(SYS_execveat, program, "", block.resident.argv, environment, AT_EMPTY_PATH);
+  reportAndExit(block, Stage::launch, "execveat", "pid 1 of the session", -error);
+}
+
+}  // namespace caisson::isolation

@@ -1,0 +1,206 @@
+#include "session/metadata.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "policy/decode.h"
+#include "policy/document.h"
+#include "policy/json.h"
+
+namespace caisson::session {
+namespace {
+
+using policy::jsonString;
+using policy::Node;
+
+constexpr std::uint64_t kMaxBytes = policy::kMaxDocumentBytes;
+constexpr const char* kMetaFile = "meta.json";
+constexpr const char* kInitFile = "init.json";
+
+std::int64_t clockNs(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+std::string bootId() {
+  const sys::Fd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  char text[64];
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
+  std::string id = got > 0 ? std::string(text, static_cast<std::size_t>(got)) : "";
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+std::string list(const std::vector<std::string>& texts) {
+  std::string json = "[";
+  for (const std::string& text : texts) json += (json.size() > 1 ? "," : "") + jsonString(text);
+  return json + "]";
+}
+
+std::string moment(const Moment& moment) {
+  return "{\"wall_ns\":" + std::to_string(moment.wall_ns) + ",\"boot_ns\":" + std::to_string(moment.boot_ns) +
+         ",\"boot\":" + jsonString(moment.boot) + "}";
+}
+
+/// Reads members of a table; the first that is missing or of another type becomes the error.
+class Reader {
+ public:
+  Reader(const Node& table, std::string where) : table_(table), where_(std::move(where)) {}
+
+  const Node* member(const char* key, Node::Type type) {
+    const Node* node = table_.find(key);
+    if (node != nullptr && node->type == type) return node;
+    if (!error_) {
+      error_ = plainError(Stage::state, "read", where_, std::string("\"") + key + "\" is missing or of a wrong type",
+                          "the session's metadata is damaged; `caisson session destroy` removes it");
+    }
+    return nullptr;
+  }
+  std::string text(const char* key) {
+    const Node* node = member(key, Node::Type::text);
+    return node != nullptr ? node->text : "";
+  }
+  std::int64_t integer(const char* key) {
+    const Node* node = member(key, Node::Type::integer);
+    return node != nullptr ? node->integer : 0;
+  }
+  std::vector<std::string> texts(const char* key) {
+    std::vector<std::string> result;
+    if (const Node* node = member(key, Node::Type::list)) {
+      for (const Node& item : node->items) result.push_back(item.text);
+    }
+    return result;
+  }
+  Moment moment(const char* key) {
+    const Node* node = member(key, Node::Type::table);
+    if (node == nullptr) return {};
+    Reader inner(*node, where_);
+    Moment result{inner.integer("wall_ns"), inner.integer("boot_ns"), inner.text("boot")};
+    if (!error_) error_ = inner.error_;
+    return result;
+  }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  void fold(const Reader& other) {
+    if (!error_) error_ = other.error_;
+  }
+
+ private:
+  const Node& table_;
+  std::string where_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), bootId()}; }
+
+double Metadata::secondsLeft(const Moment& now) const {
+  // While the machine runs on, its own clock counts: nobody sets that. After a restart only the wall clock is left.
+  const std::int64_t left =
+      now.boot == expires.boot && !now.boot.empty() ? expires.boot_ns - now.boot_ns : expires.wall_ns - now.wall_ns;
+  return left <= 0 ? 0 : static_cast<double>(left) / 1e9;
+}
+
+std::string toJson(const Metadata& metadata) {
+  std::string checkpoints = "[";
+  for (const Checkpoint& one : metadata.checkpoints) {
+    checkpoints += std::string(checkpoints.size() > 1 ? "," : "") + "{\"name\":" + jsonString(one.name) +
+                   ",\"created\":" + std::to_string(one.created) + ",\"frozen\":" + list(one.frozen) + "}";
+  }
+  return "{\"format\":" + std::to_string(metadata.format) + ",\"id\":" + jsonString(metadata.id) +
+         ",\"name\":" + jsonString(metadata.name) + ",\"workspace\":" + jsonString(metadata.workspace) +
+         ",\"began\":" + moment(metadata.began) + ",\"expires\":" + moment(metadata.expires) +
+         ",\"family\":" + jsonString(metadata.family) + ",\"frozen\":" + list(metadata.frozen) +
+         ",\"upper\":" + jsonString(metadata.upper) + ",\"checkpoints\":" + checkpoints +
+         "],\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"policy\":" + policy::toJson(metadata.policy) +
+         "}\n";
+}
+
+Result<Metadata> metadataFromJson(std::string_view text, const std::string& where) {
+  auto document = policy::readText(text, policy::Format::json, where);
+  if (!document) return fail(document.error());
+  Reader reader(document->root, where);
+  Metadata metadata;
+  metadata.format = static_cast<int>(reader.integer("format"));
+  if (!reader.error() && metadata.format != kFormat) {
+    return fail(plainError(
+        Stage::state, "read", where,
+        "it has format " + std::to_string(metadata.format) + ", this caisson reads format " + std::to_string(kFormat),
+        "use the caisson that made it, or remove it with `caisson session destroy`"));
+  }
+  metadata.id = reader.text("id");
+  metadata.name = reader.text("name");
+  metadata.workspace = reader.text("workspace");
+  metadata.began = reader.moment("began");
+  metadata.expires = reader.moment("expires");
+  metadata.family = reader.text("family");
+  metadata.frozen = reader.texts("frozen");
+  metadata.upper = reader.text("upper");
+  metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
+  if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
+    for (const Node& item : checkpoints->items) {
+      Reader one(item, where);
+      metadata.checkpoints.push_back({one.text("name"), one.integer("created"), one.texts("frozen")});
+      reader.fold(one);
+    }
+  }
+  const Node* stored = reader.member("policy", Node::Type::table);
+  if (reader.error()) return fail(*reader.error());
+  auto decoded = policy::decode({where, *stored}, {});
+  if (!decoded) return fail(decoded.error());
+  metadata.policy = std::move(*decoded);
+  return metadata;
+}
+
+Result<Metadata> readMetadata(const sys::RootDir& session) {
+  auto text = session.readFile(kMetaFile, kMaxBytes);
+  if (!text) return fail(text.error());
+  return metadataFromJson(*text, session.knownAs() + "/" + kMetaFile);
+}
+
+Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata) {
+  return session.writeFileAtomic(kMetaFile, toJson(metadata), 0600);
+}
+
+std::uint64_t startTimeOf(pid_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+  const sys::Fd fd(::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text) - 1) : -1;
+  if (got <= 0) return 0;
+  const std::string_view stat(text, static_cast<std::size_t>(got));
+  std::size_t at = stat.rfind(')');  // the name may hold anything
+  if (at == std::string_view::npos) return 0;
+  for (int field = 2; field < 22 && at != std::string_view::npos; ++field) at = stat.find(' ', at + 1);
+  if (at == std::string_view::npos) return 0;
+  return std::strtoull(std::string(stat.substr(at + 1, 24)).c_str(), nullptr, 10);
+}
+
+Result<InitRecord> readInitRecord(const sys::RootDir& session) {
+  auto text = session.readFile(kInitFile, kMaxBytes);
+  if (!text) return fail(text.error());
+  const std::string where = session.knownAs() + "/" + kInitFile;
+  auto document = policy::readText(*text, policy::Format::json, where);
+  if (!document) return fail(document.error());
+  Reader reader(document->root, where);
+  InitRecord record{static_cast<pid_t>(reader.integer("pid")), static_cast<std::uint64_t>(reader.integer("start")),
+                    reader.text("boot"), reader.texts("cgroup")};
+  if (reader.error()) return fail(*reader.error());
+  return record;
+}
+
+Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
+  const std::string text = "{\"pid\":" + std::to_string(record.pid) + ",\"start\":" + std::to_string(record.start) +
+                           ",\"boot\":" + jsonString(record.boot) + ",\"cgroup\":" + list(record.cgroup) + "}\n";
+  return session.writeFileAtomic(kInitFile, text, 0600);
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,71 @@
+// What a session is, as it stands in meta.json. Written atomically: a reader sees it whole, before or after.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "policy/model.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// Raised when an older caisson would misread a session; one of a newer format is refused, never guessed at.
+inline constexpr int kFormat = 1;
+
+struct Checkpoint {
+  std::string name;
+  std::int64_t created = 0;
+  std::vector<std::string> frozen;  ///< its layers, uppermost first
+};
+
+/// A moment on both clocks, so that setting the wall clock is noticed.
+struct Moment {
+  std::int64_t wall_ns = 0;
+  std::int64_t boot_ns = 0;  ///< since the machine's start, sleep included
+  std::string boot;          ///< which start that was
+
+  static Moment now();
+};
+
+struct Metadata {
+  int format = kFormat;
+  std::string id;
+  std::string name;
+  std::string workspace;  ///< the real directory, canonical; empty: it began empty
+  Moment began;
+  Moment expires;
+  std::string family;               ///< whose store holds the layers
+  std::vector<std::string> frozen;  ///< uppermost first
+  std::string upper;
+  std::vector<Checkpoint> checkpoints;
+  uid_t payload_id = 0;  ///< of a root caller's sessions: what its files belong to
+  policy::Policy policy;
+
+  [[nodiscard]] double secondsLeft(const Moment& now) const;
+};
+
+std::string toJson(const Metadata& metadata);
+Result<Metadata> metadataFromJson(std::string_view text, const std::string& where);
+
+Result<Metadata> readMetadata(const sys::RootDir& session);
+Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
+
+/// Which process pid 1 of a session's sandbox is. `start` is the kernel's start time of that number, so that a number
+/// that was given to another process since is recognised.
+struct InitRecord {
+  pid_t pid = -1;
+  std::uint64_t start = 0;
+  std::string boot;
+  std::vector<std::string> cgroup;
+};
+
+std::uint64_t startTimeOf(pid_t pid);
+Result<InitRecord> readInitRecord(const sys::RootDir& session);
+Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record);
+
+}  // namespace caisson::session

@@ -1,0 +1,56 @@
+// Where sessions are kept, and who may change one at a time.
+//
+//   CAISSON_HOME/sessions/ID/    meta.json   what the session is (atomic)
+//                                lock        held while its structure changes
+//                                alive       held by pid 1 of its sandbox, for as long as that lives
+//                                control     pid 1's socket
+//                                init.json   which process pid 1 is, its cgroup
+//                                logs/       background commands
+//   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
+//
+// All directories are private (0700). Locks are flock(2): they die with their holder, so nothing a killed process left
+// blocks anybody.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "sys/fd.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// "cs-" and 128 random bits.
+bool isId(std::string_view text);
+/// What a person may call a session: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or `-`, not like an
+/// id.
+Result<void> checkName(std::string_view call, std::string_view name);
+
+class Place {
+ public:
+  static Result<Place> open();
+
+  [[nodiscard]] const sys::RootDir& sessions() const { return sessions_; }
+  [[nodiscard]] const sys::RootDir& stores() const { return stores_; }
+  [[nodiscard]] const std::string& home() const { return home_; }
+
+  /// Held while sessions are made, named or removed.
+  [[nodiscard]] Result<sys::Fd> lockAll() const;
+
+  /// The canonical path of a directory that was opened, for those who have to open it again without following a link.
+  static Result<std::string> canonicalPath(int descriptor);
+
+ private:
+  Place(std::string home, sys::RootDir sessions, sys::RootDir stores)
+      : home_(std::move(home)), sessions_(std::move(sessions)), stores_(std::move(stores)) {}
+
+  std::string home_;
+  sys::RootDir sessions_, stores_;
+};
+
+/// Waits for an exclusive lock on a file of a session's directory, which is made if need be. With `wait` false a lock
+/// that somebody holds is EWOULDBLOCK.
+Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait);
+
+}  // namespace caisson::session

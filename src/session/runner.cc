@@ -1,0 +1,404 @@
+#include "session/runner.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "isolation/compile.h"
+#include "policy/model.h"
+#include "supervise/changes.h"
+#include "supervise/signal_relay.h"
+#include "supervise/stream.h"
+#include "supervise/terminal.h"
+
+namespace caisson::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using isolation::Message;
+using supervise::OutputStream;
+using sys::Fd;
+
+constexpr int kDrainPatienceMs = 5000;
+constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
+constexpr std::uint64_t kNoLimit = ~0ULL;
+constexpr std::uint32_t kForeground = 1U << 31;  // background commands have small numbers
+
+std::uint32_t foregroundNumber() {
+  std::uint32_t number = 0;
+  (void)!::getrandom(&number, sizeof(number), 0);
+  return number | kForeground;
+}
+
+bool isNullDevice(int descriptor) {
+  struct stat status;
+  return ::fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+}
+
+class Runner {
+ public:
+  Runner(const plan::Plan& plan, const ExecRequest& request, const Connection& connection, RunResult& result)
+      : plan_(plan),
+        request_(request),
+        connection_(connection),
+        result_(result),
+        signals_(request.forward_signals),
+        number_(foregroundNumber()) {}
+
+  /// False: pid 1 was gone before the command started.
+  bool run();
+
+ private:
+  Result<void> start();
+  Result<Fd> makeStream(int stream);
+  void watch();
+  void onSaid();
+  void onSignal(int signal);
+  void signalCommand(int signal, bool group_only);
+  void kill();
+  void feedInput();
+  void classify();
+  [[nodiscard]] int timeoutMs() const;
+
+  const plan::Plan& plan_;
+  const ExecRequest& request_;
+  const Connection& connection_;
+  RunResult& result_;
+  supervise::SignalRelay signals_;
+  std::uint32_t number_;
+  supervise::TerminalWish terminal_wish_;
+  Fd input_end_, terminal_;
+  std::optional<OutputStream> out_, err_;
+  std::string input_;
+  std::size_t input_written_ = 0;
+  bool input_ended_ = false;
+  bool started_ = false, ended_ = false, gone_ = false;
+  bool killed_ = false, timed_out_ = false, cancelled_ = false;
+  int terminate_requests_ = 0;
+  std::optional<Clock::time_point> deadline_, grace_;
+  std::optional<Reply> finished_;
+  std::optional<Error> failure_;
+};
+
+/// The command's end of a stream; ours is kept.
+Result<Fd> Runner::makeStream(int stream) {
+  const bool feed = stream == 0 && ((request_.relay_stdin && !isNullDevice(STDIN_FILENO)) || !request_.input.empty());
+  if (terminal_wish_.stream[stream] || (stream == 0 && !feed)) {
+    Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
+    return null;
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
+  }
+  Fd ours(stream == 0 ? ends[1] : ends[0]);
+  Fd theirs(stream == 0 ? ends[0] : ends[1]);
+  if (plan_.identity.change_user) {  // or the payload could not open its own /dev/stdout
+    (void)!::fchown(theirs.get(), plan_.identity.outside_uid, plan_.identity.outside_gid);
+  }
+  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  if (stream == 0) {
+    input_end_ = std::move(ours);
+    return theirs;
+  }
+  const StreamMode mode = stream == 1 ? request_.out : request_.err;
+  const bool terminal = mode == StreamMode::relay && ::isatty(stream) == 1;
+  auto& kept = stream == 1 ? out_ : err_;
+  kept.emplace(std::move(ours), mode, stream, terminal ? kNoLimit : plan_.output_bytes);
+  if (request_.on_output) {
+    const auto kind = stream == 1 ? OutputStreamKind::out : OutputStreamKind::err;
+    kept->observe([this, kind](std::string_view piece) { request_.on_output(kind, piece); });
+  }
+  return theirs;
+}
+
+Result<void> Runner::start() {
+  TerminalSize size;
+  if (request_.interactive) {
+    terminal_wish_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),
+                                                 .out = request_.out,
+                                                 .err = request_.err,
+                                                 .relay_stdin = request_.relay_stdin,
+                                                 .interactive = true});
+    for (int stream = 0; stream < 3; ++stream) size.stream[stream] = terminal_wish_.stream[stream];
+    size.rows = terminal_wish_.rows;
+    size.columns = terminal_wish_.columns;
+  }
+  auto compiled = compileCommand(plan_, size);
+  if (!compiled) return fail(compiled.error());
+  Fd ends[3];
+  for (int stream = 0; stream < 3; ++stream) {
+    auto made = makeStream(stream);
+    if (!made) return fail(made.error());
+    ends[stream] = std::move(*made);
+  }
+  session::Request request;
+  request.ask = Ask::execute;
+  request.address = compiled->address;
+  request.bytes = compiled->bytes;
+  request.exec = number_;
+  const int descriptors[] = {compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get()};
+  gone_ = !connection_.send(request, descriptors);
+  return {};
+}
+
+bool Runner::run() {
+  const auto begin = Clock::now();
+  if (auto started = start(); !started) {
+    result_.error = started.error();
+    return true;
+  }
+  if (gone_) return false;
+  const std::optional<double> limit = request_.timeout_seconds ? request_.timeout_seconds : plan_.wall_seconds;
+  if (limit) deadline_ = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit));
+  input_ = request_.input;
+  input_ended_ = !request_.relay_stdin;
+  std::optional<supervise::RawTerminal> raw_mode;
+  if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
+  watch();
+  if (!started_ && !failure_ && gone_) return false;
+  if (out_) out_->drain(kDrainPatienceMs);
+  if (err_) err_->drain(kDrainPatienceMs);
+  result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  if (out_) result_.out = out_->take();
+  if (err_) result_.err = err_->take();
+  classify();
+  return true;
+}
+
+int Runner::timeoutMs() const {
+  std::optional<Clock::time_point> next = deadline_;
+  if (grace_ && (!next || *grace_ < *next)) next = grace_;
+  if (!next || killed_) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
+  return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
+}
+
+void Runner::watch() {
+  std::vector<pollfd> polls;
+  while (!ended_ && !gone_) {
+    polls.clear();
+    polls.push_back({connection_.descriptor(), POLLIN, 0});
+    polls.push_back({signals_.descriptor(), POLLIN, 0});
+    polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
+    if (input_end_ && input_.empty() && input_ended_) input_end_.reset();
+    const bool pty_input = terminal_ && terminal_wish_.stream[0];
+    const bool wants_more = !input_ended_ && input_.empty() && (input_end_ || pty_input);
+    polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
+    const int sink = input_end_ ? input_end_.get() : pty_input ? terminal_.get() : -1;
+    polls.push_back({input_.empty() ? -1 : sink, POLLOUT, 0});
+    if (input_end_ && input_.empty()) polls.push_back({input_end_.get(), 0, 0});  // tells when nobody reads
+    const bool watches_reader = polls.size() == 6;
+    if (out_) out_->addPolls(polls);
+    if (err_) err_->addPolls(polls);
+    const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
+    if (ready < 0 && errno != EINTR) return kill();
+    const auto now = Clock::now();
+    if (deadline_ && !killed_ && now >= *deadline_) {
+      timed_out_ = true;
+      kill();
+    } else if (grace_ && !killed_ && now >= *grace_) {
+      kill();
+    }
+    if (ready <= 0) continue;
+    if (polls[1].revents != 0) {
+      while (const int signal = signals_.next()) onSignal(signal);
+    }
+    if (polls[2].revents != 0 && !killed_) {
+      cancelled_ = true;
+      kill();
+    }
+    if (polls[3].revents != 0 || polls[4].revents != 0) feedInput();
+    if (watches_reader && (polls[5].revents & POLLERR) != 0) input_end_.reset();
+    if (out_) out_->pump();
+    if (err_) err_->pump();
+    if (polls[0].revents != 0) onSaid();
+  }
+}
+
+void Runner::onSaid() {
+  for (;;) {
+    bool closed = false;
+    auto said = connection_.receive(false, closed);
+    if (!said) {
+      gone_ = gone_ || closed;
+      return;
+    }
+    if (const auto* message = std::get_if<Message>(&said->what)) {
+      if (message->kind == isolation::MessageKind::failure) failure_ = errorOf(*message);
+      continue;
+    }
+    const Reply& reply = std::get<Reply>(said->what);
+    if (reply.exec != number_) continue;
+    if (reply.say == Say::refused && !started_) {
+      failure_ = sysError(Stage::launch, "exec", "session", reply.value,
+                          reply.value == EAGAIN ? "too many commands run in this session; stop some" : "");
+      ended_ = true;
+      return;
+    }
+    if (reply.say == Say::started) {
+      started_ = true;
+      if (said->descriptor) {
+        terminal_ = std::move(said->descriptor);
+        ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
+        auto& stream = terminal_wish_.stream[1] ? out_ : err_;
+        stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay,
+                       terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO, kNoLimit);
+      }
+    }
+    if (reply.say == Say::finished) {
+      finished_ = reply;
+      ended_ = true;
+    }
+  }
+}
+
+void Runner::signalCommand(int signal, bool group_only) {
+  session::Request request;
+  request.ask = Ask::signal;
+  request.exec = number_;
+  request.signal = signal;
+  request.flags = group_only ? 1 : 0;
+  (void)connection_.send(request);
+}
+
+void Runner::kill() {
+  if (std::exchange(killed_, true)) return;
+  signalCommand(SIGKILL, false);
+}
+
+void Runner::onSignal(int signal) {
+  if (signal == SIGWINCH) {
+    if (terminal_) supervise::copyTerminalSize(terminal_.get());
+    return;
+  }
+  const bool asks_to_end = signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
+  if (asks_to_end && ++terminate_requests_ >= 3) return kill();
+  if ((signal == SIGTERM || signal == SIGHUP) && !grace_) grace_ = Clock::now() + kGraceAfterTerminate;
+  signalCommand(signal, true);
+}
+
+void Runner::feedInput() {
+  if (input_.empty() && !input_ended_) {
+    char buffer[16 * 1024];
+    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (got > 0) {
+      input_.assign(buffer, static_cast<std::size_t>(got));
+      input_written_ = 0;
+    } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
+      input_ended_ = true;
+    }
+  }
+  const int sink = input_end_ ? input_end_.get() : terminal_.get();
+  while (!input_.empty()) {
+    const ssize_t done = ::write(sink, input_.data() + input_written_, input_.size() - input_written_);
+    if (done < 0) {
+      if (errno == EAGAIN || errno == EINTR) return;
+      input_.clear();
+      input_ended_ = true;
+      input_end_.reset();
+      return;
+    }
+    input_written_ += static_cast<std::size_t>(done);
+    if (input_written_ == input_.size()) {
+      input_.clear();
+      input_written_ = 0;
+    }
+  }
+}
+
+void Runner::classify() {
+  if (finished_) {
+    result_.usage.user_cpu_ms = static_cast<double>(finished_->user_us) / 1e3;
+    result_.usage.system_cpu_ms = static_cast<double>(finished_->system_us) / 1e3;
+    result_.usage.peak_memory_bytes = static_cast<std::uint64_t>(finished_->peak_kib) * 1024;
+    result_.usage.read_bytes = static_cast<std::uint64_t>(finished_->in_blocks) * 512;
+    result_.usage.written_bytes = static_cast<std::uint64_t>(finished_->out_blocks) * 512;
+  }
+  if (failure_) {
+    supervise::explainFailure(*failure_, plan_);
+    result_.error = std::move(failure_);
+    return;
+  }
+  if (timed_out_) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::time;
+    return;
+  }
+  if (cancelled_) {
+    result_.outcome = OutcomeKind::cancelled;
+    return;
+  }
+  if (!finished_) {  // pid 1 itself is gone
+    result_.outcome = OutcomeKind::signaled;
+    result_.signal = SIGKILL;
+    result_.notices.push_back(
+        "the session's sandbox ended while the command ran: its time was over, its memory was used up, or somebody "
+        "ended it");
+    return;
+  }
+  const int status = finished_->value;
+  if (WIFEXITED(status)) {
+    result_.outcome = OutcomeKind::exited;
+    result_.exit_code = WEXITSTATUS(status);
+    return;
+  }
+  result_.outcome = OutcomeKind::signaled;
+  result_.signal = WTERMSIG(status);
+  const double cpu_ms = result_.usage.user_cpu_ms + result_.usage.system_cpu_ms;
+  if (result_.signal == SIGXFSZ) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::file_size;
+  } else if (plan_.cpu_seconds && cpu_ms >= *plan_.cpu_seconds * 1e3 * 0.95 &&
+             (result_.signal == SIGXCPU || result_.signal == SIGKILL)) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = Limit::cpu;
+  } else if (result_.signal == SIGSYS) {
+    result_.violations.push_back({"seccomp", "a system call of a foreign architecture", "system call",
+                                  "run programs built for this machine's own architecture"});
+  }
+}
+
+}  // namespace
+
+Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSize& terminal) {
+  CompiledCommand compiled;
+  compiled.file = Fd(::memfd_create("caisson-block", MFD_CLOEXEC));
+  if (!compiled.file) return fail(sysError(Stage::launch, "memfd_create", "block", errno));
+  auto mapping = isolation::BlockMapping::compile(plan, compiled.file.get());
+  if (!mapping) return fail(mapping.error());
+  isolation::Block& block = **mapping;
+  block.landlock_abi = 0;  // pid 1 is in the session's domain, and what it starts is born there
+  for (int stream = 0; stream < 3; ++stream) {
+    block.terminal[stream] = terminal.stream[stream];
+    block.wants_terminal = block.wants_terminal || terminal.stream[stream];
+  }
+  block.rows = terminal.rows;
+  block.columns = terminal.columns;
+  compiled.address = reinterpret_cast<std::uint64_t>(&block);
+  compiled.bytes = block.mapping_bytes;
+  return compiled;
+}
+
+std::optional<RunResult> runCommand(const plan::Plan& plan, const ExecRequest& request, const std::string& session,
+                                    const Connection& connection) {
+  RunResult result;
+  result.sandbox_id = session;
+  result.layers = plan.layers;
+  result.warnings = plan.warnings;
+  result.notices = plan.notices;
+  if (!Runner(plan, request, connection, result).run()) return std::nullopt;
+  return result;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,243 @@
+#include "session/sandbox.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "isolation/block.h"
+#include "session/program.h"
+#include "session/protocol.h"
+#include "supervise/changes.h"
+#include "supervise/host.h"
+#include "supervise/launch.h"
+#include "sys/cgroup.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::Fd;
+
+constexpr int kBacklog = 128;
+constexpr int kEndPatienceMs = 10'000;
+constexpr unsigned kOverflowUid = 65534;
+constexpr std::size_t kMaxReceived = 2 + isolation::kMaxSized;
+
+/// The overlay of the plan, over the session's own layers.
+Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
+  for (plan::Step& step : plan.steps) {
+    auto* overlay = std::get_if<plan::MountOverlay>(&step);
+    if (overlay == nullptr) continue;
+    overlay->frozen = metadata.frozen;
+    overlay->upper = metadata.upper;
+    plan.layers["workspace"] = metadata.workspace.empty()
+                                   ? "overlay of nothing, changes are kept in the session"
+                                   : "overlay of " + metadata.workspace + ", changes are kept in the session";
+    return {};
+  }
+  return fail(plainError(Stage::plan, "session", "workspace", "the policy gives the session no overlay",
+                         "use a workspace of mode overlay or none, and level full or process"));
+}
+
+Result<Fd> listenIn(const sys::RootDir& directory) {
+  Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!listener) return fail(sysError(Stage::launch, "socket", "session", errno));
+  if (auto removed = directory.remove(kControlSocket); !removed) return fail(removed.error());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // Through the descriptor: the path itself may be longer than an address has room for.
+  std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory.descriptor(),
+                kControlSocket);
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return fail(sysError(Stage::state, "bind", directory.knownAs() + "/" + kControlSocket, errno,
+                         "the file system of CAISSON_HOME must hold sockets; set CAISSON_HOME to a local disk"));
+  }
+  if (::listen(listener.get(), kBacklog) != 0) return fail(sysError(Stage::state, "listen", kControlSocket, errno));
+  return listener;
+}
+
+Result<sys::Cgroup> makeCgroup(const plan::Plan& plan, const std::string& id) {
+  if (!plan.cgroup) return sys::Cgroup{};
+  const plan::CgroupPlan& wish = *plan.cgroup;
+  return sys::Cgroup::create(sys::CgroupBase::find(), std::string(sys::kKeptCgroup) + id,
+                             {.memory = wish.memory,
+                              .memory_low = wish.memory_low,
+                              .swap = wish.swap,
+                              .pids = wish.pids,
+                              .cpus = wish.cpus,
+                              .cpuset = wish.cpuset});
+}
+
+/// The store's directory, which belongs to the sandbox's user where that is not the caller.
+Result<std::string> prepareStore(const Place& place, const Metadata& metadata, const plan::Plan& plan) {
+  if (auto made = place.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
+  auto store = place.stores().openFile(metadata.family, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+  if (!store) return fail(store.error());
+  if (plan.identity.parent_writes_maps &&
+      ::fchown(store->get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
+    return fail(sysError(Stage::state, "fchown", metadata.family, errno));
+  }
+  return Place::canonicalPath(store->get());
+}
+
+/// Waits until pid 1 says that it is ready, or what failed.
+Result<void> awaitReady(int control, const plan::Plan& plan) {
+  for (;;) {
+    isolation::Message message{};
+    iovec io{&message, sizeof(message)};
+    alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int))];
+    msghdr header{};
+    header.msg_iov = &io;
+    header.msg_iovlen = 1;
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+    const ssize_t got = ::recvmsg(control, &header, MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (const cmsghdr* part = CMSG_FIRSTHDR(&header); got > 0 && part != nullptr && part->cmsg_type == SCM_RIGHTS) {
+      int received[kMaxReceived];
+      const std::size_t count = std::min((part->cmsg_len - CMSG_LEN(0)) / sizeof(int), kMaxReceived);
+      std::memcpy(received, CMSG_DATA(part), count * sizeof(int));
+      for (std::size_t i = 0; i < count; ++i) ::close(received[i]);
+    }
+    if (got == static_cast<ssize_t>(sizeof(Reply))) {
+      Reply reply;
+      std::memcpy(static_cast<void*>(&reply), &message, sizeof(reply));
+      if (reply.say == Say::ready) return {};
+    }
+    if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::prepared) {
+      if ((message.descriptors & isolation::kFetch) == 0) continue;
+      isolation::Message go{};
+      go.kind = isolation::MessageKind::go;
+      ::send(control, &go, sizeof(go), MSG_NOSIGNAL);
+      continue;
+    }
+    if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::failure) {
+      message.call[isolation::kCallBytes - 1] = 0;
+      message.object[isolation::kObjectBytes - 1] = 0;
+      Error error = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
+      supervise::explainFailure(error, plan);
+      return fail(error);
+    }
+    return fail(plainError(Stage::launch, "wait", "pid 1 of the session", "it ended without a word",
+                           "the host may be out of memory; see the kernel's log"));
+  }
+}
+
+Error notAlive() { return plainError(Stage::state, "end", "session", "its sandbox did not end in time"); }
+
+}  // namespace
+
+Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& metadata) {
+  Planner planner;
+  policy::Policy& policy = planner.policy;
+  policy = metadata.policy;
+  policy.filesystem.overlay_store = policy::OverlayStore::disk;
+  policy.filesystem.workspace.mode = policy::WorkspaceMode::overlay;
+  policy.filesystem.workspace.path = metadata.workspace;
+  if (metadata.workspace.empty()) {
+    auto empty = directory.openFile(kEmptyDirectory, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+    if (!empty) return fail(empty.error());
+    auto path = Place::canonicalPath(empty->get());
+    if (!path) return fail(path.error());
+    policy.filesystem.workspace.path = *path;
+  }
+  planner.facts = supervise::observeHost(policy);
+  if (planner.facts.may_map_other_ids) planner.facts.payload_id = metadata.payload_id;
+  return planner;
+}
+
+Result<plan::Plan> Planner::plan(const Metadata& metadata, const plan::Command& command) const {
+  auto plan = plan::build(policy, facts, command);
+  if (!plan) return plan;
+  if (auto used = useLayers(metadata, *plan); !used) return fail(used.error());
+  return plan;
+}
+
+bool isAlive(const sys::RootDir& directory) {
+  auto file = directory.openFile(kAliveFile, {.flags = O_RDWR});
+  if (!file) return false;
+  if (::flock(file->get(), LOCK_EX | LOCK_NB) == 0) return false;
+  return errno == EWOULDBLOCK;
+}
+
+Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, const Metadata& metadata,
+                           const plan::Plan& plan) {
+  if (auto ended = endSandbox(directory); !ended) return fail(ended.error());  // its cgroup may be left
+  auto alive = lockFile(directory, kAliveFile, false);
+  if (!alive) return fail(alive.error());
+  auto listener = listenIn(directory);
+  if (!listener) return fail(listener.error());
+  auto program = residentProgram();
+  if (!program) return fail(program.error());
+  auto store = prepareStore(place, metadata, plan);
+  if (!store) return fail(store.error());
+  auto cgroup = makeCgroup(plan, metadata.id);
+  if (!cgroup) return fail(cgroup.error());
+
+  supervise::ResidentWish wish;
+  wish.program = program->get();
+  const unsigned owner = plan.identity.parent_writes_maps ? kOverflowUid : plan.identity.inside_uid;
+  wish.arguments = {"caisson-init", plan.working_directory, std::to_string(owner)};
+  wish.descriptors[0] = listener->get();
+  wish.descriptors[1] = alive->get();
+  auto launched = supervise::launch(plan, {}, false, *store, *cgroup, &wish);
+  if (!launched) return fail(launched.error());
+
+  Result<void> ready = awaitReady(launched->control.get(), plan);
+  if (ready) {
+    ready =
+        writeInitRecord(directory, {launched->init, startTimeOf(launched->init), Moment::now().boot, cgroup->keep()});
+  }
+  if (!ready) {
+    sys::raw(SYS_pidfd_send_signal, launched->pidfd.get(), SIGKILL, nullptr, 0);
+    sys::raw(SYS_wait4, launched->init, nullptr, __WALL, nullptr);
+    return fail(ready.error());
+  }
+  Request go;
+  go.ask = Ask::renew;
+  go.milliseconds = static_cast<std::int64_t>(std::ceil(metadata.secondsLeft(Moment::now()) * 1e3));
+  if (::send(launched->control.get(), &go, sizeof(go), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(go))) {
+    return fail(sysError(Stage::launch, "send", "pid 1 of the session", errno));
+  }
+  return launched->init;
+}
+
+Result<void> endSandbox(const sys::RootDir& directory) {
+  const auto record = readInitRecord(directory);
+  if (!record) {
+    if (record.error().sys_errno == ENOENT) return {};
+    if (!isAlive(directory)) return {};
+    return fail(record.error());
+  }
+  if (isAlive(directory)) {
+    const long opened = sys::raw(SYS_pidfd_open, record->pid, 0);
+    if (opened < 0 && opened != -ESRCH) {
+      return fail(sysError(Stage::state, "pidfd_open", std::to_string(record->pid), static_cast<int>(-opened)));
+    }
+    const Fd pidfd(opened < 0 ? -1 : static_cast<int>(opened));
+    // The number may be another process's by now; the start time, read while the pidfd pins it, tells.
+    if (pidfd && startTimeOf(record->pid) == record->start) {
+      sys::raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+      pollfd wait{pidfd.get(), POLLIN, 0};
+      if (::poll(&wait, 1, kEndPatienceMs) == 0) return fail(notAlive());
+      sys::raw(SYS_wait4, record->pid, nullptr, __WALL | WNOHANG, nullptr);  // if it is our own child
+    }
+    if (isAlive(directory)) return fail(notAlive());
+  }
+  sys::removeKeptCgroup(record->cgroup);
+  return directory.remove("init.json");
+}
+
+}  // namespace caisson::session

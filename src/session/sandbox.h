@@ -1,0 +1,42 @@
+// A session's sandbox: the plan that its metadata means on this host, and the start of its pid 1.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "session/metadata.h"
+#include "session/place.h"
+
+namespace caisson::session {
+
+/// Names in a session's directory.
+inline constexpr const char* kLockFile = "lock";
+inline constexpr const char* kAliveFile = "alive";
+inline constexpr const char* kControlSocket = "control";
+inline constexpr const char* kEmptyDirectory = "empty";
+inline constexpr const char* kLogDirectory = "logs";
+
+/// What a session's commands are planned from. Observing the host costs more than all the rest of a command: a handle
+/// keeps it.
+struct Planner {
+  policy::Policy policy;
+  plan::HostFacts facts;
+
+  static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
+  /// The plan for one command. Its steps build the whole sandbox; the rest is what each command gets.
+  [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
+};
+
+/// Whether pid 1 lives: it holds a lock that the kernel takes from it at its end.
+bool isAlive(const sys::RootDir& directory);
+
+/// Starts pid 1. The caller holds the session's lock. When this returns it accepts connections; when the caller dies
+/// before that, it ends by itself. The process, which is this one's child.
+Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, const Metadata& metadata,
+                           const plan::Plan& plan);
+
+/// Ends pid 1, and with it everything in the sandbox, and removes its cgroup. Fine when there is none.
+Result<void> endSandbox(const sys::RootDir& directory);
+
+}  // namespace caisson::session

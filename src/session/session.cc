@@ -1,0 +1,79 @@
+// The public Session and SessionStore.
+#include "caisson/session.h"
+
+#include "session/handle.h"
+
+namespace caisson {
+
+using session::Handle;
+using session::Store;
+
+Session::Session(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
+
+const std::string& Session::id() const { return handle_->id(); }
+
+Result<SessionInfo> Session::info() const {
+  auto found = handle_->store().find("session", id());
+  if (!found) return fail(found.error());
+  SessionInfo info;
+  info.id = id();
+  info.name = found->metadata.name;
+  info.workspace = found->metadata.workspace;
+  info.created = found->metadata.began.wall_ns / 1'000'000'000;
+  info.expires_in = found->metadata.secondsLeft(session::Moment::now());
+  info.live = session::isAlive(found->directory);
+  return info;
+}
+
+Result<RunResult> Session::exec(const ExecRequest& request) { return handle_->exec(request); }
+
+Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
+
+Result<void> Session::destroy() {
+  handle_->disconnect();
+  return handle_->store().destroy(id());
+}
+
+SessionStore::SessionStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+
+Result<SessionStore> SessionStore::open() {
+  auto place = session::Place::open();
+  if (!place) return fail(place.error());
+  return SessionStore(std::make_shared<Store>(std::move(*place)));
+}
+
+Result<Session> SessionStore::create(const SessionOptions& options) {
+  store_->reap();
+  store_->cleanSometimes();
+  auto made = store_->make(options);
+  if (!made) return fail(made.error());
+  auto handle = std::make_shared<Handle>(store_, std::move(*made));
+  if (auto connected = handle->connect(); !connected) {
+    const Error error = connected.error();
+    (void)store_->destroy(handle->id());
+    return fail(error);
+  }
+  return Session(std::move(handle));
+}
+
+Result<Session> SessionStore::find(std::string_view id_or_name) const {
+  auto found = store_->find("session", id_or_name);
+  if (!found) return fail(found.error());
+  return Session(std::make_shared<Handle>(store_, std::move(*found)));
+}
+
+Result<std::vector<SessionInfo>> SessionStore::list() {
+  store_->reap();
+  if (auto cleaned = store_->clean(false); !cleaned) return fail(cleaned.error());
+  return store_->list();
+}
+
+Result<void> SessionStore::destroy(std::string_view id_or_name) {
+  auto id = store_->idOf("session destroy", id_or_name);
+  if (!id) return fail(id.error());
+  return store_->destroy(*id);
+}
+
+Result<std::vector<std::string>> SessionStore::clean(bool all) { return store_->clean(all); }
+
+}  // namespace caisson

@@ -1,0 +1,59 @@
+// All sessions of a user, behind the public SessionStore.
+#pragma once
+
+#include <mutex>
+#include <set>
+
+#include "caisson/session.h"
+#include "session/metadata.h"
+#include "session/place.h"
+
+namespace caisson::session {
+
+class Store {
+ public:
+  explicit Store(Place place) : place_(std::move(place)) {}
+
+  [[nodiscard]] const Place& place() const { return place_; }
+
+  /// A session's directory and metadata, by id or name.
+  struct Found {
+    sys::RootDir directory;
+    Metadata metadata;
+  };
+  [[nodiscard]] Result<Found> find(std::string_view call, std::string_view id_or_name) const;
+  [[nodiscard]] Result<std::vector<SessionInfo>> list() const;
+
+  /// Makes the session's files under a name that nobody sees, then shows them.
+  Result<Found> make(const SessionOptions& options);
+
+  /// Ends and removes a session, whatever state its files are in.
+  Result<void> destroy(const std::string& id);
+
+  /// Removes sessions whose time is over and what was half made or half removed when its maker died.
+  Result<std::vector<std::string>> clean(bool all);
+  /// The same now and then, for calls that should not pay for it every time.
+  void cleanSometimes();
+
+  /// A pid 1 that this process started: it has to be waited for when it ends.
+  void adopt(pid_t child);
+  void reap();
+
+  [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
+
+ private:
+  Result<void> claimName(const std::string& name, const std::string& id);
+  Result<void> removeStore(const std::string& family, const std::string& id);
+
+  Place place_;
+  std::mutex mutex_;
+  std::set<pid_t> children_;
+};
+
+/// Whether the directory is still the one that the store knows by this id, and not one that was destroyed meanwhile.
+bool isCurrent(const Place& place, const std::string& id, const sys::RootDir& directory);
+
+/// A name for a layer that no other layer of the family has.
+std::string newLayerName();
+
+}  // namespace caisson::session

@@ -1,0 +1,200 @@
+// A session lasts: its files over commands, processes and the death of its sandbox; its commands get every layer
+// afresh.
+#include "functional/session.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace caisson::test {
+namespace {
+
+using Sessions = SessionTest;
+
+pid_t initOf(const std::string& home, const std::string& id) {
+  const auto json = nlohmann::json::parse(readFile(home + "/sessions/" + id + "/init.json"));
+  return json["pid"].get<pid_t>();
+}
+
+TEST_F(Sessions, KeepFilesFromCommandToCommandAndTheRealDirectoryAsItIs) {
+  workspace.write("a", "real\n");
+  Session session = create();
+  EXPECT_EQ(output(session, "cat a; echo changed > a; echo new > b; rm -f c"), "real\n");
+  EXPECT_EQ(output(session, "cat a b"), "changed\nnew\n");
+  EXPECT_EQ(readFile(workspace / "a"), "real\n");
+  EXPECT_FALSE(exists(workspace / "b"));
+}
+
+TEST_F(Sessions, KeepFilesWhenTheSandboxDies) {
+  Session session = create();
+  output(session, "echo kept > file; echo lost > /tmp/file");
+  ASSERT_EQ(::kill(initOf(home_path, session.id()), SIGKILL), 0);
+  EXPECT_EQ(output(session, "cat file; ls /tmp"), "kept\n");
+  auto other = store->find(session.id());
+  ASSERT_TRUE(other) << other.error().message();
+  EXPECT_EQ(output(*other, "cat file"), "kept\n");
+}
+
+TEST_F(Sessions, AreUsedByAnyProcessOfTheUserWithoutADaemon) {
+  const RunOutput made = cli({"create", "--name", "shared"});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const std::string id = made.out.substr(0, made.out.size() - 1);
+  EXPECT_EQ(cli({"exec", "shared", "--", "sh", "-c", "echo x > f"}).exit_status, 0);
+  EXPECT_EQ(cli({"exec", id, "--", "cat", "f"}).out, "x\n");
+  auto session = store->find("shared");
+  ASSERT_TRUE(session) << session.error().message();
+  EXPECT_EQ(session->id(), id);
+  EXPECT_EQ(output(*session, "cat f"), "x\n");
+  EXPECT_NE(cli({"list"}).out.find(id), std::string::npos);
+  EXPECT_EQ(cli({"destroy", "shared"}).exit_status, 0);
+  EXPECT_EQ(cli({"exec", id, "--", "true"}).exit_status, 125);
+}
+
+TEST_F(Sessions, GiveTheCommandsOwnStatusAndStreams) {
+  Session session = create();
+  EXPECT_EQ(exitStatus(exec(session, "exit 7")), 7);
+  EXPECT_EQ(exitStatus(exec(session, "kill -9 $$")), 128 + 9);
+  auto missing = session.exec({.command = {"no-such-program"}});
+  ASSERT_TRUE(missing) << missing.error().message();
+  EXPECT_EQ(exitStatus(*missing), 127);
+  auto fed = session.exec({.command = {"cat"}, .input = std::string("a\0b", 3)});
+  ASSERT_TRUE(fed);
+  EXPECT_EQ(fed->out.data, std::string("a\0b", 3));
+  const RunResult both = exec(session, "echo out; echo err >&2");
+  EXPECT_EQ(both.out.data, "out\n");
+  EXPECT_EQ(both.err.data, "err\n");
+  std::string seen;
+  auto streamed = session.exec({.command = {"sh", "-c", "echo one; echo two"},
+                                .on_output = [&](OutputStreamKind, std::string_view piece) { seen += piece; }});
+  ASSERT_TRUE(streamed);
+  EXPECT_EQ(seen, "one\ntwo\n");
+}
+
+TEST_F(Sessions, EndACommandAtItsTimeWithItsChildrenAndLiveOn) {
+  Session session = create();
+  const auto begin = std::chrono::steady_clock::now();
+  auto result = session.exec({.command = {"sh", "-c", "sleep 61 & sleep 62"}, .timeout_seconds = 0.5});
+  ASSERT_TRUE(result) << result.error().message();
+  EXPECT_EQ(result->limit, Limit::time);
+  EXPECT_EQ(exitStatus(*result), 124);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(output(session, "ps ax | grep -c '[s]leep 6' || true"), "0\n");
+}
+
+TEST_F(Sessions, LeaveWhatACommandStartedRunning) {
+  Session session = create();
+  output(session, "setsid sleep 1000 >/dev/null 2>&1 & echo $! > pid");
+  EXPECT_EQ(output(session, "kill -0 $(cat pid) && echo alive"), "alive\n");
+}
+
+TEST_F(Sessions, ApplyEveryLayerToEachCommand) {
+  Session session = create();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(output(session, "grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\n\\t '"),
+              "CapEff:0000000000000000CapBnd:0000000000000000NoNewPrivs:1Seccomp:2");
+    EXPECT_EQ(output(session,
+                     "touch /usr/x 2>/dev/null || echo refused; ls /proc/1 2>/dev/null || echo hidden; "
+                     "unshare -U true 2>/dev/null || echo denied; ulimit -n; ls /proc/self/fd | wc -l"),
+              "refused\nhidden\ndenied\n1024\n4\n");
+  }
+}
+
+TEST_F(Sessions, EndWhenTheirTimeIsOver) {
+  SessionOptions wish = options();
+  wish.ttl_seconds = 1;
+  auto session = store->create(wish);
+  ASSERT_TRUE(session) << session.error().message();
+  const pid_t init = initOf(home_path, session->id());
+  ASSERT_TRUE(session->renew(2));
+  sleepFor(std::chrono::milliseconds(1200));
+  EXPECT_TRUE(store->find(session->id()));
+  EXPECT_TRUE(eventually([&] { return !store->find(session->id()); }));
+  EXPECT_TRUE(eventually([&] {
+    (void)store->list();  // removes it and reaps our child
+    return ::kill(init, 0) != 0;
+  }));
+  EXPECT_FALSE(exists(home_path + "/sessions/" + session->id()));
+  EXPECT_FALSE(exists(home_path + "/stores/" + session->id()));
+}
+
+TEST_F(Sessions, RefuseWhatCannotBeASession) {
+  for (const std::string& bad :
+       std::vector<std::string>{"", "..", "../x", "a/b", "a\nb", ".hidden", "-x", "cs-0", std::string(65, 'a'),
+                                "cs-00000000000000000000000000000000", std::string("a\0b", 3)}) {
+    EXPECT_FALSE(store->find(bad)) << bad;
+    EXPECT_FALSE(store->destroy(bad)) << bad;
+  }
+  SessionOptions wish = options();
+  wish.name = "a/b";
+  EXPECT_FALSE(store->create(wish));
+  wish.name = "twice";
+  ASSERT_TRUE(store->create(wish));
+  EXPECT_FALSE(store->create(wish)) << "the name is taken";
+  wish.name.clear();
+  wish.ttl_seconds = -1;
+  EXPECT_FALSE(store->create(wish));
+  wish.ttl_seconds = 60;
+  EXPECT_TRUE(wish.policy.set("filesystem.workspace.mode", "rw"));
+  EXPECT_FALSE(store->create(wish));
+  SessionOptions open_home = options();
+  EXPECT_TRUE(open_home.policy.set("filesystem.workspace.path", home.path()));
+  EXPECT_FALSE(store->create(open_home)) << "a sandbox would see the sockets of all sessions";
+}
+
+TEST_F(Sessions, AreRefusedWhenTheirMetadataIsDamagedOrOfANewerFormatAndCanStillBeDestroyed) {
+  Session session = create();
+  const std::string meta = home_path + "/sessions/" + session.id() + "/meta.json";
+  const std::string good = readFile(meta);
+  std::string newer = good;
+  newer.replace(newer.find("\"format\":1"), 10, "\"format\":2");
+  for (const std::string& text : {std::string("{"), std::string(), newer}) {
+    FILE* file = std::fopen(meta.c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    std::fwrite(text.data(), 1, text.size(), file);
+    std::fclose(file);
+    const auto found = store->find(session.id());
+    ASSERT_FALSE(found);
+    const auto infos = store->list();
+    ASSERT_TRUE(infos);
+    ASSERT_EQ(infos->size(), 1U);
+    EXPECT_FALSE(infos->front().problem.empty());
+  }
+  EXPECT_TRUE(store->destroy(session.id()));
+}
+
+TEST_F(Sessions, CanBeUsedByManyAtOnce) {
+  Session session = create();
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      auto own = store->find(session.id());
+      if (!own) return;
+      for (int round = 0; round < 10; ++round) {
+        const std::string word = std::to_string(i * 100 + round);
+        auto result = own->exec({.command = {"sh", "-c", "echo " + word + " > f" + word + "; cat f" + word}});
+        if (result && result->out.data == word + "\n") ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 80);
+}
+
+TEST_F(Sessions, KillTheCommandOfACallerThatDied) {
+  Session session = create();
+  {
+    BackgroundProgram caller({caissonBinary(), "session", "exec", session.id(), "--", "sleep", "4711"});
+    EXPECT_TRUE(eventually([&] { return output(session, "ps ax | grep -c '[s]leep 4711' || true") == "1\n"; }));
+    caller.signal(SIGKILL);
+    EXPECT_TRUE(caller.wait(std::chrono::seconds(5)));
+  }
+  EXPECT_TRUE(eventually([&] { return output(session, "ps ax | grep -c '[s]leep 4711' || true") == "0\n"; }));
+}
+
+}  // namespace
+}  // namespace caisson::test
