@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test check tidy format bench install debug asan tsan clang fuzz-smoke clean help
+.PHONY: build test check tidy format bench install debug asan tsan clang test-mcp fuzz-smoke clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -38,6 +38,9 @@ tsan: ## the suites under ThreadSanitizer
 
 clang: ## the suites built by Clang
 	@sh scripts/test.sh clang
+
+test-mcp: ## the MCP server under the official conformance suite and clients (installs them from npm)
+	@sh scripts/test_mcp.sh
 
 fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh

@@ -54,8 +54,10 @@ std::string quoted(std::string_view text) {
 
 template <class Visit>
 void forEachOption(const Verb& verb, Visit visit) {
-  for (const OptionGroup& group : verb.syntax.groups)
+  for (const OptionGroup& group : verb.syntax.groups) {
+    if (group.title.empty()) continue;
     for (const Option& option : group.options) visit(option);
+  }
   visit(kHelp);
 }
 

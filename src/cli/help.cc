@@ -26,7 +26,7 @@ constexpr StatusRow kStatuses[] = {
     {"128+N", "signal N ended it"},
 };
 
-constexpr Topic kShownTopics[] = {Topic::run, Topic::session, Topic::policy, Topic::machine};
+constexpr Topic kShownTopics[] = {Topic::run, Topic::session, Topic::policy, Topic::agents, Topic::machine};
 
 struct Painter {
   bool colour;
@@ -86,6 +86,7 @@ std::string_view title(Topic topic) {
     case Topic::run: return "Run";
     case Topic::session: return "Sessions";
     case Topic::policy: return "Policies";
+    case Topic::agents: return "Agents";
     case Topic::machine: return "This machine and caisson itself";
     case Topic::hidden: return "";
   }
@@ -147,7 +148,8 @@ std::string renderHelp(const Verb& verb, bool colour) {
     out += "\n" + painter.heading("Commands");
     for (const Verb* below : verb.verbs) appendRow(out, below->word(), below->summary, 16);
   }
-  for (const OptionGroup& group : verb.syntax.groups) appendOptions(out, painter, group);
+  for (const OptionGroup& group : verb.syntax.groups)
+    if (!group.title.empty()) appendOptions(out, painter, group);
   if (verb.verbs.empty()) appendOptions(out, painter, {"Help", {&kHelp, 1}});
   if (!verb.examples.empty()) {
     out += "\n" + painter.heading("Examples");

@@ -55,6 +55,7 @@ void appendVerb(std::string& out, const Verb& verb) {
   out += ".SS \"" + roff(synopsis(verb)) + "\"\n" + roff(verb.summary) + ".\n";
   out += paragraphs(verb.description);
   for (const OptionGroup& group : verb.syntax.groups) {
+    if (group.title.empty()) continue;
     out += ".PP\n" + bold(group.title) + "\n";
     for (const Option& option : group.options) {
       out += ".TP\n" + optionTag(option) + "\n" + roff(option.help) + (option.repeatable ? " Repeatable.\n" : "\n");

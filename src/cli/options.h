@@ -30,7 +30,7 @@ struct Option {
 };
 
 struct OptionGroup {
-  std::string_view title;
+  std::string_view title;  ///< empty: accepted, but shown nowhere
   std::span<const Option> options;
 };
 

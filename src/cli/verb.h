@@ -10,7 +10,7 @@
 namespace caisson::cli {
 
 /// The headings of `caisson --help`.
-enum class Topic : std::uint8_t { run, session, policy, machine, hidden };
+enum class Topic : std::uint8_t { run, session, policy, agents, machine, hidden };
 
 struct Verb {
   std::string_view path;         ///< the words after `caisson`: "run", "policy check"
@@ -26,7 +26,7 @@ struct Verb {
   [[nodiscard]] constexpr std::string_view word() const { return path.substr(path.rfind(' ') + 1); }
 };
 
-extern const Verb kRun, kSession, kPlan, kPolicy, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
+extern const Verb kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
 
 /// All verbs, in the order help lists them.
 std::span<const Verb* const> allVerbs();

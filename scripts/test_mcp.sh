@@ -1,0 +1,69 @@
+#!/bin/sh
+# The MCP server under the official conformance suite and the official clients. Everything comes from npm, Node 22
+# included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
+set -eu
+. "$(dirname -- "$0")/lib.sh"
+sh "$root/scripts/build.sh" release
+caisson=$root/build/caisson
+suite=$root/build/mcp-suite
+command -v npm >/dev/null 2>&1 || die "npm is missing; install the packages nodejs and npm"
+
+mkdir -p "$suite"
+if ! cmp -s "$root/tests/mcp/package-lock.json" "$suite/installed.json"; then
+  say "installing the suite (npm)"
+  cp "$root/tests/mcp/package.json" "$root/tests/mcp/package-lock.json" "$suite/"
+  (cd "$suite" && npm ci --no-audit --no-fund --loglevel=error >install.log 2>&1) || {
+    tail -n 20 "$suite/install.log" >&2
+    die "npm could not install the suite"
+  }
+  cp "$root/tests/mcp/package-lock.json" "$suite/installed.json"
+fi
+# npm may leave install scripts to the user's decision; this one only puts the right binary in place.
+[ -x "$suite/node_modules/node/bin/node" ] || (cd "$suite" && npm rebuild node >>install.log 2>&1)
+PATH=$suite/node_modules/node/bin:$PATH
+export PATH
+
+server=
+trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || :; fi' EXIT
+# Starts `caisson mcp ARGS... --http 0` and sets $url.
+start() {
+  log=$suite/server.log
+  rm -f "$log"
+  "$caisson" mcp "$@" --http 0 2>"$log" &
+  server=$!
+  url=
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ ! -f "$log" ] || url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$log")
+    [ -z "$url" ] || return 0
+    sleep 0.25
+  done
+  cat "$log" >&2
+  die "the server did not start"
+}
+stop() {
+  kill "$server"
+  wait "$server" || :
+  server=
+}
+
+failed=
+conformance() {
+  name=$1
+  shift
+  rm -rf "$suite/results-$name"
+  if node "$suite/node_modules/.bin/conformance" server --url "$url" "$@" -o "$suite/results-$name" \
+    >"$suite/$name.txt" 2>&1; then
+    say "conformance $name: $(sed -n 's/^Total: //p' "$suite/$name.txt")"
+  else
+    sed -n '/=== SUMMARY/,$p' "$suite/$name.txt" >&2
+    say "conformance $name: FAILED (build/mcp-suite/$name.txt)"
+    failed=1
+  fi
+}
+
+for version in 2026-07-28 2025-11-25; do
+  start --conformance
+  conformance "fixture-$version" --requirements "$version"
+  stop
+done
+[ -z "$failed" ] || exit 1

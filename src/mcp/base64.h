@@ -1,0 +1,13 @@
+// Base64 (RFC 4648, section 4), strict: padding is required, nothing else than the alphabet is taken.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace caisson::mcp {
+
+std::string encodeBase64(std::string_view bytes);
+std::optional<std::string> decodeBase64(std::string_view text);
+
+}  // namespace caisson::mcp

@@ -1,0 +1,70 @@
+// MCP over HTTP: which requests are let in, to which era they belong, and how an answer becomes a response.
+//
+// The server listens on loopback, and still everything on the machine can connect: programs of other users, and any web
+// page by way of the browser. So the token is asked for, and Host and Origin must name loopback (a page from elsewhere
+// whose name was rebound to 127.0.0.1 betrays itself by them).
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "mcp/http_server.h"
+#include "mcp/http_stream.h"
+#include "mcp/server.h"
+
+namespace caisson::mcp {
+
+class HttpEndpoint {
+ public:
+  /// An empty token asks for none.
+  HttpEndpoint(Server& server, std::string token) : server_(server), token_(std::move(token)) {}
+  ~HttpEndpoint();
+  HttpEndpoint(const HttpEndpoint&) = delete;
+  HttpEndpoint& operator=(const HttpEndpoint&) = delete;
+
+  void handle(const HttpRequest& request, HttpConnection& connection);
+
+  static constexpr std::string_view kPath = "/mcp";
+
+ private:
+  static constexpr std::size_t kMaxSessions = 1024;
+  static constexpr std::size_t kKeptStreams = 32;  ///< per session, for clients that come back
+  static constexpr std::chrono::hours kIdleSession{1};
+
+  /// A client of the versions before 2026-07-28.
+  struct Session {
+    std::shared_ptr<Client> client = std::make_shared<Client>();
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<HttpStream>> streams;
+    std::size_t next_stream = 1;
+    std::chrono::steady_clock::time_point used;
+  };
+  using SessionPointer = std::shared_ptr<Session>;
+
+  bool admit(const HttpRequest& request, HttpConnection& connection) const;
+  void post(const HttpRequest& request, HttpConnection& connection);
+  void postModern(const HttpRequest& request, HttpConnection& connection, Message message);
+  void postLegacy(const HttpRequest& request, HttpConnection& connection, Message message);
+  void get(const HttpRequest& request, HttpConnection& connection);
+  void remove(const HttpRequest& request, HttpConnection& connection);
+
+  /// The session the request names; answers the request itself if there is none.
+  SessionPointer sessionOf(const HttpRequest& request, HttpConnection& connection);
+  std::string newSession(const SessionPointer& session);
+  static std::shared_ptr<HttpStream> openStream(Session& session);
+
+  enum class Ended : std::uint8_t { answered, closed, detached };
+  /// Sends what the stream holds after `number`, and what comes, until the answer.
+  Ended pump(const HttpRequest& request, HttpConnection& connection, HttpStream& stream, std::size_t number, Era era,
+             const HttpConnection::Headers& headers, bool always_stream);
+
+  Server& server_;
+  std::string token_;
+  std::mutex mutex_;
+  std::map<std::string, SessionPointer, std::less<>> sessions_;
+};
+
+}  // namespace caisson::mcp

@@ -1,0 +1,84 @@
+// A small HTTP/1.1 server on loopback: one thread per connection, blocking nowhere for longer than its limits allow.
+//
+// Own code instead of a library: one path, five methods, bodies with a length. A thread per connection instead of an
+// event loop: a call of a tool takes a thread anyway while its command runs, and connections are few and bounded.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "mcp/http_request.h"
+#include "sys/fd.h"
+
+namespace caisson::mcp {
+
+/// One accepted connection, as a handler sees it. Only its own thread uses it.
+class HttpConnection {
+ public:
+  using Headers = std::vector<std::pair<std::string_view, std::string>>;
+
+  HttpConnection(sys::Fd socket, int stop) : socket_(std::move(socket)), stop_(stop) {}
+
+  /// A whole response. `keep_alive` as the request has it.
+  bool respond(const HttpRequest& request, int status, std::string_view type, std::string_view body,
+               const Headers& headers = {});
+  /// Starts a response of unknown length; pieces follow, then endStream().
+  bool beginStream(const HttpRequest& request, std::string_view type, const Headers& headers);
+  bool writePiece(std::string_view piece);
+  bool endStream();
+
+  enum class Event : std::uint8_t { woken, closed, stopping, timeout };
+  /// Waits until `descriptor` is readable, the peer closed, or the server stops.
+  Event wait(int descriptor, std::chrono::milliseconds timeout) const;
+
+ private:
+  friend class HttpServer;
+  bool write(std::string_view bytes);
+  enum class Read : std::uint8_t { some, end, stopping, timeout };
+  Read read(std::string& into, std::chrono::milliseconds timeout) const;
+
+  sys::Fd socket_;
+  int stop_;
+  bool chunked_ = false;
+};
+
+class HttpServer {
+ public:
+  using Handler = std::function<void(const HttpRequest&, HttpConnection&)>;
+
+  /// `address`: PORT, HOST:PORT or [HOST]:PORT; the host must be a loopback address. Port 0 takes a free one.
+  static Result<sys::Fd> listen(std::string_view address);
+  /// The port a listening socket has.
+  static int portOf(int socket);
+
+  HttpServer(sys::Fd socket, Handler handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// Accepts connections until `until` becomes readable.
+  void serve(int until);
+  /// Tells every connection to end, and waits until they have.
+  void stop();
+
+ private:
+  static constexpr std::size_t kMaxConnections = 512;
+  void converse(sys::Fd socket);
+
+  sys::Fd socket_;
+  sys::Fd stop_;
+  Handler handler_;
+  std::mutex mutex_;
+  std::condition_variable gone_;
+  std::size_t connections_ = 0;
+};
+
+}  // namespace caisson::mcp

@@ -1,0 +1,40 @@
+// The shapes that results have in the protocol.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "mcp/features.h"
+
+namespace caisson::mcp {
+
+inline Json textContent(std::string_view text) { return {{"type", "text"}, {"text", text}}; }
+
+/// A tool's result that is one text.
+inline Json textResult(std::string_view text) { return {{"content", Json::array({textContent(text)})}}; }
+
+/// A tool's failure, in words the model can act on.
+inline Json errorResult(std::string_view text) {
+  Json result = textResult(text);
+  result["isError"] = true;
+  return result;
+}
+
+/// What a resource holds; may be kept by nobody, since sandboxes change.
+inline Json resourceResult(const Call& call, Json content) {
+  Json result{{"contents", Json::array({std::move(content)})}};
+  if (call.era == Era::modern) {
+    result["ttlMs"] = 0;
+    result["cacheScope"] = "private";
+  }
+  return result;
+}
+
+/// 2026-07-28 has no error code of its own for it.
+inline RpcError resourceNotFound(const Call& call, const std::string& uri,
+                                 std::string_view reason = "resource not found") {
+  return {
+      call.era == Era::modern ? code::kInvalidParams : code::kResourceNotFound, std::string(reason), {{"uri", uri}}};
+}
+
+}  // namespace caisson::mcp

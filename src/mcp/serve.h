@@ -1,0 +1,20 @@
+// `caisson mcp` itself: which features are served over which transport, until the client goes or a signal says so.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+
+namespace caisson::mcp {
+
+struct ServeOptions {
+  std::string http;            ///< listen here instead of serving stdio; empty: stdio
+  bool without_token = false;  ///< HTTP without a bearer token
+  bool conformance = false;    ///< the fixtures of the official suite instead of sandboxes; no token
+  std::string version;         ///< of caisson
+};
+
+/// Serves until it is over; an error if it could not begin. Takes standard output for the protocol.
+Result<void> serve(const ServeOptions& options);
+
+}  // namespace caisson::mcp

@@ -1,0 +1,36 @@
+// Threads that serve calls. They are made when needed, up to a limit, and end when there is nothing to do: a server
+// that is asked little holds few.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+namespace caisson::mcp {
+
+class Workers {
+ public:
+  explicit Workers(std::size_t most) : most_(most) {}
+  /// Waits until every task is done.
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  void run(std::function<void()> task);
+
+ private:
+  void work();
+
+  std::size_t most_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable gone_;
+  std::deque<std::function<void()>> tasks_;
+  std::size_t threads_ = 0;
+  std::size_t idle_ = 0;
+  bool ending_ = false;
+};
+
+}  // namespace caisson::mcp
