@@ -12,6 +12,8 @@ constexpr std::string_view kEnd = "\"}\n";
 constexpr std::string_view kStart = "{\"seq\":";
 static_assert(kBeforeHash.size() + kBeforeMac.size() + kEnd.size() + 2 * kHashText == kSealBytes);
 
+constexpr std::size_t kLongestName = 256;
+
 // Fixed-length messages under a secret prefix, told apart by their first byte: nothing can be appended to them.
 constexpr std::uint8_t kMacLabel = 1;
 constexpr std::uint8_t kNextLabel = 2;
@@ -35,7 +37,7 @@ void appendBody(std::string& out, std::uint64_t seq, const Event& event, std::in
   out += "\",\"severity\":\"";
   out += name(event.severity);
   out += "\",\"sandbox\":";
-  appendJsonString(out, event.sandbox);
+  appendJsonString(out, event.sandbox.substr(0, kLongestName));
   out += ",\"pid\":";
   out += std::to_string(pid);
   out += ",\"data\":";

@@ -1,5 +1,4 @@
 // The log between its files: a new chain, the next file, what a dead writer left, and what is too old to keep.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -10,25 +9,13 @@
 
 #include "audit/files.h"
 #include "audit/log.h"
+#include "audit/reader.h"
 
 namespace caisson::audit {
 namespace {
 
 // A writer dies within one append, so what it leaves is short; anything longer is somebody else's.
 constexpr std::size_t kLongestRemains = 1U << 20U;
-
-/// Numbers of the log files in the directory, in order.
-std::vector<std::uint32_t> logNumbers(int directory) {
-  std::vector<std::uint32_t> numbers;
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
-  if (stream == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(stream))
-    if (const std::uint32_t number = numberOfLog(entry->d_name); number != 0) numbers.push_back(number);
-  ::closedir(stream);
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
 
 std::uint64_t sizeOf(int file) {
   struct stat status;

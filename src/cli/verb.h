@@ -27,6 +27,7 @@ struct Verb {
 };
 
 extern const Verb kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
+extern const Verb kAudit;
 
 /// All verbs, in the order help lists them.
 std::span<const Verb* const> allVerbs();

@@ -1,0 +1,185 @@
+#include "audit/check.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "audit/files.h"
+#include "audit/reader.h"
+#include "sys/state_home.h"
+
+namespace caisson::audit {
+namespace {
+
+/// Everything as it is at one moment: no writer is at work while this is collected.
+struct Snapshot {
+  std::optional<Head> head;
+  std::string head_problem;
+  std::vector<LogFile> files;
+};
+
+std::optional<Head> readHead(int file) {
+  HeadBytes bytes{};
+  if (::pread(file, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return std::nullopt;
+  return decode(bytes);
+}
+
+Result<Snapshot> collect(int directory, const std::string& path) {
+  Snapshot all;
+  auto head = openOwn(directory, path, kHeadName, O_RDWR);
+  if (head) {
+    if (::flock(head->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path + "/" + kHeadName, errno));
+    all.head = readHead(head->get());
+    if (!all.head) all.head_problem = "the head is unreadable: where the log ends can't be told";
+  } else {
+    all.head_problem = head.error().sys_errno == ENOENT ? "the head is missing: where the log ends can't be told"
+                                                        : head.error().message();
+  }
+  for (const std::uint32_t number : logNumbers(directory)) {
+    LogFile file{number, logName(number), {}, 0, {}};
+    auto opened = openOwn(directory, path, file.name, O_RDONLY);
+    struct stat status;
+    if (!opened) {
+      file.problem = opened.error().message();
+    } else if (::fstat(opened->get(), &status) == 0) {
+      file.file = std::move(*opened);
+      file.size = static_cast<std::uint64_t>(status.st_size);
+    }
+    all.files.push_back(std::move(file));
+  }
+  return all;
+}
+
+std::optional<Digest> firstKey(int directory, const std::string& path, std::uint32_t file) {
+  // The key of the chain that began last at or before this file.
+  for (std::uint32_t chain = file; chain > 0; --chain) {
+    auto key = openOwn(directory, path, keyName(chain), O_RDONLY);
+    if (!key) continue;
+    char text[kHashText];
+    Digest digest;
+    if (::read(key->get(), text, sizeof(text)) == static_cast<ssize_t>(sizeof(text)) &&
+        readHex(std::string_view(text, sizeof(text)), digest))
+      return digest;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void checkFile(const LogFile& log, std::uint64_t end, ChainChecker& checker) {
+  LineCutter cutter;
+  std::string buffer(256 * 1024, '\0');
+  std::uint64_t offset = 0;
+  while (offset < end) {
+    const std::size_t wanted = std::min<std::uint64_t>(buffer.size(), end - offset);
+    const ssize_t got = ::pread(log.file.get(), buffer.data(), wanted, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      checker.report("it could not be read to its end", true);
+      return;
+    }
+    offset += static_cast<std::uint64_t>(got);
+    const std::uint64_t dropped = cutter.dropped();
+    cutter.add(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)),
+               [&](std::string_view line) { checker.line(line); });
+    if (cutter.dropped() != dropped) checker.report("a line is longer than caisson writes any");
+  }
+  if (!cutter.rest().empty()) checker.report("the file ends within a line");
+}
+
+void checkFiles(const Snapshot& all, int directory, const std::string& path, const CheckOptions& options,
+                ChainChecker& checker, CheckReport& report) {
+  std::uint32_t expected = all.head ? all.head->oldest : all.files.empty() ? 1 : all.files.front().number;
+  for (const LogFile& log : all.files) {
+    if (all.head && log.number < all.head->oldest) {
+      report.notes.push_back(log.name + " is left from before the log was pruned, and not part of it any more");
+      continue;
+    }
+    checker.beginFile(log.name, log.number, std::nullopt);
+    for (; expected < log.number; ++expected) report.findings.push_back({logName(expected), 0, "the file is missing"});
+    expected = log.number + 1;
+    if (all.head && log.number > all.head->file) {
+      checker.report("the head knows nothing of this file", true);
+      continue;
+    }
+    if (!log.problem.empty()) {
+      checker.report(log.problem, true);
+      continue;
+    }
+    ++report.files;
+    const auto key = report.files == 1 && options.first_key ? options.first_key : firstKey(directory, path, log.number);
+    checker.beginFile(log.name, log.number, key);
+    const bool current = all.head && log.number == all.head->file;
+    // What is beyond the head's end was never acknowledged; the next writer takes it over or cuts it off.
+    checkFile(log, current ? std::min(log.size, all.head->end) : log.size, checker);
+    if (current && log.size > all.head->end)
+      report.notes.push_back("a writer died: " + std::to_string(log.size - all.head->end) +
+                             " bytes at the end are not part of the log yet");
+  }
+  if (all.head && expected <= all.head->file && report.findings.size() < kMostFindings)
+    report.findings.push_back(
+        {logName(all.head->file), 0, "the file is missing, and it is the one that is written to"});
+}
+
+void checkEnd(const Head& head, const ChainChecker& checker, CheckReport& report) {
+  const auto add = [&](std::string what) { report.findings.push_back({logName(head.file), 0, std::move(what)}); };
+  const Link& link = checker.link();
+  if (link.seq < head.link.seq) {
+    add("the log ends with line " + std::to_string(link.seq) + ", but line " + std::to_string(head.link.seq) +
+        " was written: its tail was cut off");
+  } else if (link.seq > head.link.seq || link.hash != head.link.hash) {
+    add("the head does not belong to this log: one of them was replaced");
+  } else if (checker.keyKnown() && link.key != head.link.key) {
+    add("the head's key is not the one that follows from the chain's first key: the head was replaced");
+  }
+}
+
+}  // namespace
+
+Result<CheckReport> checkLog(const std::string& path, const CheckOptions& options) {
+  CheckReport report;
+  std::uint64_t anchor_seq = 0;
+  Digest anchor_hash{};
+  if (!options.anchor.empty() && !parseAnchor(options.anchor, anchor_seq, anchor_hash)) {
+    return fail(
+        plainError(Stage::usage, "audit verify", options.anchor, "an anchor is SEQ:HASH, as `audit verify` prints it"));
+  }
+  auto directory = sys::openPrivateDirectory(path);
+  if (!directory) return fail(directory.error());
+  auto all = collect(directory->get(), path);
+  if (!all) return fail(all.error());
+  if (all->files.empty() && !all->head) {
+    if (anchor_seq != 0)
+      report.findings.push_back({path, 0, "there is no log, but the anchor says that there was one"});
+    report.notes.emplace_back("nothing is on record yet");
+    return report;
+  }
+  ChainChecker checker(report);
+  checker.watchFor(anchor_seq, anchor_hash);
+  if (!all->head) report.findings.push_back({kHeadName, 0, all->head_problem});
+  checkFiles(*all, directory->get(), path, options, checker, report);
+  if (all->head) checkEnd(*all->head, checker, report);
+  const std::uint32_t first =
+      all->files.empty() ? 0 : std::max(all->files.front().number, all->head ? all->head->oldest : 0);
+  if (first != 0 && checker.oldestKept() < first && checker.chainStart() != first && checker.oldestKept() != first) {
+    const bool began_there = checker.chainStart() != 0 && checker.chainStart() <= first;
+    if (!began_there)
+      report.findings.push_back(
+          {logName(first), 0, "older files are gone, and nothing on record says that they were pruned"});
+  }
+  if (anchor_seq != 0 && !checker.anchorSeen())
+    report.findings.push_back(
+        {path, 0,
+         "the anchored line " + std::to_string(anchor_seq) + " is not in the log: it was " +
+             (anchor_seq < report.first_seq ? "pruned, or the log was replaced" : "replaced or cut off")});
+  report.macs_checked = checker.keyKnown();
+  if (!report.macs_checked && report.lines > 0)
+    report.notes.emplace_back("the MACs were not all checked: the chain's first key is not here");
+  if (report.last_seq != 0) report.head = std::to_string(report.last_seq) + ":" + hex(checker.link().hash);
+  return report;
+}
+
+}  // namespace caisson::audit

@@ -1,0 +1,211 @@
+#include "audit/check.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "audit/log.h"
+#include "audit/reader.h"
+#include "support/temp_dir.h"
+
+namespace caisson::audit {
+namespace {
+
+using test::readFile;
+using test::TempDir;
+
+class AuditCheck : public testing::Test {
+ protected:
+  void SetUp() override { fill(10); }
+
+  void fill(int events, Settings settings = {}) const {
+    auto log = Log::open(path_, settings);
+    ASSERT_TRUE(log) << log.error().message();
+    for (int i = 0; i < events; ++i)
+      ASSERT_TRUE(log->append({EventType::lifecycle, Severity::info, "cs-x", Fields().number("number", i)}));
+  }
+
+  [[nodiscard]] CheckReport check(const CheckOptions& options = {}) const {
+    auto report = checkLog(path_, options);
+    EXPECT_TRUE(report) << report.error().message();
+    return report ? *report : CheckReport{};
+  }
+
+  [[nodiscard]] std::string file(std::uint32_t number) const { return path_ + "/" + logName(number); }
+
+  [[nodiscard]] std::vector<std::string> lines(std::uint32_t number = 1) const {
+    std::vector<std::string> result;
+    LineCutter cutter;
+    cutter.add(readFile(file(number)), [&](std::string_view line) { result.emplace_back(line); });
+    return result;
+  }
+
+  void put(const std::vector<std::string>& lines, std::uint32_t number = 1) const {
+    std::ofstream out(file(number), std::ios::trunc);
+    for (const std::string& line : lines) out << line;
+  }
+
+  void expectFinding(const std::string& words, std::uint64_t line, const CheckOptions& options = {}) const {
+    const CheckReport report = check(options);
+    std::string all;
+    bool found = false;
+    for (const Finding& finding : report.findings) {
+      all += finding.file + ":" + std::to_string(finding.line) + ": " + finding.what + "\n";
+      found = found || (finding.what.find(words) != std::string::npos && finding.line == line);
+    }
+    EXPECT_TRUE(found) << "no \"" << words << "\" at line " << line << " in\n" << all;
+  }
+
+  const TempDir dir_;
+  const std::string path_ = dir_ / "audit";
+};
+
+TEST_F(AuditCheck, AWholeLogIsWhole) {
+  const CheckReport report = check();
+  EXPECT_TRUE(report.whole()) << report.findings.at(0).what;
+  EXPECT_EQ(report.lines, 11U);
+  EXPECT_TRUE(report.macs_checked);
+  EXPECT_TRUE(check({.anchor = report.head}).whole());
+  fill(20);
+  EXPECT_TRUE(check({.anchor = report.head}).whole()) << "an anchor stays good while the log grows";
+}
+
+TEST_F(AuditCheck, FindsAnEditAndSaysWhere) {
+  auto all = lines();
+  const std::size_t at = all[4].find("\"number\":3");
+  ASSERT_NE(at, std::string::npos);
+  all[4].replace(at, 10, "\"number\":9");
+  put(all);
+  expectFinding("line 5 was changed", 5);
+  EXPECT_EQ(check().findings.size(), 1U) << "one edit is one finding";
+}
+
+TEST_F(AuditCheck, FindsADeletedLine) {
+  auto all = lines();
+  all.erase(all.begin() + 5);
+  put(all);
+  expectFinding("lines 6 to 6 are missing", 6);
+}
+
+TEST_F(AuditCheck, FindsMovedAndCopiedLines) {
+  auto all = lines();
+  std::swap(all[3], all[6]);
+  put(all);
+  EXPECT_FALSE(check().whole());
+  expectFinding("copied or moved", 5);
+}
+
+TEST_F(AuditCheck, FindsACutTail) {
+  auto all = lines();
+  all.resize(8);
+  put(all);
+  expectFinding("its tail was cut off", 0);
+  all[7].resize(30);
+  put(all);
+  expectFinding("ends within a line", 7);
+}
+
+/// A rewritten line with a right hash, and everything after it hashed again: only the keys are missing.
+TEST_F(AuditCheck, FindsARewrittenChain) {
+  auto all = lines();
+  SealedLine before;
+  ASSERT_TRUE(takeApart(all[3], before));
+  Link forged{4, before.hash, Digest{}};
+  std::string text;
+  for (int i = 0; i < 7; ++i)
+    appendLine(text, forged, {EventType::lifecycle, Severity::info, "cs-x", Fields().number("number", 7)}, 0, 1);
+  all.resize(4);
+  put(all);
+  std::ofstream(file(1), std::ios::app) << text;
+  expectFinding("did not have its key", 5);
+}
+
+TEST_F(AuditCheck, FindsAnOlderCopyPutBackOnlyByItsAnchor) {
+  const std::string copy = dir_ / "copy";
+  std::filesystem::copy(path_, copy, std::filesystem::copy_options::recursive);
+  fill(5);
+  const std::string anchor = check().head;
+  std::filesystem::remove_all(path_);
+  std::filesystem::copy(copy, path_, std::filesystem::copy_options::recursive);
+  std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  EXPECT_TRUE(check().whole());
+  expectFinding("is not in the log", 0, {.anchor = anchor});
+}
+
+TEST_F(AuditCheck, FindsAReplacedOrMissingHead) {
+  const std::string head = readFile(path_ + "/head");
+  fill(3);
+  std::ofstream(path_ + "/head", std::ios::binary) << head;
+  EXPECT_TRUE(check().whole()) << "an older head alone is made good by the next writer";
+  ASSERT_EQ(::unlink((path_ + "/head").c_str()), 0);
+  expectFinding("head is missing", 0);
+  fill(1);
+  expectFinding("a new chain begins here", 1);
+}
+
+TEST_F(AuditCheck, FollowsRotationAndPruningAndFindsAMissingFile) {
+  fill(200, {.rotate_bytes = 4000, .total_bytes = 20000});
+  EXPECT_TRUE(check().whole()) << check().findings.at(0).what;
+  EXPECT_GT(check().files, 2U);
+  std::uint32_t oldest = 1;
+  while (!test::exists(file(oldest))) ++oldest;
+  EXPECT_GT(oldest, 1U);
+  const std::string saved = readFile(file(oldest + 1));
+  ASSERT_EQ(::unlink(file(oldest + 1).c_str()), 0);
+  expectFinding("the file is missing", 0);
+  std::ofstream(file(oldest + 1)) << readFile(file(oldest));
+  EXPECT_FALSE(check().whole()) << "a swapped file";
+  std::ofstream(file(oldest + 1)) << saved;
+  EXPECT_TRUE(check().whole());
+  ASSERT_EQ(::unlink(file(oldest).c_str()), 0);
+  expectFinding("the file is missing", 0);
+}
+
+TEST_F(AuditCheck, FindsFilesThatAreNotItsOwn) {
+  std::ofstream(file(7)) << "x\n";
+  expectFinding("the head knows nothing of this file", 0);
+  ASSERT_EQ(::unlink(file(7).c_str()), 0);
+  ASSERT_EQ(::rename(file(1).c_str(), (path_ + "/aside").c_str()), 0);
+  ASSERT_EQ(::symlink("aside", file(1).c_str()), 0);
+  expectFinding("symbolic link", 0);
+}
+
+TEST_F(AuditCheck, SaysWhenTheKeyWasMovedAwayAndTakesItFromElsewhere) {
+  Digest key;
+  ASSERT_TRUE(readHex(readFile(path_ + "/" + keyName(1)).substr(0, 64), key));
+  ASSERT_EQ(::unlink((path_ + "/" + keyName(1)).c_str()), 0);
+  EXPECT_TRUE(check().whole());
+  EXPECT_FALSE(check().macs_checked);
+  EXPECT_TRUE(check({.first_key = key}).whole());
+  EXPECT_TRUE(check({.first_key = key}).macs_checked);
+  key[0] ^= 1;
+  EXPECT_FALSE(check({.first_key = key}).whole());
+}
+
+TEST_F(AuditCheck, GarbageIsAFindingNotACrash) {
+  std::ofstream(file(1), std::ios::trunc) << std::string(300000, 'x') << "\n{}\n" << std::string(5, '\0') << "\n";
+  EXPECT_FALSE(check().whole());
+  std::ofstream(file(1), std::ios::trunc) << "";
+  EXPECT_FALSE(check().whole());
+}
+
+TEST_F(AuditCheck, TheReaderGivesBackWhatWasWritten) {
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader);
+  std::vector<Entry> entries;
+  const auto take = [&](Entry&& entry, std::string_view) { entries.push_back(std::move(entry)); };
+  ASSERT_TRUE(reader->read(take));
+  ASSERT_EQ(entries.size(), 11U);
+  EXPECT_EQ(entries[10].data, "{\"number\":9}");
+  EXPECT_EQ(entries[10].sandbox, "cs-x");
+  fill(3, {.rotate_bytes = 1000, .total_bytes = 1U << 20U});
+  ASSERT_TRUE(reader->read(take));
+  EXPECT_EQ(entries.back().data, "{\"number\":2}");
+  for (std::size_t i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].seq, i + 1);
+  EXPECT_EQ(reader->foreign(), 0U);
+}
+
+}  // namespace
+}  // namespace caisson::audit
