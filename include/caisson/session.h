@@ -69,6 +69,45 @@ struct ExecRequest {
   std::optional<double> timeout_seconds;           ///< unset: the policy's; must not exceed the policy's ceiling
   std::map<std::string, std::string> environment;  ///< added to the policy's
   std::string working_directory;                   ///< inside; empty: the workspace
+  bool keep_input = false;                         ///< start() only: standard input stays open for feed()
+};
+
+/// A command that start() began.
+struct ExecInfo {
+  std::uint32_t exec = 0;  ///< its number in the session
+  std::vector<std::string> command;
+  std::int64_t started = 0;  ///< seconds since 1970
+  bool running = false;
+  OutcomeKind outcome = OutcomeKind::exited;  ///< when it has ended
+  int exit_code = 0, signal = 0;
+  Limit limit = Limit::none;
+  std::uint64_t out_bytes = 0, err_bytes = 0;      ///< kept so far
+  std::uint64_t out_dropped = 0, err_dropped = 0;  ///< beyond the output limit
+  Usage usage;                                     ///< when it has ended
+};
+
+struct LogPiece {
+  std::string data;
+  std::uint64_t next = 0;  ///< the offset to ask for next
+  bool end = false;        ///< the command has ended and this was the last
+};
+
+struct FilePiece {
+  std::string data;
+  std::uint64_t size = 0;  ///< of the whole file
+};
+
+struct FileEntry {
+  std::string name;
+  std::string type;  ///< "regular", "directory", "link", "fifo", "socket", "character device", "block device"
+  std::uint64_t size = 0;
+  std::uint32_t mode = 0;
+  std::int64_t modified = 0;  ///< seconds since 1970
+};
+
+struct WriteOptions {
+  bool make_directories = true;
+  std::optional<std::uint32_t> mode;  ///< unset: as the file that is replaced, else 0644
 };
 
 /// A session of this user. Made by SessionStore.
@@ -80,6 +119,30 @@ class Session {
   /// Runs a command to its end. Processes that it leaves behind live on in the session. An error is returned only when
   /// the request or the session is unusable; a command that could not be started is a result with `setup_failed`.
   Result<RunResult> exec(const ExecRequest& request);
+
+  /// Begins a command that lives on when this process ends, and returns its number. Its output goes to logs, each cut
+  /// at the policy's output limit. Without `timeout_seconds` it may run for as long as the session.
+  Result<std::uint32_t> start(const ExecRequest& request);
+  /// All commands that start() began, oldest first, by any process.
+  Result<std::vector<ExecInfo>> processes();
+  Result<ExecInfo> status(std::uint32_t exec);
+  /// Waits for its end at most this long; then `running` is still true.
+  Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
+  /// Up to `max_bytes` of its output from `offset` on. Empty while there is nothing new.
+  Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
+  /// Writes to its standard input, waiting while that is full; with `close` it then meets the end of file.
+  Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
+  /// Asks all its processes to end (SIGTERM) and ends them (SIGKILL) after the grace. One that has ended is fine.
+  Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
+
+  /// Files below /workspace, by a path relative to it or an absolute one inside. What the session's programs plant
+  /// there (links, pipes, devices, directories renamed in a loop) can make these fail, but lead them nowhere else and
+  /// make them wait for nothing. Up to `max_bytes` from `offset` on.
+  Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20);
+  /// Replaces or makes the file, all of it or nothing.
+  Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
+  /// What is in a directory, sorted by name.
+  Result<std::vector<FileEntry>> listFiles(std::string_view path);
 
   /// The session's end, counted from now.
   Result<void> renew(double ttl_seconds);

@@ -168,7 +168,8 @@ constinit const Verb kSessionDestroy{
 };
 
 namespace {
-constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec, &kSessionList, &kSessionRenew, &kSessionDestroy};
+constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec, &kSessionRead, &kSessionWrite, &kSessionList,
+                                  &kSessionPs,     &kSessionLogs, &kSessionStop, &kSessionRenew, &kSessionDestroy};
 }
 
 constinit const Verb kSession{

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "cli/json_writer.h"
 #include "cli/notices.h"
 #include "cli/output.h"
 #include "cli/result_json.h"
@@ -13,7 +14,9 @@ namespace {
 
 constexpr Option kTimeout{.name = "timeout", .value = "DUR", .help = "End it after this long: 30s, 5m."};
 constexpr Option kJson{.name = "json", .help = "Capture the output and print one JSON object instead of it."};
-constexpr Option kOptions[] = {kTimeout, kJson};
+constexpr Option kBackground{.name = "background",
+                             .help = "Start it, print its number and return; it lives on in the session."};
+constexpr Option kOptions[] = {kBackground, kTimeout, kJson};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
 void surviveBrokenPipes() {
@@ -35,6 +38,19 @@ int report(const RunResult& result, bool json) {
   return status;
 }
 
+int startInBackground(Session& session, const ExecRequest& request, bool json) {
+  const auto exec = session.start(request);
+  if (!exec && json) return report(refusedResult(exec.error()), true);
+  if (!exec) {
+    complain(exec.error());
+    return exitStatus(refusedResult(exec.error()));
+  }
+  if (!json) return print(std::to_string(*exec) + "\n");
+  JsonWriter writer;
+  writer.beginObject().key("session").string(session.id()).key("exec").number(*exec).end();
+  return print(writer.text() + "\n");
+}
+
 int perform(const Arguments& arguments) {
   if (arguments.command.empty())
     return complain(
@@ -49,6 +65,7 @@ int perform(const Arguments& arguments) {
     if (!seconds) return complain(seconds.error());
     request.timeout_seconds = *seconds;
   }
+  if (arguments.has(kBackground)) return startInBackground(*session, request, json);
   request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
   request.relay_stdin = true;
   request.interactive = !json && ::isatty(STDIN_FILENO) == 1;

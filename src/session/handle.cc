@@ -61,7 +61,7 @@ Result<sys::Fd> Handle::lock() {
   return lock;
 }
 
-Result<std::optional<Connection>> Handle::start() {
+Result<std::optional<Connection>> Handle::startSandbox() {
   auto held = lock();
   if (!held) return fail(held.error());
   auto opened = Connection::open(directory_);  // somebody else may have started it while we waited
@@ -72,7 +72,7 @@ Result<std::optional<Connection>> Handle::start() {
   planner_.reset();
   auto plan = this->plan({{"true"}, false});
   if (!plan) return fail(plan.error());
-  auto started = startSandbox(store_->place(), directory_, metadata_, *plan);
+  auto started = session::startSandbox(store_->place(), directory_, metadata_, *plan);
   if (!started) return fail(started.error());
   store_->adopt(*started);
   opened = Connection::open(directory_);
@@ -85,7 +85,7 @@ Result<const Connection*> Handle::connect() {
   store_->reap();
   auto opened = Connection::open(directory_);
   if (!opened) return fail(opened.error());
-  if (!*opened) opened = start();
+  if (!*opened) opened = startSandbox();
   if (!opened) return fail(opened.error());
   connection_ = std::move(**opened);
   return &*connection_;
@@ -100,17 +100,25 @@ Result<plan::Plan> Handle::plan(const plan::Command& command) {
   return planner_->plan(metadata_, command);
 }
 
+Result<plan::Plan> Handle::planFor(const ExecRequest& request) {
+  auto plan = this->plan({request.command, request.interactive});
+  if (plan) adapt(*plan, request);
+  return plan;
+}
+
+Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy) {
+  if (auto checked = checkRequest(request); !checked) return checked;
+  if (!request.timeout_seconds) return {};
+  return checkTimeout(policy, *request.timeout_seconds);
+}
+
 Result<RunResult> Handle::exec(const ExecRequest& request) {
-  if (auto checked = checkRequest(request); !checked) return fail(checked.error());
-  if (request.timeout_seconds) {
-    if (auto checked = checkTimeout(metadata_.policy, *request.timeout_seconds); !checked) return fail(checked.error());
-  }
+  if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
-    auto plan = this->plan({request.command, request.interactive});
+    auto plan = planFor(request);
     if (!plan) return fail(plan.error());
-    adapt(*plan, request);
     if (auto result = runCommand(*plan, request, id(), **connection)) return *std::move(result);
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again
   }

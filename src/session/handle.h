@@ -1,6 +1,8 @@
 // One session in use by this process, behind the public Session.
 #pragma once
 
+#include <functional>
+
 #include "session/connection.h"
 #include "session/sandbox.h"
 #include "session/store.h"
@@ -20,23 +22,52 @@ class Handle {
   /// A connection to pid 1, which is started if it is not there.
   Result<const Connection*> connect();
   /// Forgets the connection: pid 1 went away.
-  void disconnect() { connection_.reset(); }
+  void disconnect() {
+    connection_.reset();
+    workspace_.reset();
+  }
 
   Result<plan::Plan> plan(const plan::Command& command);
   Result<RunResult> exec(const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
 
+  // background.cc
+  Result<std::uint32_t> start(const ExecRequest& request);
+  Result<std::vector<ExecInfo>> processes();
+  Result<ExecInfo> status(std::uint32_t exec);
+  Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
+  Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
+  Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
+  Result<void> stop(std::uint32_t exec, double grace_seconds);
+
+  // files.cc
+  Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
+  Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
+  Result<std::vector<FileEntry>> listFiles(std::string_view path);
+
   /// Takes the session's lock and reads its metadata again; an error when it was destroyed meanwhile.
   Result<sys::Fd> lock();
 
  private:
-  Result<std::optional<Connection>> start();
+  Result<std::optional<Connection>> startSandbox();
+  /// The plan for a request, checked.
+  Result<plan::Plan> planFor(const ExecRequest& request);
+  /// The workspace as the session's programs see it, from outside.
+  Result<const sys::RootDir*> workspace();
+  /// Does `work` with the workspace, again with a new sandbox if the old one went away.
+  template <class T>
+  Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
+  Result<sys::RootDir> logDirectory();
 
   std::shared_ptr<Store> store_;
   sys::RootDir directory_;
   Metadata metadata_;
   std::optional<Planner> planner_;
   std::optional<Connection> connection_;
+  std::optional<sys::RootDir> workspace_;
 };
+
+/// Whether the request makes sense, for exec() and start().
+Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy);
 
 }  // namespace caisson::session

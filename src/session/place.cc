@@ -16,21 +16,9 @@ namespace {
 constexpr std::size_t kIdDigits = 32;
 constexpr std::size_t kMaxName = 64;
 
-/// Makes each missing directory of an absolute path, private to this user.
-Result<void> makePath(const std::string& path) {
-  for (std::size_t at = 1; at <= path.size(); ++at) {
-    if (at < path.size() && path[at] != '/') continue;
-    const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return fail(sysError(Stage::state, "mkdir", part, errno, "set CAISSON_HOME to a directory you can write"));
-    }
-  }
-  return {};
-}
-
 /// Ours and closed to everybody else: who can enter it can use every session.
 Result<sys::RootDir> openPrivate(const std::string& path) {
-  if (auto made = makePath(path); !made) return fail(made.error());
+  if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
   auto root = sys::RootDir::open(path);
   if (!root) return root;
   struct stat status;

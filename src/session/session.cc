@@ -27,6 +27,37 @@ Result<SessionInfo> Session::info() const {
 
 Result<RunResult> Session::exec(const ExecRequest& request) { return handle_->exec(request); }
 
+Result<std::uint32_t> Session::start(const ExecRequest& request) { return handle_->start(request); }
+
+Result<std::vector<ExecInfo>> Session::processes() { return handle_->processes(); }
+
+Result<ExecInfo> Session::status(std::uint32_t exec) { return handle_->status(exec); }
+
+Result<ExecInfo> Session::wait(std::uint32_t exec, double timeout_seconds) {
+  return handle_->wait(exec, timeout_seconds);
+}
+
+Result<LogPiece> Session::logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset,
+                               std::size_t max_bytes) {
+  return handle_->logs(exec, stream, offset, max_bytes);
+}
+
+Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close) {
+  return handle_->feed(exec, data, close);
+}
+
+Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return handle_->stop(exec, grace_seconds); }
+
+Result<FilePiece> Session::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+  return handle_->read(path, offset, max_bytes);
+}
+
+Result<void> Session::write(std::string_view path, std::string_view data, const WriteOptions& options) {
+  return handle_->write(path, data, options);
+}
+
+Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return handle_->listFiles(path); }
+
 Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
 
 Result<void> Session::destroy() {

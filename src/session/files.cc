@@ -1,0 +1,147 @@
+// Files of a session, read and written from outside through the sandbox's own mount of the workspace.
+//
+// pid 1 hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the layers
+// is the kernel's own, and what a payload plants leads nowhere.
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "session/handle.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::FileType;
+using sys::RootDir;
+
+constexpr mode_t kNewFileMode = 0644;
+constexpr mode_t kNewDirectoryMode = 0755;
+constexpr mode_t kSafeBits = 0777;  // never setuid, setgid or sticky
+
+/// Makes the calling thread touch files as the sandbox's user, for root callers: their own id does not exist inside.
+class AsPayload {
+ public:
+  explicit AsPayload(uid_t id) : active_(id != 0) {
+    if (!active_) return;
+    sys::raw(SYS_setfsgid, id);
+    sys::raw(SYS_setfsuid, id);
+  }
+  ~AsPayload() {
+    if (!active_) return;
+    sys::raw(SYS_setfsuid, ::geteuid());
+    sys::raw(SYS_setfsgid, ::getegid());
+  }
+  AsPayload(const AsPayload&) = delete;
+  AsPayload& operator=(const AsPayload&) = delete;
+
+ private:
+  bool active_;
+};
+
+Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+  auto file = root.openFile(path, {.flags = O_RDONLY});
+  if (!file) return fail(file.error());
+  struct stat status;
+  if (::fstat(file->get(), &status) != 0) return fail(sysError(Stage::state, "fstat", path, errno));
+  FilePiece piece;
+  piece.size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t left = piece.size > offset ? piece.size - offset : 0;
+  piece.data.resize(std::min(left, max_bytes));
+  std::size_t have = 0;
+  while (have < piece.data.size()) {
+    const ssize_t got =
+        ::pread(file->get(), piece.data.data() + have, piece.data.size() - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(sysError(Stage::state, "read", path, errno));
+    if (got == 0) break;  // it was cut meanwhile
+    have += static_cast<std::size_t>(got);
+  }
+  piece.data.resize(have);
+  return piece;
+}
+
+Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
+                        const WriteOptions& options) {
+  const auto there = root.stat(path);
+  if (there && there->type == FileType::directory) {
+    return fail(sysError(Stage::state, "write", path, EISDIR, "name a file"));
+  }
+  if (options.make_directories) {
+    const std::size_t slash = path.rfind('/');
+    if (slash != std::string_view::npos && slash > 0) {
+      if (auto made = root.makeDirs(path.substr(0, slash), kNewDirectoryMode); !made) return made;
+    }
+  }
+  const bool regular = there && there->type == FileType::regular;
+  const mode_t mode = options.mode ? static_cast<mode_t>(*options.mode) : regular ? there->mode : kNewFileMode;
+  return root.writeFileAtomic(path, data, mode & kSafeBits);
+}
+
+Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path) {
+  auto directory = path.empty() || path == "." ? root.enter("") : root.enter(path);
+  if (!directory) return fail(directory.error());
+  auto entries = directory->list("");
+  if (!entries) return fail(entries.error());
+  std::vector<FileEntry> result;
+  result.reserve(entries->size());
+  for (const sys::DirectoryEntry& entry : *entries) {
+    const auto info = directory->stat(entry.name);
+    if (!info) continue;  // gone meanwhile
+    result.push_back({entry.name, std::string(sys::name(info->type)), info->size,
+                      static_cast<std::uint32_t>(info->mode), info->modified_ns / 1'000'000'000});
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<const RootDir*> Handle::workspace() {
+  if (workspace_) return &*workspace_;
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  auto welcome = (*connection)->ask({}, "open", id());
+  if (!welcome) return fail(welcome.error());
+  auto plan = this->plan({{"true"}, false});
+  if (!plan) return fail(plan.error());
+  auto root = RootDir::adopt(std::move(welcome->descriptor), {.known_as = plan->working_directory});
+  if (!root) return fail(root.error());
+  workspace_ = std::move(*root);
+  return &*workspace_;
+}
+
+template <class T>
+Result<T> Handle::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
+  // A directory that was handed out outlives pid 1, but no longer shows what the session is: ask whether it is there.
+  if (workspace_ && connection_) {
+    bool closed = false;
+    (void)connection_->receive(false, closed);
+    if (closed) disconnect();
+  }
+  auto root = workspace();
+  if (!root) {
+    disconnect();
+    root = workspace();
+  }
+  if (!root) return fail(root.error());
+  const AsPayload identity(metadata_.payload_id);
+  return work(**root);
+}
+
+Result<FilePiece> Handle::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+  return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, path, offset, max_bytes); });
+}
+
+Result<void> Handle::write(std::string_view path, std::string_view data, const WriteOptions& options) {
+  return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, path, data, options); });
+}
+
+Result<std::vector<FileEntry>> Handle::listFiles(std::string_view path) {
+  return withWorkspace<std::vector<FileEntry>>([&](const RootDir& root) { return listDirectory(root, path); });
+}
+
+}  // namespace caisson::session
