@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plan/environment.h"
+#include "plan/executables.h"
 #include "plan/filesystem.h"
 #include "plan/landlock.h"
 #include "plan/plan.h"
@@ -50,9 +51,6 @@ Result<void> checkSupported(const Policy& policy) {
   }
   if (!policy.approvals.required.empty()) {
     return fail(unsupported("approvals.required", "approvals are not asked for in this build"));
-  }
-  if (policy.process.allowed_executables || !policy.process.blocked_executables.empty()) {
-    return fail(unsupported("process.allowed_executables", "executable lists are not enforced in this build"));
   }
   if (!policy.process.pass_descriptors.empty()) {
     return fail(unsupported("process.pass_descriptors", "further descriptors are not passed in this build"));
@@ -298,6 +296,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
     return fail(plainError(Stage::usage, "run", "", "no command given", "caisson run -- COMMAND ARGUMENT..."));
   }
   if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
+  if (auto checked = checkExecutables(policy, host, command); !checked) return fail(checked.error());
   Plan plan;
   plan.level = policy.isolation.level;
   plan.tier = policy.isolation.tier;

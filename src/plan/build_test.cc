@@ -175,7 +175,7 @@ TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
       {"resources.threads", [](Policy& p) { p.resources.threads = 3; }},
       {"approvals.required", [](Policy& p) { p.approvals.required = {"x"}; }},
       {"process.allowed_executables", [](Policy& p) { p.process.allowed_executables.emplace(); }},
-      {"executable", [](Policy& p) { p.process.blocked_executables = {"/bin/sh"}; }},
+      {"process.blocked_executables", [](Policy& p) { p.process.blocked_executables = {"true"}; }},
       {"process.pass_descriptors", [](Policy& p) { p.process.pass_descriptors = {"3"}; }},
       {"resources.io_", [](Policy& p) { p.resources.io_read_bytes_per_second = 1; }},
       {"resources.io_", [](Policy& p) { p.resources.io_write_bytes_per_second = 1; }},

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "plan/executables.h"
 #include "plan/filesystem.h"
 
 namespace caisson::plan {
-namespace {
-
-constexpr std::string_view kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-}  // namespace
-
 bool altersLoading(std::string_view name) {
   static constexpr std::string_view kNames[] = {"BASH_ENV",          "ENV",
                                                 "NODE_OPTIONS",      "NODE_PATH",
@@ -44,7 +39,7 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
       values[name] = found->second;
     }
   };
-  values["PATH"] = kPath;
+  values["PATH"] = kProgramPath;
   values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
   values["USER"] = "sandbox";
   values["LOGNAME"] = "sandbox";

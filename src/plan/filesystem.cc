@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/executables.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 
@@ -116,7 +117,11 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   plan.working_directory = kHome;
   plan.steps.reserve(96);
   plan.steps.push_back(MountTmpfs{"/", kRootBytes, kRootInodes, 0755, false});
-  addSystem(host, plan);
+  if (policy.process.allowed_executables) {
+    addSystemWithoutPrograms(host, plan);
+  } else {
+    addSystem(host, plan);
+  }
   addEtc(host, plan);
   plan.steps.push_back(MakeDirectory{"/root", 0});
   plan.steps.push_back(MakeDirectory{"/var"});
@@ -128,6 +133,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, std::string(kWorkspace), plan); !added) return added;
+  addExecutables(policy, host, plan);
   addDenied(policy, host, std::string(kWorkspace), plan);
   plan.steps.push_back(ReadOnlyRoot{});
   const bool has_home = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
@@ -150,6 +156,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   coverPrivatePlaces(policy, host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, host.workspace.path, plan); !added) return added;
+  addExecutables(policy, host, plan);
   addDenied(policy, host, host.workspace.path, plan);
   return {};
 }

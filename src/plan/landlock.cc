@@ -1,5 +1,6 @@
 #include "plan/landlock.h"
 
+#include "plan/executables.h"
 #include "plan/system_paths.h"
 #include "sys/kernel_abi.h"
 
@@ -69,8 +70,10 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   const auto add = [&](std::string path, std::uint64_t access) {
     landlock.rules.push_back({std::move(path), access & landlock.handled_fs, true});
   };
+  const bool listed = policy.process.allowed_executables.has_value();
+  const bool lists = hasExecutableRules(policy);  // then only what stands among the steps as executable is
   for (const auto& [path, link] : host.system_directories) {
-    if (link.empty()) add(path, executeRights());
+    if (link.empty()) add(path, listed ? readRights() : executeRights());
   }
   for (const SystemPath& path : etcPaths()) add(std::string(path.path), readRights());
   for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
@@ -82,18 +85,21 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     if (const auto* tmpfs = std::get_if<MountTmpfs>(&step); tmpfs != nullptr && !tmpfs->optional) {
       add(tmpfs->target, writable(abi, tmpfs->executable));
     }
+    if (const auto* bind = std::get_if<Bind>(&step); listed && bind != nullptr && bind->executable && !bind->writable) {
+      add(bind->target, executeRights());
+    }
     if (const auto* proc = std::get_if<MountProc>(&step)) add(proc->target, readRights() | kFsWriteFile);
   }
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (plan.workspace_shown) {
-    const bool exec = policy.filesystem.workspace_exec;
+    const bool exec = policy.filesystem.workspace_exec && !lists;
     const bool may_write = workspace.mode != policy::WorkspaceMode::ro;
     add(host.workspace.path, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
   }
   for (const HostPath& path : host.read_only)
-    add(path.path, path.directory ? executeRights() : (kFsReadFile | kFsExecute));
+    add(path.path, lists ? readRights() : path.directory ? executeRights() : (kFsReadFile | kFsExecute));
   for (const HostPath& path : host.read_write) {
-    add(path.path, path.directory ? writable(abi, true) : (kFsReadFile | kFsWriteFile | kFsTruncate));
+    add(path.path, path.directory ? writable(abi, !lists) : (kFsReadFile | kFsWriteFile | kFsTruncate));
   }
   return landlock;
 }

@@ -38,6 +38,23 @@ struct CgroupFacts {
   std::string why_not;  ///< what is missing and the remedy
 };
 
+/// An entry of `process.allowed_executables`, as found.
+struct Program {
+  std::string entry;
+  std::string path;        ///< by that name, in a directory without links; empty: not on this host
+  std::string real;        ///< the file it leads to
+  std::string script_for;  ///< of a script: the real path of its interpreter
+  bool directory = false;  ///< stands for everything below
+  bool too_large = false;  ///< a directory with more below than was looked at
+};
+
+struct ExecutableFacts {
+  std::vector<Program> allowed;
+  std::vector<std::string> libraries;      ///< real paths of loaders and libraries that the allowed ones need
+  std::vector<std::string> blocked;        ///< real paths, every hard link of a file among them
+  std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or what the link leads to
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -58,6 +75,7 @@ struct HostFacts {
   std::map<std::string, std::string> system_directories;
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
+  ExecutableFacts executables;  ///< only with executable lists
   CgroupFacts cgroup;
   std::vector<std::uint32_t> cpus;  ///< that this process may run on
   bool tmpfs_user_xattrs = false;   ///< since Linux 6.6: an overlay's upper directory may be a tmpfs

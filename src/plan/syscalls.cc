@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/syscall_names.h"
+#include "plan/executables.h"
 #include "plan/syscall_rules.h"
 
 namespace caisson::plan {
@@ -19,6 +20,12 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
     rules.set("vfork", refuse(EPERM));
     rules.set("clone", refuse(EPERM),
               {{{anyBit(0, kNamespaceFlags & ~0x80U)}, refuse(EPERM)}, {{anyBit(0, CLONE_THREAD)}, kAllow}});
+  }
+  // A file in memory is on no mount that could be noexec. MFD_NOEXEC_SEAL (Linux 6.3) makes one that stays data.
+  if (hasExecutableRules(policy)) {
+    constexpr std::uint32_t kNoexecSeal = 8;
+    rules.set("memfd_create", refuse(EPERM), {{{anyBit(1, kNoexecSeal)}, kAllow}});
+    rules.set("memfd_secret", refuse(EPERM));
   }
   if (!process.allow_exec) {
     rules.set("execve", refuse(EPERM));
@@ -114,8 +121,8 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 
 bool usesBuiltinFilter(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
-  return policy.process.allow_fork && policy.process.allow_exec && policy.resources.cpu_affinity.empty() &&
-         wish.allow.empty() && !wish.names && wish.oci_profile.empty();
+  return policy.process.allow_fork && policy.process.allow_exec && !hasExecutableRules(policy) &&
+         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && wish.oci_profile.empty();
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }

@@ -85,7 +85,8 @@ struct Process {
   bool allow_exec = true;                                       ///< false: only the first exec
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
   std::vector<std::string> blocked_executables;
-  std::vector<std::string> pass_descriptors;  ///< further inherited descriptors, by number (X6)
+  std::vector<std::string> executable_directories;  ///< with lists: writable places where programs may be built and run
+  std::vector<std::string> pass_descriptors;        ///< further inherited descriptors, by number (X6)
 };
 
 struct Network {

@@ -198,7 +198,30 @@ std::optional<Problem> checkFilesystem(const Filesystem& filesystem) {
   return std::nullopt;
 }
 
+/// A directory can be executable by itself only if it is a mount by itself.
+std::optional<Problem> checkExecutableDirectories(const Policy& policy) {
+  const Texts& directories = policy.process.executable_directories;
+  for (std::size_t index = 0; index < directories.size(); ++index) {
+    const std::string key = at("process.executable_directories", index);
+    if (!policy.process.allowed_executables && policy.process.blocked_executables.empty()) {
+      return Problem{key, "this has a meaning only beside process.allowed_executables or blocked_executables",
+                     "without lists, filesystem.tmpfs and filesystem.workspace_exec say what is executable"};
+    }
+    const std::string path = normalPath(directories[index]);
+    const Texts own{path};
+    const bool temporary = std::ranges::any_of(policy.filesystem.tmpfs,
+                                               [&](const Tmpfs& tmpfs) { return normalPath(tmpfs.path) == path; });
+    if (!temporary && path != "/workspace" && !firstShared(own, policy.filesystem.read_write, normalPath) &&
+        !firstShared(own, policy.filesystem.read_only, normalPath)) {
+      return Problem{key, quoted(path) + " is no directory that the policy mounts",
+                     "name /workspace, one of filesystem.tmpfs, read_only or read_write"};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Problem> checkLists(const Policy& policy) {
+  if (auto problem = checkExecutableDirectories(policy)) return problem;
   if (const auto& allowed = policy.process.allowed_executables) {
     if (auto index = firstShared(*allowed, policy.process.blocked_executables, same)) {
       return Problem{at("process.allowed_executables", *index),

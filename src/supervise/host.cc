@@ -21,6 +21,7 @@
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/syntax.h"
+#include "supervise/executables.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
@@ -256,6 +257,7 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
   observeSystem("", facts);
+  facts.executables = observeExecutables(policy);
 
   const bool wants_environment =
       policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();

@@ -65,5 +65,6 @@ std::span<const Verb> terminalVerbs();
 std::span<const Verb> abuseMemoryVerbs();
 std::span<const Verb> abuseObjectVerbs();
 std::span<const Verb> abuseDiskVerbs();
+std::span<const Verb> executionVerbs();
 
 }  // namespace payload

@@ -4,7 +4,7 @@
 // without them: a test that cannot fail proves nothing. It builds the very plan that caisson would carry out, changes
 // the plan's data, and hands it to the same supervisor. Never for root: what gets through here gets through for real.
 //
-// Options: --workspace DIR[:MODE]  --ro PATH  --deny PATH  --level LEVEL  --tier TIER  --profile NAME
+// Options: --workspace DIR[:MODE]  --ro PATH  --deny PATH  --level LEVEL  --tier TIER  --profile NAME  --policy FILE
 //          --swap LINK   after planning and before launch the workspace is moved aside and LINK put in its place
 #include <unistd.h>
 
@@ -64,6 +64,21 @@ void compareWholeRequest(Plan& plan) {
   }
 }
 
+/// Every mount can hold programs, as if no executable list had been given.
+void makeExecutable(Plan& plan) {
+  for (plan::Step& step : plan.steps) {
+    if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && !bind->devices) bind->executable = true;
+    if (auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) tmpfs->executable = true;
+    if (auto* overlay = std::get_if<plan::MountOverlay>(&step)) overlay->executable = true;
+  }
+}
+
+/// Puts the system's directory of programs back over the emptied one.
+void showPrograms(Plan& plan) {
+  const plan::Bind programs{.source = "/usr/bin", .target = "/usr/bin", .type = plan::SourceType::directory};
+  plan.steps.insert(plan.steps.end() - 1, programs);
+}
+
 struct Weakness {
   const char* name;
   void (*apply)(Plan& plan);
@@ -102,6 +117,8 @@ constexpr Weakness kWeaknesses[] = {
          if (auto* overlay = std::get_if<plan::MountOverlay>(&step)) overlay->whiteouts.clear();
        }
      }},
+    {"noexec", makeExecutable},
+    {"programs", showPrograms},
     {"own-root", useHostRoot},
     {"pid-namespace", [](Plan& plan) { plan.namespaces.pid = false; }},
     {"network-namespace", [](Plan& plan) { plan.namespaces.network = plan.loopback = false; }},
@@ -141,7 +158,7 @@ std::vector<std::string> split(const std::string& list) {
 
 struct CommandLine {
   std::vector<std::string> weaknesses;
-  std::string profile = "bash";
+  std::string profile = "bash", file;
   std::vector<std::pair<std::string, std::string>> settings;  ///< policy keys
   std::string swap, workspace;
   std::vector<std::string> command;
@@ -170,6 +187,8 @@ std::optional<CommandLine> parse(int argc, char** argv) {
       line.settings.emplace_back("isolation.tier", value);
     } else if (option == "--profile") {
       line.profile = value;
+    } else if (option == "--policy") {
+      line.file = value;
     } else if (option == "--swap") {
       line.swap = value;
     } else {
@@ -187,7 +206,7 @@ int complain(const std::string& what) {
 }
 
 int runWeakened(const CommandLine& line) {
-  auto policy = Policy::profile(line.profile);
+  auto policy = line.file.empty() ? Policy::profile(line.profile) : Policy::load(line.file);
   if (!policy) return complain(policy.error().message());
   for (const auto& [key, value] : line.settings) {
     const bool list = key == "filesystem.read_only" || key == "filesystem.denied";

@@ -1,0 +1,241 @@
+#include "supervise/executables.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <set>
+
+#include "plan/executables.h"
+#include "sys/elf.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::string_view kTriplet = "x86_64-linux-gnu";
+#else
+constexpr std::string_view kTriplet = "aarch64-linux-gnu";
+#endif
+constexpr std::size_t kMostFiles = 20'000;  // below all listed directories together
+constexpr int kDeepest = 12;
+
+std::string realPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  return real != nullptr ? real.get() : "";
+}
+
+std::string parentOf(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
+std::string nameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// The directories in which the payload looks for programs.
+std::vector<std::string> searchPath(const policy::Policy& policy) {
+  std::string path(plan::kProgramPath);
+  if (const auto own = policy.environment.set.find("PATH"); own != policy.environment.set.end()) path = own->second;
+  std::vector<std::string> directories;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    if (end > begin) directories.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return directories;
+}
+
+/// Follows what programs need, each file once.
+class Closure {
+ public:
+  void add(const std::string& real) {
+    if (!seen_.insert(real).second) return;
+    const sys::Fd fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    struct stat status;
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    const auto needs = sys::readProgram(fd.get());
+    if (!needs || !needs->elf) return;
+    if (!needs->interpreter.empty()) require(realPath(needs->interpreter));
+    for (const std::string& library : needs->libraries) require(find(library, parentOf(real), *needs));
+  }
+  /// glibc opens it by name when a thread is cancelled or unwound.
+  void addUnwinder() { require(find("libgcc_s.so.1", "/", {})); }
+
+  [[nodiscard]] const std::set<std::string>& files() const { return required_; }
+
+ private:
+  void require(const std::string& real) {
+    if (real.empty()) return;
+    required_.insert(real);
+    add(real);
+  }
+
+  static std::string find(const std::string& library, const std::string& origin, const sys::ProgramNeeds& needs) {
+    if (library.find('/') != std::string::npos) return realPath(library);
+    std::string path = needs.rpath + ":" + needs.runpath;
+    for (const std::string_view variable : {"${ORIGIN}", "$ORIGIN"}) {
+      for (std::size_t at; (at = path.find(variable)) != std::string::npos;) path.replace(at, variable.size(), origin);
+    }
+    const std::string triplet(kTriplet);
+    for (const std::string& standard :
+         {"/usr/local/lib/" + triplet, std::string("/usr/local/lib"), "/lib/" + triplet, "/usr/lib/" + triplet,
+          std::string("/lib64"), std::string("/usr/lib64"), std::string("/lib"), std::string("/usr/lib")}) {
+      path += ":" + standard;
+    }
+    for (std::size_t begin = 0; begin <= path.size();) {
+      const std::size_t end = std::min(path.find(':', begin), path.size());
+      if (end > begin) {
+        const std::string real = realPath(path.substr(begin, end - begin) + "/" + library);
+        if (!real.empty()) return real;
+      }
+      begin = end + 1;
+    }
+    return {};
+  }
+
+  std::set<std::string> seen_, required_;
+};
+
+/// Adds what the programs below a listed directory need; false when there are too many to look at.
+bool addBelow(int parent, const char* name, const std::string& path, int depth, std::size_t& count, Closure& closure) {
+  const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return true;
+  DIR* stream = ::fdopendir(fd);
+  if (stream == nullptr) {
+    ::close(fd);
+    return true;
+  }
+  bool complete = true;
+  while (const dirent* entry = complete ? ::readdir(stream) : nullptr) {
+    const std::string_view child = entry->d_name;
+    if (child == "." || child == "..") continue;
+    if (++count > kMostFiles || depth > kDeepest) {
+      complete = false;
+    } else if (entry->d_type == DT_DIR) {
+      complete = addBelow(fd, entry->d_name, path + "/" + entry->d_name, depth + 1, count, closure);
+    } else if (entry->d_type == DT_REG) {
+      closure.add(path + "/" + entry->d_name);
+    }
+  }
+  ::closedir(stream);
+  return complete;
+}
+
+plan::Program observe(const std::string& entry, const std::vector<std::string>& directories) {
+  plan::Program program;
+  program.entry = entry;
+  std::string path = entry;
+  if (entry.find('/') == std::string::npos) {
+    path.clear();
+    for (const std::string& directory : directories) {
+      const std::string candidate = directory + "/" + entry;
+      if (::access(candidate.c_str(), X_OK) != 0) continue;
+      path = candidate;
+      break;
+    }
+  }
+  program.real = path.empty() ? "" : realPath(path);
+  if (program.real.empty()) return program;
+  const std::string parent = realPath(parentOf(path));
+  program.path = (parent == "/" ? "" : parent) + "/" + nameOf(path);
+  struct stat status;
+  const sys::Fd fd(::open(program.real.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd || ::fstat(fd.get(), &status) != 0) return program;
+  program.directory = S_ISDIR(status.st_mode);
+  if (!S_ISREG(status.st_mode)) return program;
+  const sys::Fd file(::open(program.real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const auto needs = file ? sys::readProgram(file.get()) : std::nullopt;
+  if (needs && !needs->elf) program.script_for = realPath(needs->interpreter);
+  return program;
+}
+
+/// Every name in the directories of programs that leads to one of `blocked` files: links resolve to it, hard links
+/// share its inode.
+void addOtherNames(const std::vector<std::string>& directories, std::vector<std::string>& blocked) {
+  std::set<std::pair<dev_t, ino_t>> files;
+  struct stat status;
+  for (const std::string& path : blocked) {
+    if (::stat(path.c_str(), &status) == 0 && status.st_nlink > 1) files.emplace(status.st_dev, status.st_ino);
+  }
+  if (files.empty()) return;
+  std::set<std::string> looked;
+  for (const std::string& directory : directories) {
+    const std::string real = realPath(directory);
+    if (real.empty() || !looked.insert(real).second) continue;
+    const int fd = ::open(real.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* stream = fd < 0 ? nullptr : ::fdopendir(fd);
+    if (stream == nullptr) continue;
+    while (const dirent* entry = ::readdir(stream)) {
+      if (entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN) continue;
+      if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (files.contains({status.st_dev, status.st_ino})) blocked.push_back(real + "/" + entry->d_name);
+    }
+    ::closedir(stream);
+  }
+}
+
+void observeUsr(plan::ExecutableFacts& facts) {
+  for (const std::string base : {"", "local/"}) {
+    const std::string directory = "/usr/" + base;
+    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* stream = fd < 0 ? nullptr : ::fdopendir(fd);
+    if (stream == nullptr) continue;
+    while (const dirent* entry = ::readdir(stream)) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      char target[4096];
+      const ssize_t length = ::readlinkat(fd, entry->d_name, target, sizeof(target));
+      if (length > 0) {
+        facts.usr[base + entry->d_name] = std::string(target, static_cast<std::size_t>(length));
+      } else if (errno == EINVAL) {
+        facts.usr[base + entry->d_name] = "";
+      }
+    }
+    ::closedir(stream);
+  }
+}
+
+}  // namespace
+
+plan::ExecutableFacts observeExecutables(const policy::Policy& policy) {
+  plan::ExecutableFacts facts;
+  const policy::Process& wish = policy.process;
+  if (!plan::hasExecutableRules(policy)) return facts;
+  const std::vector<std::string> directories = searchPath(policy);
+  if (wish.allowed_executables) {
+    observeUsr(facts);
+    Closure closure;
+    std::size_t count = 0;
+    for (const std::string& entry : *wish.allowed_executables) {
+      plan::Program program = observe(entry, directories);
+      if (program.directory) {
+        program.too_large = !addBelow(AT_FDCWD, program.real.c_str(), program.real, 0, count, closure);
+      } else if (!program.real.empty()) {
+        closure.add(program.real);
+      }
+      facts.allowed.push_back(std::move(program));
+    }
+    if (!facts.allowed.empty()) closure.addUnwinder();
+    facts.libraries.assign(closure.files().begin(), closure.files().end());
+  }
+  std::vector<std::string> blocked = wish.blocked_executables;
+  if (!wish.allowed_executables) {
+    for (const std::string_view many : plan::kMultiCall) blocked.emplace_back(many);
+  }
+  for (const std::string& entry : blocked) {
+    if (entry.find('/') != std::string::npos) {
+      if (const std::string real = realPath(entry); !real.empty()) facts.blocked.push_back(real);
+      continue;
+    }
+    for (const std::string& directory : directories) {  // every one of that name, not only the first
+      if (const std::string real = realPath(directory + "/" + entry); !real.empty()) facts.blocked.push_back(real);
+    }
+  }
+  addOtherNames(directories, facts.blocked);
+  std::sort(facts.blocked.begin(), facts.blocked.end());
+  facts.blocked.erase(std::unique(facts.blocked.begin(), facts.blocked.end()), facts.blocked.end());
+  return facts;
+}
+
+}  // namespace caisson::supervise
