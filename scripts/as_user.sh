@@ -26,7 +26,8 @@ drop() {
 
 clean_up() {
   drop rm -rf --one-file-system "$stage/work" 2>/dev/null || :
-  rm -f "$stage/bin/program" "$stage/bin/caisson" "$stage/bin/payload"
+  rm -f "$stage/bin/program" "$stage/bin/caisson" "$stage/bin/payload" "$stage/bin/caisson-weakened"
+  rm -rf "$stage/source"  # of root alone: no test could write there
   rmdir "$stage/work" "$stage/bin" "$stage" 2>/dev/null || :
 }
 trap clean_up EXIT
@@ -45,11 +46,18 @@ program=$(reachable "$program" program)
 caisson=$(reachable "${CAISSON_BIN:-}" caisson)
 payload=$(reachable "${CAISSON_PAYLOAD:-}" payload)
 weakened=$(reachable "${CAISSON_WEAKENED:-}" caisson-weakened)
+source=${CAISSON_SOURCE_DIR:-}
+if [ -n "$source" ] && ! drop test -r "$source/src"; then
+  mkdir "$stage/source"
+  cp -R "$source/src" "$source/tests" "$source/docs" "$source/include" "$stage/source/"
+  chmod -R a+rX "$stage/source"
+  source=$stage/source
+fi
 
 cd "$stage/work"
 status=0
 drop env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" LANG=C.UTF-8 TMPDIR="$stage/work" \
-  CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_WEAKENED="$weakened" CAISSON_SOURCE_DIR="${CAISSON_SOURCE_DIR:-}" \
+  CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_WEAKENED="$weakened" CAISSON_SOURCE_DIR="$source" \
   CAISSON_MUST_RUN="${CAISSON_MUST_RUN:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" \
   TSAN_OPTIONS="${TSAN_OPTIONS:-}" GTEST_FILTER="${GTEST_FILTER:-*}" \
   "$program" --gtest_output=xml:"$stage/work/result.xml" || status=$?

@@ -110,6 +110,13 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   }
 }
 
+/// Closed; something that root has shown from its own home can be reached all the same, and nothing be listed.
+mode_t modeOfRootsHome(const policy::Policy& policy) {
+  const auto below = [](const std::string& path) { return path.starts_with("/root/"); };
+  const policy::Filesystem& shown = policy.filesystem;
+  return std::ranges::any_of(shown.read_only, below) || std::ranges::any_of(shown.read_write, below) ? 0111 : 0;
+}
+
 }  // namespace
 
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
@@ -123,7 +130,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
     addSystem(host, plan);
   }
   addEtc(host, plan);
-  plan.steps.push_back(MakeDirectory{"/root", 0});
+  plan.steps.push_back(MakeDirectory{"/root", modeOfRootsHome(policy)});
   plan.steps.push_back(MakeDirectory{"/var"});
   plan.steps.push_back(MakeSymlink{"/var/run", "/run"});
   plan.steps.push_back(MakeDirectory{"/home"});

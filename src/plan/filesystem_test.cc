@@ -16,6 +16,20 @@ using policy::Level;
 using policy::Policy;
 using policy::WorkspaceMode;
 
+mode_t modeOfRootsHome(const std::vector<std::string>& shown) {
+  Policy policy = withWorkspace(WorkspaceMode::none);
+  policy.filesystem.read_only = shown;
+  const Plan plan = planned(policy);
+  const auto* home = stepAt<MakeDirectory>(plan, "/root");
+  return home == nullptr ? 07777 : home->mode;
+}
+
+TEST(RootsHome, IsClosedAndLetsThroughOnlyToWhatWasShown) {
+  EXPECT_EQ(modeOfRootsHome({}), 0U);
+  EXPECT_EQ(modeOfRootsHome({"/rooted"}), 0U);
+  EXPECT_EQ(modeOfRootsHome({"/root/project/tools"}), 0111U) << "to be passed, not to be listed";
+}
+
 TEST(Workspace, FollowsItsMode) {
   const Plan none = planned(withWorkspace(WorkspaceMode::none));
   EXPECT_EQ(positionOf<Bind>(none, "/workspace"), -1);

@@ -225,7 +225,8 @@ TEST_F(Programs, LocalesTimeZonesAndUsersAreThere) {
   const RunOutput output = script(
       "locale charmap; TZ=Europe/Berlin date -d @0 +%H; getent passwd sandbox | cut -d: -f1,3,4,6; "
       "getent group 1000 | cut -d: -f1; getent hosts localhost | wc -l; getent services http | wc -l");
-  EXPECT_EQ(output.out, "UTF-8\n01\nsandbox:1000:1000:/home/sandbox\nsandbox\n1\n1\n") << output.describe();
+  const std::string services = exists("/etc/services") ? "1\n" : "0\n";  // a minimal host has none to show
+  EXPECT_EQ(output.out, "UTF-8\n01\nsandbox:1000:1000:/home/sandbox\nsandbox\n1\n" + services) << output.describe();
 }
 
 }  // namespace
