@@ -65,7 +65,7 @@ std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
   addCut(lines, "stderr", result.err);
   // A program that succeeded was not hindered by what it was denied.
   if (exitStatus(result) != 0) {
-    addDenials(lines, "denied", result.denials);
+    if (!result.error) addDenials(lines, "denied", result.denials);  // an error of ours has said it already
     addDenials(lines, "violation", result.violations);
   }
   for (const std::string& notice : result.notices) lines.push_back(notice);

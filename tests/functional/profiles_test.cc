@@ -1,0 +1,192 @@
+// Every built-in profile with the real programs it is for, and what it is there to stop.
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+using Profile = SandboxTest;
+
+class CargoProfile : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (IsSkipped()) return;
+    requireOrSkip(systemHas("cargo") && systemHas("rustc"), "cargo is not installed below /usr");
+    workspace.write("Cargo.toml",
+                    "[package]\nname = 'demo'\nversion = '0.1.0'\nedition = '2021'\nbuild = 'build.rs'\n"
+                    "[dependencies]\nhelper = { path = 'helper' }\n");
+    workspace.write("helper/Cargo.toml", "[package]\nname = 'helper'\nversion = '0.1.0'\nedition = '2021'\n");
+    workspace.write("helper/src/lib.rs", "pub fn answer() -> i32 { 42 }\n");
+    workspace.write("src/lib.rs", "");
+    workspace.write("build.rs", "fn main() { println!(\"cargo:rustc-env=BUILT_BY=script\"); }\n");
+    workspace.write("tests/built.rs",
+                    "#[test] fn by_script_and_helper() {\n"
+                    "  assert_eq!((env!(\"BUILT_BY\"), helper::answer()), (\"script\", 42));\n}\n");
+    RunOptions lock;
+    lock.cwd = workspace.path();
+    lock.env["CARGO_HOME"] = home_.path();
+    ASSERT_EQ(runProgram({"/usr/bin/cargo", "generate-lockfile", "--offline"}, lock).exit_status, 0);
+    workspace.openToAll();
+    how_.timeout = std::chrono::minutes(5);
+  }
+
+  [[nodiscard]] RunOutput cargo(const std::vector<std::string>& words) const {
+    std::vector<std::string> command{"cargo"};
+    command.insert(command.end(), words.begin(), words.end());
+    return run({"--profile", "cargo"}, command, how_);
+  }
+
+  RunOptions how_;
+  const TempDir home_;
+};
+
+TEST_F(CargoProfile, BuildsAndTestsACrateWithABuildScriptAndAPathDependency) {
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+  const RunOutput tested = cargo({"test", "--quiet", "--tests"});
+  EXPECT_EQ(tested.exit_status, 0) << tested.describe();
+  EXPECT_TRUE(contains(tested.out, "1 passed")) << tested.describe();
+  EXPECT_FALSE(exists(workspace / "target"));
+}
+
+TEST_F(CargoProfile, ABuildScriptFindsNoShellNoInterpreterAndNoPlaceForOne) {
+  workspace.write("build.rs", R"(
+use std::process::Command;
+fn main() {
+    for program in ["sh", "/bin/sh", "/usr/bin/bash", "python3", "node", "perl", "/usr/bin/env"] {
+        if Command::new(program).arg("--version").output().is_ok() { panic!("ran {program}"); }
+    }
+    for place in ["/tmp/copy", "/cargo-home/copy", "/logs/copy", "/workspace/copy"] {
+        if std::fs::copy("/usr/bin/cargo", place).is_err() { continue; }
+        if Command::new(place).arg("--version").output().is_ok() { panic!("ran {place}"); }
+    }
+    std::fs::copy("/usr/bin/ar", "/target/copy").or_else(|_| std::fs::copy("/usr/bin/cargo", "/target/copy")).unwrap();
+    if std::fs::write("/workspace/written", "x").is_ok() { panic!("wrote to the workspace"); }
+    println!("cargo:rustc-env=BUILT_BY=script");
+}
+)");
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+}
+
+TEST_F(CargoProfile, OnlyItsCommandsRun) {
+  EXPECT_EQ(cargo({"--version"}).exit_status, 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"install", "x"}, {"run"}, {"build", "--config", "build.rustc-wrapper='/target/x'"}, {"publish"}}) {
+    const RunOutput refused = cargo(words);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "commands.")) << refused.describe();
+  }
+  EXPECT_EQ(run({"--profile", "cargo"}, {"bash", "-c", "true"}).exit_status, 125);
+}
+
+TEST_F(Profile, PythonInstallsAWheelIntoAVirtualEnvironment) {
+  requireOrSkip(
+      systemHas("python3") && runProgram({"/usr/bin/python3", "-c", "import venv, ensurepip"}).exit_status == 0,
+      "python3 with venv is not installed");
+  workspace.write("make_wheel.py", R"(
+import zipfile
+with zipfile.ZipFile("demo_pkg-1.0-py3-none-any.whl", "w") as wheel:
+    info = "demo_pkg-1.0.dist-info/"
+    wheel.writestr("demo_pkg.py", "def main(): print('from the wheel')\n")
+    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: demo-pkg\nVersion: 1.0\n")
+    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    wheel.writestr(info + "entry_points.txt", "[console_scripts]\ndemo-hello = demo_pkg:main\n")
+    wheel.writestr(info + "RECORD", "demo_pkg.py,,\n" + "".join(info + n + ",,\n" for n in
+        ("METADATA", "WHEEL", "entry_points.txt", "RECORD")))
+)");
+  workspace.openToAll();
+  RunOptions how;
+  how.timeout = std::chrono::minutes(4);
+  const RunOutput output =
+      run({"--profile", "python", "--timeout", "200s"},
+          {"sh", "-c",
+           "/usr/bin/python3 make_wheel.py && /usr/bin/python3 -m venv env && env/bin/pip install -q "
+           "demo_pkg-1.0-py3-none-any.whl && env/bin/demo-hello"},
+          how);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(contains(output.out, "from the wheel")) << output.describe();
+  EXPECT_FALSE(exists(workspace / "env"));
+}
+
+TEST_F(Profile, NodeInstallsATarballWithAnInstallScript) {
+  requireOrSkip(systemHas("node") && systemHas("npm"), "node and npm are not installed");
+  workspace.write("dep/package.json",
+                  R"({"name":"dep","version":"1.0.0","main":"index.js","scripts":{"install":"node script.js"}})");
+  workspace.write("dep/script.js", "require('fs').writeFileSync('made.txt', 'by the install script')\n");
+  workspace.write("dep/index.js", "module.exports = require('fs').readFileSync(__dirname + '/made.txt', 'utf8')\n");
+  workspace.write("package.json", R"({"name":"app","version":"1.0.0"})");
+  workspace.openToAll();
+  RunOptions how;
+  how.timeout = std::chrono::minutes(4);
+  const RunOutput output =
+      run({"--profile", "node", "--timeout", "200s"},
+          {"sh", "-c",
+           "tar czf dep.tgz --transform s,^dep,package, dep && rm -r dep && npm install ./dep.tgz && "
+           "node -p 'require(\"dep\")'"},
+          how);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(contains(output.out, "by the install script")) << output.describe();
+  EXPECT_FALSE(exists(workspace / "node_modules"));
+}
+
+TEST_F(Profile, FilesEditsTheWorkspaceAtLevelProcess) {
+  workspace.write("text", "one\n");
+  workspace.openToAll();
+  const RunOutput edited = run({"--profile", "files"}, {"sed", "-i", "s/one/two/", "text"});
+  EXPECT_EQ(edited.exit_status, 0) << edited.describe();
+  EXPECT_EQ(readFile(workspace / "text"), "two\n");
+  const RunOutput copied = run({"--profile", "files", "--json"}, {"cp", "text", "copy"});
+  EXPECT_EQ(copied.json()["layers"]["level"], "process") << copied.describe();
+  EXPECT_TRUE(exists(workspace / "copy"));
+}
+
+TEST_F(Profile, FilesHasNoShellAndRunsNothingFromTheWorkspace) {
+  workspace.write("tool", readFile("/usr/bin/true"), 0755);
+  workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
+  workspace.openToAll();
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"sh", "-c", "echo ran"},
+                                             {"/bin/bash", "-c", "echo ran"},
+                                             {"env", "sh", "-c", "echo ran"},
+                                             {"env", "dash", "-c", "echo ran"},
+                                             {"find", ".", "-name", "tool", "-exec", "sh", "-c", "echo ran", ";"},
+                                             {"env", "./script"},
+                                             {"env", "./tool"}}) {
+    const RunOutput output = run({"--profile", "files"}, command);
+    EXPECT_FALSE(contains(output.out, "ran")) << output.describe();
+    EXPECT_TRUE(command.front() == "find" || output.exit_status != 0) << output.describe();
+  }
+}
+
+TEST_F(Profile, WebFetchReachesNoHostUntilOneIsNamed) {
+  const RunOutput explained = runCaisson({"policy", "explain", "--profile", "web-fetch", "--json"});
+  const auto policy = explained.json()["policy"];
+  EXPECT_EQ(policy["network"]["mode"], "proxy") << explained.describe();
+  EXPECT_TRUE(policy["network"]["allowed_hosts"].empty()) << explained.describe();
+  EXPECT_EQ(policy["isolation"]["level"], "process") << explained.describe();
+  EXPECT_EQ(policy["filesystem"]["workspace"]["mode"], "none") << explained.describe();
+}
+
+TEST_F(Profile, ShellRunsInstalledProgramsAndNothingWritable) {
+  const RunOutput output = script("git --version && cp /usr/bin/true /tmp/t && /tmp/t", {"--profile", "shell"});
+  EXPECT_EQ(output.exit_status, 126) << output.describe();
+}
+
+TEST_F(Profile, StrictRunsOneProgram) {
+  RunOptions how;
+  how.stdin_data = "text";
+  EXPECT_EQ(run({"--profile", "strict"}, {"cat"}, how).out, "text");
+  EXPECT_NE(run({"--profile", "strict"}, {"env", "true"}).exit_status, 0);
+}
+
+TEST_F(Profile, AllOfThemAreListedAndExplained) {
+  for (const std::string name : {"bash", "shell", "files", "web-fetch", "cargo", "python", "node", "strict"}) {
+    const RunOutput output = runCaisson({"policy", "explain", "--profile", name});
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+    EXPECT_TRUE(contains(output.out, name)) << output.describe();
+  }
+}
+
+}  // namespace
+}  // namespace caisson::test
