@@ -110,6 +110,31 @@ struct WriteOptions {
   std::optional<std::uint32_t> mode;  ///< unset: as the file that is replaced, else 0644
 };
 
+/// What to do when processes of the session run: an open file would go on changing what is to be frozen.
+enum class WhenBusy : std::uint8_t { refuse, stop };
+
+struct CheckpointInfo {
+  std::string name;
+  std::int64_t created = 0;  ///< seconds since 1970
+};
+
+enum class ChangeKind : std::uint8_t { added, modified, deleted };
+std::string_view name(ChangeKind kind);
+
+/// One path that differs. A directory that is gone is one change, whatever was in it.
+struct Change {
+  std::string path;  ///< relative to the workspace
+  ChangeKind kind = ChangeKind::modified;
+  std::string type;        ///< of what is there now, or was: as in FileEntry
+  std::uint64_t size = 0;  ///< of what is there now
+};
+
+struct ForkOptions {
+  std::string name;
+  double ttl_seconds = 3600;
+  WhenBusy when_busy = WhenBusy::refuse;
+};
+
 /// A session of this user. Made by SessionStore.
 class Session {
  public:
@@ -143,6 +168,18 @@ class Session {
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
   /// What is in a directory, sorted by name.
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
+
+  /// Freezes the workspace as it is now under a name ("" chooses one). Takes the same time whatever is in it. The
+  /// sandbox is started anew by the next command: what was only in memory (/tmp, /home/sandbox) begins empty again.
+  Result<CheckpointInfo> checkpoint(std::string_view name = {}, WhenBusy when_busy = WhenBusy::refuse);
+  /// Oldest first.
+  Result<std::vector<CheckpointInfo>> checkpoints();
+  /// Makes the workspace what it was then; "begin" is the session's beginning. Later checkpoints stay.
+  Result<void> restore(std::string_view checkpoint, WhenBusy when_busy = WhenBusy::refuse);
+  /// A second session that begins where this one is; from then on neither sees what the other does.
+  Result<Session> fork(const ForkOptions& options = {});
+  /// What changed since a checkpoint ("" or "begin": since the session began), sorted by path.
+  Result<std::vector<Change>> diff(std::string_view checkpoint = {});
 
   /// The session's end, counted from now.
   Result<void> renew(double ttl_seconds);

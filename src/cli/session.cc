@@ -168,8 +168,9 @@ constinit const Verb kSessionDestroy{
 };
 
 namespace {
-constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec, &kSessionRead, &kSessionWrite, &kSessionList,
-                                  &kSessionPs,     &kSessionLogs, &kSessionStop, &kSessionRenew, &kSessionDestroy};
+constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec, &kSessionCheckpoint, &kSessionRestore, &kSessionFork,
+                                  &kSessionDiff,   &kSessionRead, &kSessionWrite,      &kSessionList,    &kSessionPs,
+                                  &kSessionLogs,   &kSessionStop, &kSessionRenew,      &kSessionDestroy};
 }
 
 constinit const Verb kSession{

@@ -6,10 +6,11 @@
 
 namespace caisson::cli {
 
-extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;  // session.cc
-extern const Verb kSessionExec;                                                  // session_exec.cc
-extern const Verb kSessionPs, kSessionLogs, kSessionStop;                        // session_background.cc
-extern const Verb kSessionRead, kSessionWrite;                                   // session_files.cc
+extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;     // session.cc
+extern const Verb kSessionExec;                                                     // session_exec.cc
+extern const Verb kSessionPs, kSessionLogs, kSessionStop;                           // session_background.cc
+extern const Verb kSessionCheckpoint, kSessionRestore, kSessionFork, kSessionDiff;  // session_layers.cc
+extern const Verb kSessionRead, kSessionWrite;                                      // session_files.cc
 
 /// The session that the first operand names; an error when operands are missing or too many. `most` 0: any number.
 Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);

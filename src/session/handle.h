@@ -18,6 +18,7 @@ class Handle {
   [[nodiscard]] const sys::RootDir& directory() const { return directory_; }
   [[nodiscard]] const Metadata& metadata() const { return metadata_; }
   [[nodiscard]] Store& store() const { return *store_; }
+  [[nodiscard]] const std::shared_ptr<Store>& sharedStore() const { return store_; }
 
   /// A connection to pid 1, which is started if it is not there.
   Result<const Connection*> connect();
@@ -40,6 +41,13 @@ class Handle {
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
   Result<void> stop(std::uint32_t exec, double grace_seconds);
 
+  // layers.cc
+  Result<CheckpointInfo> checkpoint(std::string_view name, WhenBusy when_busy);
+  Result<std::vector<CheckpointInfo>> checkpoints();
+  Result<void> restore(std::string_view checkpoint, WhenBusy when_busy);
+  Result<Store::Found> fork(const ForkOptions& options);
+  Result<std::vector<Change>> diff(std::string_view checkpoint);
+
   // files.cc
   Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
@@ -58,6 +66,10 @@ class Handle {
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
   Result<sys::RootDir> logDirectory();
+  /// Ends pid 1 if nothing else runs, or, when told to, everything. The caller holds the lock.
+  Result<void> settle(std::string_view call, WhenBusy when_busy);
+  /// The layers of a checkpoint, uppermost first.
+  Result<std::vector<std::string>> layersOf(std::string_view call, std::string_view checkpoint);
 
   std::shared_ptr<Store> store_;
   sys::RootDir directory_;

@@ -8,6 +8,15 @@ namespace caisson {
 using session::Handle;
 using session::Store;
 
+std::string_view name(ChangeKind kind) {
+  switch (kind) {
+    case ChangeKind::added: return "added";
+    case ChangeKind::modified: return "modified";
+    case ChangeKind::deleted: return "deleted";
+  }
+  return "unknown";
+}
+
 Session::Session(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
 
 const std::string& Session::id() const { return handle_->id(); }
@@ -57,6 +66,24 @@ Result<void> Session::write(std::string_view path, std::string_view data, const 
 }
 
 Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return handle_->listFiles(path); }
+
+Result<CheckpointInfo> Session::checkpoint(std::string_view name, WhenBusy when_busy) {
+  return handle_->checkpoint(name, when_busy);
+}
+
+Result<std::vector<CheckpointInfo>> Session::checkpoints() { return handle_->checkpoints(); }
+
+Result<void> Session::restore(std::string_view checkpoint, WhenBusy when_busy) {
+  return handle_->restore(checkpoint, when_busy);
+}
+
+Result<Session> Session::fork(const ForkOptions& options) {
+  auto made = handle_->fork(options);
+  if (!made) return fail(made.error());
+  return Session(std::make_shared<Handle>(handle_->sharedStore(), std::move(*made)));
+}
+
+Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return handle_->diff(checkpoint); }
 
 Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
 

@@ -23,8 +23,9 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr const char* kNames = ".names";
-constexpr std::string_view kNew = ".new-";    // being made: its lock is held
-constexpr std::string_view kGone = ".gone-";  // being removed
+constexpr std::string_view kNew = ".new-";      // being made: its lock is held
+constexpr std::string_view kGone = ".gone-";    // being removed
+constexpr std::string_view kTrash = ".trash-";  // layers that nobody uses, in the directory of stores
 constexpr double kMaxTtl = 10.0 * 366 * 86400;
 constexpr std::int64_t kCleanEverySeconds = 60;
 
@@ -111,6 +112,8 @@ bool isCurrent(const Place& place, const std::string& id, const RootDir& directo
          held.st_ino == shown.st_ino && held.st_dev == shown.st_dev;
 }
 
+std::string Store::newId() { return supervise::newSandboxId(); }
+
 Result<std::string> Store::idOf(std::string_view call, std::string_view id_or_name) const {
   if (isId(id_or_name)) return std::string(id_or_name);
   if (auto checked = checkName(call, id_or_name); !checked) return fail(checked.error());
@@ -169,7 +172,7 @@ Result<Store::Found> Store::make(const SessionOptions& options) {
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
   if (auto checked = checkHomeHidden(facts, place_.home(), workspace); !checked) return fail(checked.error());
-  metadata.id = supervise::newSandboxId();
+  metadata.id = newId();
   metadata.name = options.name;
   metadata.workspace = workspace ? facts.workspace.path : "";
   if (workspace && (facts.workspace.sys_errno != 0 || !facts.workspace.directory)) {
@@ -182,7 +185,10 @@ Result<Store::Found> Store::make(const SessionOptions& options) {
   metadata.family = metadata.id;
   metadata.upper = newLayerName();
   metadata.payload_id = facts.payload_id;
+  return add(std::move(metadata));
+}
 
+Result<Store::Found> Store::add(Metadata metadata) {
   auto all = place_.lockAll();
   if (!all) return fail(all.error());
   const std::string hidden = std::string(kNew) + metadata.id;
@@ -206,6 +212,36 @@ Result<Store::Found> Store::make(const SessionOptions& options) {
   return Found{std::move(*directory), std::move(metadata)};
 }
 
+void Store::dropUnusedLayers(const std::string& family) {
+  if (auto all = place_.lockAll()) dropUnusedLayersLocked(family);
+}
+
+void Store::dropUnusedLayersLocked(const std::string& family) {
+  auto sessions = place_.sessions().list("");
+  auto store = place_.stores().enter(family);
+  if (!sessions || !store) return;
+  std::set<std::string> used{"lower", "mask"};
+  for (const sys::DirectoryEntry& entry : *sessions) {
+    if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
+    auto directory = place_.sessions().enter(entry.name);
+    if (!directory) continue;
+    const auto metadata = readMetadata(*directory);
+    if (!metadata) return;  // nobody can tell what it uses
+    if (metadata->family != family) continue;
+    used.insert(metadata->upper);
+    used.insert(metadata->frozen.begin(), metadata->frozen.end());
+    for (const Checkpoint& one : metadata->checkpoints) used.insert(one.frozen.begin(), one.frozen.end());
+  }
+  auto layers = store->list("");
+  if (!layers) return;
+  for (const sys::DirectoryEntry& entry : *layers) {
+    const std::string layer = entry.name.substr(0, entry.name.find('.'));
+    if (used.contains(layer)) continue;
+    const std::string from = family + "/" + entry.name;
+    (void)place_.stores().rename(from, std::string(kTrash) + family + "." + entry.name, false);
+  }
+}
+
 Result<void> Store::removeStore(const std::string& family, const std::string& id) {
   auto infos = place_.sessions().list("");
   if (!infos) return fail(infos.error());
@@ -214,7 +250,10 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
     auto other = place_.sessions().enter(entry.name);
     if (!other) continue;
     auto metadata = readMetadata(*other);
-    if (!metadata || metadata->family == family) return {};  // still used, or nobody can tell
+    if (!metadata || metadata->family == family) {  // still used, or nobody can tell
+      dropUnusedLayersLocked(family);
+      return {};
+    }
   }
   return place_.stores().removeTree(family);
 }
@@ -271,6 +310,11 @@ Result<std::vector<std::string>> Store::clean(bool all) {
         (void)removeStore(metadata ? metadata->family : id, id);
       }
       (void)place_.sessions().removeTree(entry.name);
+    }
+  }
+  if (auto stores = place_.stores().list("")) {
+    for (const sys::DirectoryEntry& entry : *stores) {
+      if (entry.name.starts_with(kTrash)) (void)place_.stores().removeTree(entry.name);
     }
   }
   if (first) return fail(*first);

@@ -16,6 +16,9 @@ class Store {
 
   [[nodiscard]] const Place& place() const { return place_; }
 
+  /// An id that nobody can guess.
+  static std::string newId();
+
   /// A session's directory and metadata, by id or name.
   struct Found {
     sys::RootDir directory;
@@ -27,6 +30,9 @@ class Store {
   /// Makes the session's files under a name that nobody sees, then shows them.
   Result<Found> make(const SessionOptions& options);
 
+  /// The same for a session whose metadata are made already.
+  Result<Found> add(Metadata metadata);
+
   /// Ends and removes a session, whatever state its files are in.
   Result<void> destroy(const std::string& id);
 
@@ -34,6 +40,9 @@ class Store {
   Result<std::vector<std::string>> clean(bool all);
   /// The same now and then, for calls that should not pay for it every time.
   void cleanSometimes();
+
+  /// Takes layers away that no session of the family uses any more; what they hold is removed by the next clean().
+  void dropUnusedLayers(const std::string& family);
 
   /// A pid 1 that this process started: it has to be waited for when it ends.
   void adopt(pid_t child);
@@ -44,6 +53,7 @@ class Store {
  private:
   Result<void> claimName(const std::string& name, const std::string& id);
   Result<void> removeStore(const std::string& family, const std::string& id);
+  void dropUnusedLayersLocked(const std::string& family);
 
   Place place_;
   std::mutex mutex_;
