@@ -27,7 +27,7 @@ struct Verb {
 };
 
 extern const Verb kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
-extern const Verb kAudit;
+extern const Verb kAudit, kVerify, kPrompts, kInside;
 
 /// All verbs, in the order help lists them.
 std::span<const Verb* const> allVerbs();

@@ -1,0 +1,51 @@
+// `caisson verify`: all checks, run one after the other, and what a person or a program reads of it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "verify/check.h"
+
+namespace caisson::verify {
+
+// One table per category or two; each in a file of its own.
+std::span<const Check> securityChecks();
+std::span<const Check> resourceChecks();
+std::span<const Check> networkChecks();
+std::span<const Check> functionalChecks();
+std::span<const Check> edgeCaseChecks();
+std::span<const Check> invariantChecks();
+std::span<const Check> cveChecks();
+std::span<const Check> escapeChecks();
+
+/// All of them, by category.
+std::vector<const Check*> allChecks();
+
+struct CheckResult {
+  const Check* check = nullptr;
+  Verdict verdict;
+  double milliseconds = 0;
+};
+
+struct SuiteReport {
+  std::string host;
+  std::vector<CheckResult> results;
+  [[nodiscard]] std::size_t count(CheckState state) const;
+  [[nodiscard]] bool good() const { return count(CheckState::failed) == 0; }
+};
+
+/// Runs what `category` names, or everything. `progress` is called before each check with its index and their number.
+SuiteReport runSuite(Context& context, std::optional<Category> category,
+                     const std::function<void(std::size_t at, std::size_t of, const Check& check)>& progress = {});
+
+std::string renderText(const SuiteReport& report, bool colour);
+std::string renderJson(const SuiteReport& report);
+std::string renderJUnit(const SuiteReport& report);
+
+/// "SECURITY" or "security".
+std::optional<Category> categoryNamed(std::string_view name);
+
+}  // namespace caisson::verify
