@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -51,7 +52,8 @@ Result<Context> Context::create(Runner runner, std::string helper) {
                            "set CAISSON_HOME to a directory you can write"));
   }
   context.base_ = home;
-  context.name_ = "verify-" + std::to_string(::getpid());
+  static std::atomic<unsigned> count = 0;
+  context.name_ = "verify-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
   auto made = sys::openPrivateDirectory(context.base_);
   if (!made) return fail(made.error());
   auto base = sys::RootDir::open(context.base_);

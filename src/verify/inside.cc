@@ -57,8 +57,13 @@ int tryWrite(Words words) {
   return report("open", ::open(std::string(words[0]).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
+/// More than once: an attacker has time as well, and pid 1 is better protected while it still holds capabilities.
 int tryRead(Words words) {
-  const sys::Fd file(::open(std::string(words[0]).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  sys::Fd file;
+  for (int tries = 0; !file && tries < 3; ++tries) {
+    if (tries > 0) ::usleep(30'000);
+    file = sys::Fd(::open(std::string(words[0]).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  }
   if (!file) return refused("open", errno);
   char text[256];
   const ssize_t got = ::read(file.get(), text, sizeof(text));

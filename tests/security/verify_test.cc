@@ -1,0 +1,175 @@
+// Each check of `caisson verify` passes on a whole sandbox and fails on one without what it checks.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "base/error.h"
+#include "security/weaken.h"
+#include "supervise/supervisor.h"
+#include "support/environment.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+#include "verify/suite.h"
+
+namespace caisson::test {
+namespace {
+
+using verify::Check;
+using verify::CheckState;
+using verify::Context;
+using verify::Verdict;
+
+constexpr const char* kNeedsEgress = "egress";
+
+/// What to take away from each check's sandbox. CANARY stands for the context's host file.
+const std::map<std::string, std::string>& weaknesses() {
+  static const std::map<std::string, std::string> all = {
+      {"security.ordinary-user", "sandbox-user,self-test"},
+      {"security.read-only-root", "read-only-root,landlock,self-test"},
+      {"security.read-only-system", "read-only-system,self-test"},
+      {"security.no-capabilities", "capabilities,self-test"},
+      {"security.no-new-privileges", "no-new-privileges,seccomp,landlock,self-test"},
+      {"security.syscall-filter", "seccomp,self-test"},
+      {"security.no-setuid-files", "seccomp,self-test"},
+      {"security.root-home-hidden", "hidden-root-home,landlock"},
+      {"security.host-processes-hidden", "pid-namespace,own-root,landlock,self-test"},
+      {"security.environment-clean", "clean-environment"},
+      {"security.host-files-hidden", "own-root,self-test"},
+      {"resources.time-limit", "time-limit"},
+      {"resources.tmpfs-size", "tmpfs-limits"},
+      {"resources.noexec", "noexec,landlock"},
+      {"resources.processes", "all-limits"},
+      {"resources.memory", "all-limits"},
+      {"resources.file-size", "all-limits"},
+      {"resources.open-files", "all-limits"},
+      {"network.host-loopback", "network-namespace,landlock,self-test"},
+      {"network.only-loopback", "network-namespace,landlock,self-test"},
+      {"network.own-loopback", "loopback,self-test"},
+      {"network.dns", kNeedsEgress},
+      {"network.http", kNeedsEgress},
+      {"network.https", kNeedsEgress},
+      {"invariant.s1", "seccomp,self-test"},
+      {"invariant.s2", "network-namespace,landlock,self-test"},
+      {"invariant.s3", kNeedsEgress},
+      {"invariant.s4", kNeedsEgress},
+      {"invariant.s5", "capabilities,self-test"},
+      {"invariant.s6", "sandbox-user,self-test"},
+      {"invariant.s7", "nothing"},  // the weakened runner asks nobody for an approval
+      {"invariant.s8", kNeedsEgress},
+      {"invariant.s9", kNeedsEgress},
+      {"cve.2019-10063", "request-mask"},
+      {"cve.2019-5736", "hidden-processes,hidden-init,landlock"},
+      {"cve.2024-21626", "closed-descriptors"},
+      {"cve.2025-31133", "masks,landlock"},
+      {"cve.2025-52881", "read-only-proc"},
+      {"escape.proc-root", "own-root,self-test"},
+      {"escape.planted-link", "show:CANARY,landlock"},
+      {"escape.overlay", "overlay,landlock"},
+      {"escape.signal-the-host", "pid-namespace,own-root,landlock,self-test"},
+      {"escape.abstract-socket", "network-namespace,landlock,self-test"},
+      {"escape.shared-memory", "ipc-namespace"},
+      {"escape.devices", "seccomp,landlock,self-test"},
+      {"escape.host-name", "uts-namespace"},
+  };
+  return all;
+}
+
+/// Ordinary work has no protection that could be taken away: it fails when another program runs in its place.
+std::string weaknessFor(const Check& check) {
+  const auto named = weaknesses().find(std::string(check.id));
+  if (named != weaknesses().end()) return named->second;
+  if (check.category == verify::Category::functional || check.category == verify::Category::edge_cases)
+    return "program";
+  return "seccomp,self-test";
+}
+
+Result<RunResult> runWeakened(const Request& request, std::string names) {
+  auto plan = planToWeaken(request);
+  if (!plan) return fail(plan.error());
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    if (!weaken(*plan, names.substr(0, end))) ADD_FAILURE() << "no weakness is called " << names.substr(0, end);
+    names.erase(0, end + 1);
+  }
+  return supervise::supervise(*plan, request);
+}
+
+class Verify : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), "level full does not work here: " + why);
+    ::setenv("CAISSON_HOME", home_.path().c_str(), 1);
+  }
+
+  [[nodiscard]] Context context(verify::Runner runner) const {
+    auto made = Context::create(std::move(runner), caissonBinary());
+    if (!made) ADD_FAILURE() << made.error().message();
+    return std::move(*made);
+  }
+
+  const TempDir home_;
+};
+
+TEST_F(Verify, HasTheChecksOfTheSpecification) {
+  std::map<verify::Category, int> count;
+  std::map<std::string_view, int> ids;
+  for (const Check* check : verify::allChecks()) {
+    ++count[check->category];
+    EXPECT_EQ(++ids[check->id], 1) << check->id;
+  }
+  EXPECT_GE(count[verify::Category::security], 10);
+  EXPECT_GE(count[verify::Category::resources], 4);
+  EXPECT_GE(count[verify::Category::network], 3);
+  EXPECT_GE(count[verify::Category::functional], 8);
+  EXPECT_GE(count[verify::Category::edge_cases], 6);
+  EXPECT_EQ(count[verify::Category::invariants], 9);
+  EXPECT_GE(count[verify::Category::cve], 4);
+  EXPECT_GE(count[verify::Category::escape], 6);
+  for (const auto& [id, names] : weaknesses()) EXPECT_TRUE(ids.contains(id)) << id << " is no check any more";
+}
+
+TEST_F(Verify, NothingFailsOnAWholeSandbox) {
+  Context whole = context([](const Request& request) { return run(request); });
+  for (const Check* check : verify::allChecks()) {
+    const Verdict verdict = check->perform(whole);
+    EXPECT_NE(verdict.state, CheckState::failed) << check->id << ": " << verdict.detail;
+    if (weaknessFor(*check) == kNeedsEgress) {
+      EXPECT_EQ(verdict.state, CheckState::skipped) << check->id << " runs now: say what it rests on";
+    }
+  }
+}
+
+TEST_F(Verify, EachCheckFailsWithoutWhatItChecks) {
+  if (runsAsRoot()) GTEST_SKIP() << "a weakened sandbox is never given to root";
+  std::string names;
+  Context weak = context([&](const Request& request) { return runWeakened(request, names); });
+  Context whole = context([](const Request& request) { return run(request); });
+  int tried = 0;
+  for (const Check* check : verify::allChecks()) {
+    names = weaknessFor(*check);
+    if (names == kNeedsEgress || check->perform(whole).state == CheckState::skipped) continue;
+    if (const std::size_t at = names.find("CANARY"); at != std::string::npos) names.replace(at, 6, weak.canaryPath());
+    const Verdict verdict = check->perform(weak);
+    EXPECT_EQ(verdict.state, CheckState::failed)
+        << check->id << " did not fail without " << names << ": " << name(verdict.state) << " " << verdict.detail;
+    ++tried;
+  }
+  EXPECT_GT(tried, 60);
+}
+
+TEST_F(Verify, ReportsInEveryForm) {
+  const RunOutput output = runCaisson({"verify", "--category", "EDGE_CASES", "--json", "--junit", home_ / "junit.xml"});
+  ASSERT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.json()["failed"], 0);
+  EXPECT_EQ(output.json()["checks"][0]["category"], "EDGE_CASES");
+  const std::string junit = readFile(home_ / "junit.xml");
+  EXPECT_NE(junit.find("<testcase classname=\"EDGE_CASES\""), std::string::npos) << junit;
+  EXPECT_NE(runCaisson({"verify", "--category", "nonsense"}).exit_status, 0);
+  EXPECT_NE(runCaisson({"prompts"}).out.find("rm -rf /"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace caisson::test

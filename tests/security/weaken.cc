@@ -1,0 +1,203 @@
+#include "security/weaken.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "base/syscall_names.h"
+#include "plan/syscalls.h"
+#include "supervise/host.h"
+#include "supervise/supervisor.h"
+
+namespace caisson::test {
+namespace {
+
+using plan::Plan;
+
+template <class StepType>
+void removeSteps(
+    Plan& plan, const std::function<bool(const StepType&)>& unwanted = [](const StepType&) { return true; }) {
+  std::erase_if(plan.steps, [&](const plan::Step& step) {
+    const auto* found = std::get_if<StepType>(&step);
+    return found != nullptr && unwanted(*found);
+  });
+}
+
+/// The host's own root instead of one of the sandbox's: everything the user can see is seen.
+void useHostRoot(Plan& plan) {
+  plan.own_root = false;
+  plan.steps.clear();
+  plan.landlock = {};
+  plan.working_directory = "/";
+  plan.namespaces.mount = false;
+}
+
+void letThrough(Plan& plan, const std::string& call) {
+  const std::optional<int> number = syscallNumber(call);
+  if (!plan.syscalls || !number) return;
+  std::erase_if(plan.syscalls->rules, [&](const plan::SyscallRule& rule) { return rule.number == *number; });
+  plan.syscalls->rules.push_back({*number, {}, plan::kAllow});
+}
+
+/// Compares all 64 bits of an ioctl request, of which the kernel reads 32 (CVE-2019-10063).
+void compareWholeRequest(Plan& plan) {
+  for (plan::SyscallRule& rule : plan.syscalls->rules) {
+    if (rule.number != *syscallNumber("ioctl")) continue;
+    for (plan::Branch& branch : rule.branches) {
+      branch.tests.push_back({1, plan::ArgumentTest::Half::high, plan::ArgumentTest::Kind::equal, 0xffffffff, 0});
+    }
+  }
+}
+
+/// Every mount can hold programs, as if no executable list had been given.
+void makeExecutable(Plan& plan) {
+  for (plan::Step& step : plan.steps) {
+    if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && !bind->devices) bind->executable = true;
+    if (auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) tmpfs->executable = true;
+    if (auto* overlay = std::get_if<plan::MountOverlay>(&step)) overlay->executable = true;
+  }
+}
+
+/// Puts the system's directory of programs back over the emptied one.
+void showPrograms(Plan& plan) {
+  const plan::Bind programs{.source = "/usr/bin", .target = "/usr/bin", .type = plan::SourceType::directory};
+  plan.steps.insert(plan.steps.end() - 1, programs);
+}
+
+/// No limit on processes or memory, whoever holds it: rlimits, a cgroup, or the supervisor.
+void liftLimits(Plan& plan) {
+  plan.rlimits.clear();
+  plan.cgroup.reset();
+  plan.memory_bytes = plan.max_processes = 0;
+  plan.max_file_size.reset();
+}
+
+/// The workspace itself instead of an overlay of it.
+void writeThrough(Plan& plan) {
+  for (plan::Step& step : plan.steps) {
+    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
+    if (overlay == nullptr) continue;
+    const plan::Bind direct{
+        .source = overlay->lower, .target = overlay->target, .writable = true, .type = plan::SourceType::directory};
+    step = direct;
+  }
+}
+
+struct Weakness {
+  const char* name;
+  void (*apply)(Plan& plan);
+};
+
+constexpr Weakness kWeaknesses[] = {
+    {"nothing", [](Plan&) {}},
+    {"seccomp", [](Plan& plan) { plan.syscalls.reset(); }},
+    {"architecture-check", [](Plan& plan) { plan.syscalls->check_architecture = false; }},
+    {"request-mask", compareWholeRequest},
+    {"landlock", [](Plan& plan) { plan.landlock = {}; }},
+    {"landlock-scoping", [](Plan& plan) { plan.landlock.scoped = 0; }},
+    {"capabilities", [](Plan& plan) { plan.drop_capabilities = false; }},
+    {"no-new-privileges", [](Plan& plan) { plan.no_new_privileges = false; }},
+    {"self-test", [](Plan& plan) { plan.self_test = false; }},
+    {"hidden-init", [](Plan& plan) { plan.hardening.hide_init = false; }},
+    {"closed-descriptors", [](Plan& plan) { plan.hardening.close_descriptors = false; }},
+    {"new-session", [](Plan& plan) { plan.hardening.new_session = false; }},
+    {"new-keyring", [](Plan& plan) { plan.hardening.new_keyring = false; }},
+    {"hidden-processes", [](Plan& plan) { plan.hardening.hide_processes = false; }},
+    {"guarded-links", [](Plan& plan) { plan.hardening.guard_links = false; }},
+    {"masks", [](Plan& plan) { removeSteps<plan::MaskPath>(plan); }},
+    {"read-only-proc",
+     [](Plan& plan) { removeSteps<plan::Bind>(plan, [](const plan::Bind& bind) { return bind.inside; }); }},
+    {"read-only-root", [](Plan& plan) { removeSteps<plan::ReadOnlyRoot>(plan); }},
+    {"read-only-workspace",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && bind->target == "/workspace")
+           bind->writable = true;
+       }
+     }},
+    {"whiteouts",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* overlay = std::get_if<plan::MountOverlay>(&step)) overlay->whiteouts.clear();
+       }
+     }},
+    {"noexec", makeExecutable},
+    {"programs", showPrograms},
+    {"own-root", useHostRoot},
+    {"pid-namespace", [](Plan& plan) { plan.namespaces.pid = false; }},
+    {"network-namespace", [](Plan& plan) { plan.namespaces.network = plan.loopback = false; }},
+    {"ipc-namespace", [](Plan& plan) { plan.namespaces.ipc = false; }},
+    {"uts-namespace", [](Plan& plan) { plan.namespaces.uts = false; }},
+    {"cgroup-namespace", [](Plan& plan) { plan.namespaces.cgroup = false; }},
+    {"time-namespace", [](Plan& plan) { plan.namespaces.time = false; }},
+    {"limits", [](Plan& plan) { plan.rlimits.clear(); }},
+    {"all-limits", liftLimits},
+    {"time-limit", [](Plan& plan) { plan.wall_seconds.reset(); }},
+    {"tmpfs-limits",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) tmpfs->bytes = 256ULL << 20U;
+       }
+     }},
+    {"sandbox-user", [](Plan& plan) { plan.identity.inside_uid = plan.identity.inside_gid = 0; }},
+    {"read-only-system",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && bind->target == "/usr")
+           bind->writable = true;
+       }
+     }},
+    {"hidden-root-home",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* made = std::get_if<plan::MakeDirectory>(&step); made != nullptr && made->target == "/root")
+           made->mode = 0755;
+       }
+     }},
+    {"loopback", [](Plan& plan) { plan.loopback = false; }},
+    {"overlay", writeThrough},
+    {"program", [](Plan& plan) { plan.command = {"/bin/false"}; }},
+};
+
+}  // namespace
+
+bool weaken(Plan& plan, const std::string& name) {
+  if (name.starts_with("allow:")) {
+    letThrough(plan, name.substr(6));
+    return true;
+  }
+  if (name.starts_with("show:")) {
+    const plan::Bind shown{.source = name.substr(5), .target = name.substr(5), .type = plan::SourceType::file};
+    plan.steps.insert(plan.steps.end() - 1, shown);
+    return true;
+  }
+  if (name == "clean-environment") {
+    for (char** entry = environ; *entry != nullptr; ++entry) plan.environment.emplace_back(*entry);
+    return true;
+  }
+  for (const Weakness& weakness : kWeaknesses) {
+    if (name != weakness.name) continue;
+    weakness.apply(plan);
+    return true;
+  }
+  return false;
+}
+
+/// The very plan that caisson would carry out, as data that can be weakened.
+Result<plan::Plan> planToWeaken(const Request& request) {
+  const policy::Policy& policy = request.policy.model();
+  auto plan = plan::build(policy, supervise::observeHost(policy), {request.command, request.interactive});
+  if (!plan) return fail(plan.error());
+  if (plan->builtin_syscalls) {
+    // The same rules as data: the compiled form cannot be weakened one rule at a time.
+    auto filter = plan::filterForFull(policy, {});
+    if (!filter) return fail(filter.error());
+    plan->syscalls = std::move(*filter);
+    plan->builtin_syscalls = false;
+  }
+  return plan;
+}
+
+}  // namespace caisson::test
