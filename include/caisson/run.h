@@ -35,7 +35,9 @@ struct Usage {
   std::uint64_t read_bytes = 0;
   std::uint64_t written_bytes = 0;
   std::optional<std::uint64_t> processes_peak;  ///< with threads; by a cgroup, else as seen from time to time
-  std::uint64_t network_bytes = 0;
+  std::uint64_t network_bytes = 0;              ///< both directions
+  std::uint64_t network_connections = 0;        ///< that were let through
+  std::uint64_t network_denied = 0;             ///< requests of any kind that were refused
 };
 
 /// Something the sandbox refused, and what would allow it (SPEC S5).

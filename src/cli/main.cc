@@ -5,6 +5,8 @@
 #include <span>
 
 #include "cli/verb.h"
+#include "egress/process.h"
+#include "egress/program.h"
 
 namespace {
 
@@ -20,7 +22,9 @@ void openStandardStreams() {
 }  // namespace
 
 int main(int count, char** words) {
+  if (count == 2 && words[1] == caisson::egress::kProgramWord) ::_exit(caisson::egress::programMain());
   openStandardStreams();
+  caisson::egress::useProgram("/proc/self/exe");
   const auto size = count > 0 ? static_cast<std::size_t>(count) : 0;
   const int status = caisson::cli::dispatch(std::span<char* const>(words, size).subspan(size > 0 ? 1 : 0));
   // Nothing is buffered and nothing is left to undo: taking the process apart piece by piece would only cost time.

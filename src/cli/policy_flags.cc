@@ -119,9 +119,7 @@ Result<Policy> basePolicy(const Arguments& arguments) {
 Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& arguments) {
   switch (policy.network.mode) {
     case policy::NetworkMode::none: break;
-    case policy::NetworkMode::proxy:
-      return fail(usageError("--net proxy", "this build has no egress filter yet, so only --net none can be enforced",
-                             "run without --net"));
+    case policy::NetworkMode::proxy: return {};
     case policy::NetworkMode::host:
       return fail(usageError("--net host",
                              "the host's network needs an owner's approval, which this build cannot record yet",

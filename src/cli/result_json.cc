@@ -62,6 +62,8 @@ void writeUsage(JsonWriter& json, const Usage& usage) {
   json.key("processes_peak");
   usage.processes_peak ? json.number(*usage.processes_peak) : json.null();
   json.key("network_bytes").number(usage.network_bytes);
+  json.key("network_connections").number(usage.network_connections);
+  json.key("network_denied").number(usage.network_denied);
   json.end();
 }
 

@@ -83,6 +83,33 @@ struct Resident {
   int descriptors[2];  ///< it gets the control socket as 3 and these from 4 on
 };
 
+/// Netlink messages, and how many of them the kernel acknowledges.
+struct FlatBatch {
+  const std::uint8_t* bytes;
+  std::uint32_t size, acknowledged;
+};
+
+/// The sandbox's way out, when it has one (egress_sockets.cc).
+struct FlatEgress {
+  bool on;
+  bool use_filter;      ///< try the packet filter; else one listener per permitted port
+  bool too_many_ports;  ///< for that
+  int link;             ///< to the egress process
+  FlatBatch route4, route6, filter, log, rules4, rules6;
+  const std::uint16_t* ports;
+  std::uint32_t port_count;
+  std::uint16_t proxy_port, capture_port, dns_port;
+};
+
+inline constexpr std::size_t kMostEgressPorts = 64;
+inline constexpr std::size_t kMostEgressSockets = kMostEgressPorts + 5;
+
+/// What goes with the sockets over FlatEgress::link: proxy, DNS, DNS over TCP, the log if there is one, then listeners
+/// for captured connections.
+struct EgressHandOver {
+  std::uint32_t redirected, has_log, count;
+};
+
 /// What to apply, in the order of SPEC L4.
 struct Block {
   std::uint64_t mapping_bytes;
@@ -101,6 +128,8 @@ struct Block {
 
   const FlatStep* steps;
   std::uint32_t step_count;
+
+  FlatEgress egress;
 
   // Landlock
   int landlock_abi;

@@ -50,6 +50,8 @@ void writeIdMaps(const Block& block);
 void becomeInsideUser(const Block& block);
 /// `socket`: one of the sandbox's own network namespace.
 void bringUpLoopback(const Block& block, int socket);
+/// Routes everything to lo, opens the listeners and hands them to the egress process. In the network namespace.
+void openEgress(const Block& block);
 /// What the supervisor watches of a tree.
 struct BuiltTree {
   int upper = -1;                ///< the overlay's upper directory, or -1 when the plan has none

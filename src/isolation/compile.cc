@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "isolation/netlink.h"
 #include "plan/syscalls.h"
 #include "sys/raw_syscall.h"
 
@@ -176,6 +177,49 @@ struct Flatten {
   void operator()(const plan::ReadOnlyRoot&) { out.kind = StepKind::read_only_root; }
 };
 
+/// Every permitted port, for a kernel that has no packet filter to capture all of them.
+std::vector<std::uint16_t> permittedPorts(const plan::EgressPlan& egress) {
+  std::vector<std::uint16_t> ports;
+  for (const auto& [first, last] : egress.ports) {
+    for (std::uint32_t port = first; port <= last && ports.size() <= kMostEgressPorts; ++port) {
+      const bool taken = port == kProxyPort || port == kDnsPort;
+      const auto found = std::find(ports.begin(), ports.end(), port);
+      if (!taken && found == ports.end()) ports.push_back(static_cast<std::uint16_t>(port));
+    }
+  }
+  return ports;
+}
+
+constexpr std::size_t kEgressBytes = 16 * 1024;
+
+void flattenEgress(const plan::Plan& plan, Arena& arena, Block& block) {
+  block.egress.link = -1;
+  if (!plan.egress) return;
+  FlatEgress& out = block.egress;
+  const auto keep = [&](const NetlinkBatch& batch) {
+    std::uint8_t* copy = arena.array<std::uint8_t>(batch.bytes.size());
+    std::copy(batch.bytes.begin(), batch.bytes.end(), copy);
+    return FlatBatch{copy, static_cast<std::uint32_t>(batch.bytes.size()), batch.acknowledged};
+  };
+  out.on = true;
+  out.use_filter = plan.egress->use_packet_filter;
+  out.route4 = keep(localRoute(false));
+  out.route6 = keep(localRoute(true));
+  out.filter = keep(packetFilter());
+  out.log = keep(packetLog());
+  out.rules4 = keep(refusingRules(false));
+  out.rules6 = keep(refusingRules(true));
+  const std::vector<std::uint16_t> ports = permittedPorts(*plan.egress);
+  out.too_many_ports = ports.size() > kMostEgressPorts;
+  out.port_count = static_cast<std::uint32_t>(std::min(ports.size(), kMostEgressPorts));
+  std::uint16_t* copy = arena.array<std::uint16_t>(out.port_count);
+  std::copy_n(ports.begin(), out.port_count, copy);
+  out.ports = copy;
+  out.proxy_port = kProxyPort;
+  out.capture_port = kCapturePort;
+  out.dns_port = kDnsPort;
+}
+
 /// Puts a fresh secret into the rule that recognises the payload's one permitted exec.
 Result<void> drawExecToken(plan::SyscallFilter& filter, Block& block) {
   std::uint32_t token[2];
@@ -242,6 +286,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   std::size_t bytes = sizeof(Block) + 4 * kPage + program.size() * sizeof(sock_filter) + textBytes(plan.command) +
                       textBytes(plan.environment) + textBytes(programs) + plan.rlimits.size() * sizeof(FlatLimit);
   for (const plan::Step& step : plan.steps) bytes += stepBytes(step);
+  if (plan.egress) bytes += kEgressBytes;
   for (const plan::LandlockRule& rule : plan.landlock.rules) bytes += sizeof(FlatRule) + rule.path.size() + 8;
   bytes = (bytes + 2 * kStack + kPage - 1) / kPage * kPage;
 
@@ -323,7 +368,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   block->no_new_privileges = plan.no_new_privileges;
   block->drop_capabilities = plan.drop_capabilities;
   block->self_test = plan.self_test;
-  block->network_none = plan.namespaces.network;
+  block->network_none = plan.namespaces.network && !plan.egress;
   block->landlock_is_the_wall = plan.landlock.abi > 0 && (plan.host_view || !plan.own_root);
   block->single_exec = plan.single_exec && plan.syscalls.has_value();
   if (!program.empty()) {
@@ -337,6 +382,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   block->exec.candidates = arena.texts(programs);
   block->exec.working_directory = arena.text(plan.working_directory);
   block->exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
+  flattenEgress(plan, arena, *block);
   block->control = -1;
   block->store_mount = -1;
   block->resident.program = -1;

@@ -53,6 +53,7 @@ void Helper::makeNetwork() {
   const int socket = static_cast<int>(
       must(block_, Stage::namespaces, "socket", "AF_INET", raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
   if (block_.loopback) bringUpLoopback(block_, socket);
+  if (block_.egress.on) openEgress(block_);
   const long space = must(block_, Stage::namespaces, "ioctl SIOCGSKNS", "", raw(SYS_ioctl, socket, SIOCGSKNS, 0));
   closeFd(socket);
   publish(network_, static_cast<std::int32_t>(space));

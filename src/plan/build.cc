@@ -8,6 +8,7 @@
 #include "plan/executables.h"
 #include "plan/filesystem.h"
 #include "plan/landlock.h"
+#include "plan/network.h"
 #include "plan/plan.h"
 #include "plan/quota.h"
 #include "plan/syscalls.h"
@@ -34,9 +35,6 @@ Error unsupported(std::string_view key, std::string_view why) {
 
 /// What a policy may say but this build cannot carry out is refused, never ignored (P3).
 Result<void> checkSupported(const Policy& policy) {
-  if (policy.network.mode == policy::NetworkMode::proxy) {
-    return fail(unsupported("network.mode", "this build has no egress filter"));
-  }
   if (policy.network.mode == policy::NetworkMode::host) {
     return fail(plainError(Stage::plan, "plan", "network.mode", "host network needs an owner's approval",
                            "use network.mode = \"none\""));
@@ -308,6 +306,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   if (!policy.audit.enabled) plan.warnings.push_back("no audit: the policy switches it off (audit.enabled)");
   if (auto checked = checkKernel(host); !checked) return fail(checked.error());
   if (plan.level == Level::none) {
+    if (auto checked = planNetwork(policy, plan); !checked) return fail(checked.error());
     if (auto planned = planNone(policy, host, command, plan); !planned) return fail(planned.error());
     return plan;
   }
@@ -324,6 +323,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
     planNamespaces(policy, host, plan);
     planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
   }
+  if (planned) planned = planNetwork(policy, plan);
   if (planned) planned = planLandlock(policy, host, plan);
   if (planned) planned = planSyscalls(policy, plan);
   if (planned) planned = planCgroup(policy, host, plan);

@@ -4,6 +4,7 @@
 
 #include "plan/executables.h"
 #include "plan/filesystem.h"
+#include "plan/network.h"
 
 namespace caisson::plan {
 bool altersLoading(std::string_view name) {
@@ -47,6 +48,7 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
   values["LANG"] = "C.UTF-8";
   values["TMPDIR"] = "/tmp";
   values["CAISSON"] = "1";
+  if (plan.egress) addProxyVariables(values);
   if (interactive) {
     values["TERM"] = "xterm-256color";
     fromCaller("TERM");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/executables.h"
+#include "plan/network.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 
@@ -36,13 +37,13 @@ void addSystem(const HostFacts& host, Plan& plan) {
   }
 }
 
-void addEtc(const HostFacts& host, Plan& plan) {
+void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   plan.steps.push_back(MakeDirectory{"/etc"});
   plan.steps.push_back(MakeFile{"/etc/passwd", passwd()});
   plan.steps.push_back(MakeFile{"/etc/group", group()});
   plan.steps.push_back(MakeFile{"/etc/hosts", hosts(plan.hostname)});
   plan.steps.push_back(MakeFile{"/etc/hostname", plan.hostname + "\n"});
-  plan.steps.push_back(MakeFile{"/etc/resolv.conf", "# no network: nothing resolves here\n"});
+  plan.steps.push_back(MakeFile{"/etc/resolv.conf", resolverFile(policy)});
   plan.steps.push_back(MakeFile{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
   // The sandbox shows the caller's files under another user id (and, in an overlay, other inode numbers), which git
   // would take for changed files and hash again, all of them, at every `git status`.
@@ -129,7 +130,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   } else {
     addSystem(host, plan);
   }
-  addEtc(host, plan);
+  addEtc(policy, host, plan);
   plan.steps.push_back(MakeDirectory{"/root", modeOfRootsHome(policy)});
   plan.steps.push_back(MakeDirectory{"/var"});
   plan.steps.push_back(MakeSymlink{"/var/run", "/run"});

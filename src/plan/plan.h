@@ -188,6 +188,13 @@ struct CgroupPlan {
   std::vector<std::uint32_t> cpuset;
 };
 
+/// Network mode `proxy`: the sandbox reaches the egress process and nothing else.
+struct EgressPlan {
+  policy::Network network;                                     ///< what the egress judges by
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< permitted somewhere, for kernels without nf_tables
+  bool use_packet_filter = true;
+};
+
 struct Namespaces {
   bool user = false, pid = false, mount = false, network = false, ipc = false, uts = false, cgroup = false,
        time = false;
@@ -221,6 +228,7 @@ struct Plan {
   bool own_root = false;   ///< pivot_root into a root of our own
   bool host_view = false;  ///< that root is a read-only view of the host's, and Landlock decides what is seen of it
   bool loopback = false;
+  std::optional<EgressPlan> egress;
   bool require_time_namespace = false;  ///< false: do without where the kernel has none, and say so
   std::vector<Step> steps;
   Landlock landlock;

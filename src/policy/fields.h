@@ -60,6 +60,7 @@ enum class Syntax : std::uint8_t {
   executable,      ///< absolute path or bare name
   descriptor,
   host_pattern,
+  single_host,  ///< a host name or an address, no pattern
   port,
   address,
   proxy_url,

@@ -93,8 +93,14 @@ struct Network {
   NetworkMode mode = NetworkMode::none;
   std::vector<std::string> allowed_hosts;
   std::vector<std::string> denied_hosts;
+  std::vector<std::string> private_hosts;               ///< exceptions from the blocked ranges, by an owner's hand (N4)
   std::vector<std::string> allowed_ports{"80", "443"};  ///< numbers or ranges "8000-8010"
+  std::vector<std::string> denied_ports;                ///< the narrowest entry of both lists wins
   std::uint64_t max_connections = 64;
+  std::optional<std::uint64_t> max_bytes;  ///< both directions together
+  double idle_seconds = 300;               ///< a connection without traffic is ended
+  bool allow_missing_server_name = false;  ///< TLS hellos that name no host
+  bool allow_encrypted_hello = false;      ///< TLS hellos that hide the host they name
   std::uint64_t dns_queries_per_minute = 120;
   std::vector<std::string> dns_servers;
   std::string upstream_proxy;

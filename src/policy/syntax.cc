@@ -130,19 +130,27 @@ bool isAddress(std::string_view text) {
   return ::inet_pton(AF_INET, terminated.c_str(), &room) == 1 || ::inet_pton(AF_INET6, terminated.c_str(), &room) == 1;
 }
 
-bool isHostPattern(std::string_view text) {
-  if (text == "*" || isAddress(text)) return true;
-  if (text.starts_with("[") && text.ends_with("]")) return isAddress(text.substr(1, text.size() - 2));
-  if (text.starts_with("*.")) return isDomain(text.substr(2));
-  if (text.starts_with(".")) return isDomain(text.substr(1));
-  return isDomain(text);
-}
-
 std::optional<int> decimal(std::string_view text) {
   int number = 0;
   if (text.empty() || text.size() > 6 || !std::ranges::all_of(text, isDigit)) return std::nullopt;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+bool isHostPattern(std::string_view text) {
+  if (isAddress(text)) return true;
+  const std::size_t bracket = text.rfind(']');
+  const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
+  if (colon != std::string_view::npos) {
+    const auto port = decimal(text.substr(colon + 1));
+    if (!port || *port < 1 || *port > 65535) return false;
+    text = text.substr(0, colon);
+  }
+  if (text == "*" || isAddress(text)) return true;
+  if (text.starts_with("[") && text.ends_with("]")) return isAddress(text.substr(1, text.size() - 2));
+  if (text.starts_with("*.")) return isDomain(text.substr(2));
+  if (text.starts_with(".")) return isDomain(text.substr(1));
+  return isDomain(text);
 }
 
 bool isPorts(std::string_view text) {
@@ -159,8 +167,8 @@ bool isProxyUrl(std::string_view text) {
   if (colon == std::string_view::npos) return false;
   const auto port = decimal(text.substr(colon + 1));
   const std::string_view host = text.substr(0, colon);
-  return port && *port >= 1 && *port <= 65535 && host != "*" && !host.starts_with("*.") && !host.starts_with(".") &&
-         isHostPattern(host);
+  return port && *port >= 1 && *port <= 65535 && (host.starts_with('[') || host.find(':') == std::string_view::npos) &&
+         host != "*" && !host.starts_with("*.") && !host.starts_with(".") && isHostPattern(host);
 }
 
 bool isHostname(std::string_view text) {
@@ -208,8 +216,10 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       return unless(number && *number >= 3, "the number of a descriptor, 3 or larger");
     }
     case Syntax::host_pattern:
-      return unless(isHostPattern(text), "a host name, \"*.name\", \".name\", an address or \"*\"",
-                    "write international names in their xn-- form and ports under network.allowed_ports");
+      return unless(isHostPattern(text),
+                    "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
+                    "write international names in their xn-- form");
+    case Syntax::single_host: return unless(isAddress(text) || isDomain(text), "a host name or an address");
     case Syntax::port: return unless(isPorts(text), "a port (1 to 65535) or a range such as \"8000-8010\"");
     case Syntax::address: return unless(isAddress(text), "an IPv4 or IPv6 address");
     case Syntax::proxy_url: return unless(text.empty() || isProxyUrl(text), "a URL such as \"http://proxy:3128\"");

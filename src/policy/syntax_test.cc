@@ -6,7 +6,8 @@ namespace caisson::policy {
 
 TEST(Syntax, HostPatterns) {
   for (const char* good : {"example.org", "*.example.org", ".example.org", "example.org.", "*", "xn--bcher-kva.example",
-                           "1.2.3.4", "2001:db8::1", "[2001:db8::1]", "a_b.example", "host", "3com.example"}) {
+                           "1.2.3.4", "2001:db8::1", "[2001:db8::1]", "a_b.example", "host", "3com.example", "a.b:443",
+                           "*.a.b:22", "[2001:db8::1]:443"}) {
     EXPECT_FALSE(findFlaw(Syntax::host_pattern, good)) << good;
   }
   for (const char* bad : {"",
@@ -22,7 +23,10 @@ TEST(Syntax, HostPatterns) {
                           "a b",
                           "a/b",
                           "http://a.b",
-                          "a.b:443",
+                          "a.b:0",
+                          "a.b:65536",
+                          "a.b:",
+                          "a.b:443:1",
                           "b\xC3\xBC"
                           "cher.example",
                           "1.2.3",

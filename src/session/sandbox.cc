@@ -161,6 +161,10 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
 Result<plan::Plan> Planner::plan(const Metadata& metadata, const plan::Command& command) const {
   auto plan = plan::build(policy, facts, command);
   if (!plan) return plan;
+  if (plan->egress) {
+    return fail(plainError(Stage::plan, "session", "network.mode", "sessions have no egress in this build",
+                           "use network mode none, or caisson run --net proxy"));
+  }
   if (auto used = useLayers(metadata, *plan); !used) return fail(used.error());
   return plan;
 }
@@ -192,7 +196,7 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   wish.arguments = {"caisson-init", plan.working_directory, std::to_string(owner)};
   wish.descriptors[0] = listener->get();
   wish.descriptors[1] = alive->get();
-  auto launched = supervise::launch(plan, {}, false, *store, *cgroup, &wish);
+  auto launched = supervise::launch(plan, {}, false, *store, *cgroup, -1, &wish);
   if (!launched) return fail(launched.error());
 
   Result<void> ready = awaitReady(launched->control.get(), plan);

@@ -123,7 +123,7 @@ class SignalsBlocked {
 }  // namespace
 
 Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
-                        sys::Cgroup& cgroup, const ResidentWish* resident) {
+                        sys::Cgroup& cgroup, int egress_link, const ResidentWish* resident) {
   auto mapping = isolation::BlockMapping::compile(plan);
   if (!mapping) return fail(mapping.error());
   Block& block = **mapping;
@@ -142,6 +142,7 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   launched.control = std::move(*control);
   block.control = child_control->get();
   block.supervisor_end = launched.control.get();
+  block.egress.link = egress_link;
   block.store_path =
       store.empty() ? nullptr : store.c_str();  // in this process's memory, which the child has a copy of
   if (!store.empty() && plan.identity.parent_writes_maps) {

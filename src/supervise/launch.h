@@ -42,8 +42,9 @@ struct ResidentWish {
 
 /// `feed_input`: give the payload a pipe as standard input; else end of file at once.
 /// `cgroup`: the one the sandbox lives in, or an empty one.
+/// `egress_link`: where pid 1 hands the sandbox's sockets over, when the plan has an egress; else -1.
 /// `store`: a directory for an overlay's changes, when the plan keeps them on disk; else empty.
 Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
-                        sys::Cgroup& cgroup, const ResidentWish* resident = nullptr);
+                        sys::Cgroup& cgroup, int egress_link = -1, const ResidentWish* resident = nullptr);
 
 }  // namespace caisson::supervise

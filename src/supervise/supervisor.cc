@@ -19,8 +19,10 @@
 #include <cstring>
 #include <optional>
 
+#include "egress/process.h"
 #include "isolation/block.h"
 #include "supervise/changes.h"
+#include "supervise/egress.h"
 #include "supervise/launch.h"
 #include "supervise/limit_watch.h"
 #include "supervise/run_record.h"
@@ -65,6 +67,8 @@ class Supervisor {
 
  private:
   Result<void> makeCgroup();
+  Result<void> startEgress(sys::Fd link);
+  void onEgress();
   [[nodiscard]] bool streamsBusy() const;
   void watch();
   void onMessage();
@@ -107,6 +111,8 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_, grace_;
   std::optional<int> wait_status_;
   std::optional<Error> failure_;
+  std::optional<egress::Process> egress_;
+  std::optional<EgressRecord> egress_record_;
   bool init_gone_ = false;
   bool killed_ = false;
   bool timed_out_ = false;
@@ -132,11 +138,26 @@ void Supervisor::run() {
   }
   if (auto made = makeCgroup(); !made) return setupFailed(made.error());
   limits_.emplace(plan_, cgroup_);
-  auto launched = launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string(), cgroup_);
+  egress::Link link;
+  if (plan_.egress) {
+    auto made = egress::makeLink();
+    if (!made) return setupFailed(made.error());
+    link = std::move(*made);
+  }
+  auto launched =
+      launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string(), cgroup_, link.sandbox.get());
   if (!launched) return setupFailed(launched.error());
   sandbox_ = std::move(*launched);
   limits_->begin(sandbox_.init, Clock::now());
   record_.handOver();
+  link.sandbox.reset();
+  // While the sandbox is being built: its sockets wait for the egress process, not the other way round.
+  if (plan_.egress) {
+    if (auto started = startEgress(std::move(link.egress)); !started) {
+      failure_ = started.error();
+      kill();
+    }
+  }
   if (plan_.wall_seconds) {
     deadline_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*plan_.wall_seconds));
   }
@@ -175,6 +196,30 @@ Result<void> Supervisor::makeCgroup() {
   cgroup_ = std::move(*made);
   out_of_memory_ = cgroup_.oomEvents();
   return {};
+}
+
+Result<void> Supervisor::startEgress(Fd link) {
+  auto started = egress::Process::start(egressSettings(plan_), std::move(link));
+  if (!started) return fail(started.error());
+  egress_.emplace(std::move(*started));
+  egress_record_.emplace();
+  return {};
+}
+
+void Supervisor::onEgress() {
+  const bool alive = egress_->receive(
+      [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
+  if (egress_record_->failure() && !failure_) {
+    failure_ = *egress_record_->failure();
+    return kill();
+  }
+  if (alive || killed_) return;
+  // Nothing gets out any more; a run that asked for a network must not go on as if it had one.
+  if (!failure_) {
+    failure_ = plainError(Stage::supervise, "egress", "egress process", "it ended before the sandbox",
+                          "see the kernel's log; please report it");
+  }
+  kill();
 }
 
 int Supervisor::timeoutMs() const {
@@ -230,6 +275,8 @@ void Supervisor::watch() {
     if (sandbox_.input && input_.empty()) polls.push_back({sandbox_.input.get(), 0, 0});  // tells when nobody reads
     if (out_) out_->addPolls(polls);
     if (err_) err_->addPolls(polls);
+    const std::size_t egress_poll = polls.size();
+    if (egress_ && !killed_) polls.push_back({egress_->descriptor(), POLLIN, 0});
     const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
     if (ready < 0 && errno != EINTR) return kill();
     checkDeadlines();
@@ -244,6 +291,7 @@ void Supervisor::watch() {
       kill();
     }
     if (polls[4].revents != 0) onOutOfMemory();
+    if (egress_poll < polls.size() && polls[egress_poll].revents != 0) onEgress();
     if (polls[5].revents != 0 || polls[6].revents != 0) feedInput();
     if (polls.size() > 7 && sandbox_.input && polls[7].fd == sandbox_.input.get() &&
         (polls[7].revents & POLLERR) != 0) {
@@ -428,6 +476,11 @@ void Supervisor::collect(Clock::time_point start) {
   u.peak_memory_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   u.read_bytes = static_cast<std::uint64_t>(usage.ru_inblock) * 512;
   u.written_bytes = static_cast<std::uint64_t>(usage.ru_oublock) * 512;
+  if (egress_) {
+    egress_->finish(
+        [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
+    egress_record_->fill(result_);
+  }
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
   limits_->finish(result_);

@@ -1,0 +1,101 @@
+#include "egress/confine.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "plan/landlock.h"
+#include "plan/syscall_rules.h"
+#include "sys/kernel_abi.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::egress {
+namespace {
+
+namespace rules = plan::rules;
+
+// Sockets, waiting, memory. Nothing that opens a file, starts a process, signals one or looks at one.
+constexpr std::string_view kCalls[] = {
+    "accept4",     "bind",        "brk",        "clock_gettime",   "close",          "connect",      "epoll_ctl",
+    "epoll_pwait", "epoll_wait",  "exit",       "exit_group",      "fcntl",          "futex",        "getpeername",
+    "getrandom",   "getsockname", "getsockopt", "madvise",         "mremap",         "munmap",       "pipe2",
+    "read",        "recvfrom",    "recvmsg",    "restart_syscall", "rt_sigprocmask", "rt_sigreturn", "sendmsg",
+    "sendto",      "setsockopt",  "shutdown",   "splice",          "write",          "writev",       "gettid",
+    "getpid",      "tgkill",
+};
+
+plan::SyscallFilter filter() {
+  rules::Rules list;
+  for (const std::string_view name : kCalls) list.add(name, plan::kAllow);
+  list.set("socket", plan::refuse(EPERM),
+           {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
+  // Memory, but no code.
+  list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
+  list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
+  plan::SyscallFilter result;
+  result.rules = list.take();
+  result.unlisted = plan::refuse(EPERM);
+  return result;
+}
+
+Result<void> becomeUser(uid_t id) {
+  if (::setgroups(0, nullptr) != 0 || ::setresgid(id, id, id) != 0 || ::setresuid(id, id, id) != 0) {
+    return fail(sysError(Stage::identity, "setresuid", "egress", errno));
+  }
+  return {};
+}
+
+Result<void> closeFiles(int abi) {
+  if (abi < 1) return {};  // the filter below leaves no call that opens one
+  sys::LandlockRulesetAttr attributes{plan::filesystemRights(abi), 0, 0};
+  if (abi >= 6) attributes.scoped = sys::kScopeAbstractUnix | sys::kScopeSignal;
+  const std::size_t size = abi >= 6 ? sizeof(attributes) : abi >= 4 ? 16 : 8;
+  const long ruleset = sys::raw(SYS_landlock_create_ruleset, &attributes, size, 0);
+  if (ruleset < 0)
+    return fail(sysError(Stage::landlock, "landlock_create_ruleset", "egress", static_cast<int>(-ruleset)));
+  const long result = sys::raw(SYS_landlock_restrict_self, ruleset, 0);
+  ::close(static_cast<int>(ruleset));
+  if (result < 0) return fail(sysError(Stage::landlock, "landlock_restrict_self", "egress", static_cast<int>(-result)));
+  return {};
+}
+
+void limitResources(std::uint64_t connections) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, connections * 6 + 256);
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::setrlimit(RLIMIT_FSIZE, &none);
+}
+
+}  // namespace
+
+Result<void> confine(const Settings& settings) {
+  if (::chdir("/") != 0) return fail(sysError(Stage::launch, "chdir", "/", errno));
+  limitResources(settings.max_connections);
+  if (settings.become) {
+    if (auto changed = becomeUser(*settings.become); !changed) return changed;
+  }
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    return fail(sysError(Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", errno));
+  }
+  if (auto closed = closeFiles(settings.landlock_abi); !closed) return closed;
+  auto program = plan::compile(filter());
+  if (!program) return fail(program.error());
+  const sock_fprog code{static_cast<unsigned short>(program->size()), program->data()};
+  const long result = sys::raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &code);
+  if (result < 0) return fail(sysError(Stage::seccomp, "seccomp", "egress", static_cast<int>(-result)));
+  return {};
+}
+
+}  // namespace caisson::egress

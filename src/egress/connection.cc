@@ -1,0 +1,324 @@
+#include "egress/connection.h"
+
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "egress/socks.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::size_t kBufferBytes = 64 * 1024;
+constexpr auto kStartPatience = std::chrono::seconds(30);
+constexpr auto kConnectPatience = std::chrono::seconds(8);
+constexpr auto kFarewellPatience = std::chrono::seconds(2);
+
+socks::Reply socksReply(int error) {
+  if (error == ECONNREFUSED) return socks::Reply::refused;
+  if (error == ENETUNREACH) return socks::Reply::network_unreachable;
+  return socks::Reply::host_unreachable;
+}
+
+}  // namespace
+
+Connection::Connection(Server& server, sys::Fd client) : server_(server), client_(std::move(client)) {
+  const int one = 1;
+  ::setsockopt(client_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+Connection::~Connection() { close(false); }
+
+void Connection::beginProxy() {
+  phase_ = Phase::hello;
+  watchAll();
+}
+
+void Connection::beginCaptured(const Endpoint& target) {
+  HostPort wanted;
+  wanted.port = target.port;
+  wanted.host.address = target.address;
+  aim(std::move(wanted), Style::captured);
+}
+
+void Connection::aim(HostPort target, Style style) {
+  reportAllowed();  // an earlier request of the same client, to another host
+  reported_ = false;
+  target_ = std::move(target);
+  has_target_ = true;
+  style_ = style;
+  pinned_ = style != Style::http;
+  if (target_.host.address && SyntheticNames::isSynthetic(*target_.host.address)) {  // before any range is looked at
+    const std::string_view name = server_.names.nameOf(*target_.host.address);
+    if (name.empty()) return deny("connect", {false, "no name was looked up that has this address", {}});
+    target_.host = {std::string(name), std::nullopt};
+  }
+  const Decision decision = server_.rules.judge(target_.host, target_.port);
+  if (!decision.allowed) return deny("connect", decision);
+  rule_ = decision.rule;
+  phase_ = Phase::connecting;
+  connecting_since_ = Clock::now();
+  if (upstream_) {  // of an earlier request, to another host
+    server_.loop.forget(upstream_.get());
+    upstream_.reset();
+  }
+  upstream_ready_ = upstream_ended_ = false;
+  from_upstream_.clear();
+  to_upstream_.clear();
+  watchAll();
+  server_.lookUp(target_.host, this, [this](const Server::Addresses& addresses) {
+    if (phase_ == Phase::connecting) onAddresses(addresses);
+  });
+}
+
+void Connection::onAddresses(const Server::Addresses& addresses) {
+  if (!addresses.decision.allowed) return deny("connect", addresses.decision);
+  if (addresses.list.empty())
+    return unreachable(addresses.failed ? "no DNS server answered" : "the name does not exist");
+  addresses_ = addresses.list;
+  next_address_ = 0;
+  connectNext();
+}
+
+void Connection::connectNext() {
+  int error = EHOSTUNREACH;
+  while (next_address_ < addresses_.size()) {
+    address_ = addresses_[next_address_++];
+    if (upstream_) server_.loop.forget(upstream_.get());
+    upstream_ = startConnect({address_, target_.port});
+    if (upstream_) {
+      connecting_since_ = Clock::now();
+      server_.loop.watch(upstream_.get(), EPOLLOUT, this);
+      return;
+    }
+    error = errno;
+  }
+  errno = error;
+  unreachable(errnoName(error));
+}
+
+void Connection::unreachable(std::string_view why) {
+  const std::string text = target_.host.text() + ":" + std::to_string(target_.port) + ": " + std::string(why) + "\n";
+  if (style_ == Style::captured) return close(true);
+  if (style_ == Style::socks) {
+    const auto reply = socks::buildReply(socksReply(errno));
+    to_client_.append(reply.begin(), reply.end());
+    return finishAfterFlush();
+  }
+  answer(502, "Bad Gateway", "caisson: cannot reach " + text);
+}
+
+void Connection::onConnected() {
+  upstream_ready_ = true;
+  active_ = connected_ = Clock::now();
+  ++server_.totals.connections;
+  if (style_ == Style::http) {
+    phase_ = Phase::http;
+    return pumpHttp();
+  }
+  if (style_ == Style::tunnel_request) to_client_ += "HTTP/1.1 200 Connection established\r\n\r\n";
+  if (style_ == Style::socks) {
+    const auto reply = socks::buildReply(socks::Reply::granted);
+    to_client_.append(reply.begin(), reply.end());
+  }
+  phase_ = Phase::first_bytes;
+  progress();
+}
+
+void Connection::deny(std::string operation, const Decision& decision) {
+  denyObject(std::move(operation), target_, decision);
+}
+
+void Connection::denyObject(std::string operation, const HostPort& target, const Decision& decision) {
+  Request request;
+  request.operation = std::move(operation);
+  request.host = target.host.text();
+  request.port = target.port;
+  request.rule = decision.rule;
+  request.remedy = decision.remedy;
+  request.sent = sent_;
+  request.received = received_;
+  reported_ = true;
+  const std::string text = "caisson: " + request.object() + " is refused: " + decision.rule +
+                           (decision.remedy.empty() ? "" : "\nto allow it: " + decision.remedy) + "\n";
+  server_.report(std::move(request));
+  const bool may_answer = phase_ == Phase::hello || phase_ == Phase::connecting || phase_ == Phase::socks;
+  if (style_ == Style::socks && may_answer) {
+    const auto reply = socks::buildReply(socks::Reply::not_allowed);
+    to_client_.append(reply.begin(), reply.end());
+    return finishAfterFlush();
+  }
+  if (phase_ == Phase::http || (may_answer && (style_ == Style::http || style_ == Style::tunnel_request))) {
+    return answer(403, "Forbidden", text);
+  }
+  close(true);
+}
+
+void Connection::finishAfterFlush() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::finishing;
+  if (upstream_) {
+    server_.loop.forget(upstream_.get());
+    upstream_.reset();
+  }
+  active_ = Clock::now();
+  progress();
+}
+
+void Connection::reportAllowed() {
+  if (!has_target_ || reported_ || !upstream_ready_) return;
+  reported_ = true;
+  const std::uint64_t sent = sent_ + up_.bytes(), received = received_ + down_.bytes();
+  Request request;
+  request.operation = "connect";
+  request.host = target_.host.text();
+  request.port = target_.port;
+  request.address = address_.text();
+  request.allowed = true;
+  request.rule = rule_;
+  request.sent = sent - std::exchange(reported_sent_, sent);
+  request.received = received - std::exchange(reported_received_, received);
+  request.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - connected_).count();
+  server_.report(std::move(request));
+}
+
+void Connection::close(bool reset) {
+  if (phase_ == Phase::closed) return;
+  server_.resolver->cancel(this);
+  reportAllowed();
+  countBytes();
+  phase_ = Phase::closed;
+  if (reset && client_) resetOnClose(client_.get());
+  for (sys::Fd* fd : {&client_, &upstream_}) {
+    if (*fd) server_.loop.forget(fd->get());
+    fd->reset();
+  }
+  up_.release(server_.pipes);
+  down_.release(server_.pipes);
+  server_.retire(this);
+}
+
+bool Connection::readInto(int descriptor, std::string& buffer, bool& ended) {
+  char room[16 * 1024];
+  while (!ended && buffer.size() < kBufferBytes) {
+    const ssize_t got = ::recv(descriptor, room, sizeof(room), 0);
+    if (got > 0) {
+      buffer.append(room, static_cast<std::size_t>(got));
+      if (static_cast<std::size_t>(got) < sizeof(room)) return true;
+    } else if (got == 0) {
+      ended = true;
+    } else if (errno != EINTR) {
+      return errno == EAGAIN;
+    }
+  }
+  return true;
+}
+
+bool Connection::flush(int descriptor, std::string& buffer) {
+  std::size_t done = 0;
+  bool fine = true;
+  while (done < buffer.size()) {
+    const ssize_t sent = ::send(descriptor, buffer.data() + done, buffer.size() - done, MSG_NOSIGNAL);
+    if (sent > 0) {
+      done += static_cast<std::size_t>(sent);
+    } else if (errno != EINTR) {
+      fine = errno == EAGAIN;
+      break;
+    }
+  }
+  (descriptor == client_.get() ? received_ : sent_) += done;
+  if (done == buffer.size()) {
+    std::string().swap(buffer);  // an idle connection keeps no memory
+  } else {
+    buffer.erase(0, done);
+  }
+  return fine;
+}
+
+void Connection::watchAll() {
+  if (phase_ == Phase::closed || phase_ == Phase::tunnel) return;
+  std::uint32_t client = to_client_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
+  std::uint32_t upstream = to_upstream_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
+  const bool room = from_client_.size() < kBufferBytes && to_upstream_.size() < kBufferBytes;
+  if (phase_ != Phase::connecting && room && !client_ended_) client |= EPOLLIN;
+  if ((phase_ == Phase::first_bytes || phase_ == Phase::http) && to_client_.size() < kBufferBytes && !upstream_ended_) {
+    upstream |= EPOLLIN;
+  }
+  server_.loop.watch(client_.get(), client, this);
+  if (upstream_ && upstream_ready_) server_.loop.watch(upstream_.get(), upstream, this);
+}
+
+void Connection::onEvents(int descriptor, std::uint32_t events) {
+  active_ = Clock::now();
+  if (phase_ == Phase::connecting) {
+    if (descriptor == client_.get()) return close(true);  // only errors are listened for: it went away
+    int error = 0;
+    socklen_t size = sizeof(error);
+    ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) {
+      errno = error;
+      return next_address_ < addresses_.size() ? connectNext() : unreachable(errnoName(error));
+    }
+    return onConnected();
+  }
+  if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
+  progress();
+}
+
+/// Does whatever the phase allows with what is there.
+void Connection::progress() {
+  if (phase_ == Phase::tunnel) return pumpTunnel();
+  if (phase_ == Phase::http) return pumpHttp();
+  if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(false);
+  if (phase_ == Phase::finishing) {
+    if (!to_client_.empty()) return watchAll();
+    ::shutdown(client_.get(), SHUT_WR);
+    from_client_.clear();
+    if (!readInto(client_.get(), from_client_, client_ended_) || client_ended_) return close(false);
+    from_client_.clear();
+    return watchAll();
+  }
+  if (!readInto(client_.get(), from_client_, client_ended_)) return close(false);
+  switch (phase_) {
+    case Phase::hello: onHello(); break;
+    case Phase::socks: onSocks(); break;
+    case Phase::first_bytes: onFirstBytes(); break;
+    default: break;
+  }
+  if (phase_ == Phase::closed) return;
+  if (client_ended_ && (phase_ == Phase::hello || phase_ == Phase::socks)) return close(false);
+  watchAll();
+}
+
+void Connection::tick(Clock::time_point now) {
+  if (phase_ == Phase::closed) return;
+  if (phase_ == Phase::connecting && upstream_ && now - connecting_since_ > kConnectPatience) {
+    errno = ETIMEDOUT;
+    return next_address_ < addresses_.size() ? connectNext() : unreachable("ETIMEDOUT");
+  }
+  const bool starting = phase_ == Phase::hello || phase_ == Phase::socks;
+  if (starting && now - began_ > kStartPatience) return close(true);
+  if (phase_ == Phase::finishing && now - active_ > kFarewellPatience) return close(false);
+  if (now - active_ > std::chrono::seconds(server_.settings.idle_seconds)) return close(true);
+  countBytes();
+}
+
+void Connection::countBytes() {
+  const std::uint64_t sent = sent_ + up_.bytes(), received = received_ + down_.bytes();
+  server_.countBytes(sent - counted_sent_, received - counted_received_);
+  counted_sent_ = sent;
+  counted_received_ = received;
+}
+
+void Connection::judgeAgain() {
+  if (phase_ == Phase::closed || phase_ == Phase::finishing || !has_target_) return;
+  Decision decision = server_.rules.judge(target_.host, target_.port);
+  if (!decision.allowed) {
+    phase_ = Phase::tunnel;  // whatever it was doing: cut, not answered
+    deny("connect", decision);
+  }
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,112 @@
+// One connection of the sandbox, from its first byte to its end.
+//
+//   proxy port:  SOCKS or HTTP request -> target
+//   captured:    original address -> target
+//   target:      judged -> resolved -> every address judged -> connected to one of these
+//   then:        the client's first bytes: a TLS hello must name the target, an HTTP request must be for it
+//   then:        bytes both ways (splice), or HTTP requests one by one, each of them judged
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "egress/http_body.h"
+#include "egress/http_head.h"
+#include "egress/relay.h"
+#include "egress/server.h"
+#include "egress/sockets.h"
+
+namespace caisson::egress {
+
+class Connection final : public Watcher {
+ public:
+  Connection(Server& server, sys::Fd client);
+  ~Connection();
+
+  /// Came to the proxy port: the client will say where it wants to go.
+  void beginProxy();
+  /// Was captured on its way to `target`.
+  void beginCaptured(const Endpoint& target);
+
+  void onEvents(int descriptor, std::uint32_t events) override;
+  void resume() { pumpTunnel(); }
+  void tick(Clock::time_point now);
+  /// Ends it if the rules, which have changed, no longer let it be (N10).
+  void judgeAgain();
+  [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
+
+ private:
+  enum class Phase : std::uint8_t {
+    hello,        ///< first bytes on the proxy port
+    socks,        ///< greeting answered, request awaited
+    connecting,   ///< the target is being resolved or connected
+    first_bytes,  ///< connected; the client's first bytes decide how it goes on
+    http,         ///< requests one by one
+    tunnel,       ///< bytes
+    finishing,    ///< only what is left for the client still goes out
+    closed,
+  };
+  enum class Style : std::uint8_t { captured, tunnel_request, socks, http };
+
+  // connection.cc: life and target
+  void aim(HostPort target, Style style);
+  void onAddresses(const Server::Addresses& addresses);
+  void connectNext();
+  void onConnected();
+  void unreachable(std::string_view why);
+  void deny(std::string operation, const Decision& decision);
+  void denyObject(std::string operation, const HostPort& target, const Decision& decision);
+  void finishAfterFlush();
+  void reportAllowed();
+  void countBytes();
+  void close(bool reset);
+  void watchAll();
+  bool readInto(int descriptor, std::string& buffer, bool& ended);
+  bool flush(int descriptor, std::string& buffer);
+  void progress();
+
+  // connection_start.cc: what the client says first
+  void onHello();
+  void onSocks();
+  void onProxyRequest();
+  void onFirstBytes();
+  void checkTls();
+  void beginTunnel();
+  void pumpTunnel();
+
+  // connection_http.cc: plain HTTP
+  void pumpHttp();
+  bool takeRequest();
+  bool takeResponse();
+  bool judgeRedirect(std::string_view location);
+  void answer(int code, std::string_view reason, const std::string& text);
+
+  Server& server_;
+  Phase phase_ = Phase::hello;
+  Style style_ = Style::captured;
+  sys::Fd client_, upstream_;
+  bool upstream_ready_ = false;
+  std::string from_client_, to_client_, from_upstream_, to_upstream_;
+  bool client_ended_ = false, upstream_ended_ = false, upstream_shut_ = false;
+
+  HostPort target_;
+  bool has_target_ = false;
+  std::string rule_;
+  std::vector<Address> addresses_;
+  std::size_t next_address_ = 0;
+  Address address_;
+  Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
+  bool reported_ = false;
+
+  Flow up_, down_;
+  std::uint64_t sent_ = 0, received_ = 0, counted_sent_ = 0, counted_received_ = 0, reported_sent_ = 0,
+                reported_received_ = 0;
+
+  bool pinned_ = false;        ///< every HTTP request must be for the target
+  bool response_due_ = false;  ///< a request is out and its response is not complete
+  bool head_request_ = false, websocket_ = false, keep_alive_ = true;
+  http::BodyFramer request_body_, response_body_;
+  bool response_head_done_ = false;
+};
+
+}  // namespace caisson::egress

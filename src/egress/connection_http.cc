@@ -1,0 +1,191 @@
+// Plain HTTP: one request after another, each judged, each answer followed to its end, so that nothing can stand
+// between two requests unseen.
+#include "egress/connection.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::size_t kPending = 64 * 1024;
+
+}  // namespace
+
+void Connection::answer(int code, std::string_view reason, const std::string& text) {
+  if (response_head_done_) return close(true);  // in the middle of another answer
+  to_client_ += "HTTP/1.1 " + std::to_string(code) + " " + std::string(reason) +
+                "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(text.size()) +
+                "\r\nConnection: close\r\nVia: caisson\r\n\r\n" + text;
+  finishAfterFlush();
+}
+
+void Connection::pumpHttp() {
+  countBytes();
+  if (server_.overByteLimit()) {
+    return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
+  }
+  for (bool moved = true; moved && phase_ == Phase::http;) {
+    moved = false;
+    if (!readInto(client_.get(), from_client_, client_ended_)) return close(true);
+    if (!request_body_.done()) {
+      if (to_upstream_.size() < kPending && !from_client_.empty()) {
+        const std::size_t used = request_body_.feed(from_client_);
+        to_upstream_.append(from_client_, 0, used);
+        from_client_.erase(0, used);
+        if (request_body_.bad()) return answer(400, "Bad Request", "caisson: the request's chunks are malformed\n");
+        moved = used > 0;
+      }
+    } else if (!response_due_ && !from_client_.empty()) {
+      moved = takeRequest();
+      if (phase_ != Phase::http) return;
+    }
+    const std::size_t pending = to_upstream_.size();
+    if (!to_upstream_.empty() && !flush(upstream_.get(), to_upstream_)) return close(true);
+    if (to_upstream_.size() < pending && !from_client_.empty()) moved = true;  // there is room again
+    if (to_client_.size() < kPending && !readInto(upstream_.get(), from_upstream_, upstream_ended_)) return close(true);
+    if (takeResponse()) moved = true;
+    if (phase_ != Phase::http) return;
+    if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);
+  }
+  if (phase_ != Phase::http) return;
+  if (client_ended_ && from_client_.empty() && !response_due_) return finishAfterFlush();
+  if (client_ended_ && response_due_ && !request_body_.done()) return close(true);
+  watchAll();
+}
+
+/// The next request's head; true if it went out.
+bool Connection::takeRequest() {
+  const http::RequestHead head = http::parseRequest(from_client_, pinned_ ? target_.port : 80);
+  if (head.status == http::Status::more) {
+    if (client_ended_) close(true);
+    return false;
+  }
+  const auto refuse = [&](std::string_view flaw) {
+    Request request;
+    request.operation = "http";
+    request.host = target_.host.text();
+    request.port = target_.port;
+    request.rule = "the request is refused: " + std::string(flaw);
+    server_.report(std::move(request));
+    answer(400, "Bad Request", "caisson: the request is refused: " + std::string(flaw) + "\n");
+    return false;
+  };
+  if (head.status == http::Status::bad) return refuse(head.flaw);
+  const bool same = head.has_authority && head.authority.host == target_.host && head.authority.port == target_.port;
+  if (pinned_) {
+    if (head.connect) return refuse("a CONNECT through a connection that is no proxy");
+    if (head.has_authority && !same) {
+      denyObject(
+          "http", head.authority,
+          {false, "the request is for another host than the connection, which goes to " + target_.host.text(), {}});
+      return false;
+    }
+  } else {
+    if (head.connect) {
+      HostPort target = head.authority;
+      from_client_.erase(0, head.used);
+      aim(std::move(target), Style::tunnel_request);
+      return false;
+    }
+    if (!head.absolute) return refuse("the target names no host");
+    if (!same || !upstream_ready_ || upstream_ended_) {
+      aim(head.authority, Style::http);  // and this request again once the connection stands
+      return false;
+    }
+  }
+  http::RequestHead final = head;
+  if (!final.has_authority) final.authority = target_;  // HTTP/1.0 without a Host field
+  const Decision decision = server_.rules.judge(target_.host, target_.port);
+  if (!decision.allowed) {
+    deny("http", decision);
+    return false;
+  }
+  to_upstream_ += http::rewriteForOrigin(final, {});
+  request_body_ = http::BodyFramer(head.body);
+  response_due_ = true;
+  response_head_done_ = false;
+  head_request_ = head.method == "HEAD";
+  websocket_ = head.websocket;
+  keep_alive_ = head.keep_alive;
+  from_client_.erase(0, head.used);
+  return true;
+}
+
+/// What the server said; true if something was passed on.
+bool Connection::takeResponse() {
+  if (!response_due_) {
+    if (!from_upstream_.empty()) close(true);  // an answer that nobody asked for
+    return false;
+  }
+  bool moved = false;
+  while (!response_head_done_) {
+    const http::ResponseHead head = http::parseResponse(from_upstream_, head_request_);
+    if (head.status == http::Status::more) {
+      if (upstream_ended_) answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " ended without an answer\n");
+      return moved;
+    }
+    const bool switching = head.code == 101;
+    if (head.status == http::Status::bad || (switching && !websocket_)) {
+      answer(502, "Bad Gateway", "caisson: the answer of " + target_.host.text() + " is malformed\n");
+      return false;
+    }
+    if (switching) {
+      to_client_ += from_upstream_;
+      from_upstream_.clear();
+      beginTunnel();
+      return true;
+    }
+    if (!head.location.empty() && !judgeRedirect(head.location)) return false;
+    to_client_.append(from_upstream_, 0, head.used);
+    moved = true;
+    if (head.code / 100 != 1) {
+      response_body_ = http::BodyFramer(head.body);
+      response_head_done_ = true;
+      keep_alive_ = keep_alive_ && head.keep_alive;
+    }
+    from_upstream_.erase(0, head.used);
+  }
+  const std::size_t used = response_body_.feed(from_upstream_);
+  to_client_.append(from_upstream_, 0, used);
+  from_upstream_.erase(0, used);
+  if (response_body_.bad()) {
+    close(true);
+    return false;
+  }
+  const bool over = response_body_.done() || (response_body_.untilClose() && upstream_ended_);
+  if (!over) {
+    if (upstream_ended_ && from_upstream_.empty()) close(true);  // cut short
+    return moved || used > 0;
+  }
+  const bool last = !keep_alive_ || response_body_.untilClose() || !request_body_.done();
+  response_due_ = response_head_done_ = false;
+  if (last) finishAfterFlush();
+  return true;
+}
+
+/// Whether a redirect may be passed on. Its target would be judged when the client follows it; telling it now says
+/// why (INV-S9).
+bool Connection::judgeRedirect(std::string_view location) {
+  const bool plain = http::sameName(location.substr(0, 7), "http://");
+  const bool secure = http::sameName(location.substr(0, 8), "https://");
+  if (!plain && !secure && !location.starts_with("//")) return true;  // on the same host
+  std::string_view rest = location.substr(plain ? 7 : secure ? 8 : 2);
+  rest = rest.substr(0, rest.find_first_of("/?#"));
+  if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) rest.remove_prefix(at + 1);
+  HostPort target;
+  Decision decision{false, "a redirect to something that is no host", {}};
+  if (auto parsed = canonicalAuthority(rest, secure ? 443 : 80)) {
+    target = std::move(*parsed);
+    decision = server_.rules.judge(target.host, target.port);
+    if (decision.allowed && target.host.address) {
+      decision = server_.rules.judgeAddress(target.host, *target.host.address,
+                                            server_.own_addresses.contains(*target.host.address));
+    }
+  } else {
+    target.host.name = "redirect";
+  }
+  if (decision.allowed) return true;
+  response_head_done_ = false;
+  denyObject("redirect", target, decision);
+  return false;
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,43 @@
+// One thread, one epoll: who wants to know when a descriptor is ready.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "sys/fd.h"
+
+namespace caisson::egress {
+
+using Clock = std::chrono::steady_clock;
+
+class Watcher {
+ public:
+  virtual void onEvents(int descriptor, std::uint32_t events) = 0;
+
+ protected:
+  ~Watcher() = default;
+};
+
+class Loop {
+ public:
+  Result<void> open();
+  /// Level-triggered unless `events` has EPOLLET. Calling it again changes the events.
+  bool watch(int descriptor, std::uint32_t events, Watcher* watcher);
+  /// Before the descriptor is closed. Events that were already fetched for it are dropped.
+  void forget(int descriptor);
+  /// Waits at most `milliseconds` (-1: for ever) and tells the watchers.
+  void turn(int milliseconds);
+
+ private:
+  struct Entry {
+    Watcher* watcher = nullptr;
+    std::uint32_t generation = 0, events = 0;
+  };
+
+  sys::Fd epoll_;
+  std::vector<Entry> entries_;  // by descriptor
+};
+
+}  // namespace caisson::egress

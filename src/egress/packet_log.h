@@ -1,0 +1,34 @@
+// Datagrams and other packets that the sandbox's own kernel refused, told to us with their first bytes (NFLOG).
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "egress/server.h"
+
+namespace caisson::egress {
+
+/// Where a packet was going, from its first bytes.
+struct PacketTarget {
+  std::string operation;  ///< "udp", "icmp", "protocol 132"
+  Address address;
+  std::uint16_t port = 0;
+};
+
+std::optional<PacketTarget> readPacket(std::span<const std::uint8_t> bytes);
+
+class PacketLog final : public Watcher {
+ public:
+  explicit PacketLog(Server& server) : server_(server) {}
+
+  void serve(int netlink);
+  void onEvents(int descriptor, std::uint32_t events) override;
+
+ private:
+  void takeMessage(std::span<const std::uint8_t> rest);
+  void take(std::span<const std::uint8_t> packet);
+
+  Server& server_;
+};
+
+}  // namespace caisson::egress

@@ -1,0 +1,56 @@
+// The supervisor's side of an egress process: start it, hear from it, change its rules, end it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "egress/records.h"
+#include "egress/settings.h"
+#include "sys/fd.h"
+
+namespace caisson::egress {
+
+/// The program that is started as the egress process. The command line names itself ("/proc/self/exe"); an application
+/// that embeds the library names an installed caisson, or leaves the default.
+void useProgram(std::string path);
+
+/// The two ends over which pid 1 of a sandbox hands its sockets to its egress process.
+struct Link {
+  sys::Fd sandbox, egress;
+};
+Result<Link> makeLink();
+
+/// The addresses of the host's own DNS servers, from its resolver configuration.
+std::vector<std::string> hostDnsServers();
+
+class Process {
+ public:
+  /// Starts it as a process of its own, with an empty environment and no descriptor but its two. Quick: it does its
+  /// own set-up while the sandbox does.
+  static Result<Process> start(const Settings& settings, sys::Fd link);
+
+  Process(Process&&) noexcept = default;
+  Process& operator=(Process&&) = delete;
+  ~Process();
+
+  /// Readable when there is something to receive().
+  [[nodiscard]] int descriptor() const { return control_.get(); }
+  /// Every report that has arrived; false once the process is gone.
+  bool receive(const std::function<void(const Report&)>& take);
+  /// For live sessions (N10): takes effect at once; connections that no longer fit are cut.
+  Result<void> change(const Change& change);
+  /// The sandbox is gone: the last reports, then the end of the process. Takes at most a second.
+  void finish(const std::function<void(const Report&)>& take);
+
+ private:
+  Process() = default;
+  void end();
+
+  pid_t pid_ = -1;
+  sys::Fd pidfd_, control_;
+};
+
+}  // namespace caisson::egress

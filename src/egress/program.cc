@@ -1,0 +1,87 @@
+#include "egress/program.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "egress/confine.h"
+#include "egress/server.h"
+#include "isolation/block.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::size_t kSettingsBytes = 256 * 1024;
+
+int giveUp(int supervisor, const Error& error) {
+  const std::string packet = encode({Report::Kind::failed, error.message(), {}, {}});
+  ::send(supervisor, packet.data(), packet.size(), MSG_NOSIGNAL);
+  return 1;
+}
+
+Result<Settings> receiveSettings(int supervisor) {
+  std::string packet(kSettingsBytes, '\0');
+  const ssize_t got = ::recv(supervisor, packet.data(), packet.size(), 0);
+  if (got <= 0) return fail(sysError(Stage::launch, "recv", "egress settings", got < 0 ? errno : EPIPE));
+  packet.resize(static_cast<std::size_t>(got));
+  auto settings = decodeSettings(packet);
+  if (!settings) return fail(plainError(Stage::launch, "egress", "settings", "they are malformed"));
+  return std::move(*settings);
+}
+
+Result<SandboxSockets> receiveSockets() {
+  isolation::EgressHandOver message{};
+  iovec io{&message, sizeof(message)};
+  alignas(cmsghdr) char room[CMSG_SPACE(isolation::kMostEgressSockets * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  header.msg_control = room;
+  header.msg_controllen = sizeof(room);
+  const ssize_t got = ::recvmsg(kSandboxEnd, &header, MSG_CMSG_CLOEXEC);
+  if (got != static_cast<ssize_t>(sizeof(message))) {
+    return fail(sysError(Stage::launch, "recvmsg", "egress sockets", got < 0 ? errno : EPIPE));
+  }
+  std::vector<sys::Fd> descriptors;
+  if (const cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr && part->cmsg_type == SCM_RIGHTS) {
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+      descriptors.emplace_back(descriptor);
+    }
+  }
+  if (descriptors.size() < 4U + message.has_log || descriptors.size() != message.count) {
+    return fail(plainError(Stage::launch, "recvmsg", "egress sockets", "some did not arrive", "raise ulimit -n"));
+  }
+  SandboxSockets sockets;
+  std::size_t next = 0;
+  sockets.redirected = message.redirected != 0;
+  sockets.proxy = std::move(descriptors[next++]);
+  sockets.dns = std::move(descriptors[next++]);
+  sockets.dns_stream = std::move(descriptors[next++]);
+  if (message.has_log != 0) sockets.log = std::move(descriptors[next++]);
+  while (next < descriptors.size()) sockets.capture.push_back(std::move(descriptors[next++]));
+  return sockets;
+}
+
+}  // namespace
+
+int programMain() {
+  auto settings = receiveSettings(kSupervisorEnd);
+  if (!settings) return giveUp(kSupervisorEnd, settings.error());
+  auto rules = Rules::from(settings->rules);
+  if (!rules) return giveUp(kSupervisorEnd, rules.error());
+  Server server(*settings, std::move(*rules), sys::Fd(kSupervisorEnd));
+  if (auto opened = server.open(); !opened) return giveUp(kSupervisorEnd, opened.error());
+  if (auto confined = confine(server.settings); !confined) return giveUp(kSupervisorEnd, confined.error());
+  auto sockets = receiveSockets();
+  if (!sockets) return giveUp(kSupervisorEnd, sockets.error());
+  ::close(kSandboxEnd);
+  if (auto served = server.serve(std::move(*sockets)); !served) return giveUp(kSupervisorEnd, served.error());
+  server.run();
+  return 0;
+}
+
+}  // namespace caisson::egress

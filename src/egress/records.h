@@ -1,0 +1,53 @@
+// What the egress process and its supervisor tell each other: packets of counted texts.
+//
+// The egress process reads hostile bytes for a living, so the supervisor takes nothing it says on trust: a packet
+// either unpacks completely within its bounds or is dropped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caisson::egress {
+
+inline constexpr std::size_t kPacketBytes = 64 * 1024;
+
+std::string pack(const std::vector<std::string>& texts);
+/// At most `most` texts; nothing when the packet is malformed.
+std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);
+
+/// One thing that the sandbox asked the network for, and what became of it.
+struct Request {
+  std::string operation;  ///< "connect", "resolve", "redirect", "udp", "icmp", ...
+  std::string host;       ///< name or address as it was judged
+  std::uint16_t port = 0;
+  std::string address;  ///< connected to, or empty
+  bool allowed = false;
+  std::string rule, remedy;
+  std::uint64_t sent = 0, received = 0;
+  double milliseconds = 0;
+  std::uint64_t count = 1;  ///< how many the same
+
+  [[nodiscard]] std::string object() const;
+};
+
+struct Totals {
+  std::uint64_t connections = 0, denied = 0, queries = 0, sent = 0, received = 0;
+};
+
+/// A report of the egress process: ready, failed (with the reason), one request, or the final totals.
+struct Report {
+  enum class Kind : std::uint8_t { ready, failed, request, totals };
+
+  Kind kind = Kind::ready;
+  std::string text;
+  Request request;
+  Totals totals;
+};
+
+std::string encode(const Report& report);
+std::optional<Report> decodeReport(std::string_view packet);
+
+}  // namespace caisson::egress

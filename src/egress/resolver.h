@@ -1,0 +1,55 @@
+// Asks the configured servers for the addresses of names that were judged already; keeps the answers for their time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "egress/dns_message.h"
+#include "egress/loop.h"
+#include "egress/sockets.h"
+
+namespace caisson::egress {
+
+struct Resolution {
+  bool failed = false;  ///< no server answered
+  std::vector<Address> addresses;
+};
+
+class Resolver {
+ public:
+  using Callback = std::function<void(const Resolution&)>;
+
+  Resolver(Loop& loop, std::vector<Address> servers);
+  ~Resolver();
+
+  /// Calls back at once if the answer is known, otherwise later. `owner` can take its calls back.
+  void resolve(const std::string& name, const void* owner, Callback callback);
+  void cancel(const void* owner);
+  /// Whether resolve() would answer without asking anyone.
+  [[nodiscard]] bool knows(const std::string& name) const;
+  /// Resends and gives up; to be called a few times a second while busy().
+  void tick(Clock::time_point now);
+  [[nodiscard]] bool busy() const { return !lookups_.empty(); }
+
+  static constexpr std::uint16_t kPort = 53;
+
+ private:
+  class Lookup;
+  struct Known {
+    Resolution resolution;
+    Clock::time_point until;
+  };
+
+  void finish(Lookup* lookup, Resolution resolution, std::uint32_t ttl);
+
+  Loop& loop_;
+  std::vector<Address> servers_;
+  std::unordered_map<std::string, Known> known_;
+  std::unordered_map<std::string, std::unique_ptr<Lookup>> lookups_;
+  std::vector<std::unique_ptr<Lookup>> ended_;  // kept until the next tick: their own code may still be running
+};
+
+}  // namespace caisson::egress

@@ -1,0 +1,200 @@
+#include "egress/server.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "egress/connection.h"
+#include "egress/dns_server.h"
+#include "egress/packet_log.h"
+#include "egress/sockets.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(250);
+constexpr std::size_t kMostDenials = 1000;
+constexpr int kAcceptsATurn = 64;
+
+std::vector<Address> parseServers(const std::vector<std::string>& texts) {
+  std::vector<Address> servers;
+  for (const std::string& text : texts) {
+    if (const auto address = Address::parse(text)) servers.push_back(*address);
+  }
+  return servers;
+}
+
+}  // namespace
+
+Server::Server(Settings given, Rules initial, sys::Fd supervisor)
+    : settings(std::move(given)),
+      rules(std::move(initial)),
+      resolver(std::make_unique<Resolver>(loop, parseServers(settings.dns_servers))),
+      supervisor_(std::move(supervisor)),
+      budget_(settings.dns_queries_per_minute) {}
+
+Server::~Server() = default;
+
+Result<void> Server::open() {
+  if (auto opened = loop.open(); !opened) return opened;
+  return own_addresses.open();
+}
+
+Result<void> Server::serve(SandboxSockets sockets) {
+  sockets_ = std::move(sockets);
+  dns_ = std::make_unique<DnsServer>(*this);
+  dns_->serve(sockets_.dns.get(), sockets_.dns_stream.get());
+  if (sockets_.log) {
+    packets_ = std::make_unique<PacketLog>(*this);
+    packets_->serve(sockets_.log.get());
+  }
+  bool watched = loop.watch(supervisor_.get(), EPOLLIN, this) && loop.watch(sockets_.proxy.get(), EPOLLIN, this);
+  for (const sys::Fd& listener : sockets_.capture) watched = watched && loop.watch(listener.get(), EPOLLIN, this);
+  if (!watched) return fail(sysError(Stage::launch, "epoll_ctl", "egress listeners", errno));
+  sendReport({Report::Kind::ready, sockets_.redirected ? "every port" : "permitted ports", {}, {}});
+  return {};
+}
+
+void Server::run() {
+  while (!ended_) {
+    const bool waiting = !connections_.empty() || resolver->busy();
+    loop.turn(!unfinished_.empty() ? 0 : waiting ? static_cast<int>(kTick.count()) : -1);
+    const auto unfinished = std::exchange(unfinished_, {});
+    for (Connection* connection : unfinished) connection->resume();
+    const auto now = Clock::now();
+    if (now >= next_tick_) tick(now);
+    if (std::exchange(retired_, false)) {
+      std::erase_if(unfinished_, [](const Connection* connection) { return connection->closed(); });
+      std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
+    }
+  }
+  connections_.clear();  // each tells what it carried
+  sendReport({Report::Kind::totals, {}, {}, totals});
+}
+
+void Server::tick(Clock::time_point now) {
+  next_tick_ = now + kTick;
+  resolver->tick(now);
+  dns_->tick(now);
+  for (const auto& connection : connections_) connection->tick(now);
+}
+
+bool Server::isCapture(int descriptor) const {
+  return std::ranges::any_of(sockets_.capture, [&](const sys::Fd& fd) { return fd.get() == descriptor; });
+}
+
+void Server::onEvents(int descriptor, std::uint32_t) {
+  if (descriptor == supervisor_.get()) return onSupervisor();
+  accept(descriptor, !isCapture(descriptor));
+}
+
+void Server::accept(int listener, bool proxy) {
+  for (int i = 0; i < kAcceptsATurn; ++i) {
+    sys::Fd client(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!client) return;
+    const auto local = originalTarget(client.get(), !proxy && sockets_.redirected);
+    std::string_view refusal;
+    if (!local) refusal = "the connection has no target";
+    if (connections_.size() >= settings.max_connections) refusal = "network.max_connections are open";
+    if (overByteLimit()) refusal = "network.max_bytes is used up";
+    if (!refusal.empty()) {
+      Request request;
+      request.operation = "connect";
+      request.host = local ? local->address.text() : "";
+      request.port = local ? local->port : std::uint16_t{0};
+      request.rule = refusal;
+      report(std::move(request));
+      resetOnClose(client.get());
+      continue;
+    }
+    connections_.push_back(std::make_unique<Connection>(*this, std::move(client)));
+    // The listeners are open on every address of the sandbox; only its loopback is the proxy.
+    if (proxy && blockedRange(local->address) == "loopback") {
+      connections_.back()->beginProxy();
+    } else {
+      connections_.back()->beginCaptured(*local);
+    }
+  }
+}
+
+void Server::lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback) {
+  const auto judged = [this, host, callback](const Resolution& resolution) {
+    Addresses result;
+    result.failed = resolution.failed;
+    result.decision.allowed = true;
+    result.list = resolution.addresses;
+    for (const Address& address : resolution.addresses) {
+      // One bad address spoils the answer: a name that points both out and in is no accident.
+      Decision decision = rules.judgeAddress(host, address, own_addresses.contains(address));
+      if (decision.allowed) continue;
+      result.decision = std::move(decision);
+      result.list.clear();
+      break;
+    }
+    callback(result);
+  };
+  if (host.address) return judged({false, {*host.address}});
+  if (!resolver->knows(host.name)) {
+    const auto verdict = budget_.charge(host.name, rules.freeBytes(host), Clock::now());
+    if (verdict != LookupBudget::Verdict::fine) {
+      const bool many = verdict == LookupBudget::Verdict::too_many;
+      return callback(
+          {{false, many ? "network.dns_queries_per_minute is used up" : "too much text in names, as in a DNS tunnel",
+            many ? "raise network.dns_queries_per_minute" : "name the hosts instead of a pattern"},
+           false,
+           {}});
+    }
+  }
+  resolver->resolve(host.name, owner, judged);
+}
+
+void Server::countBytes(std::uint64_t sent, std::uint64_t received) {
+  totals.sent += sent;
+  totals.received += received;
+}
+
+void Server::retire(Connection*) { retired_ = true; }
+
+void Server::report(Request request) {
+  if (!request.allowed) {
+    ++totals.denied;
+    const auto key = std::tuple(request.operation, request.host, request.port);
+    const auto found = denials_.find(key);
+    if (found == denials_.end() && denials_.size() >= kMostDenials) return;  // still counted
+    const std::uint64_t count = found == denials_.end() ? (denials_[key] = 1) : ++found->second;
+    // The first, then every tenth power: a flood is told, not relayed.
+    std::uint64_t power = 1;
+    while (power < count) power *= 10;
+    if (power != count) return;
+    request.count = count;
+  }
+  sendReport({Report::Kind::request, {}, std::move(request), {}});
+}
+
+void Server::sendReport(const Report& report) {
+  const std::string packet = encode(report);
+  ::send(supervisor_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Server::onSupervisor() {
+  char packet[4096];
+  const ssize_t got = ::recv(supervisor_.get(), packet, sizeof(packet), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    ended_ = true;
+    return;
+  }
+  applyChange({packet, static_cast<std::size_t>(got)});
+}
+
+void Server::applyChange(std::string_view packet) {
+  const auto change = decodeChange(packet);
+  if (!change) return;
+  const auto applied = change->allow ? rules.allow(change->pattern) : rules.deny(change->pattern);
+  if (!applied) return;  // the supervisor checked it; nothing changes
+  for (const auto& connection : connections_) connection->judgeAgain();
+}
+
+}  // namespace caisson::egress

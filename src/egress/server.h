@@ -1,0 +1,97 @@
+// Everything one sandbox's egress consists of: its listeners, the connections through it, its resolver.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "egress/budget.h"
+#include "egress/loop.h"
+#include "egress/names.h"
+#include "egress/own_addresses.h"
+#include "egress/pipes.h"
+#include "egress/records.h"
+#include "egress/resolver.h"
+#include "egress/rules.h"
+#include "egress/settings.h"
+
+namespace caisson::egress {
+
+class Connection;
+class DnsServer;
+class PacketLog;
+
+/// How the sandbox's connections reach us (isolation/network.cc makes the sockets).
+struct SandboxSockets {
+  bool redirected = false;  ///< `capture` gets every port by redirection; else one listener per permitted port
+  sys::Fd proxy, dns, dns_stream, log;
+  std::vector<sys::Fd> capture;
+};
+
+class Server final : public Watcher {
+ public:
+  Server(Settings settings, Rules rules, sys::Fd supervisor);
+  ~Server();
+
+  Result<void> open();
+  Result<void> serve(SandboxSockets sockets);
+  /// Until the supervisor says that the sandbox is gone.
+  void run();
+
+  void onEvents(int descriptor, std::uint32_t events) override;
+
+  // What its parts share.
+  Loop loop;
+  const Settings settings;
+  Rules rules;
+  SyntheticNames names;
+  OwnAddresses own_addresses;
+  PipePool pipes;
+  std::unique_ptr<Resolver> resolver;
+  Totals totals;
+
+  /// The addresses of a judged name, each of them judged; the first refusal, when one is not permitted. A
+  /// lookup that goes out counts against the sandbox's budget.
+  struct Addresses {
+    Decision decision;
+    bool failed = false;  ///< nobody could say
+    std::vector<Address> list;
+  };
+  void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
+
+  void report(Request request);
+  /// Ends a connection after the present turn of the loop.
+  void retire(Connection* connection);
+  void countBytes(std::uint64_t sent, std::uint64_t received);
+  [[nodiscard]] bool overByteLimit() const {
+    return settings.max_bytes > 0 && totals.sent + totals.received >= settings.max_bytes;
+  }
+  /// Runs `connection` again in the next turn although nothing new happened: it used up its share of this one.
+  void again(Connection* connection) { unfinished_.push_back(connection); }
+
+ private:
+  void accept(int listener, bool proxy);
+  void onSupervisor();
+  void applyChange(std::string_view packet);
+  void sendReport(const Report& report);
+  void tick(Clock::time_point now);
+  [[nodiscard]] bool isCapture(int descriptor) const;
+
+  sys::Fd supervisor_;
+  SandboxSockets sockets_;
+  LookupBudget budget_;
+  std::unique_ptr<DnsServer> dns_;
+  std::unique_ptr<PacketLog> packets_;
+  std::list<std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> unfinished_;
+  bool retired_ = false;
+  bool ended_ = false;
+  std::map<std::tuple<std::string, std::string, std::uint16_t>, std::uint64_t> denials_;  // told already, and how often
+  Clock::time_point next_tick_{};
+};
+
+}  // namespace caisson::egress

@@ -1,0 +1,79 @@
+#include "egress/settings.h"
+
+#include <charconv>
+
+#include "egress/records.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::size_t kMostTexts = 8;
+
+std::uint64_t number(const std::string& text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+Settings settingsFor(const policy::Network& network) {
+  Settings settings;
+  settings.rules = {.allowed_hosts = network.allowed_hosts,
+                    .denied_hosts = network.denied_hosts,
+                    .allowed_ports = network.allowed_ports,
+                    .denied_ports = network.denied_ports,
+                    .private_hosts = network.private_hosts};
+  settings.dns_servers = network.dns_servers;
+  settings.max_connections = network.max_connections;
+  settings.max_bytes = network.max_bytes.value_or(0);
+  settings.dns_queries_per_minute = network.dns_queries_per_minute;
+  settings.idle_seconds = static_cast<std::uint64_t>(network.idle_seconds);
+  settings.allow_missing_sni = network.allow_missing_server_name;
+  settings.allow_encrypted_hello = network.allow_encrypted_hello;
+  return settings;
+}
+
+std::string encode(const Settings& s) {
+  return pack(
+      {pack(s.rules.allowed_hosts), pack(s.rules.denied_hosts), pack(s.rules.allowed_ports), pack(s.rules.denied_ports),
+       pack(s.rules.private_hosts), pack(s.dns_servers),
+       pack({std::to_string(s.max_connections), std::to_string(s.max_bytes), std::to_string(s.dns_queries_per_minute),
+             std::to_string(s.idle_seconds), s.allow_missing_sni ? "1" : "0", s.allow_encrypted_hello ? "1" : "0",
+             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi)})});
+}
+
+std::optional<Settings> decodeSettings(std::string_view packet) {
+  const auto parts = unpack(packet, kMostTexts);
+  if (!parts || parts->size() != 7) return std::nullopt;
+  Settings s;
+  std::vector<std::string>* lists[] = {&s.rules.allowed_hosts, &s.rules.denied_hosts,  &s.rules.allowed_ports,
+                                       &s.rules.denied_ports,  &s.rules.private_hosts, &s.dns_servers};
+  for (std::size_t i = 0; i < 6; ++i) {
+    auto list = unpack((*parts)[i], 65536);
+    if (!list) return std::nullopt;
+    *lists[i] = std::move(*list);
+  }
+  const auto numbers = unpack((*parts)[6], 8);
+  if (!numbers || numbers->size() != 8) return std::nullopt;
+  const std::vector<std::string>& n = *numbers;
+  s.max_connections = number(n[0]);
+  s.max_bytes = number(n[1]);
+  s.dns_queries_per_minute = number(n[2]);
+  s.idle_seconds = number(n[3]);
+  s.allow_missing_sni = n[4] == "1";
+  s.allow_encrypted_hello = n[5] == "1";
+  if (!n[6].empty()) s.become = static_cast<uid_t>(number(n[6]));
+  s.landlock_abi = static_cast<int>(number(n[7]));
+  return s;
+}
+
+std::string encode(const Change& change) { return pack({change.allow ? "allow" : "deny", change.pattern}); }
+
+std::optional<Change> decodeChange(std::string_view packet) {
+  auto texts = unpack(packet, 2);
+  if (!texts || texts->size() != 2 || ((*texts)[0] != "allow" && (*texts)[0] != "deny")) return std::nullopt;
+  return Change{(*texts)[0] == "allow", std::move((*texts)[1])};
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,43 @@
+// What the egress process is told at its start: everything it may do, as data.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egress/rules.h"
+#include "policy/model.h"
+
+namespace caisson::egress {
+
+struct Settings {
+  RuleTexts rules;
+  std::vector<std::string> dns_servers;  ///< addresses; asked in this order
+  std::uint64_t max_connections = 64;
+  std::uint64_t max_bytes = 0;  ///< both directions together; 0: no limit
+  std::uint64_t dns_queries_per_minute = 120;
+  std::uint64_t idle_seconds = 300;
+  bool allow_missing_sni = false;
+  bool allow_encrypted_hello = false;
+  std::optional<uid_t> become;  ///< a root caller's egress runs as this user and group
+  int landlock_abi = 0;
+};
+
+Settings settingsFor(const policy::Network& network);
+
+std::string encode(const Settings& settings);
+std::optional<Settings> decodeSettings(std::string_view packet);
+
+/// A change while it runs (N10): "allow" or "deny" with a pattern.
+struct Change {
+  bool allow = false;
+  std::string pattern;
+};
+
+std::string encode(const Change& change);
+std::optional<Change> decodeChange(std::string_view packet);
+
+}  // namespace caisson::egress

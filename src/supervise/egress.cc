@@ -1,0 +1,79 @@
+#include "supervise/egress.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "egress/process.h"
+
+namespace caisson::supervise {
+namespace {
+
+constexpr std::size_t kMostDenials = 100;
+
+audit::EventType eventOf(const egress::Request& request) {
+  if (request.allowed) return audit::EventType::proxy_request;
+  if (request.operation == "redirect") return audit::EventType::redirect_blocked;
+  // A permitted name that leads inside is an attack, not a missing entry.
+  if (request.rule.find("addresses are always blocked") != std::string::npos) {
+    return audit::EventType::dns_rebind_blocked;
+  }
+  return request.operation == "resolve" ? audit::EventType::proxy_blocked_dns : audit::EventType::proxy_denied;
+}
+
+void record(const egress::Request& request, audit::Log& log, const std::string& sandbox_id) {
+  audit::Fields fields;
+  fields.text("operation", request.operation).text("host", request.host);
+  if (request.port != 0) fields.number("port", request.port);
+  if (!request.address.empty()) fields.text("address", request.address);
+  fields.flag("allowed", request.allowed).text("rule", request.rule);
+  fields.number("sent_bytes", request.sent).number("received_bytes", request.received);
+  fields.real("duration_ms", request.milliseconds);
+  if (request.count > 1) fields.number("count", request.count);
+  (void)log.append({eventOf(request), request.allowed ? audit::Severity::info : audit::Severity::warn, sandbox_id,
+                    std::move(fields)});
+}
+
+}  // namespace
+
+egress::Settings egressSettings(const plan::Plan& plan) {
+  egress::Settings settings = egress::settingsFor(plan.egress->network);
+  if (settings.dns_servers.empty()) settings.dns_servers = egress::hostDnsServers();
+  if (plan.identity.change_user) settings.become = plan.identity.outside_uid;
+  settings.landlock_abi = plan.landlock.abi;
+  return settings;
+}
+
+void EgressRecord::take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id) {
+  switch (report.kind) {
+    case egress::Report::Kind::ready: capture_ = report.text; break;
+    case egress::Report::Kind::failed:
+      failure_ = plainError(Stage::launch, "egress", "egress process", report.text);
+      break;
+    case egress::Report::Kind::totals: totals_ = report.totals; break;
+    case egress::Report::Kind::request: {
+      const egress::Request& request = report.request;
+      if (log != nullptr) record(request, *log, sandbox_id);
+      if (request.allowed || request.count > 1) break;
+      if (denials_.size() >= kMostDenials) {
+        ++omitted_;
+        break;
+      }
+      denials_.push_back({request.rule, request.object(), "network: " + request.operation, request.remedy});
+      break;
+    }
+  }
+}
+
+void EgressRecord::fill(RunResult& result) const {
+  result.denials.insert(result.denials.end(), denials_.begin(), denials_.end());
+  if (omitted_ > 0) {
+    result.notices.push_back(std::to_string(omitted_) + " further hosts were refused; the first " +
+                             std::to_string(kMostDenials) + " are listed");
+  }
+  if (!capture_.empty()) result.layers["network_capture"] = capture_;
+  result.usage.network_bytes = totals_.sent + totals_.received;
+  result.usage.network_connections = totals_.connections;
+  result.usage.network_denied = totals_.denied;
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,32 @@
+// What a run keeps of its egress: settings from the plan, denials and counters for the result.
+#pragma once
+
+#include <optional>
+
+#include "audit/log.h"
+#include "caisson/run.h"
+#include "egress/records.h"
+#include "egress/settings.h"
+#include "plan/plan.h"
+
+namespace caisson::supervise {
+
+egress::Settings egressSettings(const plan::Plan& plan);
+
+class EgressRecord {
+ public:
+  /// `log`: where every request goes on record (N8), or null.
+  void take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id);
+  /// Why there is no egress, when it said so.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  void fill(RunResult& result) const;
+
+ private:
+  std::vector<Denial> denials_;
+  std::size_t omitted_ = 0;
+  std::string capture_;
+  egress::Totals totals_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace caisson::supervise

@@ -1,0 +1,196 @@
+"""internet.py STATE: the servers of world.sh. STATE/queries lists every question that reached the DNS server."""
+import http.server
+import os
+import socket
+import socketserver
+import ssl
+import struct
+import sys
+import threading
+import time
+
+STATE = sys.argv[1]
+V4, OTHER, BARE, V6 = "93.184.0.2", "93.184.0.3", "93.184.0.4", "2606:4700:aa::2"
+ZONE = {
+    "example.org": [V4],
+    "www.example.org": [V4],
+    "six.example.org": [V6],
+    "dual.example.org": [V4, V6],
+    "other.example.org": [OTHER],
+    "dead.example.org": ["93.184.9.9"],
+    "evil.test": [OTHER],
+    "rebind.example.org": ["127.0.0.1"],
+    "mixed.example.org": [V4, "10.0.0.1"],
+    "metadata.example.org": ["169.254.169.254"],
+    "mapped.example.org": ["::ffff:10.0.0.1"],
+    "nat64.example.org": ["64:ff9b::a00:1"],
+    "own.example.org": ["93.184.0.1"],
+    "large.example.org": [V4],
+    "alias.example.org": ["alias:www.example.org"],
+    "loop.example.org": ["alias:loop.example.org"],
+    "registry.local": [V4],
+}
+FLIP = {"count": 0}
+
+
+def record(name, kind):
+    with open(STATE + "/queries", "a") as file:
+        file.write(f"{name} {kind}\n")
+
+
+def wire_name(name):
+    return b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+
+
+def answer(query, stream):
+    at, labels = 12, []
+    while query[at]:
+        labels.append(query[at + 1:at + 1 + query[at]].decode("latin-1"))
+        at += query[at] + 1
+    name, kind = ".".join(labels).lower(), struct.unpack(">H", query[at + 1:at + 3])[0]
+    question = query[12:at + 5]
+    record(name, kind)
+    if name == "garbage.example.org":
+        return os.urandom(len(query) + 7)
+    if name == "lie.example.org":  # answers another question
+        return query[:2] + struct.pack(">HHHHH", 0x8180, 1, 0, 0, 0) + wire_name("evil.test") + question[-4:]
+    if name == "silent.example.org":
+        return None
+    addresses = ZONE.get(name)
+    if name == "flip.example.org":  # public at first, then inside: DNS rebinding
+        FLIP["count"] += 1
+        addresses = [V4] if FLIP["count"] <= 2 else ["127.0.0.1"]
+    if name.endswith(".wild.example.org"):
+        addresses = [V4]
+    code = 0 if addresses is not None else 3
+    records, count = b"", 0
+    flags = 0x8180 | code
+    if name == "large.example.org" and not stream:
+        flags |= 0x0200
+        addresses = []
+    owner = b"\xc0\x0c"
+    for address in addresses or []:
+        if address.startswith("alias:"):
+            target = wire_name(address[6:])
+            records += owner + struct.pack(">HHIH", 5, 1, 60, len(target)) + target
+            count += 1
+            for real in ZONE[address[6:]]:
+                if ":" not in real and kind == 1:
+                    records += target + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton(real)
+                    count += 1
+            continue
+        six = ":" in address
+        if kind != (28 if six else 1):
+            continue
+        data = socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, address)
+        lifetime = 0 if name == "flip.example.org" else 60
+        records += owner + struct.pack(">HHIH", kind, 1, lifetime, len(data)) + data
+        count += 1
+    return query[:2] + struct.pack(">HHHHH", flags, 1, count, 0, 0) + question + records
+
+
+def serve_dns():
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((V4, 53))
+    while True:
+        query, asker = server.recvfrom(4096)
+        try:
+            reply = answer(query, False)
+        except Exception:  # a malformed question is the asker's problem
+            continue
+        if reply is not None:
+            server.sendto(reply, asker)
+
+
+class DnsStream(socketserver.BaseRequestHandler):
+    def handle(self):
+        size = struct.unpack(">H", self.request.recv(2))[0]
+        reply = answer(self.request.recv(size), True)
+        self.request.sendall(struct.pack(">H", len(reply)) + reply)
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def reply(self, code, body, fields=()):
+        self.send_response(code)
+        for name, value in fields:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path.startswith("/redirect?"):
+            return self.reply(302, b"", [("Location", self.path.split("?", 1)[1])])
+        if self.path == "/fields":
+            return self.reply(200, str(self.headers).encode())
+        if self.path == "/chunked":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for piece in (b"one ", b"two ", b"three\n"):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            return self.wfile.write(b"0\r\n\r\n")
+        if self.path.startswith("/bytes/"):
+            return self.reply(200, b"x" * int(self.path.split("/")[2]))
+        if self.path == "/slow":
+            time.sleep(30)
+        body = f"{self.headers['Host']} {self.path} from {self.server.server_address[1]}\n"
+        self.reply(200, body.encode())
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.reply(200, b"got %d bytes\n" % len(body))
+
+
+class Echo(socketserver.BaseRequestHandler):
+    """Speaks first, as databases and ssh do, then repeats what it is told."""
+
+    def handle(self):
+        self.request.sendall(b"welcome\n")
+        while True:
+            data = self.request.recv(65536)
+            if not data:
+                return
+            self.request.sendall(data)
+
+
+class Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 1024
+
+
+class ThreadsV6(Threads):
+    address_family = socket.AF_INET6
+
+
+def start(server):
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def main():
+    threading.Thread(target=serve_dns, daemon=True).start()
+    start(Threads((V4, 53), DnsStream))
+    for port in (80, 8080):
+        start(ThreadsV6(("::", port), Web))
+    for port in (22, 5432, 8085):
+        start(ThreadsV6(("::", port), Echo))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(STATE + "/server.pem", STATE + "/server-key.pem")
+    secure = ThreadsV6(("::", 443), Web)
+    secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
+    start(secure)
+    open(STATE + "/queries", "w").close()
+    open(STATE + "/ready", "w").close()
+    threading.Event().wait()
+
+
+main()

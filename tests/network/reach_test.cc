@@ -1,0 +1,121 @@
+// What may be reached is reached, by every way a program has of going there.
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+using Reach = NetworkTest;
+
+constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+
+TEST_F(Reach, ByHttpProxy) {
+  const RunOutput output = shell({"example.org"}, "curl -sS http://example.org/a http://example.org/b");
+  EXPECT_EQ(output.out, "example.org /a from 80\nexample.org /b from 80\n") << output.describe();
+}
+
+TEST_F(Reach, ByConnectWithTls) {
+  const RunOutput output = shell({"example.org"}, "curl -sS --cacert " + certificate() + " https://example.org/x");
+  EXPECT_EQ(output.out, "example.org /x from 443\n") << output.describe();
+}
+
+TEST_F(Reach, BySocksWithNamesAndAddresses) {
+  for (const char* way : {"--socks5-hostname", "--socks5"}) {
+    const RunOutput output =
+        shell({"example.org"}, std::string("curl -sS ") + way + " 127.0.0.1:3128 http://example.org/s");
+    EXPECT_EQ(output.out, "example.org /s from 80\n") << way << output.describe();
+  }
+}
+
+TEST_F(Reach, WithoutAnyProxySetting) {
+  const RunOutput output = shell({".example.org"}, std::string(kDirect) + "curl -sS --cacert " + certificate() +
+                                                       " http://www.example.org/a https://example.org/b");
+  EXPECT_EQ(output.out, "www.example.org /a from 80\nexample.org /b from 443\n") << output.describe();
+}
+
+TEST_F(Reach, OverIpv6) {
+  const RunOutput output = shell({".example.org"}, std::string(kDirect) + "curl -6 -sS http://six.example.org/a; " +
+                                                       kDirect + "curl -4 -sS http://six.example.org/b");
+  EXPECT_EQ(output.out, "six.example.org /a from 80\nsix.example.org /b from 80\n") << output.describe();
+}
+
+TEST_F(Reach, ServersThatSpeakFirst) {
+  const RunOutput output = python({"example.org:5432"}, R"(
+import socket
+s = socket.create_connection(("example.org", 5432))
+print(s.recv(100).decode(), end="")
+s.sendall(b"question\n")
+print(s.recv(100).decode(), end=""))");
+  EXPECT_EQ(output.out, "welcome\nquestion\n") << output.describe();
+}
+
+TEST_F(Reach, AHostThatIsAnAddress) {
+  const RunOutput output = shell({"93.184.0.4"}, std::string(kDirect) + "curl -sS http://93.184.0.4/a");
+  EXPECT_EQ(output.out, "93.184.0.4 /a from 80\n") << output.describe();
+}
+
+TEST_F(Reach, BodiesInBothDirections) {
+  const RunOutput output = shell({"example.org"}, R"(
+curl -sS http://example.org/chunked
+head -c 300000 /dev/zero | curl -sS --data-binary @- http://example.org/post
+curl -sS http://example.org/bytes/3000000 | wc -c
+curl -sSI http://example.org/bytes/10 | grep -ci content-length)");
+  EXPECT_EQ(output.out, "one two three\ngot 300000 bytes\n3000000\n1\n") << output.describe();
+}
+
+TEST_F(Reach, ALargeTransferThroughATunnelIsWhole) {
+  const RunOutput output =
+      shell({"example.org"}, "curl -sS --cacert " + certificate() + " https://example.org/bytes/30000000 | sha256sum");
+  const RunOutput expected = runProgram({"bash", "-c", "head -c 30000000 /dev/zero | tr '\\0' x | sha256sum"});
+  EXPECT_EQ(output.out, expected.out) << output.describe();
+}
+
+TEST_F(Reach, AliasesTruncatedAnswersAndSeveralAddresses) {
+  const RunOutput output = shell({".example.org"}, R"(
+for host in alias large dual; do curl -sS http://$host.example.org/; done)");
+  EXPECT_EQ(output.out, "alias.example.org / from 80\nlarge.example.org / from 80\ndual.example.org / from 80\n")
+      << output.describe();
+}
+
+TEST_F(Reach, AskingAnotherDnsServerGetsTheSameAnswers) {
+  const RunOutput output = python({"example.org"}, R"(
+import socket, struct
+q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\7example\3org\0" + struct.pack(">HH", 1, 1)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.connect(("8.8.8.8", 53))
+s.send(q)
+print(socket.inet_ntoa(s.recv(512)[-4:]))
+t = socket.create_connection(("8.8.4.4", 53))
+t.sendall(struct.pack(">H", len(q)) + q)
+print(socket.inet_ntoa(t.recv(512)[-4:])))");
+  EXPECT_EQ(output.out, "198.18.0.1\n198.18.0.1\n") << output.describe();
+}
+
+TEST_F(Reach, TheResultCountsWhatWasUsed) {
+  const auto result = json({"example.org"}, {"curl", "-sS", "http://example.org/bytes/5000"});
+  EXPECT_GE(result["usage"]["network_bytes"], 5000) << result;
+  EXPECT_EQ(result["usage"]["network_connections"], 1) << result;
+  EXPECT_EQ(result["usage"]["network_denied"], 0) << result;
+  EXPECT_TRUE(contains(result["layers"]["network"], "proxy")) << result;
+}
+
+TEST_F(Reach, LevelProcessHasTheSameEgress) {
+  const RunOutput output = run({"example.org"}, {"curl", "-sS", "http://example.org/p"}, "", {"--level", "process"});
+  EXPECT_EQ(output.out, "example.org /p from 80\n") << output.describe();
+}
+
+TEST_F(Reach, TheSandboxsOwnLoopbackWorks) {
+  const RunOutput output = python({}, R"(
+import socket
+for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    server = socket.socket(family); server.bind((address, 8000)); server.listen()
+    client = socket.create_connection((address, 8000)); peer = server.accept()[0]
+    client.sendall(b"x"); print(peer.recv(1))
+    a = socket.socket(family, socket.SOCK_DGRAM); a.bind((address, 8001))
+    b = socket.socket(family, socket.SOCK_DGRAM); b.sendto(b"y", (address, 8001)); print(a.recv(1)))");
+  EXPECT_EQ(output.out, "b'x'\nb'y'\nb'x'\nb'y'\n") << output.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,369 @@
+// What may not be reached is refused at once, told in the result, and nothing of it leaves. The rows of PEERS.md that
+// are about hosts, protocols, names and relays each have a test here; each also shows that the same thing works where
+// the policy allows it, so that a refusal for the wrong reason fails the test.
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+using Refuse = NetworkTest;
+
+constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+
+TEST_F(Refuse, AnEmptyListAllowsNothing) {
+  forgetQueries();
+  for (const std::string& url : {std::string("http://example.org/"), std::string("http://93.184.0.4/")}) {
+    const auto result = json({}, {"curl", "-sS", url});
+    EXPECT_FALSE(contains(result["stdout"], "from 80")) << result;
+    EXPECT_EQ(result["denials"].size(), 1U) << result;
+  }
+  EXPECT_EQ(queries(), "");
+}
+
+TEST_F(Refuse, ADeniedNameIsNeverLookedUp) {
+  forgetQueries();
+  for (const char* script :
+       {"curl -sS http://evil.test/", "curl -sSk https://evil.test/", "curl -sS --noproxy '*' http://evil.test/",
+        "curl -sS --socks5-hostname 127.0.0.1:3128 http://evil.test/", "getent hosts evil.test",
+        "getent ahostsv6 secret.evil.test"}) {
+    const RunOutput output = run({"example.org"}, {"bash", "-c", script}, "", {"--json"});
+    const auto result = output.json();
+    ASSERT_TRUE(result.is_object()) << output.describe();
+    EXPECT_FALSE(contains(result["stdout"], "from")) << script << result;
+    ASSERT_GE(result["denials"].size(), 1U) << script << result;
+    EXPECT_EQ(result["denials"][0]["remedy"].get<std::string>().substr(0, 12), "--allow-host") << result;
+  }
+  EXPECT_EQ(queries(), "");
+  EXPECT_TRUE(contains(shell({"evil.test"}, "curl -sS http://evil.test/").out, "evil.test / from 80"));
+}
+
+TEST_F(Refuse, PortsThatAreNotPermitted) {
+  const auto result = json({"example.org"}, {"curl", "-sS", "http://example.org:8080/"});
+  EXPECT_TRUE(denied(result, "example.org:8080", "connect")) << result;
+  const RunOutput captured = python({"example.org"}, R"(
+import socket
+try:
+    s = socket.create_connection(("example.org", 5432), timeout=5); print(s.recv(10))
+except OSError as error: print(type(error).__name__))");
+  EXPECT_TRUE(contains(captured.out, "ConnectionReset") || contains(captured.out, "ConnectionRefused") ||
+              captured.out == "b''\n")
+      << captured.describe();
+  EXPECT_FALSE(contains(captured.out, "welcome"));
+  EXPECT_TRUE(contains(shell({"example.org"}, "curl -sS http://example.org:8080/", "allowed_ports = [\"8080\"]").out,
+                       "from 8080"));
+}
+
+TEST_F(Refuse, HostNamesThatParsersReadDifferently) {
+  // NUL, CR LF, userinfo, percent-encoding, backslash: through the protocol's own bytes.
+  const RunOutput output = python({"example.org"}, R"(
+import socket
+def ask(data):
+    s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(5); s.sendall(data)
+    out = b""
+    try:
+        while True:
+            piece = s.recv(4096)
+            if not piece: break
+            out += piece
+    except OSError: pass
+    return out
+for target in (b"evil.test\0.example.org", b"evil.test%00.example.org", b"example.org@evil.test", b"evil.test#.example.org",
+               b"evil.test\\.example.org", b"evil.test:80@example.org", b"[::ffff:93.184.0.3]", b"0x5db80003", b"1572339715",
+               b"93.184.3", b"evil.test.", b"EVIL.TEST", b"xn--evil-.test", b"evil\xc2\xad.test", b"example.org.evil.test"):
+    for request in (b"GET http://" + target + b"/ HTTP/1.1\r\nHost: " + target + b"\r\nConnection: close\r\n\r\n",
+                    b"CONNECT " + target + b":80 HTTP/1.1\r\n\r\n",
+                    b"\5\1\0\5\1\0\3" + bytes([len(target)]) + target + b"\0\x50"):
+        out = ask(request)
+        if b"200" in out[:20] or (out[:4] == b"\5\0\5\0") or b" from 80" in out: print("REACHED", target, out)
+print("asked"))");
+  EXPECT_EQ(output.out, "asked\n") << output.describe();
+}
+
+TEST_F(Refuse, NamesThatPointInside) {
+  for (const char* name : {"rebind", "mixed", "metadata", "mapped", "nat64", "own"}) {
+    const std::string host = std::string(name) + ".example.org";
+    const auto by_proxy = json({".example.org"}, {"curl", "-sS", "http://" + host + "/"});
+    EXPECT_TRUE(denied(by_proxy, host + ":80", "connect")) << by_proxy;
+    const auto by_name = json({".example.org"}, {"bash", "-c", "getent hosts " + host});
+    EXPECT_TRUE(denied(by_name, host, "resolve")) << by_name;
+  }
+}
+
+TEST_F(Refuse, ANameThatMovesInsideAfterItWasChecked) {
+  // The first answer is public and may be used; no later answer replaces it unchecked.
+  const RunOutput output = shell({".example.org"}, R"(
+curl -sS http://flip.example.org/first
+sleep 6
+curl -sS http://flip.example.org/second)");
+  EXPECT_TRUE(contains(output.out, "flip.example.org /first from 80")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "loopback addresses are always blocked")) << output.describe();
+}
+
+TEST_F(Refuse, BlockedRangesWhateverTheListSays) {
+  for (const char* address : {"127.0.0.1", "169.254.169.254", "10.0.0.1", "100.100.100.200", "[::1]", "[fd00:ec2::254]",
+                              "[::ffff:169.254.169.254]", "0.0.0.0", "2130706433", "93.184.0.1"}) {
+    const RunOutput output = run(
+        {"*"}, {"curl", "-sS", "-x", "http://127.0.0.1:3128", "--noproxy", "", std::string("http://") + address + "/"},
+        "", {"--json"});
+    const auto result = output.json();
+    ASSERT_TRUE(result.is_object()) << output.describe();
+    EXPECT_EQ(result["denials"].size(), 1U) << address << result;
+    EXPECT_FALSE(contains(result["stdout"], "from 80")) << address << result;
+  }
+}
+
+TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
+  EXPECT_TRUE(denied(json({"registry.local"}, {"curl", "-sS", "http://registry.local/"}), "registry.local:80"));
+  EXPECT_TRUE(
+      contains(shell({"registry.local"}, "curl -sS http://registry.local/", "private_hosts = [\"registry.local\"]").out,
+               "registry.local / from 80"));
+  const auto other = json({"*"}, {"curl", "-sS", "http://own.example.org/"}, "private_hosts = [\"registry.local\"]");
+  EXPECT_TRUE(denied(other, "own.example.org:80")) << other;
+}
+
+TEST_F(Refuse, TheServerNameOfTlsMustBeTheHost) {
+  const std::string fetch = "curl -sSk --connect-to evil.test:443:example.org:443 https://evil.test/";
+  for (const std::string& prefix : {std::string(), std::string(kDirect)}) {
+    const RunOutput output = run({"example.org"}, {"bash", "-c", prefix + fetch}, "", {"--json"});
+    const auto result = output.json();
+    ASSERT_TRUE(result.is_object()) << output.describe();
+    EXPECT_TRUE(denied(result, "example.org:443", "tls")) << result;
+    EXPECT_FALSE(contains(result["stdout"], "from 443")) << result;
+  }
+}
+
+constexpr const char* kTlsClient = R"(
+import socket, ssl, sys
+def fetch(name, pieces):
+    context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=name)
+    s = socket.create_connection(("example.org", 443)); s.settimeout(5)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def flush():
+        data = outgoing.read()
+        if pieces:
+            for i in range(0, len(data), pieces): s.sendall(data[i:i+pieces])
+        else: s.sendall(data)
+    try:
+        while True:
+            try: tls.do_handshake(); break
+            except ssl.SSLWantReadError:
+                flush(); data = s.recv(65536)
+                if not data: return "ended"
+                incoming.write(data)
+        return "handshake"
+    except (OSError, ssl.SSLError) as error: return type(error).__name__
+)";
+
+TEST_F(Refuse, AHelloWithoutAName) {
+  const std::string script = std::string(kTlsClient) + "print(fetch(None, 0))";
+  EXPECT_NE(python({"example.org"}, script).out, "handshake\n");
+  EXPECT_EQ(python({"example.org"}, script, "allow_missing_server_name = true").out, "handshake\n");
+}
+
+TEST_F(Refuse, ASplitHelloHidesNothing) {
+  const RunOutput output =
+      python({"example.org"}, std::string(kTlsClient) + "print(fetch('example.org', 7), fetch('evil.test', 7))");
+  EXPECT_TRUE(output.out.starts_with("handshake ")) << output.describe();
+  EXPECT_FALSE(contains(output.out, "handshake handshake")) << output.describe();
+}
+
+constexpr const char* kRawHttp = R"(
+import socket
+def ask(data, host="example.org", port=80):
+    s = socket.create_connection((host, port)); s.settimeout(5); s.sendall(data)
+    out = b""
+    try:
+        while True:
+            piece = s.recv(4096)
+            if not piece: break
+            out += piece
+    except OSError: pass
+    return out
+)";
+
+TEST_F(Refuse, EveryRequestOfAConnectionIsChecked) {
+  const RunOutput output = python({"example.org"}, std::string(kRawHttp) + R"(
+both = b"GET /one HTTP/1.1\r\nHost: example.org\r\n\r\nGET /two HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
+print(ask(both))
+absolute = both.replace(b"GET /one", b"GET http://example.org/one").replace(b"GET /two", b"GET http://evil.test/two")
+print(ask(absolute, "127.0.0.1", 3128)))");
+  EXPECT_TRUE(contains(output.out, "example.org /one from 80")) << output.describe();
+  EXPECT_FALSE(contains(output.out, "/two from")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "403 Forbidden")) << output.describe();
+}
+
+TEST_F(Refuse, SmuggledRequests) {
+  const RunOutput output = python({"example.org"}, std::string(kRawHttp) + R"(
+hidden = b"GET /hidden HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+size = str(len(hidden)).encode()
+for fields in (b"Content-Length: 0\r\nContent-Length: " + size, b"Content-Length: " + size + b"\r\nTransfer-Encoding: chunked",
+               b"Transfer-Encoding: xchunked\r\nContent-Length: 0", b"Transfer-Encoding : chunked", b"Content-Length: +0",
+               b"X: y\nContent-Length: 0", b" Content-Length: 0"):
+    out = ask(b"POST / HTTP/1.1\r\nHost: example.org\r\n" + fields + b"\r\n\r\n" + hidden)
+    print(b"400 Bad Request" in out, b"/hidden" in out)
+out = ask(b"\r\n\r\nGET /odd HTTP/1.1\r\nHost: evil.test\r\n\r\n"); print(b"400" in out, b"/odd" in out)
+out = ask(b"GET\t/odd HTTP/1.1\r\nHost: evil.test\r\n\r\n"); print(b"400" in out, b"/odd from" in out)
+out = ask(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"); print(b"400" in out, False))");
+  std::string expected;
+  for (int i = 0; i < 10; ++i) expected += "True False\n";
+  EXPECT_EQ(output.out, expected) << output.describe();
+}
+
+TEST_F(Refuse, OtherProtocolsOnTheWebsPorts) {
+  const RunOutput output = python({"example.org"}, std::string(kRawHttp) + R"(
+print(ask(b"\0\1\2\3garbage\r\n"), ask(b"SSH-2.0-x\r\n", port=443)))");
+  EXPECT_EQ(output.out, "b'' b''\n") << output.describe();
+}
+
+TEST_F(Refuse, RedirectsToHostsThatAreNotPermitted) {
+  for (const char* location : {"http://evil.test/x", "https://evil.test/", "//evil.test/", "http://169.254.169.254/",
+                               "http://a@evil.test/", "http://[::1]/"}) {
+    const RunOutput output =
+        shell({"example.org"}, std::string("curl -sSL 'http://example.org/redirect?") + location + "'");
+    EXPECT_TRUE(contains(output.out, "is refused")) << location << output.describe();
+    EXPECT_FALSE(contains(output.out, "from")) << location << output.describe();
+  }
+  const RunOutput fine = shell({".example.org"}, "curl -sSL 'http://example.org/redirect?http://www.example.org/y'");
+  EXPECT_EQ(fine.out, "www.example.org /y from 80\n") << fine.describe();
+}
+
+TEST_F(Refuse, DatagramsAtOnceAndInTheResult) {
+  const RunOutput output = run({"example.org"}, {"/usr/bin/python3", "-c", R"(
+import socket, time
+start = time.monotonic()
+for address in ("93.184.0.2", socket.gethostbyname("example.org")):
+    for connected in (False, True):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            if connected: s.connect((address, 443)); s.send(b"quic")
+            else: s.sendto(b"quic", (address, 443))
+            print("sent")
+        except OSError as error: print(type(error).__name__)
+print(time.monotonic() - start < 2))"},
+                               "", {"--json"});
+  const auto result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_EQ(result["stdout"], "PermissionError\nPermissionError\nPermissionError\nPermissionError\nTrue\n") << result;
+  EXPECT_TRUE(denied(result, "93.184.0.2:443", "udp")) << result;
+  EXPECT_TRUE(denied(result, "example.org:443", "udp")) << result;
+}
+
+TEST_F(Refuse, SocksUdpAndOldSocks) {
+  const RunOutput output = python({"example.org"}, R"(
+import socket
+def ask(*steps):
+    s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(5); out = b""
+    for step in steps:
+        s.sendall(step)
+        try: out += s.recv(100)
+        except OSError: pass
+    return out
+print(ask(b"\5\1\0", b"\5\3\0\1\0\0\0\0\0\0")[2:4], ask(b"\5\1\0", b"\5\2\0\3\x0bexample.org\0\x50")[2:4])
+print(ask(b"\4\1\0\x50\x5d\xb8\0\2\0")[1:2] == b"\x5a"))");
+  EXPECT_EQ(output.out, "b'\\x05\\x07' b'\\x05\\x07'\nFalse\n") << output.describe();
+}
+
+TEST_F(Refuse, RecordTypesThatCouldCarryATunnel) {
+  forgetQueries();
+  const RunOutput output = python({".example.org"}, R"(
+import socket, struct
+def ask(kind, name=b"\7example\3org\0"):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5); s.connect(("127.0.0.1", 53))
+    s.send(struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + name + struct.pack(">HH", kind, 1))
+    reply = s.recv(512)
+    return reply[3] & 15, struct.unpack(">H", reply[6:8])[0]
+print([ask(kind) for kind in (16, 15, 33, 65, 64, 255, 10, 6, 2)]))");
+  EXPECT_EQ(output.out, "[(0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0)]\n")
+      << output.describe();
+  EXPECT_EQ(queries(), "");
+}
+
+TEST_F(Refuse, ATunnelInTheLabelsOfAPermittedDomain) {
+  forgetQueries();
+  const RunOutput output = run({"*.wild.example.org"}, {"/usr/bin/python3", "-c", R"(
+import socket
+for i in range(100):
+    name = ("%060d" % i) + ".wild.example.org"
+    try: socket.getaddrinfo(name, 80)
+    except OSError: pass
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(("CONNECT " + ("%058dxx" % i) + ".wild.example.org:80 HTTP/1.1\r\n\r\n").encode()); s.recv(100))"},
+                               "", {"--json"});
+  std::size_t out = 0, lines = 0;
+  const std::string asked = queries();
+  for (std::size_t at = 0; (at = asked.find(".wild.example.org 1\n", at)) != std::string::npos; ++at) {
+    out += 60;
+    ++lines;
+  }
+  EXPECT_GT(lines, 0U) << output.describe();
+  EXPECT_LE(out, 1000U) << asked;
+  EXPECT_TRUE(contains(output.out, "DNS tunnel")) << output.describe();
+}
+
+TEST_F(Refuse, AnswersThatAreNone) {
+  for (const char* host : {"garbage", "lie", "silent", "loop"}) {
+    const RunOutput output = shell({".example.org"}, std::string("curl -sS -m 20 http://") + host + ".example.org/");
+    EXPECT_FALSE(contains(output.out, "from 80")) << host << output.describe();
+  }
+}
+
+TEST_F(Refuse, MoreConnectionsThanPermitted) {
+  const RunOutput output = run({"example.org:5432"}, {"/usr/bin/python3", "-c", R"(
+import socket
+open_ones, refused = [], 0
+for i in range(12):
+    try:
+        s = socket.create_connection(("example.org", 5432)); s.settimeout(5)
+        if s.recv(10): open_ones.append(s)
+        else: refused += 1
+    except OSError: refused += 1
+print(len(open_ones), refused))"},
+                               "max_connections = 8", {"--json"});
+  const auto result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_EQ(result["stdout"], "8 4\n") << result;
+  EXPECT_TRUE(contains(result["denials"].dump(), "network.max_connections")) << result;
+}
+
+TEST_F(Refuse, MoreBytesThanPermitted) {
+  const RunOutput output =
+      run({"example.org"},
+          {"curl", "-sSk", "-o", "/dev/null", "-w", "%{size_download}", "https://example.org/bytes/50000000"},
+          "max_bytes = \"1 MiB\"", {"--json"});
+  const auto result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_NE(result["exit_code"], 0) << result;
+  EXPECT_LT(result["usage"]["network_bytes"], 20000000) << result;
+  EXPECT_TRUE(contains(result["denials"].dump(), "network.max_bytes")) << result;
+}
+
+TEST_F(Refuse, ConnectionsThatDoNothing) {
+  const RunOutput output = python({"example.org:5432"}, R"(
+import socket, time
+s = socket.create_connection(("example.org", 5432)); s.recv(10); start = time.monotonic()
+try: data = s.recv(10)
+except OSError: data = b""
+print(data, time.monotonic() - start < 10))",
+                                  "idle_seconds = 2");
+  EXPECT_EQ(output.out, "b'' True\n") << output.describe();
+}
+
+TEST_F(Refuse, TheEgressIsNotReachableFromAnotherSandbox) {
+  // Its sockets live in the namespace of one sandbox: nothing listens for it on the host or next door.
+  const RunOutput output = shell({"example.org"}, "sleep 0.1");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  const RunOutput probe = runProgram({"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/3128"});
+  EXPECT_NE(probe.exit_status, 0) << probe.describe();
+}
+
+TEST_F(Refuse, ATruncatedOrUnknownPolicyIsNoOpenDoor) {
+  EXPECT_EQ(run({"exa mple.org"}, {"true"}).exit_status, 125);
+  EXPECT_EQ(run({"example.org"}, {"true"}, "allowed_host = [\"*\"]").exit_status, 125);
+  EXPECT_EQ(run({"example.org"}, {"true"}, "private_hosts = [\"*.local\"]").exit_status, 125);
+}
+
+}  // namespace
+}  // namespace caisson::test
