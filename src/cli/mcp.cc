@@ -13,16 +13,27 @@ constexpr Option kHttp{.name = "http",
                            "loopback addresses; clients need the token that is named at the start."};
 constexpr Option kWithoutToken{.name = "http-without-token",
                                .help = "Let every program of this machine in that can reach the port."};
-constexpr Option kOptions[] = {kHttp, kWithoutToken};
+constexpr Option kWorkspace{.name = "workspace",
+                            .value = "DIR",
+                            .help =
+                                "A directory that sandboxes may show; the first is the default. Without it: the "
+                                "project the host names (CLAUDE_PROJECT_DIR), or the current directory unless that "
+                                "is a home.",
+                            .repeatable = true};
+constexpr Option kOptions[] = {kWorkspace, kHttp, kWithoutToken};
 /// For tests of the protocol: not in the help, since no person needs it.
 constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures of the official conformance suite."};
 constexpr Option kTestOptions[] = {kConformance};
 constexpr OptionGroup kGroups[] = {{"Server", kOptions}, {"", kTestOptions}};
 
 int perform(const Arguments& arguments) {
+  std::vector<std::string> workspaces;
+  for (const Given& given : arguments.given)
+    if (given.option->name == kWorkspace.name) workspaces.emplace_back(given.value);
   const auto served = mcp::serve({.http = std::string(arguments.value(kHttp).value_or("")),
                                   .without_token = arguments.has(kWithoutToken),
                                   .conformance = arguments.has(kConformance),
+                                  .workspaces = std::move(workspaces),
                                   .version = CAISSON_VERSION});
   return served ? 0 : complain(served.error());
 }
@@ -39,7 +50,7 @@ constinit const Verb kMcp{
     .examples =
         "claude mcp add caisson -- caisson mcp  in Claude Code\n"
         "caisson mcp --http 7070  over HTTP, at http://127.0.0.1:7070/mcp",
-    .topic = Topic::hidden,
+    .topic = Topic::agents,
     .syntax = {.groups = kGroups},
     .perform = perform,
 };

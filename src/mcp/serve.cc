@@ -7,13 +7,18 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "mcp/fixture.h"
 #include "mcp/http_endpoint.h"
 #include "mcp/log.h"
+#include "mcp/sandbox/features.h"
+#include "mcp/sandbox/workspace.h"
 #include "mcp/stdio.h"
+#include "mcp/token.h"
 
 namespace caisson::mcp {
 namespace {
@@ -39,6 +44,34 @@ void endAnyway() {
   }).detach();
 }
 
+/// What the person who starts the server opens to it: the directories they name, else the project that the host says
+/// it works on, else the current directory. A home or the root is no project.
+Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
+  SandboxSettings settings;
+  std::vector<std::string> wishes = options.workspaces;
+  const bool named = !wishes.empty();
+  if (const char* project = std::getenv("CLAUDE_PROJECT_DIR"); !named && project != nullptr)
+    wishes.emplace_back(project);
+  if (wishes.empty()) wishes.emplace_back(".");
+  const char* home = std::getenv("HOME");
+  for (const std::string& wish : wishes) {
+    std::error_code problem;
+    const std::string path = std::filesystem::canonical(wish, problem).string();
+    if (problem) {
+      if (!named) continue;
+      return std::unexpected(Error{.stage = Stage::usage,
+                                   .call = "mcp --workspace",
+                                   .object = wish,
+                                   .sys_errno = problem.value(),
+                                   .hint = "name a directory that exists"});
+    }
+    if (!named && (path == "/" || (home != nullptr && isWithin(home, path)))) continue;
+    settings.allowed.push_back(path);
+  }
+  if (!settings.allowed.empty()) settings.workspace = settings.allowed.front();
+  return settings;
+}
+
 Result<void> serveHttp(Server& server, const ServeOptions& options, const std::string& token, int until) {
   auto socket = HttpServer::listen(options.http);
   if (!socket) return std::unexpected(socket.error());
@@ -57,24 +90,37 @@ Result<void> serveHttp(Server& server, const ServeOptions& options, const std::s
   return {};
 }
 
+Result<void> serveFeatures(Features& features, const ServeOptions& options, int output, int until) {
+  Server server(features);
+  if (options.http.empty()) {
+    serveStdio(server, STDIN_FILENO, output, until);
+    endAnyway();
+    return {};
+  }
+  std::string token;
+  if (!options.conformance && !options.without_token) {
+    auto own = bearerToken();
+    if (!own) return std::unexpected(own.error());
+    token = std::move(*own);
+  }
+  return serveHttp(server, options, token, until);
+}
+
 }  // namespace
 
 Result<void> serve(const ServeOptions& options) {
-  if (!options.conformance)
-    return std::unexpected(Error{.stage = Stage::usage,
-                                 .call = "mcp",
-                                 .reason = "serving sandboxes needs sessions, which this version does not have yet",
-                                 .hint = "`caisson run --json` is there for programs"});
   auto output = takeStandardOutput();
   if (!output) return std::unexpected(output.error());
   auto ending = endingSignals();
   if (!ending) return std::unexpected(ending.error());
-  const std::unique_ptr<Features> features = makeFixture();
-  Server server(*features);
-  if (!options.http.empty()) return serveHttp(server, options, "", ending->get());
-  serveStdio(server, STDIN_FILENO, output->get(), ending->get());
-  endAnyway();
-  return {};
+  if (options.conformance) return serveFeatures(*makeFixture(), options, output->get(), ending->get());
+  auto settings = settingsFrom(options);
+  if (!settings) return std::unexpected(settings.error());
+  Sandboxes sandboxes(std::move(*settings));
+  const auto features = makeSandboxFeatures(sandboxes, options.version);
+  auto served = serveFeatures(*features, options, output->get(), ending->get());
+  sandboxes.finish();
+  return served;
 }
 
 }  // namespace caisson::mcp

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
 namespace caisson::mcp {
 
 struct ServeOptions {
-  std::string http;            ///< listen here instead of serving stdio; empty: stdio
-  bool without_token = false;  ///< HTTP without a bearer token
-  bool conformance = false;    ///< the fixtures of the official suite instead of sandboxes; no token
-  std::string version;         ///< of caisson
+  std::string http;                     ///< listen here instead of serving stdio; empty: stdio
+  bool without_token = false;           ///< HTTP without a bearer token
+  bool conformance = false;             ///< the fixtures of the official suite instead of sandboxes; no token
+  std::vector<std::string> workspaces;  ///< directories that sandboxes may show; the first is the default
+  std::string version;                  ///< of caisson
 };
 
 /// Serves until it is over; an error if it could not begin. Takes standard output for the protocol.

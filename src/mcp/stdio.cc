@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <thread>
 
 #include "mcp/lines.h"
@@ -17,31 +20,56 @@ namespace {
 /// A client whose input ended may still read: `printf ... | caisson mcp` gets its answers.
 constexpr std::chrono::milliseconds kGrace{2000};
 
+/// How long a client that reads nothing is waited for when the server has to end.
+constexpr std::chrono::milliseconds kLastWords{500};
+
+/// Writes lines to a descriptor that others may share, so its mode is left as it is; and yet no thread hangs in a write
+/// for ever: a client that does not read makes its own calls wait, and when the server has to end they are let go.
 class LineChannel final : public Channel {
  public:
-  explicit LineChannel(int descriptor) : descriptor_(descriptor) {}
+  LineChannel(int descriptor, int until) : descriptor_(descriptor), until_(until) {}
 
   void send(const Json& message) override {
     const std::string line = writeJson(message) + "\n";
     const std::lock_guard lock(mutex_);
-    std::string_view rest = line;
-    while (!rest.empty() && !gone_) {
-      const ssize_t count = ::write(descriptor_, rest.data(), rest.size());
+    for (std::string_view rest = line; !rest.empty() && !gone_;) {
+      const ssize_t count = writeSome(rest);
       if (count >= 0) {
         rest.remove_prefix(static_cast<std::size_t>(count));
-      } else if (errno == EAGAIN) {
-        pollfd end{descriptor_, POLLOUT, 0};
-        ::poll(&end, 1, -1);
-      } else if (errno != EINTR) {
+      } else if (errno != EAGAIN && errno != EINTR) {
         gone_ = true;
       }
     }
   }
 
+  /// From now on nothing waits for the client any more.
+  void abandon() { abandoned_ = true; }
+
  private:
+  ssize_t writeSome(std::string_view bytes) {
+    // Node gives its children sockets, most others pipes. A pipe that polls as writable takes PIPE_BUF bytes.
+    if (socket_) {
+      const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (count >= 0 || (errno != ENOTSOCK && errno != EAGAIN)) return count;
+      if (errno == ENOTSOCK) socket_ = false;
+    }
+    std::array<pollfd, 2> ends{pollfd{descriptor_, POLLOUT, 0}, pollfd{until_, POLLIN, 0}};
+    const int ready = ::poll(ends.data(), ends.size(), static_cast<int>(kLastWords.count()));
+    if ((ends[0].revents & POLLOUT) == 0 && (abandoned_ || ends[1].revents != 0 || (ready > 0 && ends[0].revents != 0)))
+      gone_ = true;
+    if (ready <= 0 || ends[0].revents == 0 || gone_ || socket_) {
+      errno = EAGAIN;
+      return -1;
+    }
+    return ::write(descriptor_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+  }
+
   int descriptor_;
+  int until_;
   std::mutex mutex_;
   bool gone_ = false;
+  bool socket_ = true;
+  std::atomic<bool> abandoned_ = false;
 };
 
 void receiveLine(Server& server, const std::shared_ptr<Client>& client, const std::shared_ptr<Channel>& channel,
@@ -67,7 +95,7 @@ Result<sys::Fd> takeStandardOutput() {
 
 void serveStdio(Server& server, int input, int output, int until) {
   const auto client = std::make_shared<Client>();
-  const auto channel = std::make_shared<LineChannel>(output);
+  const auto channel = std::make_shared<LineChannel>(output, until);
   client->setStream(channel);
   LineSplitter lines(JsonLimits{}.bytes);
   std::vector<char> piece(std::size_t{64} << 10U);
@@ -85,6 +113,7 @@ void serveStdio(Server& server, int input, int output, int until) {
               [&](std::string_view line, bool whole) { receiveLine(server, client, channel, line, whole); });
   }
   if (!told_to_stop) client->settle(kGrace, until);
+  channel->abandon();
   server.endSubscriptions();
   client->cancelAll();
 }

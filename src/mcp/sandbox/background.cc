@@ -1,0 +1,98 @@
+#include "mcp/sandbox/background.h"
+
+#include <charconv>
+
+#include "base/utf8.h"
+#include "mcp/sandbox/tools.h"
+
+namespace caisson::mcp {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// What of one stream is put into an answer. Hosts cut or refuse more than about 50 000 characters.
+constexpr std::size_t kShown = 16'000;
+constexpr std::size_t kLargestLog = std::size_t{4} << 20U;
+constexpr milliseconds kStep{1000};
+constexpr int kStepsPerHeartbeat = 5;
+
+void describeEnd(Json& value, const ExecInfo& info) {
+  switch (info.outcome) {
+    case OutcomeKind::exited:
+      value["status"] = "exited";
+      value["exit_code"] = info.exit_code;
+      return;
+    case OutcomeKind::limit:
+      value["status"] = info.limit == Limit::time ? "timed_out" : "limit";
+      value["limit"] = name(info.limit);
+      return;
+    default: value["status"] = "killed"; value["signal"] = info.signal;
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> backgroundNumber(const std::string& exec_id) {
+  std::uint32_t number = 0;
+  if (exec_id.size() < 2 || exec_id[0] != 'b') return std::nullopt;
+  const char* const end = exec_id.data() + exec_id.size();
+  const auto [stop, problem] = std::from_chars(exec_id.data() + 1, end, number);
+  return problem == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+std::string backgroundId(std::uint32_t number) { return "b" + std::to_string(number); }
+
+std::string abbreviated(const std::string& text, bool& cut) {
+  cut = text.size() > kShown;
+  if (!cut) return text;
+  std::size_t head = kShown / 2;
+  std::size_t tail = text.size() - kShown / 2;
+  const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
+  while (head > 0 && inside(head)) --head;  // not through the middle of a character
+  while (tail < text.size() && inside(tail)) ++tail;
+  return text.substr(0, head) + "\n[... " + std::to_string(tail - head) + " bytes left out here ...]\n" +
+         text.substr(tail);
+}
+
+Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number, milliseconds patience,
+                        std::uint64_t offset) {
+  const auto begin = Clock::now();
+  for (int steps = 1;; ++steps) {
+    const auto left =
+        std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(begin + patience - Clock::now()));
+    const double seconds = std::chrono::duration<double>(std::min(left, kStep)).count();
+    const auto info = sandboxes.with(sandbox, [&](Session& session) { return session.wait(number, seconds); });
+    if (!info) return failure(call, info.error());
+    if (!info->running || left <= kStep || call.cancelled()) break;
+    if (steps % kStepsPerHeartbeat == 0)
+      call.progress(std::chrono::duration<double>(Clock::now() - begin).count(), std::nullopt, "still running");
+  }
+  const Result<Json> described = sandboxes.with(sandbox, [&](Session& session) -> Result<Json> {
+    const auto info = session.status(number);
+    if (!info) return std::unexpected(info.error());
+    auto out = session.logs(number, OutputStreamKind::out, offset, kLargestLog);
+    if (!out) return std::unexpected(out.error());
+    auto err = session.logs(number, OutputStreamKind::err, 0, kLargestLog);
+    if (!err) return std::unexpected(err.error());
+    bool out_cut = false;
+    bool err_cut = false;
+    Json value{{"sandbox_id", sandbox.id()}, {"exec_id", backgroundId(number)}, {"status", "running"}};
+    value["stdout"] = abbreviated(out->data, out_cut);
+    value["stderr"] = abbreviated(err->data, err_cut);
+    value["stdout_bytes"] = info->out_bytes;
+    value["stderr_bytes"] = info->err_bytes;
+    value["truncated"] = out_cut || err_cut;
+    if (info->out_dropped > 0) value["stdout_dropped_bytes"] = info->out_dropped;
+    if (info->err_dropped > 0) value["stderr_dropped_bytes"] = info->err_dropped;
+    if (!isUtf8(out->data) || !isUtf8(err->data)) value["binary"] = true;
+    if (!info->running) {
+      describeEnd(value, *info);
+      value["duration_ms"] = static_cast<std::int64_t>(info->usage.wall_ms);
+    }
+    return structuredResult(call, std::move(value));
+  });
+  return described ? *described : failure(call, described.error());
+}
+
+}  // namespace caisson::mcp

@@ -1,0 +1,85 @@
+#include "mcp/sandbox/features.h"
+
+#include "mcp/sandbox/prompts.h"
+#include "mcp/sandbox/resources.h"
+#include "mcp/sandbox/tools.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool,    &kProcessTool, &kReadTool, &kWriteTool,
+                                  &kEditTool,   &kCheckpointTool, &kRestoreTool, &kForkTool, &kDiffTool,
+                                  &kListTool,   &kInfoTool,       &kDestroyTool};
+
+constexpr std::string_view kInstructions =
+    "caisson gives you sandboxes: isolated Linux computers in which every command is safe to run. Begin with "
+    "sandbox_create (once per task), run commands with sandbox_execute. The user's project is at /workspace as a "
+    "copy-on-write view: nothing you do there changes the user's files until it is committed. There is no network "
+    "unless the user allowed it. Commands that take long return an exec_id; go on with sandbox_process. When "
+    "something is denied, sandbox_info tells why and what would allow it.";
+
+class SandboxFeatures final : public Features {
+ public:
+  SandboxFeatures(Sandboxes& sandboxes, std::string version)
+      : sandboxes_(sandboxes), version_(std::move(version)), tools_(Json::array()) {
+    for (const Tool* tool : allTools()) tools_.push_back(describeTool(*tool));
+  }
+
+  void connect(Announcer& announcer) override { sandboxes_.connect(announcer); }
+
+  [[nodiscard]] Json serverInfo() const override {
+    return {{"name", "caisson"}, {"title", "caisson sandboxes"}, {"version", version_}};
+  }
+  [[nodiscard]] Json capabilities(Era era) const override {
+    Json all{{"tools", Json::object()},
+             {"prompts", Json::object()},
+             {"resources", {{"listChanged", true}, {"subscribe", false}}},
+             {"completions", Json::object()}};
+    if (era == Era::legacy) all["logging"] = Json::object();
+    return all;
+  }
+  [[nodiscard]] std::string instructions() const override { return std::string(kInstructions); }
+
+  [[nodiscard]] Json tools() override { return tools_; }
+  [[nodiscard]] Json prompts() override { return listPrompts(); }
+  [[nodiscard]] Json resources() override { return listResources(sandboxes_); }
+  [[nodiscard]] Json resourceTemplates() override { return listTemplates(); }
+
+  Outcome callTool(Call& call) override {
+    const std::string name = textAt(call.params, "name").value_or("");
+    for (const Tool* tool : allTools()) {
+      if (tool->name != name) continue;
+      static const Json kNone = Json::object();
+      const Json* values = find(call.params, "arguments");
+      if (values == nullptr || values->is_null()) values = &kNone;
+      if (!values->is_object()) return RpcError{code::kInvalidParams, "params.arguments must be an object", {}};
+      if (const std::string problem = checkArguments(*tool, *values); !problem.empty()) return errorResult(problem);
+      return tool->perform(sandboxes_, call, Arguments(*values));
+    }
+    return RpcError{code::kInvalidParams, "unknown tool: " + name, {}};
+  }
+  Outcome getPrompt(Call& call) override { return mcp::getPrompt(call); }
+  Outcome readResource(Call& call) override { return mcp::readResource(sandboxes_, call); }
+  Outcome complete(Call& call) override { return completeArgument(sandboxes_, call); }
+
+ private:
+  Sandboxes& sandboxes_;
+  std::string version_;
+  Json tools_;
+};
+
+}  // namespace
+
+std::span<const Tool* const> allTools() { return kTools; }
+
+Json failure(const Call& call, const Error& error) {
+  Json value{{"error", error.message()}};
+  if (!error.hint.empty()) value["hint"] = error.hint;
+  return structuredResult(call, std::move(value), true);
+}
+
+std::unique_ptr<Features> makeSandboxFeatures(Sandboxes& sandboxes, std::string version) {
+  return std::make_unique<SandboxFeatures>(sandboxes, std::move(version));
+}
+
+}  // namespace caisson::mcp

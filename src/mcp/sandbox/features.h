@@ -1,0 +1,14 @@
+// What `caisson mcp` offers: sandboxes.
+#pragma once
+
+#include <memory>
+
+#include "mcp/features.h"
+#include "mcp/sandbox/sandboxes.h"
+
+namespace caisson::mcp {
+
+/// `version` is caisson's own.
+std::unique_ptr<Features> makeSandboxFeatures(Sandboxes& sandboxes, std::string version);
+
+}  // namespace caisson::mcp

@@ -1,0 +1,11 @@
+// Prompts for the common jobs.
+#pragma once
+
+#include "mcp/features.h"
+
+namespace caisson::mcp {
+
+Json listPrompts();
+Outcome getPrompt(const Call& call);
+
+}  // namespace caisson::mcp

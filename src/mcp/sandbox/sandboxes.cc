@@ -1,0 +1,227 @@
+#include "mcp/sandbox/sandboxes.h"
+
+#include <algorithm>
+
+#include "mcp/log.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr std::size_t kMostCommands = 256;  ///< at the same time, in all sandboxes
+constexpr std::size_t kIdleHandles = 16;    ///< per sandbox
+constexpr std::chrono::seconds kSweepEvery{30};
+
+/// Ids are what the store makes of them: letters and digits. Anything else is not worth asking it.
+bool looksLikeId(const std::string& id) {
+  return id.size() >= 8 && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char letter) {
+           return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
+         });
+}
+
+}  // namespace
+
+void Sandbox::remember(const std::shared_ptr<Execution>& execution) {
+  const std::lock_guard lock(mutex_);
+  executions_.push_back(execution);
+  for (auto place = executions_.begin(); place != executions_.end() && executions_.size() > kKept;)
+    place = (*place)->running() ? place + 1 : executions_.erase(place);
+}
+
+std::shared_ptr<Execution> Sandbox::execution(const std::string& exec_id) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& execution : executions_)
+    if (execution->id() == exec_id) return execution;
+  return nullptr;
+}
+
+std::vector<std::shared_ptr<Execution>> Sandbox::executions() const {
+  const std::lock_guard lock(mutex_);
+  return {executions_.begin(), executions_.end()};
+}
+
+void Sandbox::record(const std::vector<Denial>& denials) {
+  const std::lock_guard lock(mutex_);
+  for (const Denial& denial : denials) denials_.push_back(denial);
+  while (denials_.size() > kKept) denials_.pop_front();
+}
+
+std::vector<Denial> Sandbox::denials() const {
+  const std::lock_guard lock(mutex_);
+  return {denials_.begin(), denials_.end()};
+}
+
+Sandboxes::Sandboxes(SandboxSettings settings)
+    : settings_(std::move(settings)), sweeper_([this] { sweep(); }), workers_(kMostCommands) {}
+
+Sandboxes::~Sandboxes() {
+  finish();
+  sweeper_.join();
+}
+
+/// Removes what crashed processes left and what outlived its time. Beside everything else, so that the first answer of
+/// the server does not wait for it.
+void Sandboxes::sweep() {
+  std::unique_lock lock(mutex_);
+  while (!finished_) {
+    lock.unlock();
+    if (auto opened = store()) {
+      if (const auto removed = opened->clean(false)) {
+        for (const std::string& id : *removed) writeLog(LogLevel::info, "sandbox expired", {{"sandbox_id", id}});
+      } else {
+        writeLog(LogLevel::warning, "clean-up failed", {{"error", removed.error().message()}});
+      }
+      const std::vector<SandboxPointer> known = all();  // first: what is made meanwhile is not judged
+      if (const auto live = opened->list()) {
+        for (const SandboxPointer& sandbox : known) {
+          const bool there = std::any_of(live->begin(), live->end(),
+                                         [&](const SessionInfo& info) { return info.id == sandbox->id(); });
+          const std::lock_guard guard(mutex_);
+          if (!there) sandboxes_.erase(sandbox->id());
+        }
+      }
+    }
+    lock.lock();
+    ending_.wait_for(lock, kSweepEvery, [this] { return finished_; });
+  }
+}
+
+Result<SessionStore> Sandboxes::store() {
+  const std::lock_guard lock(mutex_);
+  if (!store_) {
+    auto opened = SessionStore::open();
+    if (!opened) return std::unexpected(opened.error());
+    store_ = std::move(*opened);
+  }
+  return *store_;
+}
+
+Result<SandboxPointer> Sandboxes::create(const SessionOptions& options, bool stays) {
+  auto opened = store();
+  if (!opened) return std::unexpected(opened.error());
+  auto session = opened->create(options);
+  if (!session) return std::unexpected(session.error());
+  auto sandbox = adopt(session->id(), stays);
+  give(*sandbox, std::move(*session));
+  return sandbox;
+}
+
+SandboxPointer Sandboxes::adopt(const std::string& id, bool stays) {
+  auto sandbox = std::make_shared<Sandbox>(id, stays);
+  {
+    const std::lock_guard lock(mutex_);
+    sandboxes_[id] = sandbox;
+  }
+  writeLog(LogLevel::info, "sandbox created", {{"sandbox_id", id}});
+  if (announcer_ != nullptr) announcer_->changed(Announcer::Change::resources);
+  return sandbox;
+}
+
+Result<SandboxPointer> Sandboxes::find(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = sandboxes_.find(id);
+    if (place != sandboxes_.end()) return place->second;
+  }
+  if (looksLikeId(id)) {
+    // One of another process, or of this server before it was started again. It was not ours to end and stays so.
+    auto opened = store();
+    if (!opened) return std::unexpected(opened.error());
+    if (auto session = opened->find(id); session && session->id() == id) {
+      const std::lock_guard lock(mutex_);
+      return sandboxes_.emplace(id, std::make_shared<Sandbox>(id, true)).first->second;
+    }
+  }
+  std::string known;
+  for (const SandboxPointer& sandbox : all()) known += (known.empty() ? "" : ", ") + sandbox->id();
+  return std::unexpected(Error{.stage = Stage::usage,
+                               .call = "sandbox",
+                               .object = id.substr(0, 80),
+                               .reason = "there is no such sandbox, or its time is over",
+                               .hint = known.empty() ? "make one with sandbox_create" : "there are: " + known});
+}
+
+std::vector<SandboxPointer> Sandboxes::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<SandboxPointer> list;
+  for (const auto& [id, sandbox] : sandboxes_) list.push_back(sandbox);
+  return list;
+}
+
+Result<void> Sandboxes::destroy(const std::string& id) {
+  auto sandbox = find(id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  for (const auto& execution : (*sandbox)->executions()) execution->kill();
+  auto opened = store();
+  if (!opened) return std::unexpected(opened.error());
+  auto destroyed = opened->destroy(id);
+  if (!destroyed) return destroyed;
+  {
+    const std::lock_guard lock(mutex_);
+    sandboxes_.erase(id);
+  }
+  writeLog(LogLevel::info, "sandbox destroyed", {{"sandbox_id", id}});
+  if (announcer_ != nullptr) announcer_->changed(Announcer::Change::resources);
+  return {};
+}
+
+Result<Session> Sandboxes::take(Sandbox& sandbox) {
+  {
+    const std::lock_guard lock(sandbox.mutex_);
+    if (!sandbox.idle_.empty()) {
+      Session session = std::move(sandbox.idle_.back());
+      sandbox.idle_.pop_back();
+      return session;
+    }
+  }
+  auto opened = store();
+  if (!opened) return std::unexpected(opened.error());
+  return opened->find(sandbox.id());
+}
+
+void Sandboxes::give(Sandbox& sandbox, Session session) {
+  const std::lock_guard lock(sandbox.mutex_);
+  if (sandbox.idle_.size() < kIdleHandles) sandbox.idle_.push_back(std::move(session));
+}
+
+std::shared_ptr<Execution> Sandboxes::begin(const SandboxPointer& sandbox, ExecRequest request, std::string command) {
+  std::string id;
+  {
+    const std::lock_guard lock(sandbox->mutex_);
+    id = "x" + std::to_string(sandbox->next_execution_++);
+  }
+  auto execution = std::make_shared<Execution>(std::move(id), std::move(command));
+  sandbox->remember(execution);
+  workers_.run([this, sandbox, execution, request = std::move(request)] {
+    execution->perform(request, [&](const ExecRequest& wanted) {
+      return with(*sandbox, [&](Session& session) { return session.exec(wanted); });
+    });
+    const auto view = execution->view();
+    if (view.result && *view.result) {
+      sandbox->record((*view.result)->denials);
+      sandbox->record((*view.result)->violations);
+    }
+  });
+  return execution;
+}
+
+void Sandboxes::finish() {
+  std::map<std::string, SandboxPointer> sandboxes;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(finished_, true)) return;
+    ending_.notify_all();
+    sandboxes.swap(sandboxes_);
+  }
+  for (const auto& [id, sandbox] : sandboxes)
+    for (const auto& execution : sandbox->executions()) execution->kill();
+  for (const auto& [id, sandbox] : sandboxes) {
+    if (sandbox->stays()) continue;
+    auto opened = store();
+    if (!opened) continue;
+    if (auto destroyed = opened->destroy(id); !destroyed)
+      writeLog(LogLevel::warning, "sandbox could not be removed",
+               {{"sandbox_id", id}, {"error", destroyed.error().message()}});
+  }
+}
+
+}  // namespace caisson::mcp

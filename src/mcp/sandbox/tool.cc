@@ -1,0 +1,147 @@
+#include "mcp/sandbox/tool.h"
+
+namespace caisson::mcp {
+namespace {
+
+Json schemaOf(const Parameter& parameter) {
+  Json schema{{"description", parameter.description}};
+  switch (parameter.type) {
+    case ParameterType::text:
+      schema["type"] = "string";
+      if (!parameter.choices.empty()) {
+        Json choices = Json::array();
+        for (std::string_view rest = parameter.choices; !rest.empty();) {
+          const std::size_t bar = std::min(rest.find('|'), rest.size());
+          choices.push_back(rest.substr(0, bar));
+          rest.remove_prefix(std::min(bar + 1, rest.size()));
+        }
+        schema["enum"] = std::move(choices);
+      }
+      break;
+    case ParameterType::integer:
+      schema["type"] = "integer";
+      if (parameter.least != 0 || parameter.most != 0) {
+        schema["minimum"] = parameter.least;
+        schema["maximum"] = parameter.most;
+      }
+      break;
+    case ParameterType::boolean: schema["type"] = "boolean"; break;
+    case ParameterType::texts:
+      schema["type"] = "array";
+      schema["items"] = {{"type", "string"}};
+      break;
+    case ParameterType::variables:
+      schema["type"] = "object";
+      schema["additionalProperties"] = {{"type", "string"}};
+      break;
+  }
+  return schema;
+}
+
+/// Paths, arguments and names end at a NUL for the kernel; what comes after it would be checked but not used.
+bool hasNul(const Json& text) { return text.get_ref<const std::string&>().find('\0') != std::string::npos; }
+
+bool allTexts(const Json& values) {
+  for (const Json& value : values)
+    if (!value.is_string() || hasNul(value)) return false;
+  return true;
+}
+
+bool isChoice(std::string_view value, std::string_view choices) {
+  for (std::string_view rest = choices; !rest.empty();) {
+    const std::size_t bar = std::min(rest.find('|'), rest.size());
+    if (rest.substr(0, bar) == value) return true;
+    rest.remove_prefix(std::min(bar + 1, rest.size()));
+  }
+  return false;
+}
+
+std::string checkValue(const Parameter& parameter, const Json& value) {
+  const std::string name = "`" + std::string(parameter.name) + "` ";
+  switch (parameter.type) {
+    case ParameterType::text:
+      if (!value.is_string()) return name + "must be a string";
+      if (!parameter.any_bytes && hasNul(value)) return name + "must not contain NUL";
+      if (!parameter.choices.empty() && !isChoice(value.get_ref<const std::string&>(), parameter.choices))
+        return name + "must be one of " + std::string(parameter.choices);
+      return {};
+    case ParameterType::integer: {
+      const auto number = integerAt(Json{{"x", value}}, "x");
+      if (!number) return name + "must be an integer";
+      if ((parameter.least != 0 || parameter.most != 0) && (*number < parameter.least || *number > parameter.most))
+        return name + "must be between " + std::to_string(parameter.least) + " and " + std::to_string(parameter.most);
+      return {};
+    }
+    case ParameterType::boolean: return value.is_boolean() ? "" : name + "must be true or false";
+    case ParameterType::texts:
+      return value.is_array() && allTexts(value) ? "" : name + "must be a list of strings without NUL";
+    case ParameterType::variables:
+      return value.is_object() && allTexts(value) ? ""
+                                                  : name + "must be an object whose values are strings without NUL";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> Arguments::texts(std::string_view name) const {
+  std::vector<std::string> list;
+  if (const Json* values = find(values_, name))
+    for (const Json& value : *values) list.push_back(value.get<std::string>());
+  return list;
+}
+
+std::map<std::string, std::string> Arguments::variables(std::string_view name) const {
+  std::map<std::string, std::string> map;
+  if (const Json* values = find(values_, name))
+    for (const auto& [key, value] : values->items()) map[key] = value.get<std::string>();
+  return map;
+}
+
+Json describeTool(const Tool& tool) {
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const Parameter& parameter : tool.parameters) {
+    properties[parameter.name] = schemaOf(parameter);
+    if (parameter.required) required.push_back(parameter.name);
+  }
+  Json input{{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  if (!required.empty()) input["required"] = std::move(required);
+  Json output{{"type", "object"}, {"properties", Json::parse("{" + std::string(tool.output) + "}")}};
+  return {{"name", tool.name},
+          {"title", tool.title},
+          {"description", tool.description},
+          {"inputSchema", std::move(input)},
+          {"outputSchema", std::move(output)},
+          {"annotations",
+           {{"title", tool.title},
+            {"readOnlyHint", tool.behaviour.read_only},
+            {"destructiveHint", tool.behaviour.destructive},
+            {"idempotentHint", tool.behaviour.idempotent},
+            {"openWorldHint", tool.behaviour.open_world}}}};
+}
+
+std::string checkArguments(const Tool& tool, const Json& values) {
+  for (const auto& [name, value] : values.items()) {
+    bool known = false;
+    for (const Parameter& parameter : tool.parameters) {
+      if (parameter.name != name) continue;
+      known = true;
+      if (std::string problem = checkValue(parameter, value); !problem.empty()) return problem;
+    }
+    if (!known) return "`" + name + "` is no parameter of " + std::string(tool.name);
+  }
+  for (const Parameter& parameter : tool.parameters)
+    if (parameter.required && !values.contains(parameter.name))
+      return "`" + std::string(parameter.name) + "` is missing";
+  return {};
+}
+
+Json structuredResult(const Call& call, Json value, bool failed) {
+  Json result = textResult(writeJson(value));
+  if (failed) result["isError"] = true;
+  if (hasStructuredContent(call.version)) result["structuredContent"] = std::move(value);
+  return result;
+}
+
+}  // namespace caisson::mcp

@@ -1,0 +1,200 @@
+// Tools for files of a sandbox's workspace.
+#include <cerrno>
+
+#include "base/utf8.h"
+#include "mcp/base64.h"
+#include "mcp/sandbox/sandboxes.h"
+#include "mcp/sandbox/tools.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr std::int64_t kUsualPiece = 48'000;  ///< what a host shows of a result
+constexpr std::int64_t kLargestPiece = 1 << 20;
+constexpr std::size_t kMostEntries = 1000;
+constexpr std::uint64_t kLargestEdited = std::uint64_t{16} << 20U;
+
+constexpr Parameter kPath{
+    .name = "path", .required = true, .description = "Relative to /workspace, or absolute below /workspace."};
+
+constexpr Parameter kReadParameters[] = {
+    kSandboxId,
+    kPath,
+    {.name = "offset",
+     .type = ParameterType::integer,
+     .description = "Start at this byte (default 0).",
+     .least = 0,
+     .most = INT64_MAX},
+    {.name = "limit",
+     .type = ParameterType::integer,
+     .description = "At most this many bytes (default 48000).",
+     .least = 1,
+     .most = kLargestPiece},
+};
+
+constexpr Parameter kWriteParameters[] = {
+    kSandboxId,
+    kPath,
+    {.name = "content", .required = true, .description = "The whole new content.", .any_bytes = true},
+    {.name = "encoding", .description = "How content is given: utf-8 (default) or base64.", .choices = "utf-8|base64"},
+    {.name = "append", .type = ParameterType::boolean, .description = "Add to the end instead of replacing."},
+    {.name = "executable", .type = ParameterType::boolean, .description = "Make the file executable (mode 0755)."},
+};
+
+constexpr Parameter kEditParameters[] = {
+    kSandboxId,
+    kPath,
+    {.name = "old_text",
+     .required = true,
+     .description = "The exact text to replace, with enough around it to be found once only.",
+     .any_bytes = true},
+    {.name = "new_text", .required = true, .description = "What to put in its place.", .any_bytes = true},
+    {.name = "replace_all", .type = ParameterType::boolean, .description = "Replace every place where it is found."},
+};
+
+/// A cut may go through the middle of a character; the rest of it comes with the next piece.
+void endAtCharacter(std::string& data) {
+  for (int back = 0; back < 3 && !data.empty() && !isUtf8(data); ++back) {
+    const std::size_t start = data.size() - static_cast<std::size_t>(back) - 1;
+    if (isUtf8(std::string_view(data).substr(0, start))) {
+      data.resize(start);
+      return;
+    }
+  }
+}
+
+Json describeEntries(const std::string& path, const std::vector<FileEntry>& entries) {
+  Json list = Json::array();
+  for (const FileEntry& entry : entries) {
+    if (list.size() == kMostEntries) break;
+    list.push_back({{"name", entry.name}, {"type", entry.type}, {"size", entry.size}, {"modified", entry.modified}});
+  }
+  const bool cut = entries.size() > list.size();
+  return {{"path", path},
+          {"type", "directory"},
+          {"entries", std::move(list)},
+          {"total_entries", entries.size()},
+          {"truncated", cut}};
+}
+
+Outcome readFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
+  if (!sandbox) return failure(call, sandbox.error());
+  const std::string path = arguments.text("path");
+  const auto offset = static_cast<std::uint64_t>(arguments.integer("offset").value_or(0));
+  const auto limit = static_cast<std::uint64_t>(arguments.integer("limit").value_or(kUsualPiece));
+  auto piece = sandboxes.with(**sandbox, [&](Session& session) { return session.read(path, offset, limit); });
+  if (!piece) {
+    const auto entries = sandboxes.with(**sandbox, [&](Session& session) { return session.listFiles(path); });
+    return entries ? structuredResult(call, describeEntries(path, *entries)) : failure(call, piece.error());
+  }
+  const bool more = offset + piece->data.size() < piece->size;
+  if (more) endAtCharacter(piece->data);
+  Json value{{"path", path}, {"type", "file"}, {"size", piece->size}, {"offset", offset}, {"truncated", more}};
+  if (more) value["next_offset"] = offset + piece->data.size();
+  const bool text = isUtf8(piece->data);
+  value["encoding"] = text ? "utf-8" : "base64";
+  value["content"] = text ? std::move(piece->data) : encodeBase64(piece->data);
+  return structuredResult(call, std::move(value));
+}
+
+Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
+  if (!sandbox) return failure(call, sandbox.error());
+  const std::string path = arguments.text("path");
+  std::string content = arguments.text("content");
+  if (arguments.text("encoding") == "base64") {
+    auto bytes = decodeBase64(content);
+    if (!bytes) return errorResult("`content` is not valid base64");
+    content = std::move(*bytes);
+  }
+  const std::size_t given = content.size();
+  WriteOptions options;
+  if (arguments.flag("executable")) options.mode = 0755;
+  const auto written = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
+    if (arguments.flag("append")) {
+      auto before = session.read(path);
+      if (!before && before.error().sys_errno != ENOENT) return std::unexpected(before.error());
+      if (before) content.insert(0, before->data);
+    }
+    return session.write(path, content, options);
+  });
+  if (!written) return failure(call, written.error());
+  return structuredResult(call, {{"path", path}, {"bytes_written", given}, {"size", content.size()}});
+}
+
+Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
+  if (!sandbox) return failure(call, sandbox.error());
+  const std::string path = arguments.text("path");
+  const std::string before = arguments.text("old_text");
+  const std::string after = arguments.text("new_text");
+  if (before.empty()) return errorResult("`old_text` is empty; use sandbox_write_file to make a file");
+  std::size_t places = 0;
+  std::string problem;
+  const auto edited = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
+    auto piece = session.read(path, 0, kLargestEdited);
+    if (!piece) return std::unexpected(piece.error());
+    if (piece->size > kLargestEdited) {
+      problem = "the file is too large to be edited here; use sed in sandbox_execute";
+      return {};
+    }
+    std::string changed;
+    std::size_t from = 0;
+    for (std::size_t at = 0; (at = piece->data.find(before, from)) != std::string::npos; from = at + before.size()) {
+      changed.append(piece->data, from, at - from).append(after);
+      ++places;
+    }
+    changed.append(piece->data, from);
+    if (places == 0) problem = "`old_text` is not in the file; read it again, white space counts";
+    if (places > 1 && !arguments.flag("replace_all"))
+      problem = "`old_text` is in the file " + std::to_string(places) +
+                " times; give more of the text around it, or set replace_all";
+    return problem.empty() ? session.write(path, changed) : Result<void>{};
+  });
+  if (!edited) return failure(call, edited.error());
+  if (!problem.empty()) return errorResult(problem);
+  return structuredResult(call, {{"path", path}, {"replacements", places}});
+}
+
+}  // namespace
+
+constinit const Tool kReadTool{
+    .name = "sandbox_read_file",
+    .title = "Read a file or list a directory",
+    .description =
+        "Read a file of the sandbox's /workspace, or list a directory if the path is one. Text comes as it is, other "
+        "bytes as base64 (see encoding). When truncated is true, go on at next_offset.",
+    .parameters = kReadParameters,
+    .output = R"("path":{"type":"string"},"type":{"type":"string","enum":["file","directory"]},
+      "size":{"type":"integer"},"offset":{"type":"integer"},"next_offset":{"type":"integer"},
+      "truncated":{"type":"boolean"},"encoding":{"type":"string","enum":["utf-8","base64"]},
+      "content":{"type":"string"},"entries":{"type":"array","items":{"type":"object"}},
+      "total_entries":{"type":"integer"})",
+    .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
+    .perform = readFile,
+};
+
+constinit const Tool kWriteTool{
+    .name = "sandbox_write_file",
+    .title = "Write a file",
+    .description =
+        "Make or replace a file of the sandbox's /workspace; missing directories are made. The user's own file of that "
+        "name is not changed.",
+    .parameters = kWriteParameters,
+    .output = R"("path":{"type":"string"},"bytes_written":{"type":"integer"},"size":{"type":"integer"})",
+    .behaviour = {.destructive = true, .idempotent = true},
+    .perform = writeFile,
+};
+
+constinit const Tool kEditTool{
+    .name = "sandbox_edit_file",
+    .title = "Edit a file",
+    .description = "Replace an exact piece of text in a file of the sandbox's /workspace.",
+    .parameters = kEditParameters,
+    .output = R"("path":{"type":"string"},"replacements":{"type":"integer"})",
+    .behaviour = {.destructive = true},
+    .perform = editFile,
+};
+
+}  // namespace caisson::mcp

@@ -1,0 +1,170 @@
+// Tools for sandboxes as a whole: make, list, look at, end.
+#include "mcp/sandbox/sandboxes.h"
+#include "mcp/sandbox/tools.h"
+#include "mcp/sandbox/workspace.h"
+#include "policy/json.h"
+#include "policy/model.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr Parameter kCreateParameters[] = {
+    {.name = "name", .description = "A short name for people: letters, digits, '-', '_', '.'."},
+    {.name = "workspace_path",
+     .description = "Absolute path of a host directory to start from. It appears at /workspace; changes stay in the "
+                    "sandbox and never touch the original until sandbox_commit. Default: the user's project."},
+    {.name = "empty", .type = ParameterType::boolean, .description = "Start with an empty /workspace instead."},
+    {.name = "timeout_seconds",
+     .type = ParameterType::integer,
+     .description = "Time to live: the sandbox is removed after this many seconds (default 3600).",
+     .least = 1,
+     .most = 7 * 24 * 3600},
+    {.name = "profile", .description = "The policy to start from: bash (default), shell, strict, or another built-in."},
+    {.name = "memory", .description = "Memory limit, such as 512M or 2G."},
+    {.name = "keep",
+     .type = ParameterType::boolean,
+     .description = "Keep the sandbox when the server ends, until its time to live is over."},
+};
+
+Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  const std::string profile = arguments.has("profile") ? arguments.text("profile") : "bash";
+  auto policy = Policy::profile(profile);
+  if (!policy) return failure(call, policy.error());
+  std::string workspace;
+  if (!arguments.flag("empty")) {
+    WorkspaceChoice choice = chooseWorkspace(call, arguments.text("workspace_path"), sandboxes.settings());
+    if (auto* needs = std::get_if<NeedsInput>(&choice)) return std::move(*needs);
+    if (const auto* error = std::get_if<Error>(&choice)) return failure(call, *error);
+    workspace = std::get<std::string>(choice);
+  }
+  Result<void> set;
+  if (workspace.empty()) {
+    set = policy->set("filesystem.workspace.mode", "none");
+  } else {
+    set = policy->set("filesystem.workspace.path", workspace);
+    if (set) set = policy->set("filesystem.workspace.mode", "overlay");
+  }
+  if (set && arguments.has("memory")) set = policy->set("resources.memory", arguments.text("memory"));
+  if (!set) return failure(call, set.error());
+  SessionOptions options{.policy = *std::move(policy), .name = arguments.text("name")};
+  options.ttl_seconds = static_cast<double>(arguments.integer("timeout_seconds").value_or(3600));
+  auto sandbox = sandboxes.create(options, arguments.flag("keep"));
+  if (!sandbox) return failure(call, sandbox.error());
+  return structuredResult(call, {{"sandbox_id", (*sandbox)->id()},
+                                 {"name", options.name},
+                                 {"workspace", workspace},
+                                 {"directory", "/workspace"},
+                                 {"profile", profile},
+                                 {"network", "none"},
+                                 {"expires_in_seconds", options.ttl_seconds}});
+}
+
+Json describe(const SessionInfo& info) {
+  Json value{{"sandbox_id", info.id},
+             {"name", info.name},
+             {"workspace", info.workspace},
+             {"created", info.created},
+             {"expires_in_seconds", static_cast<std::int64_t>(info.expires_in)},
+             {"live", info.live}};
+  if (!info.problem.empty()) value["problem"] = info.problem;
+  return value;
+}
+
+Json commandsOf(const Sandbox& sandbox) {
+  Json list = Json::array();
+  for (const auto& execution : sandbox.executions())
+    list.push_back(
+        {{"exec_id", execution->id()}, {"command", execution->command()}, {"running", execution->running()}});
+  return list;
+}
+
+Outcome list(Sandboxes& sandboxes, Call& call, const Arguments& /*arguments*/) {
+  Json found = Json::array();
+  for (const SandboxPointer& sandbox : sandboxes.all()) {
+    const auto info = sandboxes.with(*sandbox, [](Session& session) { return session.info(); });
+    if (!info) continue;  // it ended a moment ago
+    found.push_back(describe(*info));
+  }
+  return structuredResult(call, {{"sandboxes", std::move(found)}});
+}
+
+Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
+  if (!sandbox) return failure(call, sandbox.error());
+  const auto described = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
+  if (!described) return failure(call, described.error());
+  Json value = describe(*described);
+  value["commands"] = commandsOf(**sandbox);
+  Json denials = Json::array();
+  for (const Denial& denial : (*sandbox)->denials())
+    denials.push_back(
+        {{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}, {"remedy", denial.remedy}});
+  value["denials"] = std::move(denials);
+  return structuredResult(call, std::move(value));
+}
+
+Outcome destroy(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  const std::string id = arguments.text("sandbox_id");
+  if (auto destroyed = sandboxes.destroy(id); !destroyed) return failure(call, destroyed.error());
+  return structuredResult(call, {{"sandbox_id", id}, {"destroyed", true}});
+}
+
+constexpr Parameter kOnlyId[] = {kSandboxId};
+
+}  // namespace
+
+constinit const Tool kCreateTool{
+    .name = "sandbox_create",
+    .title = "Create a sandbox",
+    .description =
+        "Make an isolated Linux computer in which any command can be run safely: no network, no access to the user's "
+        "files or secrets except a copy-on-write view of one project directory at /workspace. Files and background "
+        "processes last until the sandbox is destroyed or its time to live is over (default one hour). Returns "
+        "sandbox_id, which every other tool needs; use one sandbox for a whole task.",
+    .parameters = kCreateParameters,
+    .output = R"("sandbox_id":{"type":"string"},"name":{"type":"string"},
+      "workspace":{"type":"string","description":"The host directory it started from; empty: none"},
+      "directory":{"type":"string"},"profile":{"type":"string"},"network":{"type":"string"},
+      "expires_in_seconds":{"type":"number"})",
+    .behaviour = {.destructive = false},
+    .perform = create,
+};
+
+constinit const Tool kListTool{
+    .name = "sandbox_list",
+    .title = "List sandboxes",
+    .description = "The sandboxes there are, with their ids, workspaces and how long they will live.",
+    .output = R"("sandboxes":{"type":"array","items":{"type":"object"}})",
+    .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
+    .perform = list,
+};
+
+constinit const Tool kInfoTool{
+    .name = "sandbox_info",
+    .title = "Look at a sandbox",
+    .description =
+        "One sandbox in detail: its workspace, how long it will live, its recent commands with their exec_id, and what "
+        "was denied in it, each with the rule and what would allow it. Use it when something fails for no visible "
+        "reason.",
+    .parameters = kOnlyId,
+    .output = R"("sandbox_id":{"type":"string"},"name":{"type":"string"},"workspace":{"type":"string"},
+      "created":{"type":"integer"},"expires_in_seconds":{"type":"number"},"live":{"type":"boolean"},
+      "commands":{"type":"array","items":{"type":"object"}},"denials":{"type":"array","items":{"type":"object"}},
+      "problem":{"type":"string"})",
+    .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
+    .perform = info,
+};
+
+constinit const Tool kDestroyTool{
+    .name = "sandbox_destroy",
+    .title = "Destroy a sandbox",
+    .description =
+        "End every process of the sandbox and remove all its files. The user's own directory is not touched. Changes "
+        "that were not committed are lost.",
+    .parameters = kOnlyId,
+    .output = R"("sandbox_id":{"type":"string"},"destroyed":{"type":"boolean"})",
+    .behaviour = {.destructive = true},
+    .perform = destroy,
+};
+
+}  // namespace caisson::mcp

@@ -1,0 +1,105 @@
+#include "mcp/sandbox/workspace.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "mcp/sandbox/approval.h"
+
+namespace caisson::mcp {
+namespace {
+
+Error refusal(const std::string& path, std::string reason, std::string hint) {
+  return {.stage = Stage::usage,
+          .call = "workspace_path",
+          .object = path.substr(0, 300),
+          .reason = std::move(reason),
+          .hint = std::move(hint)};
+}
+
+std::string canonical(const std::string& path) {
+  std::error_code problem;
+  const auto result = std::filesystem::canonical(path, problem);
+  return problem || !std::filesystem::is_directory(result, problem) ? "" : result.string();
+}
+
+/// The directories that the client says it works in.
+std::vector<std::string> rootsOf(const Call& call) {
+  std::vector<std::string> paths;
+  const Json* answer = call.input("roots");
+  const Json* roots = answer == nullptr ? nullptr : find(*answer, "roots");
+  if (roots == nullptr || !roots->is_array()) return paths;
+  for (const Json& root : *roots)
+    if (std::string path = canonical(pathOfFileUri(textAt(root, "uri").value_or(""))); !path.empty())
+      paths.push_back(std::move(path));
+  return paths;
+}
+
+bool isAllowed(const std::string& path, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories)
+    if (isWithin(path, directory)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string pathOfFileUri(std::string_view uri) {
+  constexpr std::string_view kScheme = "file://";
+  if (!uri.starts_with(kScheme)) return {};
+  uri.remove_prefix(kScheme.size());
+  if (uri.starts_with("localhost/")) uri.remove_prefix(9);
+  if (!uri.starts_with('/')) return {};
+  std::string path;
+  for (std::size_t at = 0; at < uri.size(); ++at) {
+    if (uri[at] != '%') {
+      path += uri[at];
+      continue;
+    }
+    const auto digit = [&](std::size_t place) {
+      const char letter = place < uri.size() ? uri[place] : '?';
+      if (letter >= '0' && letter <= '9') return letter - '0';
+      if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+      if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
+      return -1;
+    };
+    const int high = digit(at + 1);
+    const int low = digit(at + 2);
+    if (high < 0 || low < 0 || high * 16 + low == 0) return {};
+    path += static_cast<char>(high * 16 + low);
+    at += 2;
+  }
+  return path;
+}
+
+bool isWithin(std::string_view path, std::string_view directory) {
+  if (directory.empty() || !path.starts_with(directory)) return false;
+  return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
+}
+
+WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings) {
+  const bool can_ask_roots = call.can("roots") && call.input("roots") == nullptr && call.state != "no-roots";
+  if (asked.empty()) {
+    if (!settings.workspace.empty()) return settings.workspace;
+    if (can_ask_roots) return NeedsInput{{{"roots", {"roots/list", Json::object()}}}, "roots"};
+    const auto roots = rootsOf(call);
+    return roots.empty() ? std::string() : roots.front();
+  }
+  if (!asked.starts_with('/')) return refusal(asked, "an absolute path is expected", "");
+  const std::string path = canonical(asked);
+  if (path.empty()) return refusal(asked, "there is no such directory", "leave it out for an empty workspace");
+  if (isAllowed(path, settings.allowed) || isAllowed(path, rootsOf(call))) return path;
+  switch (consentTo(call, "workspace")) {
+    case Consent::given: return path;
+    case Consent::refused: return refusal(path, "the user did not allow this directory to be shown", "");
+    case Consent::nobody_to_ask:
+      return refusal(path, "this directory is outside of what the user opened to the server",
+                     "the user can start the server with `caisson mcp --workspace " + path + "`");
+    case Consent::not_asked_yet: break;
+  }
+  if (!showable(path)) return refusal(path, "its name contains characters that hide what they are", "");
+  return NeedsInput{{{"workspace", askConsent("Show the directory " + path +
+                                              " to a new sandbox? Commands in it can read all of it. What they change "
+                                              "is kept apart from the real files.")}},
+                    "workspace"};
+}
+
+}  // namespace caisson::mcp

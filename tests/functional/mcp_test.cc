@@ -1,0 +1,278 @@
+// `caisson mcp` as an agent host meets it, over stdio with real sandboxes.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "mcp_client.h"
+#include "support/environment.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace caisson::test {
+namespace {
+
+using Json = nlohmann::json;
+
+class Mcp : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+    home.openToAll();
+    workspace.write("a.txt", "from the host\n");
+    workspace.openToAll();
+  }
+  [[nodiscard]] std::map<std::string, std::string> environment() const {
+    return {{"CAISSON_HOME", home / "state"}, {"CAISSON_LOG", "off"}};
+  }
+  std::unique_ptr<McpClient> start(Json capabilities = Json::object()) const {
+    return std::make_unique<McpClient>(std::vector<std::string>{"--workspace", workspace.path()}, environment(),
+                                       std::move(capabilities));
+  }
+  static std::string create(McpClient& client, Json arguments = Json::object()) {
+    const Json made = client.tool("sandbox_create", std::move(arguments));
+    EXPECT_TRUE(made.contains("sandbox_id")) << made;
+    return made.value("sandbox_id", "");
+  }
+  [[nodiscard]] std::string sessions() const { return runCaisson({"session", "list"}, {.env = environment()}).out; }
+
+  const TempDir home, workspace;
+};
+
+TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
+  const auto client = start();
+  const std::string id = create(*client, {{"name", "flow"}});
+  const Json ran = client->tool(
+      "sandbox_execute", {{"sandbox_id", id}, {"command", "cat a.txt; echo changed > a.txt; echo oops >&2; exit 3"}});
+  EXPECT_EQ(ran["status"], "exited") << ran;
+  EXPECT_EQ(ran["exit_code"], 3);
+  EXPECT_EQ(ran["stdout"], "from the host\n");
+  EXPECT_EQ(ran["stderr"], "oops\n");
+  EXPECT_EQ(client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "a.txt"}})["content"], "changed\n");
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "new/b.txt"}, {"content", "one two one"}});
+  EXPECT_EQ(
+      client->call("sandbox_edit_file",
+                   {{"sandbox_id", id}, {"path", "new/b.txt"}, {"old_text", "one"}, {"new_text", "x"}})["isError"],
+      true);
+  client->tool("sandbox_edit_file",
+               {{"sandbox_id", id}, {"path", "new/b.txt"}, {"old_text", "two"}, {"new_text", "2"}});
+  EXPECT_EQ(
+      client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "cat"}, {"args", {"new/b.txt"}}})["stdout"],
+      "one 2 one");
+  const Json listed = client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "/workspace"}});
+  EXPECT_EQ(listed["total_entries"], 2) << listed;
+  EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
+  EXPECT_FALSE(exists(workspace / "new"));
+  EXPECT_EQ(client->tool("sandbox_destroy", {{"sandbox_id", id}})["destroyed"], true);
+  EXPECT_EQ(client->call("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}})["isError"], true);
+}
+
+TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const auto put = [&](const std::string& sandbox, const std::string& text) {
+    client->tool("sandbox_write_file", {{"sandbox_id", sandbox}, {"path", "state"}, {"content", text}});
+  };
+  const auto get = [&](const std::string& sandbox) {
+    return client->tool("sandbox_read_file", {{"sandbox_id", sandbox}, {"path", "state"}}).value("content", "");
+  };
+  put(id, "first");
+  const Json kept = client->tool("sandbox_checkpoint", {{"sandbox_id", id}, {"name", "one"}, {"stop_processes", true}});
+  EXPECT_EQ(kept["checkpoint"], "one") << kept;
+  const Json branch = client->tool("sandbox_fork", {{"sandbox_id", id}, {"stop_processes", true}});
+  ASSERT_TRUE(branch.contains("sandbox_id")) << branch;
+  put(id, "second");
+  EXPECT_EQ(get(branch["sandbox_id"]), "first");
+  const Json changes = client->tool("sandbox_diff", {{"sandbox_id", id}, {"checkpoint", "one"}});
+  ASSERT_EQ(changes["total_changes"], 1) << changes;
+  EXPECT_EQ(changes["changes"][0]["path"], "state");
+  EXPECT_EQ(changes["changes"][0]["change"], "modified");
+  client->tool("sandbox_restore", {{"sandbox_id", id}, {"checkpoint", "one"}, {"stop_processes", true}});
+  EXPECT_EQ(get(id), "first");
+  EXPECT_EQ(client->call("sandbox_restore", {{"sandbox_id", id}, {"checkpoint", "none such"}})["isError"], true);
+}
+
+TEST_F(Mcp, ALongCommandIsHandedOverAndCanBeKilled) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const Json running = client->tool(
+      "sandbox_execute", {{"sandbox_id", id}, {"command", "echo begin; sleep 300 & wait"}, {"wait_ms", 300}});
+  EXPECT_EQ(running["status"], "running") << running;
+  EXPECT_EQ(running["stdout"], "begin\n");
+  const Json ended =
+      client->tool("sandbox_process", {{"sandbox_id", id}, {"exec_id", running["exec_id"]}, {"action", "kill"}});
+  EXPECT_EQ(ended["status"], "cancelled") << ended;
+  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "pgrep sleep || echo none"}})["stdout"],
+            "none\n");
+}
+
+TEST_F(Mcp, ACancelledCallTakesItsWholeTreeAlongAndIsNotAnswered) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const int call = client->send(
+      "tools/call",
+      {{"name", "sandbox_execute"}, {"arguments", {{"sandbox_id", id}, {"command", "setsid sleep 300 & sleep 300"}}}});
+  ASSERT_TRUE(eventually(
+      [&] {
+        return client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "pgrep -c sleep"}})["stdout"] == "2\n";
+      },
+      std::chrono::seconds(20)));
+  client->notify("notifications/cancelled", {{"requestId", call}});
+  EXPECT_TRUE(eventually(
+      [&] {
+        return client->tool("sandbox_execute",
+                            {{"sandbox_id", id}, {"command", "pgrep sleep || echo none"}})["stdout"] == "none\n";
+      },
+      std::chrono::seconds(20)));
+  EXPECT_TRUE(client->answer(call, std::chrono::seconds(1)).is_null());
+}
+
+TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const Json started = client->tool(
+      "sandbox_execute", {{"sandbox_id", id}, {"command", "cat"}, {"background", true}, {"keep_stdin", true}});
+  ASSERT_EQ(started["status"], "running") << started;
+  const Json process{{"sandbox_id", id}, {"exec_id", started["exec_id"]}};
+  Json input = process;
+  input.update({{"action", "input"}, {"data", "hello\n"}, {"close", true}});
+  client->tool("sandbox_process", input);
+  const Json ended = client->tool("sandbox_process", process);
+  EXPECT_EQ(ended["status"], "exited") << ended;
+  EXPECT_EQ(ended["stdout"], "hello\n");
+}
+
+TEST_F(Mcp, OutputIsCutInPlainSightAndWholeAsAResource) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const Json ran = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "seq 1 20000; printf '\\377'"}});
+  EXPECT_EQ(ran["truncated"], true);
+  EXPECT_EQ(ran["binary"], true);
+  EXPECT_EQ(ran["stdout_bytes"], 108895);
+  EXPECT_NE(ran["stdout"].get<std::string>().find("bytes left out here"), std::string::npos);
+  const Json whole = client->request("resources/read", {{"uri", ran["full_output_uri"]}});
+  EXPECT_EQ(whole["result"]["contents"][0]["mimeType"], "application/octet-stream") << whole.dump().substr(0, 500);
+}
+
+TEST_F(Mcp, SandboxesEndWithTheServerUnlessTheyStay) {
+  auto client = start();
+  create(*client);
+  const std::string kept = create(*client, {{"keep", true}});
+  client->tool("sandbox_execute", {{"sandbox_id", kept}, {"command", "echo still here > note"}});
+  client->signal(SIGTERM);
+  EXPECT_EQ(client->wait(), 0);
+  const std::string left = sessions();
+  EXPECT_NE(left.find(kept), std::string::npos) << left;
+  EXPECT_EQ(std::count(left.begin(), left.end(), '\n'), 1) << left;
+  client = start();
+  EXPECT_EQ(client->tool("sandbox_list", Json::object())["sandboxes"], Json::array());
+  EXPECT_EQ(client->tool("sandbox_read_file", {{"sandbox_id", kept}, {"path", "note"}})["content"], "still here\n");
+  EXPECT_EQ(client->tool("sandbox_destroy", {{"sandbox_id", kept}})["destroyed"], true);
+  client->closeInput();
+  EXPECT_EQ(client->wait(), 0);
+  EXPECT_EQ(sessions(), "");
+}
+
+TEST_F(Mcp, AClientThatDiesLeavesNothing) {
+  {
+    const auto client = start();
+    const std::string id = create(*client);
+    client->send("tools/call",
+                 {{"name", "sandbox_execute"}, {"arguments", {{"sandbox_id", id}, {"command", "sleep 300"}}}});
+  }
+  EXPECT_EQ(sessions(), "");
+}
+
+TEST_F(Mcp, ADirectoryBeyondTheWorkspaceIsShownOnlyWithConsent) {
+  const TempDir other;
+  other.write("secret.txt", "of another project");
+  other.openToAll();
+  const Json arguments{{"workspace_path", other.path()}};
+  EXPECT_EQ(start()->call("sandbox_create", arguments)["isError"], true);
+
+  const auto client = start({{"elicitation", Json::object()}});
+  const Json params{{"name", "sandbox_create"}, {"arguments", arguments}};
+  const Json asked = client->request("tools/call", params)["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_NE(asked["inputRequests"]["workspace"]["params"]["message"].get<std::string>().find(other.path()),
+            std::string::npos);
+  const auto reply = [&](const Json& answer, const Json& to) {
+    Json again = to;
+    again["requestState"] = asked["requestState"];
+    again["inputResponses"] = {{"workspace", answer}};
+    return client->request("tools/call", again);
+  };
+  const Json yes{{"action", "accept"}, {"content", {{"decision", "allow"}}}};
+  for (const Json& no : {Json{{"action", "decline"}}, Json{{"action", "cancel"}},
+                         Json{{"action", "accept"}, {"content", {{"decision", "deny"}}}}})
+    EXPECT_EQ(reply(no, params)["result"]["isError"], true) << no;
+  // The consent belongs to one directory: with another one in the arguments it is void.
+  Json transplanted = params;
+  transplanted["arguments"]["workspace_path"] = "/etc";
+  EXPECT_TRUE(reply(yes, transplanted).contains("error"));
+  EXPECT_TRUE(reply(yes, params)["result"]["structuredContent"].contains("sandbox_id"));
+}
+
+TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const auto refused = [&](const std::string& tool, const Json& arguments) {
+    const Json result = client->call(tool, arguments);
+    EXPECT_EQ(result.value("isError", false), true) << tool << arguments << result;
+  };
+  refused("sandbox_execute", {{"sandbox_id", id}});
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", 5}});
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", "x"}, {"args", {1, 2}}});
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", std::string("a\0b", 3)}});
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", "x"}, {"unknown", 1}});
+  refused("sandbox_execute", {{"sandbox_id", "../../etc"}, {"command", "x"}});
+  refused("sandbox_execute", {{"sandbox_id", "cs-00000000000000000000000000000000"}, {"command", "x"}});
+  refused("sandbox_process", {{"sandbox_id", id}, {"exec_id", "x999"}});
+  refused("sandbox_process", {{"sandbox_id", id}, {"exec_id", "b999"}});
+  for (const char* path : {"../a", "/etc/passwd", "a/../../b", "", "\x01/../.."})
+    refused("sandbox_write_file", {{"sandbox_id", id}, {"path", path}, {"content", "x"}});
+  refused("sandbox_read_file", {{"sandbox_id", id}, {"path", std::string("a.txt\0x", 7)}});
+  refused("sandbox_create", {{"timeout_seconds", -1}});
+  refused("sandbox_create", {{"profile", "no-such"}});
+  EXPECT_TRUE(client->request("tools/call", {{"name", "no_such_tool"}}).contains("error"));
+  EXPECT_TRUE(client->request("tools/call", {{"name", "sandbox_list"}, {"arguments", 5}}).contains("error"));
+  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "echo fine"}})["stdout"], "fine\n");
+}
+
+TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerGoesOn) {
+  const auto client = start();
+  client->sendLine("{bad");
+  client->sendLine(std::string(100'000, '['));
+  client->sendLine("[]");
+  client->sendLine(R"({"jsonrpc":"2.0","id":null,"method":"ping"})");
+  client->sendLine("\xff\xfe");
+  client->sendLine(R"({"jsonrpc":"2.0","id":1,"result":{}})");
+  client->sendLine(std::string(9 << 20, 'x'));
+  EXPECT_TRUE(client->request("server/discover", Json::object()).contains("result"));
+}
+
+TEST_F(Mcp, StandardOutputCarriesTheProtocolOnly) {
+  const std::string line = R"({"jsonrpc":"2.0","id":1,"method":"ping"})";
+  auto with_log = environment();
+  with_log["CAISSON_LOG"] = "debug";
+  const RunOutput output = runCaisson({"mcp"}, {.stdin_data = line + "\n", .env = with_log});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.json()["result"], Json::object()) << output.describe();
+}
+
+TEST_F(Mcp, AClientThatNeverReadsDoesNotKeepTheServerAlive) {
+  const auto client = start();
+  client->neverWait();
+  for (int i = 0; i < 3000; ++i) client->send("tools/list", Json::object());
+  sleepFor(std::chrono::milliseconds(300));
+  client->signal(SIGTERM);
+  EXPECT_EQ(client->wait(std::chrono::seconds(5)), 0);
+  const auto closing = start();
+  closing->neverWait();
+  for (int i = 0; i < 3000; ++i) closing->send("tools/call", {{"name", "sandbox_list"}});
+  closing->closeInput();
+  EXPECT_EQ(closing->wait(std::chrono::seconds(12)), 0);
+}
+
+}  // namespace
+}  // namespace caisson::test
