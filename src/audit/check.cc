@@ -24,7 +24,7 @@ struct Snapshot {
 
 std::optional<Head> readHead(int file) {
   HeadBytes bytes{};
-  if (::pread(file, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return std::nullopt;
+  if (::pread(file, bytes.data(), bytes.size(), 0) <= 0) return std::nullopt;
   return decode(bytes);
 }
 

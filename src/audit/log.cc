@@ -152,13 +152,7 @@ Result<void> Log::appendLocked(std::span<const Event> events) {
     if (auto next = openNext(head_.file + 1); !next) return next;
     planPruning();
   }
-  if (head_.end == 0 && head_.link.seq > 0 && head_.file != head_.chain) {
-    first_.insert(first_.begin(),
-                  Event{EventType::log_continued,
-                        Severity::info,
-                        {},
-                        Fields().number("previous_seq", head_.link.seq).text("previous_hash", hex(head_.link.hash))});
-  }
+  if (head_.end == 0) noteBeginning();
   if (const std::int64_t time = now(CLOCK_REALTIME); time + kSecond < head_.last_time_ns) {
     note(EventType::clock_set_back, Severity::warn,
          Fields().text("last", timeText(head_.last_time_ns)).text("now", timeText(time)));
@@ -175,8 +169,8 @@ Result<void> Log::readHead() {
   HeadBytes bytes{};
   const ssize_t got = ::pread(head_file_.get(), bytes.data(), bytes.size(), 0);
   if (got < 0) return fail(failed("pread", kHeadName, errno));
-  if (got == 0) return startChain("");
-  const auto decoded = got == static_cast<ssize_t>(bytes.size()) ? decode(bytes) : std::nullopt;
+  if (got == 0) return startChain("there were log files but no head");
+  const auto decoded = decode(bytes);  // a writer may have died when only one slot was there
   if (!decoded) return startChain("the head was unreadable");
   head_ = *decoded;
   return {};

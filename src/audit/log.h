@@ -61,6 +61,7 @@ class Log {
 
   // log_files.cc: what happens between files
   Result<void> startChain(std::string_view why);
+  void noteBeginning();
   Result<void> openCurrent();
   Result<void> openNext(std::uint32_t number);
   Result<void> recover(std::uint64_t size);
@@ -77,6 +78,7 @@ class Log {
   sys::Fd current_;
   std::uint32_t current_number_ = 0;
   Head head_;
+  std::string chain_reason_;  ///< why a chain was begun although there were files
   std::vector<Event> first_;  ///< about the log itself; written before the caller's events
   bool owes_sync_ = false;    ///< something of ours may not be on the disk yet
 };

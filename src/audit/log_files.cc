@@ -39,7 +39,13 @@ bool fillRandom(Digest& key) {
 
 /// The first run of this user, or a head that is gone: then the old files stay as they are, and a new chain says so.
 Result<void> Log::startChain(std::string_view why) {
-  const auto numbers = logNumbers(directory_.get());
+  auto numbers = logNumbers(directory_.get());
+  // An empty file is what a start that died left.
+  std::erase_if(numbers, [&](std::uint32_t number) {
+    struct stat status;
+    return ::fstatat(directory_.get(), logName(number).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(status.st_mode) && status.st_size == 0;
+  });
   head_ = {};
   head_.writes = 1;
   head_.chain = head_.file = head_.oldest = numbers.empty() ? 1 : numbers.back() + 1;
@@ -51,19 +57,23 @@ Result<void> Log::startChain(std::string_view why) {
   const std::string text = hex(head_.link.key) + "\n";
   if (::write(key->get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(key->get()) != 0)
     return fail(failed("write", name, errno));
-  if (auto opened = openNext(head_.file); !opened) return opened;
-  head_.chain = head_.file;
-  if (numbers.empty()) {
-    note(EventType::log_started, Severity::info, Fields().number("chain", head_.chain));
-  } else {
-    head_.oldest = numbers.front();
-    note(EventType::log_head_lost, Severity::critical,
-         Fields()
-             .number("chain", head_.chain)
-             .text("reason", why.empty() ? "there were log files but no head" : why)
-             .number("files_before", numbers.size()));
+  if (!numbers.empty()) head_.oldest = numbers.front();
+  chain_reason_ = why;
+  return openNext(head_.file);
+}
+
+/// The first line of a file says what it builds on, whoever comes to write it: its maker may have died.
+void Log::noteBeginning() {
+  Event first{EventType::log_started, Severity::info, {}, Fields().number("chain", head_.chain)};
+  if (head_.link.seq > 0) {
+    first.type = EventType::log_continued;
+    first.fields = Fields().number("previous_seq", head_.link.seq).text("previous_hash", hex(head_.link.hash));
+  } else if (head_.oldest != head_.chain) {
+    first.type = EventType::log_head_lost;
+    first.severity = Severity::critical;
+    first.fields.text("reason", chain_reason_.empty() ? "not known" : chain_reason_);
   }
-  return {};
+  first_.insert(first_.begin(), std::move(first));
 }
 
 /// An empty file with the next free number becomes the current one. The head says so before anything is written to it.

@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "audit/check.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -168,6 +170,44 @@ TEST_F(AuditLog, TakesOverACompleteLineWhoseWriterDiedBeforeItMovedTheHead) {
   EXPECT_EQ(events[2]["data"]["number"], 2);
   EXPECT_EQ(events[3]["data"]["lines_taken_over"], 1);
   EXPECT_EQ(events[4]["data"]["number"], 3);
+}
+
+/// The first start of all, cut short after each of its steps: the next one makes a whole log of it, without alarm.
+TEST_F(AuditLog, AStartThatDiedHalfWayIsMadeGood) {
+  {
+    Log log = opened();
+    write(log, 1);
+  }
+  const std::string whole = readFile(path_ + "/head");
+  const std::string key = readFile(path_ + "/" + keyName(1));
+  const std::string lines = readFile(file(1));
+  Link start;
+  ASSERT_TRUE(readHex(key.substr(0, 64), start.key));
+  Head begun;
+  begun.link = start;
+  begun.writes = 2;
+  const auto slot = encode(begun);
+  const std::string first_head(slot.begin(), slot.end());
+  struct Step {
+    std::string head, key, lines;
+  };
+  for (const Step& step : {Step{"", key, ""}, Step{first_head, key, ""}, Step{first_head, key, lines.substr(0, 40)},
+                           Step{first_head, key, lines}, Step{whole, key, lines}}) {
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) std::filesystem::remove(entry);
+    std::ofstream(path_ + "/head") << step.head;
+    std::ofstream(path_ + "/" + keyName(1)) << step.key;
+    std::ofstream(file(1)) << step.lines;
+    Log log = opened();
+    write(log, 2);
+    const auto events = chain();
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(events[0]["event"], "log_started");
+    EXPECT_EQ(count(events, "log_head_lost"), 0U);
+    EXPECT_EQ(events.back()["data"]["number"], 2);
+    const auto report = checkLog(path_);
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(report->whole()) << report->findings.at(0).what;
+  }
 }
 
 /// Who can write to the file but does not know the key adds nothing.

@@ -49,7 +49,7 @@ bool readHeadLocked(int head_file, Head& head) {
   HeadBytes bytes{};
   const long got = raw(SYS_pread64, head_file, bytes.data(), bytes.size(), 0);
   const auto decoded = decode(bytes);
-  if (got != static_cast<long>(bytes.size()) || !decoded) return false;
+  if (got <= 0 || !decoded) return false;
   head = *decoded;
   return true;
 }

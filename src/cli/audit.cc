@@ -34,9 +34,12 @@ constexpr Option kShowFilters[] = {kSince, kUntil, kSandbox, kEvent, kSeverity, 
 constexpr Option kShowOutput[] = {kFollow, kJson};
 constexpr OptionGroup kShowGroups[] = {{"What", kShowFilters}, {"Output", kShowOutput}};
 
-constexpr Option kAnchor{.name = "anchor",
-                         .value = "SEQ:HASH|FILE",
-                         .help = "A head that an earlier `audit verify` printed: that line must still be in the log."};
+constexpr Option kAnchor{
+    .name = "anchor",
+    .value = "ANCHOR",
+    .help =
+        "A head (SEQ:HASH) that an earlier `audit verify` printed, or a file with it: that line must "
+        "still be in the log."};
 constexpr Option kKey{.name = "key", .value = "FILE", .help = "The chain's first key, if it is kept elsewhere."};
 constexpr Option kVerifyJson{.name = "json", .help = "Print the findings as JSON."};
 constexpr Option kVerifyOptions[] = {kAnchor, kKey, kVerifyJson};

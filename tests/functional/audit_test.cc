@@ -1,0 +1,207 @@
+// Nothing runs unseen: every run is on record before it starts, and what is on record survives whatever dies.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Audit : public SandboxTest {
+ protected:
+  [[nodiscard]] RunOptions options() const {
+    RunOptions how;
+    how.env["CAISSON_HOME"] = home_.path();
+    how.cwd = workspace.path();
+    return how;
+  }
+
+  [[nodiscard]] RunOutput audit(std::vector<std::string> words) const {
+    words.insert(words.begin(), "audit");
+    return runCaisson(words, options());
+  }
+
+  [[nodiscard]] std::vector<nlohmann::json> events(std::vector<std::string> filter = {}) const {
+    filter.insert(filter.begin(), {"show", "--json"});
+    std::istringstream lines(audit(filter).out);
+    std::vector<nlohmann::json> found;
+    for (std::string line; std::getline(lines, line);) found.push_back(nlohmann::json::parse(line, nullptr, false));
+    return found;
+  }
+
+  [[nodiscard]] std::string log() const { return readFile(home_ / "audit/00000001.jsonl"); }
+
+  const TempDir home_;
+};
+
+TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
+  EXPECT_EQ(run({}, {"sh", "-c", "exit 7 # API_TOKEN=verysecretvalue"}, options()).exit_status, 7);
+  const auto all = events();
+  std::vector<std::string> names;
+  for (const auto& event : all) names.push_back(event["event"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"log_started", "sandbox_created", "sandbox_execute", "sandbox_exited",
+                                             "sandbox_destroyed"}));
+  EXPECT_EQ(all.at(2)["data"]["command_preview"], "sh -c 'exit 7 # API_TOKEN=[redacted]'");
+  EXPECT_EQ(all.at(2)["data"]["level"], "full");
+  EXPECT_EQ(all.at(2)["data"]["network"], "none");
+  EXPECT_EQ(all.at(2)["data"]["command_sha256"].get<std::string>().size(), 64U);
+  EXPECT_EQ(all.at(3)["data"]["exit_code"], 7);
+  EXPECT_EQ(log().find("verysecret"), std::string::npos);
+  EXPECT_EQ(audit({"verify"}).exit_status, 0);
+}
+
+TEST_F(Audit, IsWrittenBeforeTheProgramStarts) {
+  const BackgroundProgram program({caissonBinary(), "run", "--", "sleep", "20"}, options());
+  EXPECT_TRUE(eventually(
+      [&] { return exists(home_ / "audit/00000001.jsonl") && log().find("sleep 20") != std::string::npos; }));
+  EXPECT_EQ(log().find("sandbox_exited"), std::string::npos);
+}
+
+TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
+  EXPECT_EQ(run({"--timeout", "200ms"}, {"sh", "-c", "sleep 9"}, options()).exit_status, 124);
+  EXPECT_EQ(run({}, {"no-such-program"}, options()).exit_status, 127);
+  EXPECT_EQ(events({"--event", "sandbox_timeout"}).size(), 1U);
+  EXPECT_EQ(events({"--event", "limit_exceeded"}).at(0)["data"]["limit"], "time");
+  EXPECT_EQ(events({"--severity", "ERROR"}).at(0)["event"], "sandbox_failed");
+}
+
+TEST_F(Audit, ShowFiltersByTimeSandboxEventAndSeverity) {
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const std::string first = events({"--event", "sandbox_created"}).at(0)["sandbox"];
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  EXPECT_EQ(events({"--sandbox", first}).size(), 4U);
+  EXPECT_EQ(events({"--sandbox", first.substr(0, 12)}).size(), 4U);
+  EXPECT_EQ(events({"--since", "1h"}).size(), 9U);
+  EXPECT_EQ(events({"--since", "2100-01-01"}).size(), 0U);
+  EXPECT_EQ(events({"--until", "2000-01-01T00:00"}).size(), 0U);
+  EXPECT_EQ(events({"-n", "3"}).size(), 3U);
+  EXPECT_EQ(events({"--severity", "WARN"}).size(), 0U);
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"show", "--event", "nonsense"},
+                                              {"show", "--since", "yesterday"},
+                                              {"show", "--severity", "x"},
+                                              {"show", "-n", "0"}}) {
+    const RunOutput output = audit(bad);
+    EXPECT_EQ(output.exit_status, 125) << bad.back();
+    EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.err;
+  }
+}
+
+TEST_F(Audit, VerifySaysWhereTheLogWasChanged) {
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const RunOutput whole = audit({"verify", "--json"});
+  ASSERT_EQ(whole.exit_status, 0) << whole.describe();
+  const std::string anchor = whole.json()["head"];
+  EXPECT_EQ(audit({"verify", "--anchor", anchor}).exit_status, 0);
+  std::string text = log();
+  const std::size_t at = text.find("\"exit_code\":0");
+  ASSERT_NE(at, std::string::npos);
+  text[at + 12] = '1';
+  std::ofstream(home_ / "audit/00000001.jsonl", std::ios::trunc) << text;
+  const RunOutput changed = audit({"verify"});
+  EXPECT_EQ(changed.exit_status, 1);
+  EXPECT_NE(changed.out.find("00000001.jsonl:4: line 4 was changed"), std::string::npos) << changed.out;
+}
+
+/// The payload would leave a mark in the workspace; it must not have run.
+TEST_F(Audit, WithoutALogNothingRuns) {
+  const auto expectRefusal = [&](const std::string& home, const std::string& words) {
+    RunOptions how = options();
+    how.env["CAISSON_HOME"] = home;
+    const RunOutput output = run({"--workspace", ".:rw"}, {"touch", "mark"}, how);
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_NE(output.err.find(words), std::string::npos) << output.err;
+    EXPECT_FALSE(exists(workspace / "mark")) << "it ran unseen";
+  };
+  const TempDir other;
+  other.write("file", "");
+  expectRefusal(other / "file", "CAISSON_HOME");
+  other.makeDir("real", 0700);
+  other.makeDir("linked", 0700);
+  ASSERT_EQ(::symlink((other / "real").c_str(), (other / "linked/audit").c_str()), 0);
+  expectRefusal(other / "linked", "link");
+  other.makeDir("open", 0700);
+  other.makeDir("open/audit", 0777);
+  ASSERT_EQ(::chmod((other / "open/audit").c_str(), 0777), 0);
+  expectRefusal(other / "open", "others may write");
+  other.makeDir("odd/audit/head", 0700);
+  ASSERT_EQ(::chmod((other / "odd/audit").c_str(), 0700), 0);
+  expectRefusal(other / "odd", "directory");
+  if (!runsAsRoot()) expectRefusal(other.makeDir("locked", 0500), "CAISSON_HOME");
+  // The workspace would show the log to the payload.
+  expectRefusal(workspace.path(), "outside of it");
+}
+
+TEST_F(Audit, ALimitOnFileSizesIsARefusalNotACrash) {
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const RunOutput output = runProgram(
+      {"sh", "-c", "ulimit -f 0; exec \"$0\" run --workspace .:rw -- touch mark", caissonBinary()}, options());
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_FALSE(exists(workspace / "mark"));
+  EXPECT_EQ(audit({"verify"}).exit_status, 0);
+}
+
+TEST_F(Audit, FollowPrintsWhatIsAdded) {
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const std::string out = home_ / "followed";
+  const BackgroundProgram follower({"sh", "-c", "exec \"$0\" audit show --follow > \"$1\"", caissonBinary(), out},
+                                   options());
+  EXPECT_TRUE(eventually([&] { return exists(out) && readFile(out).find("sandbox_destroyed") != std::string::npos; }));
+  ASSERT_EQ(run({}, {"sh", "-c", "true # later"}, options()).exit_status, 0);
+  EXPECT_TRUE(eventually([&] { return readFile(out).find("later") != std::string::npos; }));
+}
+
+/// Several processes at once, killed at any moment: whatever ran is on record, and the chain is whole.
+/// CAISSON_STRESS multiplies the rounds.
+TEST_F(Audit, KillingWritersAtAnyMomentLosesNothing) {
+  const char* stress = std::getenv("CAISSON_STRESS");
+  const int rounds = 50 * std::max(1, stress == nullptr ? 1 : std::atoi(stress));
+  constexpr int kWorkers = 4;
+  ASSERT_EQ(::chmod(workspace.path().c_str(), 0777), 0);
+  std::vector<std::thread> workers;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    workers.emplace_back([&, worker] {
+      std::mt19937 random(static_cast<unsigned>(getpid() * 31 + worker));
+      std::uniform_int_distribution<int> delay(0, 25000);
+      for (int round = 0; round < rounds; ++round) {
+        const std::string mark = "mark-" + std::to_string(worker) + "-" + std::to_string(round) + "-";
+        BackgroundProgram program({caissonBinary(), "run", "--quiet", "--workspace", ".:rw", "--", "touch", mark},
+                                  options());
+        std::this_thread::sleep_for(microseconds(delay(random)));
+        program.signal(SIGKILL);
+        program.wait(seconds(20));
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const RunOutput verified = audit({"verify"});
+  EXPECT_EQ(verified.exit_status, 0) << verified.describe();
+  const std::string record = audit({"show"}).out;
+  int ran = 0;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    for (int round = 0; round < rounds; ++round) {
+      const std::string mark = "mark-" + std::to_string(worker) + "-" + std::to_string(round) + "-";
+      if (!exists(workspace / mark)) continue;
+      ++ran;
+      EXPECT_NE(record.find("touch " + mark), std::string::npos) << mark << " ran and is not on record";
+    }
+  }
+  EXPECT_GT(ran, 0);
+  RecordProperty("ran", ran);
+}
+
+}  // namespace
+}  // namespace caisson::test
