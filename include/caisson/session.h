@@ -135,6 +135,27 @@ struct ForkOptions {
   WhenBusy when_busy = WhenBusy::refuse;
 };
 
+struct CommitRequest {
+  /// Relative to the workspace: files, or directories with all that changed below. Empty: everything. What the host
+  /// would execute later (hooks, editor tasks, start-up files, agent and CI configuration) is committed only if it is
+  /// named here itself.
+  std::vector<std::string> paths;
+  bool dry_run = false;
+};
+
+struct NotCommitted {
+  std::string path;
+  std::string reason;
+};
+
+struct CommitReport {
+  std::vector<Change> applied;          ///< or, in a dry run, what would be
+  std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was left alone
+  std::vector<NotCommitted> held;       ///< would be executed by the host later, and was not named
+  std::vector<NotCommitted> skipped;    ///< nothing that can be committed: pipes, sockets, unreadable files
+  [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
+};
+
 /// A session of this user. Made by SessionStore.
 class Session {
  public:
@@ -180,6 +201,10 @@ class Session {
   Result<Session> fork(const ForkOptions& options = {});
   /// What changed since a checkpoint ("" or "begin": since the session began), sorted by path.
   Result<std::vector<Change>> diff(std::string_view checkpoint = {});
+
+  /// Brings changes to the real workspace. Each file is replaced as a whole; a crash leaves some done and some not, and
+  /// the same commit again does the rest.
+  Result<CommitReport> commit(const CommitRequest& request = {});
 
   /// The session's end, counted from now.
   Result<void> renew(double ttl_seconds);

@@ -168,9 +168,10 @@ constinit const Verb kSessionDestroy{
 };
 
 namespace {
-constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec, &kSessionCheckpoint, &kSessionRestore, &kSessionFork,
-                                  &kSessionDiff,   &kSessionRead, &kSessionWrite,      &kSessionList,    &kSessionPs,
-                                  &kSessionLogs,   &kSessionStop, &kSessionRenew,      &kSessionDestroy};
+constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec,  &kSessionCheckpoint, &kSessionRestore,
+                                  &kSessionFork,   &kSessionDiff,  &kSessionCommit,     &kSessionRead,
+                                  &kSessionWrite,  &kSessionList,  &kSessionPs,         &kSessionLogs,
+                                  &kSessionStop,   &kSessionRenew, &kSessionDestroy};
 }
 
 constinit const Verb kSession{

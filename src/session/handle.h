@@ -48,6 +48,9 @@ class Handle {
   Result<Store::Found> fork(const ForkOptions& options);
   Result<std::vector<Change>> diff(std::string_view checkpoint);
 
+  // commit.cc
+  Result<CommitReport> commit(const CommitRequest& request);
+
   // files.cc
   Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);

@@ -43,11 +43,12 @@ bool sameBytes(const RootDir& a, const RootDir& b, const std::string& path) {
 
 /// Whether two objects of the same path are the same to a user: type, mode, content. Times are not a change.
 bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
-                const LayerStack::Entry& current, const std::string& path) {
+                const LayerStack::Entry& current, const std::string& path, mode_t mode_bits = 0777) {
   const LayerStack::Layer& a = before.layers()[old.layer];
   const LayerStack::Layer& b = now.layers()[current.layer];
   if (a.name == b.name) return true;
-  if (old.info.type != current.info.type || (old.info.mode & 0777) != (current.info.mode & 0777)) return false;
+  if (old.info.type != current.info.type || (old.info.mode & mode_bits) != (current.info.mode & mode_bits))
+    return false;
   if (current.info.type == FileType::directory) return true;
   if (current.info.type == FileType::link) {
     const auto left = a.root->readLink(path);
@@ -214,8 +215,31 @@ LayerStack::Entry LayerStack::lookUp(const std::string& path, const View& parent
   return entry;
 }
 
+LayerStack::Entry LayerStack::find(const std::string& path) const {
+  Entry entry;
+  entry.below = root();
+  for (std::size_t at = 0; at != std::string::npos;) {
+    at = path.find('/', at + 1);
+    entry = lookUp(path.substr(0, at), entry.below);
+    if (!entry.present) break;
+  }
+  return entry;
+}
+
 Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now) {
   return Comparison(before, now).run();
+}
+
+bool cameFromBelow(const RootDir& layer, const std::string& path) {
+  const auto file = layer.openFile(path, {.flags = O_RDONLY});
+  return file && ::fgetxattr(file->get(), "user.overlay.origin", nullptr, 0) >= 0;
+}
+
+bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits) {
+  const LayerStack::Entry old = before.find(path);
+  const LayerStack::Entry current = now.find(path);
+  if (!old.present || !current.present) return old.present == current.present;
+  return sameObject(before, old, now, current, path, mode_bits);
 }
 
 }  // namespace caisson::session

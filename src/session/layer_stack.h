@@ -40,6 +40,9 @@ class LayerStack {
   };
   [[nodiscard]] Entry lookUp(const std::string& path, const View& parent) const;
 
+  /// The same from the root on.
+  [[nodiscard]] Entry find(const std::string& path) const;
+
   [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }
 
  private:
@@ -63,5 +66,11 @@ class LayerRoots {
 /// What is different in `now` against `before`, sorted by path. Only directories that a layer of one of them alone has
 /// are looked at, so the cost is that of the changes, not of the tree.
 Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now);
+
+/// Whether a path is the same in both to a user: type, mode (of it, `mode_bits`), content. Times are not a difference.
+bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits);
+
+/// Whether the kernel made this file of a layer from one further down, under this name or another.
+bool cameFromBelow(const sys::RootDir& layer, const std::string& path);
 
 }  // namespace caisson::session

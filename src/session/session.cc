@@ -85,6 +85,8 @@ Result<Session> Session::fork(const ForkOptions& options) {
 
 Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return handle_->diff(checkpoint); }
 
+Result<CommitReport> Session::commit(const CommitRequest& request) { return handle_->commit(request); }
+
 Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
 
 Result<void> Session::destroy() {

@@ -1,0 +1,168 @@
+// commit: what a person chose reaches the real workspace, and nothing else does.
+#include "functional/session.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace caisson::test {
+namespace {
+
+class SessionCommit : public SessionTest {
+ protected:
+  static CommitReport commit(Session& session, const CommitRequest& request = {}) {
+    auto report = session.commit(request);
+    EXPECT_TRUE(report) << report.error().message();
+    return report ? *std::move(report) : CommitReport{};
+  }
+  static std::string paths(const std::vector<NotCommitted>& list) {
+    std::string text;
+    for (const NotCommitted& one : list) text += one.path + "\n";
+    return text;
+  }
+  static std::string applied(const CommitReport& report) {
+    std::string text;
+    for (const Change& change : report.applied) text += change.path + "\n";
+    return text;
+  }
+  static mode_t modeOf(const std::string& path) {
+    struct stat status{};
+    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 07777;
+  }
+};
+
+TEST_F(SessionCommit, BringsEverythingThatChanged) {
+  workspace.write("a", "old\n");
+  workspace.write("gone", "x\n");
+  workspace.write("dir/keep", "k\n");
+  workspace.write("dir/drop", "d\n");
+  workspace.write("tree/x/y", "y\n");
+  Session session = create();
+  output(session,
+         "echo new > a; rm gone dir/drop; rm -r tree; mkdir -p n/m; echo f > n/m/f; printf '#!/bin/sh\\n' > run; "
+         "chmod 777 run; ln -s a link");
+  const CommitReport dry = commit(session, {.dry_run = true});
+  EXPECT_TRUE(dry.complete());
+  EXPECT_EQ(readFile(workspace / "a"), "old\n");
+  const CommitReport report = commit(session);
+  EXPECT_TRUE(report.complete()) << paths(report.conflicts) << paths(report.skipped) << paths(report.held);
+  EXPECT_EQ(applied(report), applied(dry));
+  EXPECT_EQ(readFile(workspace / "a"), "new\n");
+  EXPECT_FALSE(exists(workspace / "gone"));
+  EXPECT_FALSE(exists(workspace / "dir/drop"));
+  EXPECT_FALSE(exists(workspace / "tree"));
+  EXPECT_EQ(readFile(workspace / "dir/keep"), "k\n");
+  EXPECT_EQ(readFile(workspace / "n/m/f"), "f\n");
+  EXPECT_EQ(readFile(workspace / "link"), "new\n");
+  EXPECT_EQ(modeOf(workspace / "run"), 0755U) << "not writable by others";
+  EXPECT_EQ(applied(commit(session)), "") << "done is done";
+  output(session, "echo newer > a; echo z > n/z");
+  EXPECT_EQ(applied(commit(session)), "a\nn/z\n") << "its own work is no conflict";
+  EXPECT_EQ(readFile(workspace / "a"), "newer\n");
+}
+
+TEST_F(SessionCommit, BringsOnlyWhatIsChosen) {
+  Session session = create();
+  output(session, "mkdir -p d e; echo 1 > d/1; echo 2 > d/2; echo 3 > e/3; echo 4 > f");
+  EXPECT_EQ(applied(commit(session, {.paths = {"d/1", "./f"}})), "d\nd/1\nf\n");
+  EXPECT_TRUE(exists(workspace / "d/1"));
+  EXPECT_FALSE(exists(workspace / "d/2"));
+  EXPECT_FALSE(exists(workspace / "e"));
+  EXPECT_EQ(paths(commit(session, {.paths = {"nothing"}}).skipped), "nothing\n");
+  EXPECT_FALSE(session.commit({.paths = {"../x"}}));
+  EXPECT_FALSE(session.commit({.paths = {"/etc/passwd"}}));
+  EXPECT_FALSE(session.commit({.paths = {"a/../../x"}}));
+}
+
+TEST_F(SessionCommit, LeavesAloneWhatTheHostChangedMeanwhile) {
+  for (const char* name : {"both", "removed", "dir/a", "same"}) workspace.write(name, "old\n");
+  Session session = create();
+  sleepFor(std::chrono::milliseconds(20));
+  output(session, "echo session > both; echo session > removed; rm -r dir; echo session > made; echo equal > same");
+  workspace.write("both", "host\n");
+  ASSERT_EQ(::unlink((workspace / "removed").c_str()), 0);
+  workspace.write("dir/b", "host\n");
+  workspace.write("made", "host\n");
+  workspace.write("same", "equal\n");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "both\ndir\nmade\nremoved\n");
+  EXPECT_EQ(applied(report), "");
+  EXPECT_EQ(readFile(workspace / "both"), "host\n");
+  EXPECT_EQ(readFile(workspace / "made"), "host\n");
+  EXPECT_TRUE(exists(workspace / "dir/a"));
+  EXPECT_FALSE(exists(workspace / "removed"));
+}
+
+TEST_F(SessionCommit, HoldsWhatTheHostWouldExecuteUnlessItIsNamed) {
+  workspace.write(".git/config", "[core]\n");
+  Session session = create();
+  output(
+      session,
+      "mkdir -p .git/hooks .vscode .claude .github/workflows; echo x > .git/hooks/pre-commit; echo x >> .git/config; "
+      "echo x > .vscode/tasks.json; echo x > .claude/settings.json; echo x > .github/workflows/ci.yml; echo x > "
+      ".bashrc; ln -s /etc/passwd out; echo ok > ok");
+  CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "ok\n");
+  EXPECT_NE(paths(report.held).find(".git/hooks/pre-commit\n"), std::string::npos);
+  EXPECT_NE(paths(report.held).find("out\n"), std::string::npos);
+  EXPECT_EQ(readFile(workspace / ".git/config"), "[core]\n");
+  for (const char* name : {".git/hooks", ".vscode", ".claude", ".github", ".bashrc", "out"}) {
+    EXPECT_FALSE(exists(workspace / name)) << name;
+  }
+  report = commit(session, {.paths = {".vscode"}});
+  EXPECT_EQ(paths(report.held), ".vscode/tasks.json\n") << "a directory that is named does not name what is in it";
+  report = commit(session, {.paths = {".bashrc", ".git/config"}});
+  EXPECT_EQ(readFile(workspace / ".git/config"), "[core]\nx\n");
+  EXPECT_TRUE(exists(workspace / ".bashrc"));
+}
+
+TEST_F(SessionCommit, DoesNotWriteThroughALinkOfTheRealWorkspace) {
+  const TempDir elsewhere;
+  const Canary canary(elsewhere / "file");
+  workspace.write(".git/hooks/sample", "real\n");
+  ASSERT_EQ(::symlink(".git", (workspace / "docs").c_str()), 0);
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (workspace / "away").c_str()), 0);
+  Session session = create();
+  output(session, "rm docs away; mkdir -p docs/hooks away; echo evil > docs/hooks/sample; echo evil > away/file");
+  (void)commit(session, {.paths = {"docs/hooks/sample", "away/file"}});
+  EXPECT_TRUE(canary.untouched());
+  EXPECT_EQ(readFile(workspace / ".git/hooks/sample"), "real\n");
+}
+
+TEST_F(SessionCommit, NeverPlantsSpecialFilesOrBits) {
+  Session session = create();
+  output(
+      session,
+      "mkfifo pipe; echo x > file; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")' || true");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "file\n");
+  EXPECT_FALSE(exists(workspace / "pipe"));
+  EXPECT_FALSE(exists(workspace / "sock"));
+}
+
+TEST_F(SessionCommit, AMaskedSecretIsNotOverwritten) {
+  workspace.write(".env", "SECRET=1\n");
+  Session session = create();
+  EXPECT_EQ(output(session, "cat .env 2>/dev/null || echo hidden; echo mine > .env; cat .env"), "hidden\nmine\n");
+  ASSERT_TRUE(session.checkpoint("kept"));
+  EXPECT_EQ(output(session, "cat .env"), "mine\n") << "the session's own file is not masked later";
+  EXPECT_EQ(paths(commit(session).conflicts), ".env\n");
+  EXPECT_EQ(readFile(workspace / ".env"), "SECRET=1\n");
+}
+
+TEST_F(SessionCommit, IsReachedFromTheCommandLine) {
+  workspace.write("a", "1\n");
+  Session session = create();
+  output(session, "echo 2 > a; echo x > .envrc");
+  RunOutput out = cli({"commit", "--dry-run", session.id()});
+  EXPECT_EQ(out.exit_status, 1) << out.describe();
+  EXPECT_EQ(out.out, "M a\n");
+  EXPECT_NE(out.err.find("held: .envrc"), std::string::npos) << out.describe();
+  out = cli({"commit", session.id(), "a"});
+  EXPECT_EQ(out.exit_status, 0) << out.describe();
+  EXPECT_EQ(readFile(workspace / "a"), "2\n");
+  EXPECT_EQ(cli({"commit", "--json", session.id(), ".envrc"}).json()["applied"][0]["path"], ".envrc");
+}
+
+}  // namespace
+}  // namespace caisson::test
