@@ -1,10 +1,12 @@
 #include "caisson/policy.h"
 
+#include "approval/owner.h"
 #include "base/error.h"
 #include "policy/decode.h"
 #include "policy/fields.h"
 #include "policy/json.h"
 #include "policy/profiles.h"
+#include "policy/validate.h"
 
 namespace caisson {
 
@@ -18,7 +20,15 @@ Result<Policy> Policy::profile(std::string_view name) {
 }
 
 Result<Policy> Policy::load(const std::string& path) {
-  auto model = policy::load(path);
+  auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  // An owner's ceilings depend on the level, which is in the file: read without any, then held against the owner's.
+  auto model = owner->empty() ? policy::load(path) : policy::load(path, approval::noCeilings());
+  if (model && !owner->empty()) {
+    if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {
+      return fail(checked.error());
+    }
+  }
   if (!model) return fail(model.error());
   return Policy(std::move(*model));
 }

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
+#include "approval/owner.h"
 #include "plan/plan.h"
 #include "policy/command.h"
-#include "policy/validate.h"
 #include "supervise/host.h"
 #include "supervise/supervisor.h"
 
@@ -30,22 +30,35 @@ Result<void> checkRequest(const Request& request) {
   if (request.command.front().empty()) {
     return fail(plainError(Stage::usage, "run", "", "the program's name is empty", "name a program"));
   }
-  return policy::validate(request.policy.model());
+  return {};
 }
 
-/// Level `none` gives the program all the caller's rights: only with an owner's approval, each time (SPEC A1).
+/// Level `none` gives the program all the caller's rights: only with an owner's approval, each time (SPEC A1). A policy
+/// may ask for an owner's word on more.
 Result<void> checkApprovals(const Request& request) {
-  if (request.policy.model().isolation.level != policy::Level::none) return {};
-  if (std::find(request.approvals.begin(), request.approvals.end(), "level:none") != request.approvals.end()) return {};
-  return fail(plainError(Stage::policy, "run", "isolation.level", "level none needs an owner's approval",
-                         "on a terminal: caisson run --level none --approve level:none -- ..."));
+  const policy::Policy& policy = request.policy.model();
+  const auto approved = [&](const std::string& what) {
+    return std::find(request.approvals.begin(), request.approvals.end(), what) != request.approvals.end();
+  };
+  if (policy.isolation.level == policy::Level::none && !approved("level:none")) {
+    return fail(plainError(Stage::policy, "run", "isolation.level", "level none needs an owner's approval",
+                           "on a terminal: caisson run --level none --approve level:none -- ..."));
+  }
+  for (const std::string& word : policy.approvals.required) {
+    if (approved("policy:" + word)) continue;
+    return fail(plainError(Stage::policy, "run", "approvals.required", "\"" + word + "\" needs an owner's approval",
+                           "on a terminal: --approve policy:" + word));
+  }
+  return {};
 }
 
 Result<plan::Plan> planFor(const Request& request) {
   if (auto checked = checkRequest(request); !checked) return fail(checked.error());
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
-  const plan::HostFacts facts = supervise::observeHost(request.policy.model());
-  return plan::build(request.policy.model(), facts, {request.command, request.interactive});
+  const auto policy = approval::underOwner(request.policy.model());
+  if (!policy) return fail(policy.error());
+  const plan::HostFacts facts = supervise::observeHost(*policy);
+  return plan::build(*policy, facts, {request.command, request.interactive});
 }
 
 /// A command that the policy's rules refuse: nothing is wrong with the request, so it is a result (S5).

@@ -47,9 +47,6 @@ Result<void> checkSupported(const Policy& policy) {
         unsupported("resources.threads",
                     "threads are limited only together with processes: it cannot be less than process.max_processes"));
   }
-  if (!policy.approvals.required.empty()) {
-    return fail(unsupported("approvals.required", "approvals are not asked for in this build"));
-  }
   if (!policy.process.pass_descriptors.empty()) {
     return fail(unsupported("process.pass_descriptors", "further descriptors are not passed in this build"));
   }

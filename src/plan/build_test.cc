@@ -172,7 +172,6 @@ TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
       {"network.mode", [](Policy& p) { p.network.mode = policy::NetworkMode::host; }},
       {"filesystem.root", [](Policy& p) { p.filesystem.root = "/srv/image"; }},
       {"resources.threads", [](Policy& p) { p.resources.threads = 3; }},
-      {"approvals.required", [](Policy& p) { p.approvals.required = {"x"}; }},
       {"process.allowed_executables", [](Policy& p) { p.process.allowed_executables.emplace(); }},
       {"process.blocked_executables", [](Policy& p) { p.process.blocked_executables = {"true"}; }},
       {"process.pass_descriptors", [](Policy& p) { p.process.pass_descriptors = {"3"}; }},

@@ -1,0 +1,306 @@
+#include "approval/owner.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include "policy/syntax.h"
+#include "policy/units.h"
+#include "policy/validate.h"
+#include "sys/fd.h"
+#include "sys/state_home.h"
+
+namespace caisson::approval {
+
+namespace {
+
+using policy::Node;
+
+constexpr std::string_view kSystemFile = "/etc/caisson/config.toml";
+
+Error configError(std::string object, std::string_view reason, std::string_view hint = {}) {
+  return plainError(Stage::policy, "configuration", object, reason, hint);
+}
+
+/// Reads one section's keys into their places, and knows which keys there are.
+class Section {
+ public:
+  Section(const policy::Document& document, const Node& table, std::string name)
+      : document_(document), table_(table), name_(std::move(name)) {}
+
+  void size(std::string_view key, std::optional<std::uint64_t>& place) {
+    quantity(key, place, [](const std::string& text) { return policy::parseSize(text); }, "a size such as \"4G\"");
+  }
+  void count(std::string_view key, std::optional<std::uint64_t>& place) {
+    quantity(key, place, nullptr, "a whole number above 0");
+  }
+  void seconds(std::string_view key, std::optional<double>& place) { number(key, place, true); }
+  void number(std::string_view key, std::optional<double>& place) { number(key, place, false); }
+
+  void text(std::string_view key, std::optional<std::string>& place) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    if (node->type != Node::Type::text) return refuse(key, *node, "expected a string");
+    place = node->text;
+  }
+  void paths(std::string_view key, std::vector<std::string>& place) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of absolute paths");
+    for (const Node& item : node->items) {
+      if (item.type != Node::Type::text || policy::findFlaw(policy::Syntax::shown_path, item.text)) {
+        return refuse(key, item, "expected an absolute path outside /proc, /sys and /dev");
+      }
+      place.push_back(policy::normalPath(item.text));
+    }
+  }
+
+  /// What went wrong first, an unknown key included.
+  Result<void> finish() {
+    for (const auto& [key, node] : table_.members) {
+      if (std::ranges::find(known_, key) == known_.end()) refuse(key, node, "unknown key");
+    }
+    if (error_) return fail(*error_);
+    return {};
+  }
+
+ private:
+  const Node* take(std::string_view key) {
+    known_.emplace_back(key);
+    return table_.find(key);
+  }
+  void refuse(std::string_view key, const Node& node, std::string_view reason) {
+    if (error_) return;
+    std::string shown = name_ + "." + std::string(key.substr(0, 80));
+    for (char& letter : shown) letter = letter > 0x20 && letter < 0x7F ? letter : '?';
+    error_ = configError(policy::place(document_.name, node.line, shown), reason,
+                         "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
+                         "defaults.profile and filesystem.always_denied");
+  }
+  template <class Parse>
+  void quantity(std::string_view key, std::optional<std::uint64_t>& place, Parse parse, std::string_view expected) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    if (node->type == Node::Type::integer && node->integer > 0) {
+      place = static_cast<std::uint64_t>(node->integer);
+      return;
+    }
+    if constexpr (!std::is_null_pointer_v<Parse>) {
+      if (node->type == Node::Type::text) {
+        if (const auto value = parse(node->text); value && *value > 0) {
+          place = *value;
+          return;
+        }
+      }
+    }
+    refuse(key, *node, "expected " + std::string(expected));
+  }
+  void number(std::string_view key, std::optional<double>& place, bool duration) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    double value = 0;
+    if (node->type == Node::Type::integer) value = static_cast<double>(node->integer);
+    if (node->type == Node::Type::floating) value = node->floating;
+    if (duration && node->type == Node::Type::text) value = policy::parseSeconds(node->text).value_or(0);
+    if (!(value > 0) || value > 1e9)
+      return refuse(key, *node, duration ? "expected a time such as \"20m\"" : "expected a number above 0");
+    place = value;
+  }
+
+  const policy::Document& document_;
+  const Node& table_;
+  std::string name_;
+  std::vector<std::string> known_;
+  std::optional<Error> error_;
+};
+
+Result<void> decodeSection(const policy::Document& document, const std::string& name, const Node& table, Owner& owner) {
+  Section section(document, table, name);
+  if (name == "ceilings") {
+    section.number("cpus", owner.ceilings.cpus);
+    section.size("memory", owner.ceilings.memory);
+    section.size("swap", owner.ceilings.swap);
+    section.count("processes", owner.ceilings.processes);
+    section.count("open_files", owner.ceilings.open_files);
+    section.seconds("wall_seconds", owner.ceilings.wall_seconds);
+    section.size("output", owner.ceilings.output);
+  } else if (name == "defaults") {
+    section.text("profile", owner.profile);
+  } else if (name == "filesystem") {
+    section.paths("always_denied", owner.always_denied);
+  }
+  return section.finish();
+}
+
+/// The user's ceiling may not be above one that the system's file sets.
+template <class T>
+Result<void> mergeCeiling(std::string_view key, const std::optional<T>& system, std::optional<T>& merged,
+                          const std::string& file) {
+  if (!merged) {
+    merged = system;
+  } else if (system && *merged > *system) {
+    return fail(configError(file + ": ceilings." + std::string(key),
+                            "it is above what the system's configuration allows",
+                            "ask for less, or have " + std::string(kSystemFile) + " changed"));
+  }
+  return {};
+}
+
+/// The file's text, or nothing if there is none. Another user's hand in it makes it no owner's word.
+Result<std::optional<std::string>> readOwned(const std::string& path, bool system) {
+  if (path.empty()) return std::nullopt;
+  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (!fd) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    return fail(sysError(Stage::policy, "open", path, errno, "make it a plain file that you can read, or remove it"));
+  }
+  struct stat status;
+  if (::fstat(fd.get(), &status) != 0) return fail(sysError(Stage::policy, "fstat", path, errno));
+  const bool owned = status.st_uid == 0 || (!system && status.st_uid == ::geteuid());
+  if (!S_ISREG(status.st_mode) || !owned || (status.st_mode & 022U) != 0) {
+    return fail(configError(path, "somebody else than its owner could have written it",
+                            system ? "chown root and chmod 644 it" : "make it your own and chmod 600 it"));
+  }
+  std::string text;
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = ::read(fd.get(), buffer, sizeof(buffer))) > 0 && text.size() <= policy::kMaxDocumentBytes) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  if (got < 0) return fail(sysError(Stage::policy, "read", path, errno));
+  return text;
+}
+
+Result<Owner> loadOne(const std::string& path, bool system) {
+  auto text = readOwned(path, system);
+  if (!text) return fail(text.error());
+  if (!*text) return Owner{};
+  auto document = policy::readText(**text, policy::Format::toml, path);
+  if (!document) return fail(document.error());
+  return decodeOwner(*document);
+}
+
+std::string userFile() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  if (config != nullptr && config[0] == '/') return std::string(config) + "/caisson/config.toml";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/caisson/config.toml";
+  const std::string listed = sys::homeFromPasswd(::geteuid());
+  return listed.empty() ? "" : listed + "/.config/caisson/config.toml";
+}
+
+}  // namespace
+
+policy::Ceilings Owner::ceilingsAt(policy::Level level) const {
+  policy::Ceilings result = policy::ceilingsOf(level);
+  result.cpus = ceilings.cpus.value_or(result.cpus);
+  result.memory = ceilings.memory.value_or(result.memory);
+  result.swap = ceilings.swap.value_or(result.swap);
+  result.processes = ceilings.processes.value_or(result.processes);
+  result.open_files = ceilings.open_files.value_or(result.open_files);
+  result.wall_seconds = ceilings.wall_seconds.value_or(result.wall_seconds);
+  result.output = ceilings.output.value_or(result.output);
+  return result;
+}
+
+policy::Ceilings noCeilings() {
+  constexpr std::uint64_t kAny = policy::kMaxQuantity;
+  return {.cpus = 1e9,
+          .memory = kAny,
+          .swap = kAny,
+          .processes = kAny,
+          .open_files = kAny,
+          .wall_seconds = 1e9,
+          .output = kAny};
+}
+
+Result<Owner> decodeOwner(const policy::Document& document) {
+  Owner owner;
+  owner.files.push_back(document.name);
+  for (const auto& [name, table] : document.root.members) {
+    const bool known = name == "ceilings" || name == "defaults" || name == "filesystem";
+    if (!known || table.type != Node::Type::table) {
+      return fail(configError(policy::place(document.name, table.line, known ? name : "?"),
+                              "expected one of the tables ceilings, defaults and filesystem"));
+    }
+    if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());
+  }
+  return owner;
+}
+
+Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
+  Owner merged = user;
+  const std::string file = user.files.empty() ? "" : user.files.front();
+  CeilingWishes& own = merged.ceilings;
+  const CeilingWishes& above = system.ceilings;
+  Result<void> done = mergeCeiling("cpus", above.cpus, own.cpus, file);
+  if (done) done = mergeCeiling("memory", above.memory, own.memory, file);
+  if (done) done = mergeCeiling("swap", above.swap, own.swap, file);
+  if (done) done = mergeCeiling("processes", above.processes, own.processes, file);
+  if (done) done = mergeCeiling("open_files", above.open_files, own.open_files, file);
+  if (done) done = mergeCeiling("wall_seconds", above.wall_seconds, own.wall_seconds, file);
+  if (done) done = mergeCeiling("output", above.output, own.output, file);
+  if (!done) return fail(done.error());
+  if (!merged.profile) merged.profile = system.profile;
+  merged.always_denied.insert(merged.always_denied.begin(), system.always_denied.begin(), system.always_denied.end());
+  merged.files.insert(merged.files.begin(), system.files.begin(), system.files.end());
+  return merged;
+}
+
+Result<Owner> loadOwner(const std::string& system_file, const std::string& user_file) {
+  auto system = loadOne(system_file, true);
+  if (!system) return system;
+  auto user = loadOne(user_file, false);
+  if (!user) return user;
+  return mergeOwners(*system, *user);
+}
+
+Result<Owner> loadOwner() { return loadOwner(std::string(kSystemFile), userFile()); }
+
+Result<void> denyAlways(const Owner& owner, const std::string& workspace, policy::Policy& policy) {
+  for (const std::string& denied : owner.always_denied) {
+    const auto conflict = [&](const std::string& shown) -> std::unexpected<Error> {
+      return fail(plainError(Stage::policy, "configuration", "filesystem.always_denied: " + denied,
+                             "the owner's configuration denies it, and " + shown + " lies in it",
+                             "use another directory, or have the configuration changed"));
+    };
+    for (const auto* list : {&policy.filesystem.read_only, &policy.filesystem.read_write}) {
+      for (const std::string& shown : *list) {
+        if (policy::isWithin(policy::normalPath(shown), denied)) return conflict(shown);
+      }
+    }
+    if (!workspace.empty() && policy::isWithin(workspace, denied)) return conflict(workspace);
+    std::string inside = denied;
+    if (!workspace.empty() && policy::isWithin(denied, workspace) && policy.isolation.level == policy::Level::full) {
+      inside = "/workspace" + denied.substr(workspace.size());
+    }
+    policy.filesystem.denied.push_back(inside);
+  }
+  return {};
+}
+
+Result<policy::Policy> underOwner(const policy::Policy& policy) {
+  auto owner = loadOwner();
+  if (!owner) return fail(owner.error());
+  if (auto checked = policy::validate(policy, owner->ceilingsAt(policy.isolation.level)); !checked) {
+    return fail(checked.error());
+  }
+  policy::Policy result = policy;
+  if (owner->always_denied.empty()) return result;
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  std::string real;
+  if (workspace.mode != policy::WorkspaceMode::none) {
+    const std::unique_ptr<char, decltype(&std::free)> path(
+        ::realpath(workspace.path.empty() ? "." : workspace.path.c_str(), nullptr), &std::free);
+    if (path != nullptr) real = path.get();
+  }
+  if (auto denied = denyAlways(*owner, real, result); !denied) return fail(denied.error());
+  return result;
+}
+
+}  // namespace caisson::approval

@@ -1,0 +1,89 @@
+#include "approval/owner.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "policy/profiles.h"
+#include "support/temp_dir.h"
+
+namespace caisson::approval {
+
+namespace {
+
+Result<Owner> decoded(const std::string& text) {
+  auto document = policy::readText(text, policy::Format::toml, "config.toml");
+  if (!document) return std::unexpected(document.error());
+  return decodeOwner(*document);
+}
+
+}  // namespace
+
+TEST(OwnerConfiguration, SetsCeilingsDefaultsAndDeniedPaths) {
+  const auto owner = decoded(
+      "[ceilings]\nmemory = '4G'\nwall_seconds = '1h'\ncpus = 4\nprocesses = 900\n[defaults]\nprofile = 'shell'\n"
+      "[filesystem]\nalways_denied = ['/srv/secrets/']\n");
+  ASSERT_TRUE(owner) << owner.error().message();
+  const policy::Ceilings full = owner->ceilingsAt(policy::Level::full);
+  EXPECT_EQ(full.memory, 4 * policy::kGiB);
+  EXPECT_EQ(full.wall_seconds, 3600);
+  EXPECT_EQ(full.open_files, 4096U);  // SPEC's, since the owner does not say
+  EXPECT_EQ(owner->ceilingsAt(policy::Level::process).output, 10 * policy::kMiB);
+  EXPECT_EQ(owner->profile, "shell");
+  EXPECT_EQ(owner->always_denied, std::vector<std::string>{"/srv/secrets"});
+}
+
+TEST(OwnerConfiguration, WhatItDoesNotKnowIsAnError) {
+  for (const char* text : {"x = 1", "[ceilings]\nmemory = -1", "[ceilings]\nmemory = 'much'", "[ceilings]\nram = 1",
+                           "[defaults]\nprofile = 3", "[filesystem]\nalways_denied = ['relative']",
+                           "[filesystem]\nalways_denied = '/x'", "[ceilings]\ncpus = nan", "ceilings = 3", "[other]"}) {
+    const auto owner = decoded(text);
+    ASSERT_FALSE(owner) << text;
+    EXPECT_NE(owner.error().object.find("config.toml"), std::string::npos) << owner.error().message();
+  }
+}
+
+TEST(OwnerConfiguration, AUserCanLowerWhatTheSystemSetsAndNotRaiseIt) {
+  const Owner system =
+      *decoded("[ceilings]\nmemory = '4G'\n[filesystem]\nalways_denied = ['/a']\n[defaults]\nprofile = 'shell'");
+  const auto lower =
+      mergeOwners(system, *decoded("[ceilings]\nmemory = '1G'\ncpus = 16\n[filesystem]\nalways_denied = ['/b']"));
+  ASSERT_TRUE(lower);
+  EXPECT_EQ(lower->ceilings.memory, 1 * policy::kGiB);
+  EXPECT_EQ(lower->ceilings.cpus, 16);  // the system says nothing about it
+  EXPECT_EQ(lower->always_denied, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(lower->profile, "shell");
+  EXPECT_FALSE(mergeOwners(system, *decoded("[ceilings]\nmemory = '8G'")));
+}
+
+TEST(OwnerConfiguration, AFileThatOthersCanWriteIsNoOwnersWord) {
+  const test::TempDir directory;
+  const std::string file = directory.write("config.toml", "[defaults]\nprofile = 'shell'\n", 0600);
+  ASSERT_TRUE(loadOwner("", file));
+  EXPECT_EQ(loadOwner("", file)->profile, "shell");
+  chmod(file.c_str(), 0620);
+  EXPECT_FALSE(loadOwner("", file));
+  chmod(file.c_str(), 0602);
+  EXPECT_FALSE(loadOwner("", file));
+  chmod(file.c_str(), 0600);
+  ASSERT_EQ(symlink(file.c_str(), (directory / "link.toml").c_str()), 0);
+  EXPECT_FALSE(loadOwner("", directory / "link.toml"));
+  if (geteuid() != 0) EXPECT_FALSE(loadOwner(file, ""));  // the system's must be root's
+  EXPECT_TRUE(loadOwner(directory / "none", directory / "nor this")->empty());
+}
+
+TEST(OwnerConfiguration, DeniedPathsAreDeniedAsTheSandboxNamesThem) {
+  const Owner owner = *decoded("[filesystem]\nalways_denied = ['/srv/project/keys', '/opt/hidden']");
+  policy::Policy policy = *policy::builtin("bash");
+  ASSERT_TRUE(denyAlways(owner, "/srv/project", policy));
+  EXPECT_EQ(policy.filesystem.denied, (std::vector<std::string>{"/workspace/keys", "/opt/hidden"}));
+  policy = *policy::builtin("bash");
+  EXPECT_FALSE(denyAlways(owner, "/srv/project/keys/below", policy));
+  policy = *policy::builtin("bash");
+  policy.filesystem.read_only = {"/opt/hidden/x"};
+  EXPECT_FALSE(denyAlways(owner, "", policy));
+}
+
+}  // namespace caisson::approval

@@ -1,0 +1,222 @@
+#include "approval/store.h"
+
+#include <sys/file.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "approval/what.h"
+#include "audit/log.h"
+#include "policy/document.h"
+#include "sys/state_home.h"
+
+namespace caisson::approval {
+
+namespace {
+
+constexpr std::string_view kFile = "approvals.json";
+constexpr std::uint64_t kMostBytes = 1 << 20;
+constexpr std::size_t kMost = 1000;
+constexpr std::int64_t kFormatVersion = 1;
+
+Result<std::string> drawId() {
+  unsigned char bytes[8];
+  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+    return fail(sysError(Stage::state, "getrandom", "", errno));
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string id;
+  for (const unsigned char byte : bytes) {
+    id += kDigits[byte >> 4U];
+    id += kDigits[byte & 15U];
+  }
+  return id;
+}
+
+Error damaged(std::string_view why) {
+  return plainError(Stage::state, "read", kFile, why,
+                    "remove CAISSON_HOME/approvals/approvals.json: what it approved must then be approved again");
+}
+
+std::string textOf(const policy::Node& node, std::string_view key) {
+  const policy::Node* member = node.find(key);
+  return member != nullptr && member->type == policy::Node::Type::text ? member->text : "";
+}
+
+std::int64_t numberOf(const policy::Node& node, std::string_view key) {
+  const policy::Node* member = node.find(key);
+  return member != nullptr && member->type == policy::Node::Type::integer ? member->integer : 0;
+}
+
+Result<Approval> fromNode(const policy::Node& node) {
+  Approval approval;
+  approval.id = textOf(node, "id");
+  approval.what = textOf(node, "what");
+  approval.session = textOf(node, "session");
+  approval.by = textOf(node, "by");
+  approval.given = numberOf(node, "given");
+  approval.expires = numberOf(node, "expires");
+  const std::string scope = textOf(node, "scope");
+  bool known = false;
+  for (const Scope one : {Scope::once, Scope::session, Scope::timed}) {
+    if (scope != name(one)) continue;
+    approval.scope = one;
+    known = true;
+  }
+  if (!known || approval.id.empty() || !checkWhat(approval.what))
+    return fail(damaged("an approval in it makes no sense"));
+  return approval;
+}
+
+void appendJson(std::string& out, const Approval& approval) {
+  audit::Fields fields;
+  fields.text("id", approval.id).text("what", approval.what).text("scope", name(approval.scope));
+  fields.text("session", approval.session).number("given", approval.given).number("expires", approval.expires);
+  out += fields.text("by", approval.by).json();
+}
+
+}  // namespace
+
+std::string_view name(Scope scope) {
+  switch (scope) {
+    case Scope::once: return "once";
+    case Scope::session: return "session";
+    case Scope::timed: return "time";
+  }
+  return "once";
+}
+
+Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes) {
+  auto log = audit::Log::open();
+  if (!log) return fail(log.error());
+  const auto type = yes ? audit::EventType::approval_given : audit::EventType::approval_denied;
+  return log->append(
+      {type, audit::Severity::warn, "", audit::Fields().text("what", what).text("scope", "once").text("by", by)});
+}
+
+Result<Store> Store::open() {
+  auto directory = sys::openStateDirectory("approvals");
+  if (!directory) return fail(directory.error());
+  return adopt(std::move(*directory), true);
+}
+
+Result<Store> Store::adopt(sys::Fd directory, bool audited) {
+  auto root = sys::RootDir::adopt(std::move(directory), {.known_as = "approvals"});
+  if (!root) return fail(root.error());
+  return Store(std::move(*root), audited);
+}
+
+Result<sys::Fd> Store::lock() const {
+  auto file = directory_.openFile("lock", {.flags = O_RDWR | O_CREAT, .mode = 0600});
+  if (!file) return file;
+  while (::flock(file->get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return fail(sysError(Stage::state, "flock", "approvals/lock", errno));
+  }
+  return file;
+}
+
+Result<std::vector<Approval>> Store::read(std::int64_t now) const {
+  auto text = directory_.readFile(kFile, kMostBytes);
+  if (!text) {
+    if (text.error().sys_errno == ENOENT) return std::vector<Approval>{};
+    return fail(text.error());
+  }
+  auto document = policy::readText(*text, policy::Format::json, std::string(kFile));
+  if (!document) return fail(damaged("it is no JSON of ours"));
+  if (numberOf(document->root, "format_version") != kFormatVersion) {
+    return fail(damaged("it was written by another version of caisson"));
+  }
+  const policy::Node* list = document->root.find("approvals");
+  if (list == nullptr || list->type != policy::Node::Type::list) return fail(damaged("its list is missing"));
+  std::vector<Approval> approvals;
+  for (const policy::Node& item : list->items) {
+    auto approval = fromNode(item);
+    if (!approval) return fail(approval.error());
+    // One from the future was given before the clock was set back: how long it holds can't be told any more.
+    if (approval->expires > now && approval->given <= now) approvals.push_back(std::move(*approval));
+  }
+  return approvals;
+}
+
+Result<void> Store::write(const std::vector<Approval>& approvals) const {
+  std::string text = "{\"format_version\":1,\"approvals\":[";
+  for (std::size_t at = 0; at < approvals.size(); ++at) {
+    text += at == 0 ? "\n" : ",\n";
+    appendJson(text, approvals[at]);
+  }
+  return directory_.writeFileAtomic(kFile, text + "\n]}\n", 0600);
+}
+
+Result<void> Store::record(std::string_view event, const Approval& approval) const {
+  if (!audited_) return {};
+  auto log = audit::Log::open();
+  if (!log) return fail(log.error());
+  audit::Fields fields;
+  fields.text("what", approval.what).text("approval", approval.id).text("scope", name(approval.scope));
+  fields.text("session", approval.session).text("by", approval.by).number("expires", approval.expires);
+  fields.text("action", event);
+  const auto type = event == "revoke" ? audit::EventType::approval_revoked : audit::EventType::approval_given;
+  return log->append({type, audit::Severity::warn, "", fields});
+}
+
+Result<Approval> Store::grant(Approval approval, std::int64_t now) {
+  if (auto checked = checkWhat(approval.what); !checked) return fail(checked.error());
+  if ((approval.scope == Scope::session) == approval.session.empty()) {
+    return fail(plainError(Stage::usage, "approve", approval.what, "a session is named exactly when the scope is one"));
+  }
+  const std::int64_t most = now + (approval.scope == Scope::timed ? kLongest : kLongestUnused);
+  if (approval.scope != Scope::timed && approval.expires == 0) approval.expires = most;
+  if (approval.expires <= now || approval.expires > most) {
+    return fail(plainError(Stage::usage, "approve", approval.what, "the time is over already, or longer than a year"));
+  }
+  auto id = drawId();
+  if (!id) return fail(id.error());
+  approval.id = *id;
+  approval.given = now;
+  auto held = lock();
+  if (!held) return fail(held.error());
+  auto approvals = read(now);
+  if (!approvals) return fail(approvals.error());
+  if (approvals->size() >= kMost) {
+    return fail(plainError(Stage::state, "approve", approval.what, "a thousand approvals are in force already",
+                           "revoke some: caisson approvals list"));
+  }
+  if (auto recorded = record("grant", approval); !recorded) return fail(recorded.error());
+  approvals->push_back(approval);
+  if (auto written = write(*approvals); !written) return fail(written.error());
+  return approval;
+}
+
+Result<std::vector<Approval>> Store::list(std::int64_t now) const { return read(now); }
+
+Result<bool> Store::redeem(std::string_view what, std::string_view session, std::int64_t now) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  auto approvals = read(now);
+  if (!approvals) return fail(approvals.error());
+  const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) {
+    return one.what == what && (one.scope != Scope::session || (!session.empty() && one.session == session));
+  });
+  if (found == approvals->end()) return false;
+  if (auto recorded = record("redeem", *found); !recorded) return fail(recorded.error());
+  if (found->scope != Scope::once) return true;
+  approvals->erase(found);  // before it is used: after a crash it is lost, not used twice
+  if (auto written = write(*approvals); !written) return fail(written.error());
+  return true;
+}
+
+Result<bool> Store::revoke(std::string_view id, std::int64_t now) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  auto approvals = read(now);
+  if (!approvals) return fail(approvals.error());
+  const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) { return one.id == id; });
+  if (found == approvals->end()) return false;
+  const Approval revoked = *found;
+  approvals->erase(found);
+  if (auto written = write(*approvals); !written) return fail(written.error());
+  if (auto recorded = record("revoke", revoked); !recorded) return fail(recorded.error());
+  return true;
+}
+
+}  // namespace caisson::approval

@@ -1,0 +1,116 @@
+#include "approval/store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+#include "approval/what.h"
+#include "support/temp_dir.h"
+
+namespace caisson::approval {
+
+namespace {
+
+constexpr std::int64_t kNow = 1'800'000'000;
+
+class ApprovalStore : public testing::Test {
+ protected:
+  [[nodiscard]] Store open() const {
+    auto store = Store::adopt(sys::Fd(::open(directory_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), false);
+    EXPECT_TRUE(store);
+    return std::move(*store);
+  }
+  test::TempDir directory_;
+};
+
+}  // namespace
+
+TEST(Approvables, AreExactlyOneThingInPlainLetters) {
+  for (const std::string_view good :
+       {"level:none", "net:host", "net:proxy", "host:example.org", "host:*.example.org:443", "host:[2001:db8::1]",
+        "path:/srv/data", "tool:formatter", "policy:deploy"}) {
+    EXPECT_TRUE(checkWhat(good)) << good;
+    EXPECT_FALSE(meaning(good).empty());
+  }
+  for (const std::string_view bad :
+       {"", "level", "level:full", "net:", "host:*", "host:", "host:a b", "path:relative", "path:/proc/1", "tool:a/b",
+        "host:example.org\xe2\x80\xae", "tool:a\x1b[2K", "host:ex\xd0\xb0mple.org", "project:abc", "x:y"}) {
+    EXPECT_FALSE(checkWhat(bad)) << bad;
+  }
+}
+
+TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
+  Store store = open();
+  ASSERT_TRUE(store.grant({.what = "level:none", .by = "terminal"}, kNow));
+  EXPECT_FALSE(*store.redeem("net:host", "", kNow));
+  EXPECT_TRUE(*store.redeem("level:none", "", kNow));
+  EXPECT_FALSE(*store.redeem("level:none", "", kNow));
+}
+
+TEST_F(ApprovalStore, OneForATimeExpires) {
+  Store store = open();
+  ASSERT_TRUE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + 60, .by = "terminal"}, kNow));
+  EXPECT_TRUE(*store.redeem("net:host", "", kNow + 59));
+  EXPECT_TRUE(*store.redeem("net:host", "", kNow + 59));
+  EXPECT_FALSE(*store.redeem("net:host", "", kNow + 60));
+  EXPECT_FALSE(*store.redeem("net:host", "", kNow - 1));  // the clock was set back
+  EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow}, kNow));
+  EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + kLongest + 1}, kNow));
+}
+
+TEST_F(ApprovalStore, OneForASessionHoldsThereOnly) {
+  Store store = open();
+  EXPECT_FALSE(store.grant({.what = "net:proxy", .scope = Scope::session}, kNow));
+  ASSERT_TRUE(store.grant({.what = "net:proxy", .scope = Scope::session, .session = "s1"}, kNow));
+  EXPECT_TRUE(*store.redeem("net:proxy", "s1", kNow));
+  EXPECT_FALSE(*store.redeem("net:proxy", "s2", kNow));
+  EXPECT_FALSE(*store.redeem("net:proxy", "", kNow));
+}
+
+TEST_F(ApprovalStore, ARevokedOneIsGone) {
+  Store store = open();
+  const auto given = store.grant({.what = "host:example.org:443", .scope = Scope::timed, .expires = kNow + 60}, kNow);
+  ASSERT_TRUE(given);
+  EXPECT_EQ(store.list(kNow)->size(), 1U);
+  EXPECT_FALSE(*store.revoke("0000", kNow));
+  EXPECT_TRUE(*store.revoke(given->id, kNow));
+  EXPECT_FALSE(*store.redeem("host:example.org:443", "", kNow));
+  // Exactly this host and port: nothing near it.
+  ASSERT_TRUE(store.grant({.what = "host:example.org:443", .scope = Scope::timed, .expires = kNow + 60}, kNow));
+  for (const char* other :
+       {"host:example.org", "host:example.org:80", "host:*.example.org:443", "host:EXAMPLE.org:443"}) {
+    EXPECT_FALSE(*store.redeem(other, "", kNow)) << other;
+  }
+}
+
+TEST_F(ApprovalStore, IsPrivateAndADamagedFileApprovesNothing) {
+  Store store = open();
+  ASSERT_TRUE(store.grant({.what = "level:none"}, kNow));
+  struct stat status{};
+  ASSERT_EQ(stat((directory_ / "approvals.json").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  for (const char* text :
+       {"", "{}", "{\"format_version\":2,\"approvals\":[]}", "{\"format_version\":1,\"approvals\":[{}]}",
+        "{\"format_version\":1,\"approvals\":[{\"id\":\"1\",\"what\":\"all:yes\",\"scope\":\"once\"}]}"}) {
+    directory_.write("approvals.json", text);
+    EXPECT_FALSE(store.redeem("level:none", "", kNow)) << text;
+    EXPECT_FALSE(store.list(kNow)) << text;
+  }
+}
+
+TEST_F(ApprovalStore, TwoAtOnceCannotUseOneApprovalTwice) {
+  ASSERT_TRUE(open().grant({.what = "level:none"}, kNow));
+  std::atomic<int> used = 0;
+  std::vector<std::thread> threads;
+  for (int count = 0; count < 8; ++count) {
+    threads.emplace_back([&] {
+      if (open().redeem("level:none", "", kNow).value_or(false)) ++used;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(used, 1);
+}
+
+}  // namespace caisson::approval

@@ -1,0 +1,75 @@
+#include "approval/what.h"
+
+#include <algorithm>
+
+#include "policy/syntax.h"
+
+namespace caisson::approval {
+
+namespace {
+
+constexpr std::size_t kLongest = 512;
+
+bool isWord(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  });
+}
+
+bool isDigest(std::string_view text) {
+  return text.size() == 64 &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+bool isHost(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  const bool bracketed = text.ends_with(']');
+  if (colon != std::string_view::npos && !bracketed && text.find(':') == colon) {
+    if (policy::findFlaw(policy::Syntax::port, text.substr(colon + 1))) return false;
+    text = text.substr(0, colon);
+  }
+  return text != "*" && !policy::findFlaw(policy::Syntax::host_pattern, text);
+}
+
+bool isSubject(std::string_view kind, std::string_view subject) {
+  if (kind == "level") return subject == "none";
+  if (kind == "net") return subject == "host" || subject == "proxy";
+  if (kind == "host") return isHost(subject);
+  if (kind == "path") return !policy::findFlaw(policy::Syntax::shown_path, subject);
+  if (kind == "project") return isDigest(subject);
+  return (kind == "tool" || kind == "policy") && isWord(subject);
+}
+
+}  // namespace
+
+Result<void> checkWhat(std::string_view what) {
+  const std::size_t colon = what.find(':');
+  const bool printable = std::ranges::all_of(what, [](char c) { return c > 0x20 && c < 0x7F; });
+  if (printable && what.size() <= kLongest && colon != std::string_view::npos &&
+      isSubject(what.substr(0, colon), what.substr(colon + 1))) {
+    return {};
+  }
+  std::string shown;
+  for (const char c : what.substr(0, 80)) shown += c > 0x20 && c < 0x7F ? c : '?';
+  return fail(plainError(Stage::usage, "approve", shown, "not something that can be approved",
+                         "expected level:none, net:host, net:proxy, host:NAME[:PORT], path:/PATH, tool:NAME, "
+                         "project:SHA256 or policy:WORD"));
+}
+
+std::string meaning(std::string_view what) {
+  const std::size_t colon = std::min(what.find(':'), what.size() - 1);
+  const std::string_view kind = what.substr(0, colon);
+  const std::string subject(what.substr(colon + 1));
+  if (kind == "level")
+    return "the command runs with no isolation at all: it can read, change and send whatever you can";
+  if (what == "net:host") return "the command has the host's own network: every host and service you can reach";
+  if (what == "net:proxy") return "the command reaches the hosts its policy names, through the egress filter";
+  if (kind == "host") return "the command can send anything it sees to " + subject;
+  if (kind == "path") return "the command can read " + subject;
+  if (kind == "tool") return "the tool " + subject + " runs below the level that shells need";
+  if (kind == "project") return "a policy file of a repository decides what its commands may do";
+  return "the policy asks for an owner's word on \"" + subject + "\"";
+}
+
+}  // namespace caisson::approval
