@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
+#include "approval/store.h"
+#include "approval/what.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "policy/model.h"
@@ -15,32 +18,7 @@
 namespace caisson::cli {
 namespace {
 
-struct Approvable {
-  std::string_view name;
-  std::string_view meaning;  ///< what a person agrees to
-};
-
-constexpr std::string_view kLevelNone = "level:none";
-constexpr Approvable kApprovables[] = {
-    {kLevelNone, "the command runs with no isolation at all: it can read, change and send whatever you can"},
-};
-
-const Approvable* findApprovable(std::string_view name) {
-  for (const Approvable& one : kApprovables)
-    if (one.name == name) return &one;
-  return nullptr;
-}
-
-Error unknownApproval(std::string_view name) {
-  std::string known;
-  for (const Approvable& one : kApprovables) known += (known.empty() ? "" : ", ") + std::string(one.name);
-  return usageError("--approve " + std::string(name), "not something that can be approved; expected " + known);
-}
-
-/// One line from the terminal; true only for a plain yes.
-bool ask(const sys::Fd& terminal, const Approvable& what) {
-  std::string question = "caisson: approval needed: " + std::string(what.name) + "\n  ";
-  question += std::string(what.meaning) + ".\n  Allow it for this one run? [y/N] ";
+bool answersYes(const sys::Fd& terminal, std::string_view question) {
   if (writeAll(terminal.get(), question) != 0) return false;
   // What was typed or pasted before the question was shown is no answer to it.
   ::tcflush(terminal.get(), TCIFLUSH);
@@ -55,36 +33,71 @@ bool ask(const sys::Fd& terminal, const Approvable& what) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
+std::vector<std::string> neededFor(const policy::Policy& policy) {
+  std::vector<std::string> needed;
+  if (policy.isolation.level == policy::Level::none) needed.emplace_back("level:none");
+  for (const std::string& word : policy.approvals.required) needed.push_back("policy:" + word);
+  return needed;
+}
+
+/// The owner's answer for one run: given with --approve on a terminal, on record from before, or asked for now.
+Result<void> obtain(const std::string& what, bool named, const sys::Fd& terminal) {
+  if (auto checked = approval::checkWhat(what); !checked) return checked;
+  if (named && terminal) return approval::recordAnswer(what, "--approve on a terminal", true);
+  if (named) {
+    auto store = approval::Store::open();
+    if (!store) return fail(store.error());
+    auto redeemed = store->redeem(what, "", static_cast<std::int64_t>(::time(nullptr)));
+    if (!redeemed) return fail(redeemed.error());
+    if (*redeemed) return {};
+    return fail(usageError("--approve " + what,
+                           "counts as an owner's answer on a terminal, or redeems one given before; there is neither",
+                           "on a terminal: caisson approvals grant " + what + " --for 1h"));
+  }
+  const bool yes =
+      terminal && answersYes(terminal, "caisson: approval needed: " + what + "\n  " + approval::meaning(what) +
+                                           ".\n  Allow it for this one run? [y/N] ");
+  if (terminal) {
+    if (auto recorded = approval::recordAnswer(what, "terminal", yes); !recorded) return recorded;
+  }
+  if (yes) return {};
+  return fail(
+      usageError(what == "level:none" ? "level none" : what, "needs an owner's approval, which was not given",
+                 "add --approve " + what + " on a terminal" + (what == "level:none" ? ", or use --level full" : "")));
+}
+
 }  // namespace
+
+bool askOwner(std::string_view question) {
+  const sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  return terminal && answersYes(terminal, question);
+}
 
 Result<std::vector<std::string>> namedApprovals(const Arguments& arguments) {
   std::vector<std::string> approvals;
   for (const Given& given : arguments.given) {
     if (given.option->name != kApprove.name) continue;
-    if (findApprovable(given.value) == nullptr) return fail(unknownApproval(given.value));
+    if (auto checked = approval::checkWhat(given.value); !checked) {
+      return fail(usageError("--approve " + checked.error().object, checked.error().reason, checked.error().hint));
+    }
     approvals.emplace_back(given.value);
   }
   return approvals;
 }
 
 Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, const policy::Policy& policy) {
-  auto approvals = namedApprovals(arguments);
-  if (!approvals) return approvals;
-  const bool needed = policy.isolation.level == policy::Level::none;
-  if (!needed && approvals->empty()) return approvals;
-
-  const sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!approvals->empty() && !terminal)
-    return fail(usageError("--approve " + approvals->front(),
-                           "counts as an owner's answer only on a terminal, and there is none here",
-                           "run it from a terminal"));
-  if (needed && std::ranges::find(*approvals, kLevelNone) == approvals->end()) {
-    if (!terminal || !ask(terminal, *findApprovable(kLevelNone)))
-      return fail(usageError("level none", "needs an owner's approval, which was not given",
-                             "add --approve level:none on a terminal, or use --level full"));
-    approvals->emplace_back(kLevelNone);
+  auto named = namedApprovals(arguments);
+  if (!named) return named;
+  std::vector<std::string> wanted = *named;
+  for (std::string& what : neededFor(policy)) {
+    if (std::ranges::find(wanted, what) == wanted.end()) wanted.push_back(std::move(what));
   }
-  return approvals;
+  if (wanted.empty()) return wanted;
+  const sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  for (std::size_t at = 0; at < wanted.size(); ++at) {
+    if (auto obtained = obtain(wanted[at], at < named->size(), terminal); !obtained) return fail(obtained.error());
+  }
+  return wanted;
 }
 
 }  // namespace caisson::cli

@@ -1,7 +1,8 @@
 // An owner's approval given on the command line (SPEC A1, A4).
 //
 // `--approve WHAT` counts as the owner's answer only where a person could have given it: with a
-// controlling terminal. Without one nobody was asked, and the answer is no. What needs an approval
+// controlling terminal. Without one it redeems what an owner granted before (approval/store.h), or the
+// answer is no. What needs an approval
 // and was not approved by flag is asked for on that terminal. Host code under the same uid can
 // fake a terminal; it is outside the boundary.
 #pragma once
@@ -23,5 +24,8 @@ Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, con
 /// What `--approve` names, checked for being something that can be approved, but not for who says it.
 /// For verbs that only describe.
 Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
+
+/// Asks on the controlling terminal. Without one the answer is no.
+bool askOwner(std::string_view question);
 
 }  // namespace caisson::cli

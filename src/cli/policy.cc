@@ -1,9 +1,11 @@
 // `caisson policy check|explain|schema`.
 #include "caisson/policy.h"
 
+#include "approval/owner.h"
 #include "cli/json_writer.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
+#include "cli/project.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
 #include "policy/command.h"
@@ -88,7 +90,15 @@ int explain(const Arguments& arguments) {
   if (const auto command = arguments.value(kCommand))
     return explainCommand(policy->model().commands, *command, arguments.has(kJson));
   if (arguments.has(kJson)) return print(explainedAsJson(policy->model()));
-  return print(safeLines(policy::explain(policy->model())));
+  const auto owner = approval::loadOwner();
+  if (!owner) return complain(owner.error());
+  std::string text = policy::explain(policy->model(), owner->ceilingsAt(policy->model().isolation.level));
+  text += "\nowner\n";
+  if (owner->empty()) text += "  no configuration\n";
+  for (const std::string& file : owner->files) text += "  configuration                   " + file + "\n";
+  if (owner->profile) text += "  default profile                 " + *owner->profile + "\n";
+  for (const std::string& path : owner->always_denied) text += "  always denied                   " + path + "\n";
+  return print(safeLines(text));
 }
 
 int schema(const Arguments&) {
@@ -133,7 +143,7 @@ constexpr Verb kSchema{
     .perform = schema,
 };
 
-constexpr const Verb* kBelow[] = {&kCheck, &kExplain, &kSchema};
+constexpr const Verb* kBelow[] = {&kCheck, &kExplain, &kSchema, &kPolicyTrust};
 
 }  // namespace
 

@@ -6,7 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "approval/owner.h"
 #include "cli/policy_options.h"
+#include "cli/project.h"
 #include "policy/model.h"
 
 namespace caisson::cli {
@@ -110,9 +112,16 @@ Result<Policy> basePolicy(const Arguments& arguments) {
                            "given together with --policy; one of them is the base",
                            "let the file say `extends = \"" + std::string(*profile) + "\"`"));
   if (file) return Policy::load(std::string(*file));
-  auto policy = Policy::profile(profile.value_or("bash"));
-  if (!policy && profile) return fail(blame(policy.error(), {&kProfile, *profile}));
-  return policy;
+  if (profile) {
+    auto policy = Policy::profile(*profile);
+    return policy ? policy : fail(blame(policy.error(), {&kProfile, *profile}));
+  }
+  auto project = projectPolicy();
+  if (!project) return fail(project.error());
+  if (*project) return **std::move(project);
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  return Policy::profile(owner->profile.value_or("bash"));
 }
 
 /// The one place that says what the engine cannot do yet. Remove a case when its layer arrives.

@@ -36,7 +36,7 @@ inline constexpr Option kPolicyFile{.name = "policy",
 inline constexpr Option kApprove{
     .name = "approve",
     .value = "WHAT",
-    .help = "Answer yes, as the owner, to what needs an approval: level:none. Counts only on a terminal.",
+    .help = "Answer yes, as the owner, to what needs an approval: level:none. Counts on a terminal; elsewhere it redeems one granted with `caisson approvals grant`.",
     .repeatable = true};
 inline constexpr Option kAllowHost{
     .name = "allow-host",

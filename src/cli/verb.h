@@ -26,7 +26,7 @@ struct Verb {
   [[nodiscard]] constexpr std::string_view word() const { return path.substr(path.rfind(' ') + 1); }
 };
 
-extern const Verb kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
+extern const Verb kApprovals, kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
 extern const Verb kAudit, kVerify, kPrompts, kInside;
 
 /// All verbs, in the order help lists them.

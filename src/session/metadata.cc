@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "approval/owner.h"
 #include "policy/decode.h"
 #include "policy/document.h"
 #include "policy/json.h"
@@ -153,7 +154,11 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   }
   const Node* stored = reader.member("policy", Node::Type::table);
   if (reader.error()) return fail(*reader.error());
-  auto decoded = policy::decode({where, *stored}, {});
+  // Held against the owner's ceilings when it was made; those may have changed since.
+  const policy::Ceilings none = approval::noCeilings();
+  policy::Origin origin;
+  origin.ceilings = &none;
+  auto decoded = policy::decode({where, *stored}, origin);
   if (!decoded) return fail(decoded.error());
   metadata.policy = std::move(*decoded);
   return metadata;

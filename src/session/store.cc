@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "approval/owner.h"
 #include "plan/workspace.h"
 #include "policy/validate.h"
 #include "session/sandbox.h"
@@ -48,7 +49,8 @@ Result<void> checkOptions(const SessionOptions& options) {
                            "a session keeps its changes apart from the real directory",
                            "use --workspace DIR (overlay) and `caisson session commit`"));
   }
-  return policy::validate(policy);
+  if (auto owned = approval::underOwner(policy); !owned) return fail(owned.error());
+  return {};
 }
 
 /// The sockets of all sessions are below CAISSON_HOME: no sandbox may be shown them.
@@ -166,7 +168,9 @@ Result<void> Store::claimName(const std::string& name, const std::string& id) {
 Result<Store::Found> Store::make(const SessionOptions& options) {
   if (auto checked = checkOptions(options); !checked) return fail(checked.error());
   Metadata metadata;
-  metadata.policy = options.policy.model();
+  auto policy = approval::underOwner(options.policy.model());
+  if (!policy) return fail(policy.error());
+  metadata.policy = std::move(*policy);
   const plan::HostFacts facts = supervise::observeHost(metadata.policy);
   plan::Plan scratch;
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&

@@ -1,0 +1,128 @@
+#include "cli/project.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+
+#include "approval/owner.h"
+#include "approval/store.h"
+#include "base/sha256.h"
+#include "cli/approval.h"
+#include "cli/output.h"
+#include "cli/safe_text.h"
+#include "policy/decode.h"
+#include "policy/explain.h"
+#include "policy/validate.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr std::string_view kName = "caisson.toml";
+constexpr int kMostLevels = 64;
+constexpr std::int64_t kConsentSeconds = 365L * 24 * 3600;
+
+/// The nearest file of that name from here upward, or "". The home directory and what is above it are no project.
+std::string findProjectFile() {
+  char here[4096];
+  if (::getcwd(here, sizeof(here)) == nullptr || here[0] != '/') return {};
+  const char* home = std::getenv("HOME");
+  std::string directory = here;
+  for (int level = 0; level < kMostLevels && directory.size() > 1; ++level) {
+    if (home != nullptr && directory == home) return {};
+    std::string file = directory + "/" + std::string(kName);
+    if (::access(file.c_str(), F_OK) == 0) return file;
+    directory.resize(std::max<std::size_t>(directory.rfind('/'), 1));
+  }
+  return {};
+}
+
+std::string consentFor(std::string_view text) { return "project:" + hex(Sha256().add(text).finish()); }
+
+Result<Policy> decodeProject(std::string_view text, const std::string& file) {
+  auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  auto document = policy::readText(text, policy::Format::toml, file);
+  if (!document) return fail(document.error());
+  const policy::Ceilings none = approval::noCeilings();
+  policy::Origin origin;
+  origin.ceilings = &none;
+  auto model = policy::decode(*document, origin);
+  if (!model) return fail(model.error());
+  if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {
+    return fail(checked.error());
+  }
+  return Policy(std::move(*model));
+}
+
+std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
+
+int trust(const Arguments& arguments) {
+  if (arguments.operands.size() > 1) {
+    return complain(usageError("policy trust", "expected one file", "caisson policy trust caisson.toml"));
+  }
+  const std::string file = arguments.operands.empty() ? findProjectFile() : std::string(arguments.operands[0]);
+  if (file.empty()) {
+    return complain(usageError("policy trust", "no caisson.toml here or above", "name the file"));
+  }
+  auto text = policy::readRegularFile(file);
+  if (!text) return complain(text.error());
+  auto policy = decodeProject(*text, file);
+  if (!policy) return complain(policy.error());
+  const std::string question = safeLines(policy::explain(policy->model())) + "\ncaisson: " + safeLine(file) +
+                               "\n  Use this policy for commands started in its directory, as long as it stays as it "
+                               "is? [y/N] ";
+  if (!askOwner(question)) {
+    return complain(usageError("policy trust", "needs an owner's answer on a terminal, which was not given"));
+  }
+  auto store = approval::Store::open();
+  if (!store) return complain(store.error());
+  const auto granted = store->grant({.what = consentFor(*text),
+                                     .scope = approval::Scope::timed,
+                                     .expires = now() + kConsentSeconds,
+                                     .by = "terminal"},
+                                    now());
+  if (!granted) return complain(granted.error());
+  return print("consented; revoke it with: caisson approvals revoke " + granted->id + "\n");
+}
+
+}  // namespace
+
+Result<std::optional<Policy>> projectPolicy() {
+  const std::string file = findProjectFile();
+  if (file.empty()) return std::nullopt;
+  auto text = policy::readRegularFile(file);
+  if (!text) {
+    tell(file + " is not used: it is no file that can be read");
+    return std::nullopt;
+  }
+  auto store = approval::Store::open();
+  if (!store) return fail(store.error());
+  const auto approvals = store->list(now());
+  if (!approvals) return fail(approvals.error());
+  const std::string consent = consentFor(*text);
+  const bool consented =
+      std::ranges::any_of(*approvals, [&](const approval::Approval& one) { return one.what == consent; });
+  if (!consented) {
+    tell(file + " is not used: a repository's policy needs your consent; `caisson policy trust` shows it and asks");
+    return std::nullopt;
+  }
+  auto policy = decodeProject(*text, file);
+  if (!policy) return fail(policy.error());
+  return std::optional<Policy>(*std::move(policy));
+}
+
+constinit const Verb kPolicyTrust{
+    .path = "policy trust",
+    .summary = "Consent to a project's caisson.toml",
+    .description =
+        "Shows what the policy says and asks, on the terminal, whether commands started in its directory may use it. "
+        "The consent holds for exactly this content, for a year, and can be revoked with `caisson approvals revoke`.",
+    .examples = "caisson policy trust",
+    .topic = Topic::policy,
+    .syntax = {.operands = "[FILE]"},
+    .perform = trust,
+};
+
+}  // namespace caisson::cli

@@ -1,0 +1,143 @@
+// Approvals on record, the owner's configuration, and a project's own policy.
+#include "functional/sandbox.h"
+#include "functional/terminal.h"
+
+namespace caisson::test {
+namespace {
+
+class Owner : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    how_.env["XDG_CONFIG_HOME"] = config_.path();
+    how_.env["CAISSON_HOME"] = state_ / "caisson";
+    how_.cwd = workspace.path();
+    workspace.openToAll();
+  }
+  void configure(const std::string& text) const { config_.write("caisson/config.toml", text, 0600); }
+  [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words) const { return runCaisson(words, how_); }
+
+  /// Runs it on a terminal at which somebody answers `yes` to `question`; the exit status.
+  [[nodiscard]] int onTerminal(const std::vector<std::string>& words, const std::string& question) const {
+    std::vector<std::string> argv{"/usr/bin/env", "XDG_CONFIG_HOME=" + config_.path(),
+                                  "CAISSON_HOME=" + (state_ / "caisson"), caissonBinary()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    Terminal terminal(argv, workspace.path());
+    EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
+    sleepFor(std::chrono::milliseconds(200));  // what is typed before the question is thrown away
+    terminal.type("y\n");
+    return terminal.wait().value_or(-1);
+  }
+
+  const TempDir config_, state_;
+  RunOptions how_;
+};
+
+TEST_F(Owner, RaisesAndLowersCeilings) {
+  EXPECT_EQ(caisson({"run", "--memory", "4G", "--", "true"}).exit_status, 125);
+  configure("[ceilings]\nmemory = '8G'\nwall_seconds = '5s'\n");
+  EXPECT_EQ(caisson({"run", "--memory", "4G", "--timeout", "5s", "--", "true"}).exit_status, 0);
+  EXPECT_EQ(caisson({"run", "--memory", "16G", "--timeout", "5s", "--", "true"}).exit_status, 125);
+  const RunOutput longer = caisson({"run", "--timeout", "6s", "--", "true"});
+  EXPECT_EQ(longer.exit_status, 125) << longer.describe();
+  const std::string file = workspace.write("big.toml", "[resources]\nmemory = '4G'\nwall_seconds = 5\n");
+  EXPECT_EQ(caisson({"run", "--policy", file, "--", "true"}).exit_status, 0);
+  const RunOutput explained = caisson({"policy", "explain", file});
+  EXPECT_TRUE(contains(explained.out, "at most 8 GiB")) << explained.describe();
+  EXPECT_TRUE(contains(explained.out, "caisson/config.toml")) << explained.describe();
+}
+
+TEST_F(Owner, ChoosesTheDefaultProfile) {
+  configure("[defaults]\nprofile = 'shell'\n");
+  EXPECT_EQ(caisson({"run", "--", "bash", "-c", "cp /usr/bin/true /tmp/t && /tmp/t"}).exit_status, 126);
+  EXPECT_EQ(caisson({"run", "--profile", "bash", "--", "bash", "-c", "cp /usr/bin/true /tmp/t && /tmp/t"}).exit_status,
+            0);
+}
+
+TEST_F(Owner, DeniesPathsWhateverAPolicySays) {
+  workspace.write("keys/secret", "canary");
+  const TempDir shown;
+  shown.write("secret", "canary");
+  shown.openToAll();
+  EXPECT_EQ(caisson({"run", "--", "cat", "keys/secret"}).out, "canary");
+  configure("[filesystem]\nalways_denied = ['" + (workspace / "keys") + "', '" + shown.path() + "']\n");
+  const RunOutput denied = caisson({"run", "--", "cat", "keys/secret"});
+  EXPECT_FALSE(contains(denied.out, "canary")) << denied.describe();
+  EXPECT_NE(denied.exit_status, 0) << denied.describe();
+  const RunOutput named = caisson({"run", "--ro", shown.path(), "--", "cat", shown / "secret"});
+  EXPECT_EQ(named.exit_status, 125) << named.describe();
+  EXPECT_TRUE(contains(named.err, "always_denied")) << named.describe();
+}
+
+TEST_F(Owner, ABrokenConfigurationStopsEverythingAndSaysWhere) {
+  configure("[ceilings]\nmemmory = '8G'\n");
+  const RunOutput output = caisson({"run", "--", "true"});
+  EXPECT_EQ(output.exit_status, 125);
+  EXPECT_TRUE(contains(output.err, "config.toml:2")) << output.describe();
+  EXPECT_TRUE(contains(output.err, "ceilings.memmory")) << output.describe();
+}
+
+TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
+  const std::string file = workspace.write("ask.toml", "[approvals]\nrequired = ['deploy']\n");
+  const RunOutput refused = caisson({"run", "--policy", file, "--", "true"});
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "policy:deploy")) << refused.describe();
+}
+
+TEST_F(Owner, NobodyApprovesWithoutATerminal) {
+  EXPECT_EQ(caisson({"approvals", "grant", "level:none"}).exit_status, 125);
+  EXPECT_EQ(caisson({"approvals", "list"}).out, "nothing is approved\n");
+  EXPECT_EQ(caisson({"run", "--level", "none", "--approve", "level:none", "--", "true"}).exit_status, 125);
+  EXPECT_EQ(caisson({"policy", "trust", workspace.write("caisson.toml", "")}).exit_status, 125);
+  EXPECT_EQ(caisson({"approvals", "revoke", "0000"}).exit_status, 125);
+}
+
+TEST_F(Owner, AProjectsPolicyIsNotUsedWithoutConsent) {
+  workspace.write("caisson.toml", "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n");
+  const RunOutput output = caisson({"run", "--", "printenv", "FROM_PROJECT"});
+  EXPECT_EQ(output.out, "") << output.describe();
+  EXPECT_TRUE(contains(output.err, "caisson.toml is not used")) << output.describe();
+}
+
+TEST_F(Owner, AGrantIsRedeemedOnceListedAndRevoked) {
+  ASSERT_EQ(onTerminal({"approvals", "grant", "policy:deploy"}, "[y/N]"), 0);
+  ASSERT_EQ(onTerminal({"approvals", "grant", "policy:publish", "--for", "1h"}, "[y/N]"), 0);
+  EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 2U);
+  const std::string file = workspace.write("ask.toml", "[approvals]\nrequired = ['deploy']\n");
+  const std::vector<std::string> deploy{"run", "--policy", file, "--approve", "policy:deploy", "--", "echo", "ran"};
+  EXPECT_EQ(caisson(deploy).out, "ran\n");
+  EXPECT_EQ(caisson(deploy).exit_status, 125);  // it was given for one use
+
+  workspace.write("ask.toml", "[approvals]\nrequired = ['publish']\n");
+  const std::vector<std::string> publish{"run", "--policy", file, "--approve", "policy:publish", "--", "echo", "ran"};
+  EXPECT_EQ(caisson(publish).out, "ran\n");
+  EXPECT_EQ(caisson(publish).out, "ran\n");
+  const auto approvals = caisson({"approvals", "list", "--json"}).json();
+  ASSERT_EQ(approvals.size(), 1U);
+  EXPECT_EQ(caisson({"approvals", "revoke", approvals[0]["id"]}).exit_status, 0);
+  EXPECT_EQ(caisson(publish).exit_status, 125);
+  const RunOutput audit = caisson({"audit", "show", "--json"});
+  EXPECT_TRUE(contains(audit.out, "approval_given")) << audit.describe();
+  EXPECT_TRUE(contains(audit.out, "approval_revoked")) << audit.describe();
+}
+
+TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsContent) {
+  const std::string text = "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n";
+  workspace.write("caisson.toml", text);
+  ASSERT_EQ(onTerminal({"policy", "trust"}, "as long as it stays as it is"), 0);
+  EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}).out, "yes\n");
+  workspace.write("caisson.toml", text + "# changed\n");
+  EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}).out, "");
+}
+
+TEST_F(Owner, AProjectsPolicyCannotRaiseCeilings) {
+  workspace.write("caisson.toml", "[resources]\nmemory = '64G'\n");
+  const RunOutput refused = caisson({"policy", "trust"});
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "ceiling")) << refused.describe();
+  workspace.write("caisson.toml", "[ceilings]\nmemory = '64G'\n");
+  EXPECT_EQ(caisson({"policy", "trust"}).exit_status, 125);
+}
+
+}  // namespace
+}  // namespace caisson::test
