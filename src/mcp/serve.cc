@@ -47,7 +47,7 @@ void endAnyway() {
 /// What the person who starts the server opens to it: the directories they name, else the project that the host says
 /// it works on, else the current directory. A home or the root is no project.
 Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
-  SandboxSettings settings;
+  SandboxSettings settings{.commit_without_asking = options.allow_commit};
   std::vector<std::string> wishes = options.workspaces;
   const bool named = !wishes.empty();
   if (const char* project = std::getenv("CLAUDE_PROJECT_DIR"); !named && project != nullptr)

@@ -9,6 +9,7 @@
 namespace caisson::mcp {
 
 struct ServeOptions {
+  bool allow_commit = false;            ///< changes may be brought to the real workspace without asking
   std::string http;                     ///< listen here instead of serving stdio; empty: stdio
   bool without_token = false;           ///< HTTP without a bearer token
   bool conformance = false;             ///< the fixtures of the official suite instead of sandboxes; no token

@@ -213,6 +213,44 @@ TEST_F(Mcp, ADirectoryBeyondTheWorkspaceIsShownOnlyWithConsent) {
   EXPECT_TRUE(reply(yes, params)["result"]["structuredContent"].contains("sandbox_id"));
 }
 
+TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
+  workspace.makeDir(".git/hooks", 0777);
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "echo new > a.txt; echo evil > .git/hooks/pre-commit"}});
+  const auto commit = [&](Json arguments, const Json& round) {
+    arguments["sandbox_id"] = id;
+    Json params{{"name", "sandbox_commit"}, {"arguments", std::move(arguments)}};
+    params.update(round);
+    return client->request("tools/call", params)["result"];
+  };
+  const auto reply = [](const Json& asked, const char* decision) {
+    return Json{{"requestState", asked["requestState"]},
+                {"inputResponses", {{"commit", {{"action", "accept"}, {"content", {{"decision", decision}}}}}}}};
+  };
+  const Json asked = commit(Json::object(), Json::object());
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  const std::string words = asked["inputRequests"]["commit"]["params"]["message"];
+  EXPECT_NE(words.find("modified a.txt"), std::string::npos) << words;
+  EXPECT_EQ(words.find("pre-commit"), std::string::npos) << words;
+  EXPECT_EQ(commit(Json::object(), reply(asked, "deny"))["isError"], true);
+  EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
+  // Something else by now: the old consent does not cover it.
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "b.txt"}, {"content", "more"}});
+  const Json again = commit(Json::object(), reply(asked, "allow"));
+  ASSERT_EQ(again["resultType"], "input_required") << again;
+  const Json done = commit(Json::object(), reply(again, "allow"));
+  EXPECT_EQ(done["structuredContent"]["committed"], true) << done;
+  EXPECT_EQ(readFile(workspace / "a.txt"), "new\n");
+  EXPECT_FALSE(exists(workspace / ".git/hooks/pre-commit"));
+  const Json hook = commit({{"paths", {".git/hooks/pre-commit"}}}, Json::object());
+  ASSERT_EQ(hook["resultType"], "input_required") << hook;
+  EXPECT_NE(hook["inputRequests"]["commit"]["params"]["message"].get<std::string>().find("execute"), std::string::npos);
+  const auto mute = start();
+  EXPECT_EQ(mute->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"], true);
+}
+
 TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
   const auto client = start();
   const std::string id = create(*client);

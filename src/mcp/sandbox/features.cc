@@ -7,9 +7,9 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool,    &kProcessTool, &kReadTool, &kWriteTool,
-                                  &kEditTool,   &kCheckpointTool, &kRestoreTool, &kForkTool, &kDiffTool,
-                                  &kListTool,   &kInfoTool,       &kDestroyTool};
+constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool,    &kProcessTool, &kReadTool,   &kWriteTool,
+                                  &kEditTool,   &kCheckpointTool, &kRestoreTool, &kForkTool,   &kDiffTool,
+                                  &kCommitTool, &kListTool,       &kInfoTool,    &kDestroyTool};
 
 constexpr std::string_view kInstructions =
     "caisson gives you sandboxes: isolated Linux computers in which every command is safe to run. Begin with "

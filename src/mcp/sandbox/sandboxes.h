@@ -23,6 +23,7 @@
 namespace caisson::mcp {
 
 struct SandboxSettings {
+  bool commit_without_asking = false;
   std::string workspace;                            ///< --workspace: shown when a client names none; may be empty
   std::vector<std::string> allowed;                 ///< directories that may be shown without asking
   std::chrono::milliseconds answer_within{45'000};  ///< a command that takes longer is handed over by its exec_id

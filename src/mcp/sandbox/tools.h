@@ -11,6 +11,7 @@ extern const Tool kCreateTool, kListTool, kInfoTool, kDestroyTool;      // tools
 extern const Tool kExecuteTool, kProcessTool;                           // tools_execute.cc
 extern const Tool kReadTool, kWriteTool, kEditTool;                     // tools_files.cc
 extern const Tool kCheckpointTool, kRestoreTool, kForkTool, kDiffTool;  // tools_history.cc
+extern const Tool kCommitTool;                                          // tools_commit.cc
 
 /// In the order in which they are listed.
 std::span<const Tool* const> allTools();
