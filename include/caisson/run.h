@@ -42,10 +42,33 @@ struct Usage {
 
 /// Something the sandbox refused, and what would allow it (SPEC S5).
 struct Denial {
-  std::string rule;
+  std::string rule;  ///< what refused it: a policy key, or a rule that no policy can change
   std::string object;
   std::string operation;
   std::string remedy;
+  std::uint64_t count = 0;  ///< how often, where that is known
+  bool probe = false;       ///< of the kind that programs try and do without: not worth a line after a success
+};
+
+/// A system call that was refused and reported, as the kernel copied it when it was made (SPEC S2).
+struct Violation : Denial {
+  std::string syscall;       ///< its name; "i386 call 20" under a foreign architecture
+  std::string architecture;  ///< "x86_64"
+  int number = 0;
+  std::uint64_t arguments[6] = {};
+  int pid = 0;            ///< on the host, of the thread
+  std::string program;    ///< path of its executable inside; empty when it ended meanwhile
+  std::string severity;   ///< "LOW", "HIGH", "CRITICAL"
+  std::string indicator;  ///< what it would have been a step of: "FILESYSTEM", "PROCESS", "NETWORK", "SYSCALL"
+  int error = 0;          ///< errno it was answered with
+};
+
+/// The sandbox was ended because its payload tried to get out (SPEC S4).
+struct Escape {
+  std::string indicator, severity;
+  std::string reason;
+  std::string rollback;  ///< what became of the payload's changes
+  std::string trace;     ///< directory with policy, plan, events and last output; empty when it could not be kept
 };
 
 struct Stream {
@@ -63,7 +86,8 @@ struct RunResult {
   Stream out, err;            ///< empty when the streams were inherited
   Usage usage;
   std::vector<Denial> denials;
-  std::vector<Denial> violations;
+  std::vector<Violation> violations;
+  std::optional<Escape> escape;
   /// What is really in force: "seccomp" -> "allowlist, 312 calls", "cgroup" -> "missing: ...".
   std::map<std::string, std::string> layers;
   std::vector<std::string> warnings;  ///< weakened or missing protections

@@ -44,16 +44,29 @@ void addCut(std::vector<std::string>& lines, std::string_view stream, const Stre
                   " bytes dropped; raise it with --output-limit");
 }
 
-void addDenials(std::vector<std::string>& lines, std::string_view kind, const std::vector<Denial>& denials) {
-  for (std::size_t at = 0; at < denials.size() && at < kShownDenials; ++at) {
-    const Denial& denial = denials[at];
-    std::string line = std::string(kind) + ": " + denial.operation + " " + denial.object;
+/// Limits that addEnding and addCut tell of.
+bool isToldAlready(const Denial& denial) {
+  for (const std::string_view rule : {"resources.wall_seconds", "resources.cpu_seconds", "resources.memory",
+                                      "resources.output", "filesystem.max_file_size", "filesystem.max_total_size"})
+    if (denial.rule == rule) return true;
+  return false;
+}
+
+void addDenials(std::vector<std::string>& lines, const RunResult& result) {
+  const bool success = exitStatus(result) == 0;
+  std::size_t count = 0;
+  for (const Denial& denial : result.denials) {
+    if (isToldAlready(denial)) continue;
+    if (success && denial.probe) continue;  // it was tried, and done without
+    if (++count > kShownDenials) continue;
+    std::string line = "denied: " + denial.operation + ": " + denial.object;
+    if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
     if (!denial.rule.empty()) line += " (" + denial.rule + ")";
     if (!denial.remedy.empty()) line += "; " + denial.remedy;
     lines.push_back(std::move(line));
   }
-  if (denials.size() > kShownDenials)
-    lines.push_back("and " + std::to_string(denials.size() - kShownDenials) + " more; --json lists them all");
+  if (count > kShownDenials)
+    lines.push_back("and " + std::to_string(count - kShownDenials) + " more; --json lists them all");
 }
 
 }  // namespace
@@ -63,11 +76,7 @@ std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
   addEnding(lines, result);
   addCut(lines, "stdout", result.out);
   addCut(lines, "stderr", result.err);
-  // A program that succeeded was not hindered by what it was denied.
-  if (exitStatus(result) != 0) {
-    if (!result.error) addDenials(lines, "denied", result.denials);  // an error of ours has said it already
-    addDenials(lines, "violation", result.violations);
-  }
+  if (!result.error || result.escape) addDenials(lines, result);  // else an error of ours has said it already
   for (const std::string& notice : result.notices) lines.push_back(notice);
   const auto level = result.layers.find("level");
   if (watched || (level != result.layers.end() && level->second == "landlock tier"))

@@ -36,15 +36,33 @@ TEST(Notices, ShowWeakenedProtectionsOnlyToAPerson) {
   EXPECT_EQ(noticesFor(result, true), std::vector<std::string>{"warning: no cgroup"});
 }
 
-TEST(Notices, ShowAFewDenialsOfAFailureAndCountTheRest) {
+TEST(Notices, ShowAFewDenialsAndCountTheRest) {
   RunResult result = exited(1);
-  result.denials.assign(100, Denial{"filesystem.denied", "/etc/shadow", "open", "no remedy"});
+  result.denials.assign(
+      100, Denial{.rule = "filesystem.denied", .object = "/etc/shadow", .operation = "open", .remedy = "no remedy"});
   const auto lines = noticesFor(result, false);
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_EQ(lines[0], "denied: open /etc/shadow (filesystem.denied); no remedy");
+  EXPECT_EQ(lines[0], "denied: open: /etc/shadow (filesystem.denied); no remedy");
   EXPECT_EQ(lines[5], "and 95 more; --json lists them all");
   result.exit_code = 0;
+  EXPECT_EQ(noticesFor(result, false).size(), 6U) << "a refusal is told also when the program went on";
+}
+
+TEST(Notices, LeaveOutWhatASuccessfulProgramOnlyProbed) {
+  RunResult result = exited(0);
+  result.denials = {
+      {.rule = "r", .object = "perf_event_open", .operation = "o", .remedy = "m", .count = 3, .probe = true}};
   EXPECT_TRUE(noticesFor(result, false).empty());
+  result.exit_code = 1;
+  EXPECT_EQ(noticesFor(result, false), std::vector<std::string>{"denied: o: perf_event_open, 3 times (r); m"});
+}
+
+TEST(Notices, DoNotTellALimitTwice) {
+  RunResult result;
+  result.outcome = OutcomeKind::limit;
+  result.limit = Limit::memory;
+  result.denials = {{.rule = "resources.memory", .object = "x", .operation = "use memory", .remedy = "--memory"}};
+  EXPECT_EQ(noticesFor(result, false).size(), 1U);
 }
 
 TEST(Notices, NameASignalUnlessThePersonSentIt) {

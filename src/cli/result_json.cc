@@ -1,5 +1,7 @@
 #include "cli/result_json.h"
 
+#include <fmt/format.h>
+
 #include <csignal>
 #include <cstring>
 
@@ -67,13 +69,47 @@ void writeUsage(JsonWriter& json, const Usage& usage) {
   json.end();
 }
 
-void writeDenials(JsonWriter& json, std::string_view name, const std::vector<Denial>& denials) {
-  json.key(name).beginArray();
+void writeDenial(JsonWriter& json, const Denial& denial) {
+  json.key("rule").string(denial.rule).key("object").string(denial.object);
+  json.key("operation").string(denial.operation).key("remedy").string(denial.remedy);
+  if (denial.count > 0) json.key("count").number(denial.count);
+}
+
+void writeDenials(JsonWriter& json, const std::vector<Denial>& denials) {
+  json.key("denials").beginArray();
   for (const Denial& denial : denials) {
-    json.beginObject().key("rule").string(denial.rule).key("object").string(denial.object);
-    json.key("operation").string(denial.operation).key("remedy").string(denial.remedy).end();
+    json.beginObject();
+    writeDenial(json, denial);
+    json.end();
   }
   json.end();
+}
+
+void writeViolations(JsonWriter& json, const std::vector<Violation>& violations) {
+  json.key("violations").beginArray();
+  for (const Violation& violation : violations) {
+    json.beginObject();
+    writeDenial(json, violation);
+    json.key("severity").string(violation.severity).key("indicator").string(violation.indicator);
+    if (!violation.syscall.empty()) {
+      json.key("syscall").string(violation.syscall).key("number").number(violation.number);
+      json.key("architecture").string(violation.architecture);
+      json.key("arguments").beginArray();
+      for (const std::uint64_t argument : violation.arguments) json.string(fmt::format("{:#x}", argument));
+      json.end();
+      json.key("pid").number(violation.pid).key("program").string(violation.program);
+      json.key("errno").string(errnoName(violation.error));
+    }
+    json.end();
+  }
+  json.end();
+}
+
+void writeEscape(JsonWriter& json, const Escape& escape) {
+  json.key("escape").beginObject();
+  json.key("indicator").string(escape.indicator).key("severity").string(escape.severity);
+  json.key("reason").string(escape.reason).key("rollback").string(escape.rollback);
+  json.key("trace").string(escape.trace).end();
 }
 
 void writeStrings(JsonWriter& json, std::string_view name, const std::vector<std::string>& lines) {
@@ -118,8 +154,9 @@ std::string renderResult(const RunResult& result) {
   writeTruncated(json, result);
   json.key("duration_ms").number(result.usage.wall_ms);
   writeUsage(json, result.usage);
-  writeDenials(json, "denials", result.denials);
-  writeDenials(json, "violations", result.violations);
+  writeDenials(json, result.denials);
+  writeViolations(json, result.violations);
+  if (result.escape) writeEscape(json, *result.escape);
   json.key("layers").beginObject();
   for (const auto& [layer, state] : result.layers) json.key(layer).string(state);
   json.end();

@@ -148,6 +148,7 @@ struct Block {
   bool landlock_is_the_wall;  ///< the root is a view of the host's: the self-test looks whether it can be listed
   sock_fprog filter;
   bool has_filter;
+  bool listen;  ///< the supervisor answers the refusals that the filter marks, and so sees them
   bool single_exec;
   std::uint32_t exec_token_first, exec_token_second;
 
@@ -190,7 +191,9 @@ inline constexpr std::size_t kObjectBytes = 400;
 /// Fixed record: what failed in the child. Also carries the others' small numbers.
 struct Message {
   MessageKind kind;
-  std::int32_t value;        ///< wait status, signal number, errno; in `prepared`: 1 with a time namespace
+  /// Wait status, signal number, errno. In `prepared`: 1 with a time namespace. In `started`: 0 with the listener of
+  /// the filter; an errno when the kernel gave none, and a negative one when it could not be handed over.
+  std::int32_t value;
   std::uint8_t stage;        ///< caisson::Stage
   std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;

@@ -16,29 +16,8 @@
 #include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
+
 namespace {
-
-constexpr std::size_t kMaxSent = 2 + kMaxSized;
-
-/// Sends a message, with descriptors.
-long sendMessage(int control, Message& message, const int* descriptors, std::size_t count) {
-  iovec io{&message, sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMaxSent * sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  if (count > 0) {
-    header.msg_control = room;
-    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(count * sizeof(int));
-    int* slots = reinterpret_cast<int*>(CMSG_DATA(part));
-    for (std::size_t i = 0; i < count; ++i) slots[i] = descriptors[i];
-  }
-  return raw(SYS_sendmsg, control, &header, MSG_NOSIGNAL);
-}
 
 void waitForGo(const Block& block) {
   Message message;
@@ -137,18 +116,20 @@ struct PayloadStart {
   const Block* block;
   const Helper* helper;
   int terminal;
+  Listening* listening;
 };
 
 int payloadEntry(void* argument) {
   const auto* start = static_cast<const PayloadStart*>(argument);
-  becomePayload(*start->block, *start->helper, start->terminal);
+  becomePayload(*start->block, *start->helper, start->terminal, *start->listening);
 }
 
 /// Shares memory with the child until its exec: nothing is copied, and the child touches only its own stack and the
-/// block.
-int startPayload(const Block& block, const Helper& helper, int terminal, bool time) {
-  PayloadStart start{&block, &helper, terminal};
-  constexpr int kFlags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+/// block. Shares descriptors too: the filter's listener is made in the child, whose filter may not let it send
+/// anything, and so is here as well. The kernel gives the child a table of its own in exec.
+int startPayload(const Block& block, const Helper& helper, int terminal, bool time, Listening& listening) {
+  PayloadStart start{&block, &helper, terminal, &listening};
+  constexpr int kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;
   int payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   if (payload < 0 && errno == EAGAIN) {  // a limit on processes that just has no room for the helper beside it
     helper.waitForEnd();
@@ -280,9 +261,14 @@ void runChild(const Block& block) {
 
   // Before the payload exists: nothing that pid 1 needs may fail once it runs.
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
+  const long lowest = must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC));
+  // Above 0, 1, 2: the payload's process makes these its standard streams, in the table that both share until exec.
   const int signals =
-      static_cast<int>(must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC)));
-  const int payload = startPayload(block, helper, terminal, time);
+      static_cast<int>(must(block, Stage::launch, "fcntl", "signalfd", raw(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, 3)));
+  closeFd(static_cast<int>(lowest));
+  Listening listening;
+  const int payload = startPayload(block, helper, terminal, time, listening);
+  handOverListener(block, listening);
   helper.waitForEnd();
   const int own[] = {block.control, signals};
   closeAllBut(own, 2);

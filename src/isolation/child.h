@@ -45,6 +45,10 @@ inline long must(const Block& block, Stage stage, const char* call, const char* 
 /// Returns a descriptor or a negative errno.
 long openBeneath(int root_fd, const char* path, int flags);
 
+inline constexpr std::size_t kMaxSent = 2 + kMaxSized;
+/// Sends a message on the control socket, with up to kMaxSent descriptors. Returns a count or a negative errno.
+long sendMessage(int control, Message& message, const int* descriptors, std::size_t count);
+
 // One facility each; all end the process on failure.
 void writeIdMaps(const Block& block);
 void becomeInsideUser(const Block& block);
@@ -69,13 +73,21 @@ void restrictWithLandlock(const Block& block);
 void dropCapabilities(const Block& block);
 void dropOwnCapabilities(const Block& block);
 bool hasAnyCapability();
-void installFilter(const Block& block);
-void selfTestBeforeFilter(const Block& block);
+/// How the filter was installed, in the memory that the payload's process shares with pid 1 until its exec.
+struct Listening {
+  int descriptor = -1;  ///< of the filter's notifications; pid 1 has it too, since they share their descriptors
+  int error = 0;        ///< why there is none
+};
+Listening installFilter(const Block& block);
+/// Passes it on to the supervisor and closes it.
+void handOverListener(const Block& block, const Listening& listening);
 void selfTest(const Block& block);
+/// Makes no call that anybody is asked about: nobody listens before the program runs.
+void selfTestOfFilter(const Block& block);
 
 /// Runs as the payload's process: applies the last layers and executes the program. Never returns.
 /// Not before `helper` is through.
-[[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal);
+[[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening);
 
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);

@@ -376,6 +376,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
     std::memcpy(code, program.data(), program.size() * sizeof(sock_filter));
     block->filter = {static_cast<unsigned short>(program.size()), code};
     block->has_filter = true;
+    block->listen = plan.hardening.report_violations;
   }
   block->exec.argv = arena.texts(plan.command);
   block->exec.envp = arena.texts(plan.environment);

@@ -1,7 +1,6 @@
 // The payload's process, up to its exec: the last layers, in the order of SPEC L4.
 #include <fcntl.h>
 #include <linux/prctl.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -120,13 +119,7 @@ const char* const* firstPresent(const char* const* candidate) {
 
 }  // namespace
 
-void installFilter(const Block& block) {
-  if (!block.has_filter) return;
-  must(block, Stage::seccomp, "seccomp", "SECCOMP_SET_MODE_FILTER",
-       raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &block.filter));
-}
-
-void becomePayload(const Block& block, const Helper& helper, int terminal) {
+void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening) {
   if (block.new_session) must(block, Stage::launch, "setsid", "", raw(SYS_setsid));
   takeStandardStreams(block, terminal);
   resetSignals();
@@ -140,10 +133,10 @@ void becomePayload(const Block& block, const Helper& helper, int terminal) {
   forbidNewPrivileges(block);
   if (block.drop_capabilities) dropCapabilities(block);
   const char* const* const first = firstPresent(block.exec.candidates);
-  selfTestBeforeFilter(block);
   helper.waitForEnd();  // before the filter, which may not let this process wait
-  installFilter(block);
   selfTest(block);
+  listening = installFilter(block);
+  selfTestOfFilter(block);
 
   long error = -ENOENT;
   const char* tried = block.exec.argv[0];

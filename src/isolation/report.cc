@@ -1,8 +1,30 @@
-// A failure in the child, as a fixed record to the supervisor. A file of its own: pid 1 of a session, a program without
+// Messages of the child to the supervisor, fixed records. A file of its own: pid 1 of a session, a program without
 // a C library, is made of it as well.
 #include "isolation/child.h"
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 namespace caisson::isolation {
+
+long sendMessage(int control, Message& message, const int* descriptors, std::size_t count) {
+  iovec io{&message, sizeof(message)};
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxSent * sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  if (count > 0) {
+    header.msg_control = room;
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(count * sizeof(int));
+    int* slots = reinterpret_cast<int*>(CMSG_DATA(part));
+    for (std::size_t i = 0; i < count; ++i) slots[i] = descriptors[i];
+  }
+  return raw(SYS_sendmsg, control, &header, MSG_NOSIGNAL);
+}
 
 void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error) {
   Message message{};

@@ -154,6 +154,12 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
     plan.layers["seccomp"] = "denylist";
   }
   plan.single_exec = !policy.process.allow_exec;
+  plan.no_fork = !policy.process.allow_fork;
+  plan.severities.critical = policy.syscalls.critical;
+  plan.severities.high = policy.syscalls.high;
+  plan.severities.high_limit = policy.syscalls.high_limit;
+  plan.severities.high_window_seconds = policy.syscalls.high_window_seconds;
+  plan.layers["seccomp_notify"] = "on";
   return {};
 }
 

@@ -56,7 +56,7 @@ std::string actionText(Action action) {
   switch (action.kind) {
     case ActionKind::allow: return "allow";
     case ActionKind::refuse: return errnoName(action.error);
-    case ActionKind::kill: return "kill";
+    case ActionKind::notify: return errnoName(action.error) + ", reported";
   }
   return "";
 }

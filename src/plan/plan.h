@@ -209,6 +209,7 @@ struct Hardening {
   bool new_keyring = true;        ///< no session keyring of the caller's
   bool hide_processes = true;     ///< hidepid on /proc
   bool guard_links = true;        ///< refuse links in paths that were resolved before
+  bool report_violations = true;  ///< the supervisor sees what the filter refuses
 };
 
 struct Identity {
@@ -234,6 +235,7 @@ struct Plan {
   Landlock landlock;
   std::optional<SyscallFilter> syscalls;  ///< rules adapted to the policy
   bool builtin_syscalls = false;          ///< or the built-in filter as it was compiled with this program
+  policy::Syscalls severities;            ///< how grave each refused call is: the policy's table
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
   std::uint64_t memory_bytes = 0, max_processes = 0;  ///< 0: no limit
@@ -246,6 +248,7 @@ struct Plan {
   bool no_new_privileges = true;
   bool self_test = true;
   bool single_exec = false;  ///< allow_exec = false: only the first exec of the payload
+  bool no_fork = false;      ///< allow_fork = false: threads, but no further process
 
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value"

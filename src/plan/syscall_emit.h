@@ -25,8 +25,8 @@ constexpr sock_filter jump(int code, std::uint32_t k, std::size_t yes, std::size
 constexpr std::uint32_t returnValue(Action action) {
   switch (action.kind) {
     case ActionKind::allow: return SECCOMP_RET_ALLOW;
-    case ActionKind::refuse: return SECCOMP_RET_ERRNO | action.error;
-    case ActionKind::kill: return SECCOMP_RET_KILL_PROCESS;
+    case ActionKind::refuse: return action.error != 0 ? SECCOMP_RET_ERRNO | action.error : SECCOMP_RET_KILL_PROCESS;
+    case ActionKind::notify: return SECCOMP_RET_USER_NOTIF | action.error;
   }
   return SECCOMP_RET_KILL_PROCESS;
 }
@@ -139,13 +139,13 @@ constexpr Code emitProgram(const SyscallFilter& filter) {
     // First of all: the same number means another call under another architecture.
     code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
     code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, kNativeArchitecture, 1, 0));
-    code.push_back(answer(kKill));
+    code.push_back(answer(kForeign));
   }
   code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
 #if defined(__x86_64__)
   // x32 shares the architecture and sets this bit; every number above it is foreign.
   code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, kX32Bit, 0, 1));
-  code.push_back(answer(kKill));
+  code.push_back(answer(kForeign));
 #endif
   std::vector<Segment> all = segments(filter);
   const Code tree = emitTree(all, 0, all.size());

@@ -22,7 +22,7 @@ Result<std::vector<sock_filter>> compile(const SyscallFilter& filter) {
   return code;
 }
 
-std::uint32_t evaluate(const std::vector<sock_filter>& program, std::uint32_t architecture, int number,
+std::uint32_t evaluate(std::span<const sock_filter> program, std::uint32_t architecture, int number,
                        const std::uint64_t (&arguments)[6]) {
   const auto load = [&](std::uint32_t offset) -> std::uint32_t {
     if (offset == offsetof(seccomp_data, nr)) return static_cast<std::uint32_t>(number);

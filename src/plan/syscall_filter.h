@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,18 +17,24 @@
 
 namespace caisson::plan {
 
-enum class ActionKind : std::uint8_t { allow, refuse, kill };
+enum class ActionKind : std::uint8_t {
+  allow,
+  refuse,  ///< with an errno, unseen: for calls that every ordinary program tries and has a second way for
+  notify,  ///< refused as well, but the supervisor gives the answer and so sees the attempt
+};
 
 struct Action {
   ActionKind kind = ActionKind::refuse;
-  std::uint16_t error = 0;  ///< errno of a refusal
+  std::uint16_t error = 0;  ///< errno of a refusal; 0: the process ends
 
   bool operator==(const Action&) const = default;
 };
 
 inline constexpr Action kAllow{ActionKind::allow, 0};
-inline constexpr Action kKill{ActionKind::kill, 0};
 constexpr Action refuse(int error) { return Action{ActionKind::refuse, static_cast<std::uint16_t>(error)}; }
+constexpr Action notify(int error) { return Action{ActionKind::notify, static_cast<std::uint16_t>(error)}; }
+/// Calls of another architecture: reported, and where nobody listens the end of the process.
+inline constexpr Action kForeign{ActionKind::notify, 0};
 
 /// One comparison on a system call's argument, on one 32-bit half of it. The kernel ignores the high half of
 /// `int` arguments, so a filter that compared 64 bits could be walked around (CVE-2019-10063).
@@ -80,8 +87,9 @@ struct SyscallFilter {
 /// The program for the architecture this binary is built for.
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter);
 
-/// What the kernel's interpreter would answer for a call: SECCOMP_RET_* value. For tests and `policy explain`.
-std::uint32_t evaluate(const std::vector<sock_filter>& program, std::uint32_t architecture, int number,
+/// What the kernel's interpreter would answer for a call: SECCOMP_RET_* value. The supervisor asks it which errno a
+/// notified call is to get, since the kernel does not pass on the low half of that value.
+std::uint32_t evaluate(std::span<const sock_filter> program, std::uint32_t architecture, int number,
                        const std::uint64_t (&arguments)[6]);
 
 /// AUDIT_ARCH_* of this binary.

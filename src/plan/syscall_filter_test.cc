@@ -22,7 +22,7 @@ std::uint32_t valueOf(Action action) {
   switch (action.kind) {
     case ActionKind::allow: return SECCOMP_RET_ALLOW;
     case ActionKind::refuse: return SECCOMP_RET_ERRNO | action.error;
-    case ActionKind::kill: return SECCOMP_RET_KILL_PROCESS;
+    case ActionKind::notify: return SECCOMP_RET_USER_NOTIF | action.error;
   }
   return SECCOMP_RET_KILL_PROCESS;
 }
@@ -53,7 +53,7 @@ std::uint32_t linear(const SyscallFilter& filter, int number, const std::uint64_
 }
 
 Action randomAction(Random& random) {
-  const Action some[] = {kAllow, kKill, refuse(1), refuse(38), refuse(13), kAllow};
+  const Action some[] = {kAllow, notify(1), refuse(1), refuse(38), refuse(13), kAllow};
   return some[upTo(random, 5)];
 }
 
@@ -139,10 +139,10 @@ TEST(FilterCompiler, AnEmptyFilterRefusesEveryCall) {
   for (int number = 0; number <= kNumbers; ++number) {
     EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, none), SECCOMP_RET_ERRNO | 38U);
   }
-  EXPECT_EQ(evaluate(*program, nativeArchitecture(), -1, none) & SECCOMP_RET_ALLOW, 0U);
+  EXPECT_NE(evaluate(*program, nativeArchitecture(), -1, none) & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ALLOW);
 }
 
-TEST(FilterCompiler, AForeignArchitectureIsKilledWhateverTheNumber) {
+TEST(FilterCompiler, AForeignArchitectureIsReportedWhateverTheNumber) {
   SyscallFilter filter;
   filter.unlisted = kAllow;
   const auto program = compile(filter);
@@ -150,7 +150,7 @@ TEST(FilterCompiler, AForeignArchitectureIsKilledWhateverTheNumber) {
   const std::uint64_t none[6] = {};
   for (const std::uint32_t architecture : std::initializer_list<std::uint32_t>{
            AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, 0}) {
-    const std::uint32_t wanted = architecture == nativeArchitecture() ? SECCOMP_RET_ALLOW : SECCOMP_RET_KILL_PROCESS;
+    const std::uint32_t wanted = architecture == nativeArchitecture() ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF;
     for (const int number : {0, 1, 59, 221, 450}) EXPECT_EQ(evaluate(*program, architecture, number, none), wanted);
   }
 }
@@ -163,9 +163,9 @@ TEST(FilterCompiler, X32NumbersAreKilled) {
   ASSERT_TRUE(program);
   const std::uint64_t none[6] = {};
   for (const int number : {0, 59, 512, 547}) {
-    EXPECT_EQ(evaluate(*program, nativeArchitecture(), number | 0x40000000, none), SECCOMP_RET_KILL_PROCESS);
+    EXPECT_EQ(evaluate(*program, nativeArchitecture(), number | 0x40000000, none), SECCOMP_RET_USER_NOTIF);
   }
-  EXPECT_EQ(evaluate(*program, nativeArchitecture(), -1, none), SECCOMP_RET_KILL_PROCESS);
+  EXPECT_EQ(evaluate(*program, nativeArchitecture(), -1, none), SECCOMP_RET_USER_NOTIF);
 }
 #endif
 

@@ -78,6 +78,17 @@ class Rules {
     }
     rules_.push_back({*number, {}, kAllow});
   }
+  /// Lets the supervisor see a call that is refused in silence; `unlisted` is for one that no rule knows.
+  constexpr void report(std::string_view name, Action unlisted) {
+    const std::optional<int> number = syscall_table::numberOf(name);
+    if (!number) return;
+    for (SyscallRule& rule : rules_) {
+      if (rule.number != *number) continue;
+      if (rule.otherwise.kind == ActionKind::refuse) rule.otherwise.kind = ActionKind::notify;
+      return;
+    }
+    if (unlisted.kind != ActionKind::allow) rules_.push_back({*number, {}, unlisted});
+  }
   constexpr void reserve(std::size_t count) { rules_.reserve(count); }
   constexpr std::vector<SyscallRule> take() { return std::move(rules_); }
 
@@ -87,10 +98,10 @@ class Rules {
 
 /// Calls that are allowed, but not with these arguments.
 constexpr void addArgumentRules(Rules& rules) {
-  rules.set("clone", kAllow, {{{anyBit(0, kNamespaceFlags & ~0x80U)}, refuse(EPERM)}});
+  rules.set("clone", kAllow, {{{anyBit(0, kNamespaceFlags & ~0x80U)}, notify(EPERM)}});
   rules.set("ioctl", kAllow,  // typing into the caller's terminal (CVE-2017-5226), high bits ignored as the kernel does
-            {{{equals(1, kTiocsti)}, refuse(EPERM)}, {{equals(1, kTioclinux)}, refuse(EPERM)}});
-  rules.set("personality", refuse(EPERM),
+            {{{equals(1, kTiocsti)}, notify(EPERM)}, {{equals(1, kTioclinux)}, notify(EPERM)}});
+  rules.set("personality", notify(EPERM),
             {{{equals(0, 0)}, kAllow},
              {{equals(0, 0x0008)}, kAllow},
              {{equals(0, 0x20000)}, kAllow},
@@ -100,39 +111,39 @@ constexpr void addArgumentRules(Rules& rules) {
   // guards it.
   for (const std::string_view name :
        {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
-    rules.set(name, kAllow, {{{equals(0, 1)}, refuse(EPERM)}});
+    rules.set(name, kAllow, {{{equals(0, 1)}, notify(EPERM)}});
   }
-  rules.set("setpriority", kAllow, {{{equals(0, 0), equals(1, 1)}, refuse(EPERM)}});
-  rules.set("ioprio_set", kAllow, {{{equals(0, 1), equals(1, 1)}, refuse(EPERM)}});
+  rules.set("setpriority", kAllow, {{{equals(0, 0), equals(1, 1)}, notify(EPERM)}});
+  rules.set("ioprio_set", kAllow, {{{equals(0, 1), equals(1, 1)}, notify(EPERM)}});
   // Local and internet sockets; of netlink only what libc needs to list addresses. No raw or packet sockets.
-  const Action no_family = refuse(EAFNOSUPPORT);
+  const Action no_family = notify(EAFNOSUPPORT);
   rules.set("socket", no_family,
             {{{equals(1, SOCK_RAW, kSocketTypeMask), equals(0, AF_NETLINK), equals(2, 0)}, kAllow},
-             {{equals(1, SOCK_RAW, kSocketTypeMask)}, refuse(EPERM)},
-             {{equals(1, SOCK_PACKET, kSocketTypeMask)}, refuse(EPERM)},
+             {{equals(1, SOCK_RAW, kSocketTypeMask)}, notify(EPERM)},
+             {{equals(1, SOCK_PACKET, kSocketTypeMask)}, notify(EPERM)},
              {{equals(0, AF_UNIX)}, kAllow},
              {{equals(0, AF_INET)}, kAllow},
              {{equals(0, AF_INET6)}, kAllow},
              {{equals(0, AF_NETLINK), equals(2, 0)}, kAllow}});
   // The overlay's mark for "deleted" is a device; renaming could leave one behind in a directory the host shares.
-  rules.set("renameat2", kAllow, {{{anyBit(4, kRenameWhiteout)}, refuse(EPERM)}});
+  rules.set("renameat2", kAllow, {{{anyBit(4, kRenameWhiteout)}, notify(EPERM)}});
   rules.set("socketpair", no_family, {{{equals(0, AF_UNIX)}, kAllow}});
 }
 
 /// No setuid or setgid bit, and no device, can be made in anything the host might share (F11).
 constexpr void addModeRules(Rules& rules) {
-  rules.set("chmod", kAllow, {{{anyBit(1, kSetIdBits)}, refuse(EPERM)}});
-  rules.set("fchmod", kAllow, {{{anyBit(1, kSetIdBits)}, refuse(EPERM)}});
-  rules.set("fchmodat", kAllow, {{{anyBit(2, kSetIdBits)}, refuse(EPERM)}});
-  rules.set("fchmodat2", kAllow, {{{anyBit(2, kSetIdBits)}, refuse(EPERM)}});
-  rules.set("creat", kAllow, {{{anyBit(1, kSetIdBits)}, refuse(EPERM)}});
-  rules.set("open", kAllow, {{{anyBit(1, kCreateFlags), anyBit(2, kSetIdBits)}, refuse(EPERM)}});
-  rules.set("openat", kAllow, {{{anyBit(2, kCreateFlags), anyBit(3, kSetIdBits)}, refuse(EPERM)}});
+  rules.set("chmod", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});
+  rules.set("fchmod", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});
+  rules.set("fchmodat", kAllow, {{{anyBit(2, kSetIdBits)}, notify(EPERM)}});
+  rules.set("fchmodat2", kAllow, {{{anyBit(2, kSetIdBits)}, notify(EPERM)}});
+  rules.set("creat", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});
+  rules.set("open", kAllow, {{{anyBit(1, kCreateFlags), anyBit(2, kSetIdBits)}, notify(EPERM)}});
+  rules.set("openat", kAllow, {{{anyBit(2, kCreateFlags), anyBit(3, kSetIdBits)}, notify(EPERM)}});
   for (const auto& [name, mode] : {std::pair<std::string_view, std::uint8_t>{"mknod", 1}, {"mknodat", 2}}) {
     rules.set(name, kAllow,
-              {{{anyBit(mode, kSetIdBits)}, refuse(EPERM)},
-               {{equals(mode, S_IFCHR, S_IFMT)}, refuse(EPERM)},  // also 0:0, the overlay's own mark for "deleted"
-               {{equals(mode, S_IFBLK, S_IFMT)}, refuse(EPERM)}});
+              {{{anyBit(mode, kSetIdBits)}, notify(EPERM)},
+               {{equals(mode, S_IFCHR, S_IFMT)}, notify(EPERM)},  // also 0:0, the overlay's own mark for "deleted"
+               {{equals(mode, S_IFBLK, S_IFMT)}, notify(EPERM)}});
   }
 }
 
@@ -141,7 +152,7 @@ constexpr Rules builtinRules() {
   Rules rules;
   rules.reserve(std::size(kAllowed) + std::size(kForbidden) + std::size(kAbsent) + 20);
   for (const std::string_view name : kAllowed) rules.add(name, kAllow);
-  for (const std::string_view name : kForbidden) rules.add(name, refuse(EPERM));
+  for (const std::string_view name : kForbidden) rules.add(name, notify(EPERM));
   for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
   addArgumentRules(rules);
   addModeRules(rules);

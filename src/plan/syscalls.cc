@@ -14,22 +14,22 @@ namespace {
 
 void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token) {
   const policy::Process& process = policy.process;
-  if (!policy.resources.cpu_affinity.empty()) rules.set("sched_setaffinity", refuse(EPERM));  // or it could be widened
+  if (!policy.resources.cpu_affinity.empty()) rules.set("sched_setaffinity", notify(EPERM));  // or it could be widened
   if (!process.allow_fork) {
-    rules.set("fork", refuse(EPERM));
-    rules.set("vfork", refuse(EPERM));
-    rules.set("clone", refuse(EPERM),
-              {{{anyBit(0, kNamespaceFlags & ~0x80U)}, refuse(EPERM)}, {{anyBit(0, CLONE_THREAD)}, kAllow}});
+    rules.set("fork", notify(EPERM));
+    rules.set("vfork", notify(EPERM));
+    rules.set("clone", notify(EPERM),
+              {{{anyBit(0, kNamespaceFlags & ~0x80U)}, notify(EPERM)}, {{anyBit(0, CLONE_THREAD)}, kAllow}});
   }
   // A file in memory is on no mount that could be noexec. MFD_NOEXEC_SEAL (Linux 6.3) makes one that stays data.
   if (hasExecutableRules(policy)) {
     constexpr std::uint32_t kNoexecSeal = 8;
-    rules.set("memfd_create", refuse(EPERM), {{{anyBit(1, kNoexecSeal)}, kAllow}});
+    rules.set("memfd_create", notify(EPERM), {{{anyBit(1, kNoexecSeal)}, kAllow}});
     rules.set("memfd_secret", refuse(EPERM));
   }
   if (!process.allow_exec) {
-    rules.set("execve", refuse(EPERM));
-    rules.set("execveat", refuse(EPERM), {{{highEquals(0, token.first), highEquals(4, token.second)}, kAllow}});
+    rules.set("execve", notify(EPERM));
+    rules.set("execveat", notify(EPERM), {{{highEquals(0, token.first), highEquals(4, token.second)}, kAllow}});
   }
 }
 
@@ -44,10 +44,10 @@ void addHostRules(Rules& all, bool unlisted_allowed) {
     }
   } rules{all, unlisted_allowed};
   // The payload can name the processes that guard it, and shares their user.
-  rules.set("prlimit64", refuse(EPERM), {{{equals(0, 0)}, kAllow}});
+  rules.set("prlimit64", notify(EPERM), {{{equals(0, 0)}, kAllow}});
   // No network, and no path to a service of the host: session bus, container engines, agents.
-  rules.set("socket", refuse(EACCES));
-  rules.set("socketpair", refuse(EACCES),
+  rules.set("socket", notify(EACCES));
+  rules.set("socketpair", notify(EACCES),
             {{{equals(0, AF_UNIX), equals(1, SOCK_STREAM, kSocketTypeMask)}, kAllow},
              {{equals(0, AF_UNIX), equals(1, SOCK_SEQPACKET, kSocketTypeMask)}, kAllow}});
   // Attributes of files that are named by path; by descriptor only what Landlock let be opened can be reached.
@@ -62,14 +62,35 @@ void addHostRules(Rules& all, bool unlisted_allowed) {
   // Before Landlock ABI 3 a file that may only be read can still be emptied by opening it.
   rules.set("open", kAllow,
             {{{anyBit(1, O_TRUNC), equals(1, O_RDONLY, O_ACCMODE)}, refuse(EPERM)},
-             {{anyBit(1, kCreateFlags), anyBit(2, kSetIdBits)}, refuse(EPERM)}});
+             {{anyBit(1, kCreateFlags), anyBit(2, kSetIdBits)}, notify(EPERM)}});
   rules.set("openat", kAllow,
             {{{anyBit(2, O_TRUNC), equals(2, O_RDONLY, O_ACCMODE)}, refuse(EPERM)},
-             {{anyBit(2, kCreateFlags), anyBit(3, kSetIdBits)}, refuse(EPERM)}});
+             {{anyBit(2, kCreateFlags), anyBit(3, kSetIdBits)}, notify(EPERM)}});
 }
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What the payload's process calls between its filter and its exec, while nobody listens yet: refused without notice,
+/// or it would wait for ever.
+constexpr std::string_view kOwnCalls[] = {"execve", "execveat", "exit_group", "write"};
+
+/// A call that the policy's denylist names.
+void takeAway(Rules& rules, std::string_view name) {
+  if (contains(kAbsent, name)) return;  // refused already, as if the kernel lacked it
+  rules.set(name, contains(kOwnCalls, name) ? refuse(EPERM) : notify(EPERM));
+}
+
+/// Calls that a policy wants to see although they are refused in silence otherwise.
+void listenTo(Rules& rules, const policy::Syscalls& wish, bool unlisted_allowed) {
+  for (const auto& names : {wish.critical, wish.high}) {
+    if (!names) continue;
+    for (const std::string& name : *names) {
+      if (contains(kOwnCalls, name)) continue;
+      rules.report(name, unlisted_allowed ? kAllow : notify(ENOSYS));
+    }
+  }
 }
 
 Error forbidden(std::string_view name, std::string_view key) {
@@ -88,15 +109,14 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
     if (const auto number = syscallNumber(name)) numbers.push_back(*number);
   }
   // The one exec that starts the payload, and the report and exit of a failed start, are ours.
-  for (const std::string_view own : {"execve", "execveat", "exit_group", "write"})
-    numbers.push_back(*syscallNumber(own));
+  for (const std::string_view own : kOwnCalls) numbers.push_back(*syscallNumber(own));
   std::sort(numbers.begin(), numbers.end());
   std::vector<SyscallRule> all = rules.take();
   for (SyscallRule& rule : all) {
     if (std::binary_search(numbers.begin(), numbers.end(), rule.number)) continue;
-    if (rule.otherwise.kind == ActionKind::refuse && rule.branches.empty()) continue;
+    if (rule.otherwise.kind != ActionKind::allow && rule.branches.empty()) continue;
     rule.branches.clear();
-    rule.otherwise = refuse(EPERM);
+    rule.otherwise = notify(EPERM);
   }
   for (SyscallRule& rule : all) {
     const std::string_view name = syscallName(rule.number);
@@ -122,11 +142,13 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 bool usesBuiltinFilter(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
   return policy.process.allow_fork && policy.process.allow_exec && !hasExecutableRules(policy) &&
-         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && wish.oci_profile.empty();
+         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && wish.oci_profile.empty() &&
+         !wish.critical && !wish.high;
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
 std::span<const std::string_view> forbiddenSyscalls() { return kForbidden; }
+std::uint64_t namespaceFlags() { return kNamespaceFlags & ~0x80U; }
 
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token) {
   Rules rules = builtinRules();
@@ -138,11 +160,12 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   addProcessRules(rules, policy, token);  // after the wishes: what a policy forbids it cannot also allow
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {
-      for (const std::string& name : *wish.names) rules.set(name, refuse(EPERM));
+      for (const std::string& name : *wish.names) takeAway(rules, name);
     } else if (auto narrowed = narrowToList(rules, *wish.names); !narrowed) {
       return fail(narrowed.error());
     }
   }
+  listenTo(rules, wish, false);
   SyscallFilter filter;
   filter.rules = rules.take();
   return filter;
@@ -161,14 +184,15 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
     }
   } else {
     filter.unlisted = kAllow;
-    for (const std::string_view name : kForbidden) rules.add(name, refuse(EPERM));
+    for (const std::string_view name : kForbidden) rules.add(name, notify(EPERM));
     for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
     addArgumentRules(rules);
     addModeRules(rules);
     addProcessRules(rules, policy, {});
     if (wish.names) {
-      for (const std::string& name : *wish.names) rules.set(name, refuse(EPERM));
+      for (const std::string& name : *wish.names) takeAway(rules, name);
     }
+    listenTo(rules, wish, true);
   }
   if (without_namespaces) addHostRules(rules, !listed);
   filter.rules = rules.take();

@@ -17,6 +17,9 @@ std::span<const std::string_view> allowedSyscalls();
 /// that a payload has no business in.
 std::span<const std::string_view> forbiddenSyscalls();
 
+/// The flags of clone that make a namespace.
+std::uint64_t namespaceFlags();
+
 /// Secret halves of the arguments by which the payload's one permitted exec is recognised (allow_exec = false).
 /// The kernel reads `dirfd` and `flags` of execveat as 32-bit values and ignores the rest of the registers.
 struct ExecToken {

@@ -1,6 +1,7 @@
 #include "policy/explain.h"
 
 #include "policy/fields.h"
+#include "policy/severity.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -21,11 +22,13 @@ std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings) {
   return {};
 }
 
-/// The value in force: for the two keys whose default follows the level, that default.
+/// The value in force: for the keys whose default follows the level or is a table of ours, that default.
 std::string inForce(const Field& field, const Policy& policy) {
   const Value value = field.get(policy);
   const std::string text = display(field, value);
   if (!std::holds_alternative<std::monostate>(value)) return text;
+  if (field.key == "syscalls.critical") return display(field, severityList(policy.syscalls, Severity::critical));
+  if (field.key == "syscalls.high") return display(field, severityList(policy.syscalls, Severity::high));
   if (field.ceiling == Ceiling::wall) return formatSeconds(effectiveWallSeconds(policy));
   if (field.ceiling == Ceiling::output) return formatSize(effectiveOutput(policy));
   return text;

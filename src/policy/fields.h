@@ -66,7 +66,8 @@ enum class Syntax : std::uint8_t {
   proxy_url,
   file,  ///< absolute path or empty
   syscall,
-  allowed_syscall,  ///< a syscall that is not always blocked
+  allowed_syscall,   ///< a syscall that is not always blocked
+  reported_syscall,  ///< a syscall whose refusal can be reported
   variable,
   pattern,
   positive,  ///< a number above zero

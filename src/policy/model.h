@@ -129,6 +129,11 @@ struct Syscalls {
       names;                       ///< unset: the built-in allowlist; with denylist: built-in minus these
   std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening, shown by explain
   std::string oci_profile;         ///< path of a seccomp profile in OCI JSON form (L6)
+  // How grave a refused attempt is (S3). Unset: the built-in table (plan/severity.h); calls in neither list are low.
+  std::optional<std::vector<std::string>> critical;  ///< one attempt ends the sandbox
+  std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` end it
+  std::uint64_t high_limit = 10;
+  double high_window_seconds = 60;
 };
 
 struct Environment {

@@ -229,6 +229,11 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       if (auto flaw = flawOfSyscall(text)) return flaw;
       return unless(!isAlwaysBlocked(text), "a call that can be allowed",
                     "this call is blocked whatever a policy says");
+    case Syntax::reported_syscall:
+      if (auto flaw = flawOfSyscall(text)) return flaw;
+      // Every libc tries these two first and has a second way: to count them would end ordinary programs.
+      return unless(text != "clone3" && text != "openat2", "a call whose refusal can be reported",
+                    "this call is answered as if the kernel lacked it, without a report");
     case Syntax::variable: return unless(isVariable(text), "the name of a variable, without \"=\"");
     case Syntax::pattern:
       if (const auto problem = patternProblem(text)) return Flaw{"a regular expression that works", "it " + *problem};

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policy/limits.h"
+#include "policy/severity.h"
 #include "policy/syntax.h"
 
 namespace caisson::policy {
@@ -78,7 +79,10 @@ bool isWider(const Field& field, const Policy& base, const Policy& policy) {
     case Widens::on: return before != after && after == Value(true);
     case Widens::off: return before != after && after == Value(false);
     case Widens::added: return addsTo(before, after);
-    case Widens::removed: return addsTo(after, before);
+    case Widens::removed:
+      if (field.key == "syscalls.critical") return loosens(base.syscalls, policy.syscalls, Severity::critical);
+      if (field.key == "syscalls.high") return loosens(base.syscalls, policy.syscalls, Severity::high);
+      return addsTo(after, before);
     case Widens::rank: return rankOf(field, after) > rankOf(field, before);
     case Widens::changed: return field.key == "syscalls.names" ? widensSyscalls(base, policy) : before != after;
   }

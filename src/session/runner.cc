@@ -16,6 +16,7 @@
 #include "isolation/compile.h"
 #include "policy/model.h"
 #include "supervise/changes.h"
+#include "supervise/denials.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
@@ -364,8 +365,7 @@ void Runner::classify() {
     result_.outcome = OutcomeKind::limit;
     result_.limit = Limit::cpu;
   } else if (result_.signal == SIGSYS) {
-    result_.violations.push_back({"seccomp", "a system call of a foreign architecture", "system call",
-                                  "run programs built for this machine's own architecture"});
+    supervise::noteUnheardForeignCall(result_);
   }
 }
 
@@ -378,6 +378,7 @@ Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSiz
   auto mapping = isolation::BlockMapping::compile(plan, compiled.file.get());
   if (!mapping) return fail(mapping.error());
   isolation::Block& block = **mapping;
+  block.listen = false;
   block.landlock_abi = 0;  // pid 1 is in the session's domain, and what it starts is born there
   for (int stream = 0; stream < 3; ++stream) {
     block.terminal[stream] = terminal.stream[stream];
@@ -395,6 +396,7 @@ std::optional<RunResult> runCommand(const plan::Plan& plan, const ExecRequest& r
   RunResult result;
   result.sandbox_id = session;
   result.layers = plan.layers;
+  result.layers["seccomp_notify"] = "off in sessions";
   result.warnings = plan.warnings;
   result.notices = plan.notices;
   if (!Runner(plan, request, connection, result).run()) return std::nullopt;

@@ -22,14 +22,17 @@
 #include "egress/process.h"
 #include "isolation/block.h"
 #include "supervise/changes.h"
+#include "supervise/denials.h"
 #include "supervise/egress.h"
 #include "supervise/launch.h"
 #include "supervise/limit_watch.h"
+#include "supervise/listener.h"
 #include "supervise/run_record.h"
 #include "supervise/run_store.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
+#include "supervise/violations.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -61,7 +64,12 @@ bool isNullDevice(int descriptor) {
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, const Request& request, RunRecord& record, RunResult& result)
-      : plan_(plan), request_(request), record_(record), result_(result), signals_(request.forward_signals) {}
+      : plan_(plan),
+        request_(request),
+        record_(record),
+        result_(result),
+        signals_(request.forward_signals),
+        violations_(plan) {}
 
   void run();
 
@@ -75,6 +83,8 @@ class Supervisor {
   void fetch(const Message& message, int* received);
   void takeSized(std::uint32_t mask, const int* received);
   void onSignal(int signal);
+  void onStarted(const Message& message, int listener);
+  void onViolation(short events);
   void onOutOfMemory();
   void feedInput();
   void closeInput();
@@ -104,6 +114,8 @@ class Supervisor {
   std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
   Fd changes_;                     // the overlay's upper directory
   Fd terminal_;                    // master side of the sandbox's pty
+  Listener listener_;              // of the filter: what the payload tries and may not
+  Violations violations_;
   std::optional<OutputStream> out_, err_;
   std::string input_;  // bytes on their way in
   std::size_t input_written_ = 0;
@@ -226,6 +238,7 @@ int Supervisor::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
   if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
+  if (const auto resume = listener_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
   if (!next || killed_ || init_gone_) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
@@ -271,6 +284,8 @@ void Supervisor::watch() {
     polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
     const int input_sink = sandbox_.input ? sandbox_.input.get() : terminal_wish_.stream[0] ? terminal_.get() : -1;
     polls.push_back({input_.empty() ? -1 : input_sink, POLLOUT, 0});
+    listener_.keepPace(Clock::now());
+    polls.push_back({listener_.descriptor(), POLLIN, 0});
     if (sandbox_.input && input_.empty() && input_ended_) closeInput();
     if (sandbox_.input && input_.empty()) polls.push_back({sandbox_.input.get(), 0, 0});  // tells when nobody reads
     if (out_) out_->addPolls(polls);
@@ -293,8 +308,9 @@ void Supervisor::watch() {
     if (polls[4].revents != 0) onOutOfMemory();
     if (egress_poll < polls.size() && polls[egress_poll].revents != 0) onEgress();
     if (polls[5].revents != 0 || polls[6].revents != 0) feedInput();
-    if (polls.size() > 7 && sandbox_.input && polls[7].fd == sandbox_.input.get() &&
-        (polls[7].revents & POLLERR) != 0) {
+    if (polls[7].revents != 0) onViolation(polls[7].revents);
+    if (polls.size() > 8 && sandbox_.input && polls[8].fd == sandbox_.input.get() &&
+        (polls[8].revents & POLLERR) != 0) {
       closeInput();
     }
     if (out_) out_->pump();
@@ -372,6 +388,7 @@ void Supervisor::onMessage() {
         message.object[isolation::kObjectBytes - 1] = 0;
         failure_ = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
         break;
+      case MessageKind::started: onStarted(message, received[0]); break;
       case MessageKind::finished: wait_status_ = message.value; break;
       default: break;
     }
@@ -382,6 +399,34 @@ void Supervisor::takeSized(std::uint32_t mask, const int* received) {
   std::vector<Fd> directories;
   for (std::uint32_t bits = mask; bits != 0; bits &= bits - 1) directories.emplace_back(*received++);
   limits_->addSized(mask, std::move(directories));
+}
+
+void Supervisor::onStarted(const Message& message, int listener) {
+  listener_ = Listener(Fd(listener));
+  if (message.value > 0) {
+    result_.layers["seccomp_notify"] = "missing: " + errnoName(message.value);
+    result_.warnings.push_back(
+        "refused system calls are not reported: a filter around caisson listens already, and the kernel has room for "
+        "one listener");
+  } else if (!failure_ && (message.value < 0 || listener < 0)) {
+    failure_ = sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
+                        "too many descriptors of this user are on their way through sockets; try again");
+    kill();
+  }
+}
+
+void Supervisor::onViolation(short events) {
+  if ((events & POLLIN) == 0) return listener_.close();  // nobody is left who could be refused anything
+  auto attempt = listener_.next(Clock::now());
+  if (!attempt || killed_) return;
+  if (attempt->architecture != plan::nativeArchitecture()) {
+    attempt->foreign_program = listener_.isForeignProgram(*attempt);
+  }
+  const Verdict verdict = violations_.judge(*attempt, Clock::now(), [&] { return listener_.programOf(*attempt); });
+  // An attempt that ends the sandbox is not answered: its thread waits in the kernel until it is killed.
+  if (verdict.end) return kill();
+  if (verdict.end_process) return listener_.endProcess(*attempt);
+  listener_.refuse(*attempt, verdict.error);
 }
 
 /// v1 kills one process and lets the rest go on, broken; a tree that ran out of memory ends as a whole.
@@ -485,6 +530,8 @@ void Supervisor::collect(Clock::time_point start) {
   if (err_) result_.err = err_->take();
   limits_->finish(result_);
   classify();
+  violations_.report(result_);
+  explainLimits(plan_, result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 
@@ -507,6 +554,15 @@ bool Supervisor::metByItself(Limit& limit) const {
 void Supervisor::classify() {
   if (failure_) {
     return setupFailed(std::move(*failure_));
+  }
+  if (violations_.escape()) {
+    result_.outcome = OutcomeKind::denied;
+    result_.escape = violations_.escape();
+    result_.error =
+        plainError(Stage::supervise, "run", plan_.command.front(), "ended by caisson: " + result_.escape->reason,
+                   "if the program is to be trusted with such attempts, see syscalls.critical and "
+                   "syscalls.high in `caisson policy explain`");
+    return;
   }
   if (cgroup_.usage().oom_kills.value_or(0) > 0 && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
     result_.outcome = OutcomeKind::limit;
@@ -553,8 +609,7 @@ void Supervisor::classify() {
     result_.outcome = OutcomeKind::limit;
     result_.limit = Limit::cpu;
   } else if (result_.signal == SIGSYS) {
-    result_.violations.push_back({"seccomp", "a system call of a foreign architecture", "system call",
-                                  "run programs built for this machine's own architecture"});
+    noteUnheardForeignCall(result_);
   }
 }
 

@@ -73,6 +73,10 @@ inline constexpr __u64 kCloneClearSighand = 0x100000000ULL;
 inline constexpr __u64 kCloneIntoCgroup = 0x200000000ULL;
 inline constexpr __u64 kCloneNewTime = 0x00000080ULL;
 
+// seccomp user notification
+inline constexpr __u32 kSeccompNewListener = 1U << 3;
+inline constexpr __u32 kSeccompWaitKillable = 1U << 5;  // Linux 5.19
+
 inline constexpr __u32 kCapabilityVersion3 = 0x20080522;
 
 }  // namespace caisson::sys

@@ -30,7 +30,6 @@ namespace caisson::sys {
 namespace {
 
 constexpr int kChildTimeoutMs = 5000;
-constexpr unsigned kSeccompWaitKillable = 1U << 5;  // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 5.19
 
 Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
 

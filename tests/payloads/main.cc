@@ -12,9 +12,9 @@ namespace {
 
 std::vector<Verb> allVerbs() {
   std::vector<Verb> all;
-  for (const auto table :
-       {namespaceVerbs, mountVerbs, processVerbs, kernelVerbs, socketVerbs, fileVerbs, plantingVerbs, descriptorVerbs,
-        identityVerbs, terminalVerbs, executionVerbs, abuseMemoryVerbs, abuseObjectVerbs, abuseDiskVerbs}) {
+  for (const auto table : {namespaceVerbs, mountVerbs, processVerbs, kernelVerbs, socketVerbs, fileVerbs, plantingVerbs,
+                           descriptorVerbs, identityVerbs, terminalVerbs, executionVerbs, abuseMemoryVerbs,
+                           abuseObjectVerbs, abuseDiskVerbs, violationVerbs}) {
     for (const Verb& verb : table()) all.push_back(verb);
   }
   return all;

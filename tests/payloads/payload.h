@@ -66,5 +66,6 @@ std::span<const Verb> abuseMemoryVerbs();
 std::span<const Verb> abuseObjectVerbs();
 std::span<const Verb> abuseDiskVerbs();
 std::span<const Verb> executionVerbs();
+std::span<const Verb> violationVerbs();
 
 }  // namespace payload

@@ -42,6 +42,8 @@ std::string weakenedPath();
 /// Whether the second half of a test can run here; if not, the reason is in the test's log.
 bool mayWeaken();
 
+/// The attempt was grave enough for caisson to end the sandbox before the payload got an answer.
+bool endedByCaisson(const RunOutput& output);
 /// The payload ran, and was refused what it tried.
 testing::AssertionResult contained(const RunOutput& output);
 /// The payload did what it tried.

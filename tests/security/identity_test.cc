@@ -123,7 +123,7 @@ TEST_P(SelfTest, RefusesToStartThePayloadWithoutThisProtection) {
 
 INSTANTIATE_TEST_SUITE_P(Each, SelfTest,
                          testing::Values("capabilities", "no-new-privileges,capabilities", "read-only-root,landlock",
-                                         "allow:unshare"),
+                                         "allow:openat2"),
                          [](const auto& test) { return "case" + std::to_string(test.index); });
 
 }  // namespace

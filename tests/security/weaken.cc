@@ -106,6 +106,7 @@ constexpr Weakness kWeaknesses[] = {
     {"new-keyring", [](Plan& plan) { plan.hardening.new_keyring = false; }},
     {"hidden-processes", [](Plan& plan) { plan.hardening.hide_processes = false; }},
     {"guarded-links", [](Plan& plan) { plan.hardening.guard_links = false; }},
+    {"reported-violations", [](Plan& plan) { plan.hardening.report_violations = false; }},
     {"masks", [](Plan& plan) { removeSteps<plan::MaskPath>(plan); }},
     {"read-only-proc",
      [](Plan& plan) { removeSteps<plan::Bind>(plan, [](const plan::Bind& bind) { return bind.inside; }); }},

@@ -196,10 +196,7 @@ std::shared_ptr<Execution> Sandboxes::begin(const SandboxPointer& sandbox, ExecR
       return with(*sandbox, [&](Session& session) { return session.exec(wanted); });
     });
     const auto view = execution->view();
-    if (view.result && *view.result) {
-      sandbox->record((*view.result)->denials);
-      sandbox->record((*view.result)->violations);
-    }
+    if (view.result && *view.result) sandbox->record((*view.result)->denials);
   });
   return execution;
 }

@@ -87,12 +87,9 @@ void describeEnd(Json& value, const RunResult& result) {
   if (result.out.dropped > 0) value["stdout_dropped_bytes"] = result.out.dropped;
   if (result.err.dropped > 0) value["stderr_dropped_bytes"] = result.err.dropped;
   Json denials = Json::array();
-  for (const auto* list : {&result.denials, &result.violations})
-    for (const Denial& denial : *list)
-      denials.push_back({{"rule", denial.rule},
-                         {"object", denial.object},
-                         {"operation", denial.operation},
-                         {"remedy", denial.remedy}});
+  for (const Denial& denial : result.denials)
+    denials.push_back(
+        {{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}, {"remedy", denial.remedy}});
   if (!denials.empty()) value["denials"] = std::move(denials);
   if (!result.notices.empty()) value["notices"] = result.notices;
 }

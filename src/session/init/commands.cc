@@ -57,7 +57,10 @@ long mapBlock(const Request& request, int descriptor) {
 [[gnu::noinline]] long startPayload(const isolation::Block& block, int terminal) {
   const isolation::Helper none(block);  // the sandbox stands: there is nothing left to wait for
   const long pid = raw(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
-  if (pid == 0) isolation::becomePayload(block, none, terminal);
+  if (pid == 0) {
+    isolation::Listening nobody;  // see compileCommand
+    isolation::becomePayload(block, none, terminal, nobody);
+  }
   return pid;
 }
 

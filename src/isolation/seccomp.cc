@@ -1,0 +1,70 @@
+// The system-call filter, and how the supervisor comes to hear of what it refuses.
+#include <linux/seccomp.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+
+#include "isolation/child.h"
+#include "sys/kernel_abi.h"
+
+namespace caisson::isolation {
+namespace {
+
+/// The same program where nobody will listen: the refusals stay, and a foreign call ends the process.
+void refuseUnheard(const sock_fprog& program) {
+  for (unsigned short i = 0; i < program.len; ++i) {
+    sock_filter& step = program.filter[i];
+    if (step.code != (BPF_RET | BPF_K) || (step.k & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_USER_NOTIF) continue;
+    const std::uint32_t error = step.k & SECCOMP_RET_DATA;
+    step.k = error != 0 ? SECCOMP_RET_ERRNO | error : SECCOMP_RET_KILL_PROCESS;
+  }
+}
+
+long install(const Block& block, std::uint64_t flags) {
+  return raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &block.filter);
+}
+
+}  // namespace
+
+Listening installFilter(const Block& block) {
+  if (!block.has_filter) return {};
+  long result = -EBUSY;
+  if (block.listen) {
+    // Killable: once the supervisor has read an attempt, a signal does not make the payload repeat (and us count) it.
+    result = install(block, sys::kSeccompNewListener | sys::kSeccompWaitKillable);
+    if (result == -EINVAL) result = install(block, sys::kSeccompNewListener);
+    if (result >= 0) return {static_cast<int>(result), 0};
+  }
+  // The kernel has one listener per process at most: a container engine around us, or a caisson, may be that one.
+  refuseUnheard(block.filter);
+  must(block, Stage::seccomp, "seccomp", "SECCOMP_SET_MODE_FILTER", install(block, 0));
+  return {-1, static_cast<int>(-result)};
+}
+
+void handOverListener(const Block& block, const Listening& listening) {
+  if (!block.listen || (listening.descriptor < 0 && listening.error == 0)) return;  // or it did not come that far
+  Message message{};
+  message.kind = MessageKind::started;
+  message.value = listening.error;
+  const std::size_t count = listening.descriptor >= 0 ? 1 : 0;
+  long sent = sendMessage(block.control, message, &listening.descriptor, count);
+  if (sent == -ETOOMANYREFS) {
+    // Descriptors on their way are counted per user against the sender's own limit, and a payload of the same user may
+    // have used up as many as its limit allows. This process may have more than any payload.
+    struct {
+      std::uint64_t soft, hard;
+    } limit{};
+    raw(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
+    limit.soft = limit.hard;
+    raw(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, nullptr);
+    sent = sendMessage(block.control, message, &listening.descriptor, count);
+  }
+  if (sent < 0 && count > 0) {
+    // Closed below, so that every call it would have answered fails; the supervisor ends a sandbox it cannot watch.
+    message.value = static_cast<std::int32_t>(sent);
+    sendMessage(block.control, message, nullptr, 0);
+  }
+  closeFd(listening.descriptor);
+}
+
+}  // namespace caisson::isolation

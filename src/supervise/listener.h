@@ -1,0 +1,68 @@
+// The supervisor's end of a filter's notifications: what a payload tried and the filter refused.
+//
+// Everything in an Attempt was copied by the kernel when the call was made. Memory of the payload is never read: what
+// it points to could change before or after a look, so nothing may be decided by it. No call is ever let through.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+
+struct Attempt {
+  std::uint64_t id = 0;
+  pid_t pid = 0;                   ///< of the thread, on the host
+  std::uint32_t architecture = 0;  ///< AUDIT_ARCH_*
+  int number = 0;
+  std::uint64_t arguments[6] = {};
+  bool foreign_program = false;  ///< its whole executable is of another architecture, not only this call
+};
+
+class Listener {
+ public:
+  Listener() = default;
+  explicit Listener(sys::Fd descriptor) : descriptor_(std::move(descriptor)) {}
+
+  /// For poll, or -1: also while the pace is kept (see resumeAt).
+  [[nodiscard]] int descriptor() const { return paused_until_ ? -1 : descriptor_.get(); }
+  /// When to look again, if not now.
+  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> resumeAt() const { return paused_until_; }
+  /// To be called before poll: ends a pause that is over.
+  void keepPace(std::chrono::steady_clock::time_point now);
+
+  /// The next attempt, after poll said that there is one; nothing when its process died meanwhile. A flood is slowed
+  /// down here: whoever makes it waits, and we spend at most a few percent of a processor on it.
+  std::optional<Attempt> next(std::chrono::steady_clock::time_point now);
+
+  /// Answers the attempt with an errno.
+  void refuse(const Attempt& attempt, int error) const;
+
+  /// Path of the program that made the attempt, as it calls itself inside; "" when it can't be told any more.
+  [[nodiscard]] std::string programOf(const Attempt& attempt) const;
+
+  /// Whether the executable that made the attempt is a 32-bit one. `ldd` starts the 32-bit loader where there is one,
+  /// to ask it: that is no attack, only a program that cannot run here.
+  [[nodiscard]] bool isForeignProgram(const Attempt& attempt) const;
+
+  /// Ends the process that made the attempt; if that can't be done, the attempt is refused.
+  void endProcess(const Attempt& attempt) const;
+
+  /// No process with this filter is left.
+  void close() { descriptor_.reset(); }
+
+ private:
+  [[nodiscard]] bool isValid(const Attempt& attempt) const;
+
+  sys::Fd descriptor_;
+  std::chrono::steady_clock::time_point slot_begin_;
+  unsigned in_slot_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> paused_until_;
+};
+
+}  // namespace caisson::supervise

@@ -1,0 +1,264 @@
+// What a payload tries and may not is seen, written down, and ends the sandbox where it is grave (SPEC S2, S3, S4).
+#include <signal.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/syscall_names.h"
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+
+std::string numberOf(const char* call) { return std::to_string(*syscallNumber(call)); }
+
+/// The JSON result of an attack.
+json resultOf(Attack attack) {
+  attack.options.emplace_back("--json");
+  const RunOutput output = inSandbox(attack);
+  json result = output.json();
+  EXPECT_TRUE(result.is_object()) << output.describe();
+  return result.is_object() ? result : json::object();
+}
+
+std::uint64_t total(const json& result, const std::string& call) {
+  std::uint64_t count = 0;
+  for (const json& violation : result["violations"]) {
+    if (violation["syscall"] == call) count += violation["count"].get<std::uint64_t>();
+  }
+  return count;
+}
+
+TEST(Violation, IsWrittenDownWithNameNumberArgumentsPidAndProgram) {
+  const json result =
+      resultOf({.verb = {"call", numberOf("keyctl"), "0x123456789abc", "2", "3", "4", "5", "0xffffffffffffffff"}});
+  ASSERT_EQ(result["violations"].size(), 1U) << result;
+  const json& seen = result["violations"][0];
+  EXPECT_EQ(seen["syscall"], "keyctl");
+  EXPECT_EQ(seen["number"], *syscallNumber("keyctl"));
+  EXPECT_EQ(seen["arguments"], json({"0x123456789abc", "0x2", "0x3", "0x4", "0x5", "0xffffffffffffffff"}));
+  EXPECT_GT(seen["pid"].get<int>(), 0);
+  EXPECT_EQ(seen["program"], payloadPath());
+  EXPECT_EQ(seen["severity"], "HIGH");
+  EXPECT_EQ(seen["errno"], "EPERM");
+  ASSERT_EQ(result["denials"].size(), 1U);
+  for (const char* key : {"rule", "object", "operation", "remedy"}) EXPECT_NE(result["denials"][0][key], "") << key;
+}
+
+/// Without the listener the refusal is the same, but nobody hears of it.
+TEST(Violation, IsRefusedInTheSameWayWhenNobodyListens) {
+  const Attack attack{.verb = {"call", numberOf("keyctl"), "999"}};
+  const RunOutput heard = inSandbox(attack);
+  if (!mayWeaken()) return;
+  const RunOutput unheard = weakened("reported-violations", attack);
+  EXPECT_EQ(heard.out, unheard.out);
+  EXPECT_EQ(weakened("nothing", {.verb = {"call", numberOf("bpf"), "99"}}).exit_status, 125);
+  EXPECT_EQ(weakened("reported-violations", {.verb = {"call", numberOf("bpf"), "99"}}).exit_status, 1);
+}
+
+struct Place {
+  const char* name;
+  Attack (*at)(Attack);
+};
+
+class ViolationAt : public testing::TestWithParam<Place> {};
+
+TEST_P(ViolationAt, IsSeenThereToo) {
+  const json result = resultOf(GetParam().at({.verb = {"call", numberOf("setns"), "-1"}}));
+  EXPECT_EQ(total(result, "setns"), 1U) << result;
+  EXPECT_EQ(result["layers"]["seccomp_notify"], "on");
+}
+
+TEST_P(ViolationAt, EndsTheSandboxThereToo) {
+  const json result = resultOf(GetParam().at({.verb = {"call", numberOf("bpf"), "99"}}));
+  EXPECT_EQ(result["outcome"], "denied") << result;
+  EXPECT_EQ(result["stdout"], "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, ViolationAt,
+                         testing::Values(Place{"Full", [](Attack attack) { return attack; }},
+                                         Place{"Process", atLevelProcess},
+                                         Place{"LandlockTier",
+                                               [](Attack attack) {
+                                                 attack.workspace =
+                                                     payloadPath().substr(0, payloadPath().rfind('/')) + ":ro";
+                                                 attack.options.insert(attack.options.end(), {"--tier", "landlock"});
+                                                 return attack;
+                                               }},
+                                         Place{"Strict",
+                                               [](Attack attack) {
+                                                 attack.options.insert(attack.options.end(), {"--profile", "strict"});
+                                                 return attack;
+                                               }}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(GraveViolations, TenWithinAMinuteEndTheSandbox) {
+  const json nine = resultOf({.verb = {"repeat-call", "9", numberOf("unshare")}});
+  EXPECT_EQ(nine["outcome"], "exited") << nine;
+  EXPECT_EQ(total(nine, "unshare"), 9U);
+  const json ten = resultOf({.verb = {"repeat-call", "10", numberOf("unshare")}});
+  EXPECT_EQ(ten["outcome"], "denied") << ten;
+  EXPECT_EQ(total(ten, "unshare"), 10U);
+  EXPECT_EQ(ten["escape"]["severity"], "HIGH");
+}
+
+struct Indicator {
+  const char* name;
+  const char* call;
+  std::vector<std::string> arguments;
+};
+
+std::ostream& operator<<(std::ostream& out, const Indicator& indicator) { return out << indicator.call; }
+
+class EscapeIndicator : public testing::TestWithParam<Indicator> {};
+
+TEST_P(EscapeIndicator, IsRaisedByAPayload) {
+  std::vector<std::string> verb{"call", numberOf(GetParam().call)};
+  verb.insert(verb.end(), GetParam().arguments.begin(), GetParam().arguments.end());
+  const json result = resultOf({.verb = verb});
+  ASSERT_EQ(result["violations"].size(), 1U) << result;
+  EXPECT_EQ(result["violations"][0]["indicator"], GetParam().name);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, EscapeIndicator,
+    testing::Values(Indicator{"FILESYSTEM", "open_by_handle_at", {"-1"}}, Indicator{"FILESYSTEM", "mount", {}},
+                    Indicator{"FILESYSTEM", "fchmodat", {"-1", "@x", "04755"}},
+                    Indicator{"PROCESS", "ptrace", {"16", "1"}}, Indicator{"PROCESS", "unshare", {"0x10000000"}},
+                    Indicator{"NETWORK", "socket", {"17", "3", "0"}}, Indicator{"SYSCALL", "bpf", {"99"}}),
+    [](const auto& test) { return std::string(test.param.name) + "_" + test.param.call; });
+
+TEST(Violations, OfManyThreadsAreAllRefusedAndAllCounted) {
+  const json result = resultOf({.verb = {"threaded-calls", "8", "100", numberOf("perf_event_open")}});
+  EXPECT_EQ(result["stdout"], "refused: 800 calls: EPERM\n") << result;
+  EXPECT_EQ(total(result, "perf_event_open"), 800U);
+  EXPECT_LE(result["violations"].size(), 64U);
+}
+
+/// A signal must not make the kernel repeat, and us count, a call that was read already; and none may get through.
+TEST(Violations, AmongSignalsAreAllRefused) {
+  const json result = resultOf({.verb = {"signalled-calls", "300", numberOf("perf_event_open")}});
+  EXPECT_EQ(result["stdout"], "refused: 300 calls: EPERM\n") << result;
+  EXPECT_GE(total(result, "perf_event_open"), 300U);
+  EXPECT_LE(total(result, "perf_event_open"), 400U);
+}
+
+/// Processor time of a process so far, in clock ticks of 10 ms.
+long ticksOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  long user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
+
+TEST(FloodOfViolations, CostsTheHostLittle) {
+  std::vector<std::string> command{caissonBinary(), "run", "--quiet", "--workspace", ":none", "--ro", payloadPath()};
+  command.insert(command.end(), {"--", payloadPath(), "flood-calls", "20000", numberOf("perf_event_open")});
+  BackgroundProgram caisson(command);
+  sleepFor(std::chrono::milliseconds(500));
+  const long before = ticksOf(caisson.pid());
+  sleepFor(std::chrono::seconds(2));
+  const long spent = ticksOf(caisson.pid()) - before;
+  EXPECT_LE(spent, 30) << "more than 15 % of a processor";
+  EXPECT_FALSE(caisson.wait(std::chrono::milliseconds(1))) << "probes are counted, not punished";
+}
+
+TEST(FloodOfViolations, DoesNotKeepAGraveOneFromBeingSeen) {
+  const std::string flood = payloadPath() + " flood-calls 20000 " + numberOf("perf_event_open");
+  const std::string grave = payloadPath() + " call " + numberOf("bpf") + " 99";
+  const auto begin = std::chrono::steady_clock::now();
+  const RunOutput output = runCaisson({"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", "sh", "-c",
+                                       flood + " & sleep 0.3; " + grave + "; wait"});
+  EXPECT_EQ(output.json()["outcome"], "denied") << output.describe();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+}
+
+TEST(FloodOfViolations, IsEndedByTheTimeLimitLikeAnythingElse) {
+  const json result =
+      resultOf({.verb = {"flood-calls", "60000", numberOf("perf_event_open")}, .options = {"--timeout", "1s"}});
+  EXPECT_EQ(result["limit"], "time") << result;
+}
+
+// --- who may answer ---
+
+TEST(Listener, CannotBeReplacedByThePayload) {
+  const RunOutput output = inSandbox({.verb = {"take-listener"}});
+  EXPECT_EQ(output.out, "refused: seccomp: EBUSY\n") << output.describe();
+}
+
+TEST(Listener, SeesCallsBelowAFilterOfThePayloadsOwn) {
+  const json result = resultOf({.verb = {"call-below-own-filter", numberOf("setns")}});
+  EXPECT_EQ(result["stdout"], "refused: 1 calls: EPERM\n") << result;
+  EXPECT_EQ(total(result, "setns"), 1U);
+}
+
+TEST(Listener, ThatIsKilledTakesTheSandboxWithIt) {
+  for (const std::vector<std::string>& place :
+       {std::vector<std::string>{"--workspace", ":none", "--ro", payloadPath()},
+        std::vector<std::string>{"--tier", "landlock", "--workspace",
+                                 payloadPath().substr(0, payloadPath().rfind('/')) + ":ro"}}) {
+    const std::string marker = std::to_string(100000 + getpid());
+    std::vector<std::string> command{caissonBinary(), "run", "--quiet"};
+    command.insert(command.end(), place.begin(), place.end());
+    command.insert(command.end(), {"--", payloadPath(), "flood-calls", marker, numberOf("perf_event_open")});
+    BackgroundProgram caisson(command);
+    const auto running = [&] {
+      return runProgram({"pgrep", "-f", "^" + payloadPath() + " flood-calls " + marker}).exit_status == 0;
+    };
+    ASSERT_TRUE(eventually(running));
+    sleepFor(std::chrono::milliseconds(200));  // well in the middle of its refused calls
+    ::kill(caisson.pid(), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !running(); })) << place[0];
+  }
+}
+
+// --- the table is the policy's ---
+
+class SeverityTable : public testing::Test {
+ protected:
+  [[nodiscard]] json run(const std::string& policy, const std::vector<std::string>& verb) const {
+    dir.write("policy.toml", "format_version = 1\nextends = \"bash\"\n" + policy);
+    std::vector<std::string> arguments{"run",         "--json",     "--policy", dir.path() + "/policy.toml",
+                                       "--workspace", ":none",      "--ro",     payloadPath(),
+                                       "--",          payloadPath()};
+    arguments.insert(arguments.end(), verb.begin(), verb.end());
+    const RunOutput output = runCaisson(arguments);
+    EXPECT_TRUE(output.json().is_object()) << output.describe();
+    return output.json();
+  }
+  const TempDir dir;
+};
+
+TEST_F(SeverityTable, CanBeStricter) {
+  EXPECT_EQ(run("syscalls.critical = [\"keyctl\"]\n", {"call", numberOf("keyctl"), "999"})["outcome"], "denied");
+  EXPECT_EQ(run("syscalls.high_limit = 2\n", {"repeat-call", "2", numberOf("keyctl")})["outcome"], "denied");
+  // Also for calls that are refused in silence otherwise.
+  const json silent = run("", {"call", numberOf("io_uring_setup")});
+  EXPECT_EQ(silent["outcome"], "exited");
+  EXPECT_EQ(silent["violations"].size(), 0U);
+  EXPECT_EQ(run("syscalls.critical = [\"io_uring_setup\"]\n", {"call", numberOf("io_uring_setup")})["outcome"],
+            "denied");
+}
+
+TEST_F(SeverityTable, CanBeLooserButNothingGetsThrough) {
+  const json result = run("syscalls.critical = []\n", {"call", numberOf("bpf"), "99"});
+  EXPECT_EQ(result["outcome"], "exited") << result;
+  EXPECT_EQ(result["stdout"], "refused: call " + numberOf("bpf") + ": EPERM\n");
+  EXPECT_EQ(result["violations"][0]["severity"], "LOW");
+}
+
+TEST_F(SeverityTable, RefusesWhatEveryProgramTries) {
+  dir.write("policy.toml", "format_version = 1\nextends = \"bash\"\nsyscalls.critical = [\"clone3\"]\n");
+  const RunOutput output = runCaisson({"policy", "check", dir.path() + "/policy.toml"});
+  EXPECT_NE(output.exit_status, 0);
+  EXPECT_NE(output.err.find("clone3"), std::string::npos) << output.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test
