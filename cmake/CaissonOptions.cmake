@@ -9,6 +9,10 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
+# CMake's own -O3 makes the build longer and the binary larger, and no launch quicker.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
+
 option(CAISSON_TESTS "Build the test suites" ON)
 option(CAISSON_BENCH "Build the benchmark programs" OFF)
 option(CAISSON_FUZZ "Build the fuzzers (needs Clang)" OFF)
