@@ -48,9 +48,11 @@ inline policy::Policy withWorkspace(policy::WorkspaceMode mode, policy::Level le
   return policy;
 }
 
-/// The plan for `true`; fails the test if there is none.
+/// The plan for `true`, or for a command that the policy's rules let run; fails the test if there is none.
 inline Plan planned(const policy::Policy& policy, const HostFacts& host = someHost()) {
-  auto plan = build(policy, host, {{"true"}, false});
+  using Words = std::vector<std::string>;
+  const Words words = policy.commands.allowed_patterns ? Words{"cargo", "--version"} : Words{"true"};
+  auto plan = build(policy, host, {words, false});
   EXPECT_TRUE(plan) << plan.error().message();
   return plan ? *plan : Plan{};
 }
