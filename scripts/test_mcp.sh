@@ -3,7 +3,7 @@
 # included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
-sh "$root/scripts/build.sh" release
+sh "$root/scripts/build.sh" release caisson
 caisson=$root/build/caisson
 suite=$root/build/mcp-suite
 command -v npm >/dev/null 2>&1 || die "npm is missing; install the packages nodejs and npm"
