@@ -50,11 +50,6 @@ Result<void> checkSupported(const Policy& policy) {
   if (!policy.process.pass_descriptors.empty()) {
     return fail(unsupported("process.pass_descriptors", "further descriptors are not passed in this build"));
   }
-  const policy::Resources& r = policy.resources;
-  if (r.io_read_bytes_per_second || r.io_write_bytes_per_second || r.io_read_operations_per_second ||
-      r.io_write_operations_per_second) {
-    return fail(unsupported("resources.io_*", "I/O limits need a cgroup io controller, which this build does not use"));
-  }
   if (!policy.syscalls.oci_profile.empty()) {
     return fail(unsupported("syscalls.oci_profile", "OCI seccomp profiles are not read in this build"));
   }
@@ -211,6 +206,17 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
   plan.layers["limits"] = describeLimits(plan);
 }
 
+constexpr const char* kIoOnV1 =
+    "disk limits: cgroup v1 counts reading and direct writing; what is written back later from memory is not held";
+
+Error noIoLimit(const CgroupFacts& found, const HostFacts& host) {
+  const bool no_disk = found.io && host.disks.empty();
+  return plainError(Stage::host, "plan", "resources.io_*",
+                    no_disk ? "the files lie on no disk of their own (tmpfs, overlay, network)"
+                            : "no cgroup here can limit disk input and output",
+                    no_disk ? "remove the key" : "remove the key, or: " + found.why_not);
+}
+
 /// What a cgroup can hold it holds; what it cannot is named, and refused where the policy insists on it.
 Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan) {
   const CgroupFacts& found = host.cgroup;
@@ -230,6 +236,18 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
   if (decide(found.pids, "processes")) wish.pids = policy.process.max_processes + 1;  // and our pid 1
   if (decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
   if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
+  const policy::Resources& r = policy.resources;
+  if (limitsIo(r)) {
+    // No default asks for this; who does is not served by a run without it.
+    if (!found.io || host.disks.empty()) return fail(noIoLimit(found, host));
+    decide(true, "disk input and output");
+    wish.io_disks = host.disks;
+    wish.io_rbps = r.io_read_bytes_per_second;
+    wish.io_wbps = r.io_write_bytes_per_second;
+    wish.io_riops = r.io_read_operations_per_second;
+    wish.io_wiops = r.io_write_operations_per_second;
+    if (found.kind == "v1") plan.warnings.push_back(kIoOnV1);
+  }
   if (!missing.empty() && !mayMiss(policy, OptionalLayer::cgroup)) {
     return fail(plainError(Stage::host, "plan", "cgroup", "no cgroup here can limit " + missing, found.why_not));
   }

@@ -195,6 +195,46 @@ TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
   }
 }
 
+TEST(Plan, LimitsDisksWhereTheHostCan) {
+  Policy policy = withWorkspace(WorkspaceMode::ro);
+  policy.resources.io_write_bytes_per_second = 1000;
+  HostFacts host = someHost();
+  host.cgroup = {.kind = "v2", .memory = true, .pids = true, .cpu = true, .io = true};
+  EXPECT_FALSE(build(policy, host, {{"true"}})) << "no disk to limit";
+  host.disks = {2049};
+  const auto plan = build(policy, host, {{"true"}});
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->cgroup->io_disks, host.disks);
+  EXPECT_EQ(plan->cgroup->io_wbps, 1000U);
+  EXPECT_FALSE(plan->cgroup->io_rbps);
+  EXPECT_NE(plan->layers.at("cgroup").find("disk input and output"), std::string::npos);
+}
+
+TEST(Plan, SaysWhichClassHoldsWhatIsWritten) {
+  Policy policy = withWorkspace(WorkspaceMode::overlay);
+  EXPECT_TRUE(planned(policy).layers.at("disk_quota").starts_with("hard"));
+  EXPECT_FALSE(planned(policy).disk);
+  policy.filesystem.quota_class = policy::QuotaClass::hard;
+  EXPECT_FALSE(planned(policy).disk);
+
+  policy.filesystem.overlay_store = policy::OverlayStore::disk;
+  EXPECT_NE(refusal(policy).find("filesystem.quota_class"), std::string::npos);
+  policy.filesystem.quota_class = policy::QuotaClass::any;
+  policy.filesystem.max_total_size = 4096;
+  const Plan plan = planned(policy);
+  EXPECT_NE(plan.layers.at("disk_quota").find("watched: /workspace 4096 bytes"), std::string::npos);
+  ASSERT_TRUE(plan.disk);
+  EXPECT_TRUE(plan.disk->upper);
+  EXPECT_EQ(plan.disk->bytes, 4096U);
+  const std::uint64_t* file_size = limitCalled(plan, "fsize");
+  ASSERT_NE(file_size, nullptr) << "no single file may jump over the limit";
+  EXPECT_EQ(*file_size, 4096U);
+
+  policy = withWorkspace(WorkspaceMode::rw);
+  ASSERT_TRUE(planned(policy).disk);
+  EXPECT_EQ(planned(policy).disk->trees.size(), 1U);
+}
+
 TEST(Plan, EnforcesOrRefusesAtEveryLevelWhatAPolicyForbids) {
   // A rule that only `full` carries out may not vanish at a weaker level.
   const std::pair<const char*, std::function<void(Policy&)>> cases[] = {

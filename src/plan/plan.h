@@ -34,7 +34,7 @@ struct HostPath {
 /// Which limits a cgroup of ours can hold on this host.
 struct CgroupFacts {
   std::string kind = "none";  ///< "v1", "v2"
-  bool memory = false, pids = false, cpu = false, cpuset = false;
+  bool memory = false, pids = false, cpu = false, cpuset = false, io = false;
   std::string why_not;  ///< what is missing and the remedy
 };
 
@@ -77,6 +77,7 @@ struct HostFacts {
   std::map<std::string, std::string> caller_environment;
   ExecutableFacts executables;  ///< only with executable lists
   CgroupFacts cgroup;
+  std::vector<dev_t> disks;  ///< that the sandbox reads from and writes to; looked for only when the policy limits I/O
   std::vector<std::uint32_t> cpus;  ///< that this process may run on
   bool tmpfs_user_xattrs = false;   ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
@@ -186,6 +187,8 @@ struct CgroupPlan {
   std::uint64_t swap = 0;
   std::optional<double> cpus;
   std::vector<std::uint32_t> cpuset;
+  std::vector<dev_t> io_disks;
+  std::optional<std::uint64_t> io_rbps, io_wbps, io_riops, io_wiops;
 };
 
 /// Network mode `proxy`: the sandbox reaches the egress process and nothing else.
@@ -272,6 +275,9 @@ struct Command {
   std::vector<std::string> argv;
   bool interactive = false;
 };
+
+/// Whether the policy limits bandwidth or operations of disks.
+bool limitsIo(const policy::Resources& resources);
 
 /// The plan for `command` under `policy` on `host`; an error when the host lacks what the policy requires,
 /// or when the policy asks for what this build cannot enforce (never silently ignored).

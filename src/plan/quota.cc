@@ -41,6 +41,11 @@ std::vector<std::string> directTrees(const policy::Policy& policy, const HostFac
 
 }  // namespace
 
+bool limitsIo(const policy::Resources& r) {
+  return r.io_read_bytes_per_second || r.io_write_bytes_per_second || r.io_read_operations_per_second ||
+         r.io_write_operations_per_second;
+}
+
 Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   const policy::Filesystem& wish = policy.filesystem;
   DiskQuota quota;

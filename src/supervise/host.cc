@@ -205,6 +205,22 @@ std::vector<std::uint32_t> observeCpus() {
   return cpus;
 }
 
+/// The disks of the system, of the workspace, of directories that are written to directly, and of our own state, where
+/// an overlay may keep its changes.
+std::vector<dev_t> observeDisks(const HostFacts& facts) {
+  std::vector<dev_t> disks;
+  const auto add = [&](const std::string& path) {
+    const sys::Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    const auto disk = fd ? sys::diskOf(fd.get()) : std::nullopt;
+    if (disk && std::find(disks.begin(), disks.end(), *disk) == disks.end()) disks.push_back(*disk);
+  };
+  add("/usr");
+  add(facts.workspace.path);
+  for (const HostPath& path : facts.read_write) add(path.path);
+  add(sys::stateHome());
+  return disks;
+}
+
 std::string currentDirectory() {
   char path[4096];
   return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
@@ -240,6 +256,7 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
                   cgroups.usable.pids,
                   cgroups.usable.cpu,
                   cgroups.usable.cpuset,
+                  cgroups.usable.io,
                   cgroups.why_not};
 
   facts.cpus = observeCpus();
@@ -256,6 +273,7 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
   facts.denied_matches = deniedMatches(policy, facts);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
+  if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);
   observeSystem("", facts);
   facts.executables = observeExecutables(policy);
 

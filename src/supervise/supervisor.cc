@@ -203,6 +203,11 @@ Result<void> Supervisor::makeCgroup() {
                                    .pids = wish.pids,
                                    .cpus = wish.cpus,
                                    .cpuset = wish.cpuset,
+                                   .io_disks = wish.io_disks,
+                                   .io_rbps = wish.io_rbps,
+                                   .io_wbps = wish.io_wbps,
+                                   .io_riops = wish.io_riops,
+                                   .io_wiops = wish.io_wiops,
                                    .account_cpu = plan_.cpu_seconds.has_value()});
   if (!made) return fail(made.error());
   cgroup_ = std::move(*made);

@@ -85,7 +85,7 @@ Result<void> prepare(const CgroupBase& base, const CgroupName& maker) {
 }
 
 bool wantsIo(const CgroupLimits& limits) {
-  return limits.io_disk && (limits.io_rbps || limits.io_wbps || limits.io_riops || limits.io_wiops);
+  return !limits.io_disks.empty() && (limits.io_rbps || limits.io_wbps || limits.io_riops || limits.io_wiops);
 }
 
 /// On v1 each directory costs some 40 us to make and remove: only those that carry something.
@@ -142,7 +142,7 @@ void limitCpusetV2(Writer& to, const CgroupLimits& limits, CgroupEnforced& enfor
 }
 
 void limitIoV2(Writer& to, const CgroupLimits& limits, CgroupEnforced& enforced) {
-  std::string line = diskName(*limits.io_disk);
+  std::string line;
   const auto append = [&](const char* key, const std::optional<std::uint64_t>& value) {
     if (value) line.append(" ").append(key).append("=").append(std::to_string(*value));
   };
@@ -150,7 +150,8 @@ void limitIoV2(Writer& to, const CgroupLimits& limits, CgroupEnforced& enforced)
   append("wbps", limits.io_wbps);
   append("riops", limits.io_riops);
   append("wiops", limits.io_wiops);
-  enforced.io = to.must("io.max", line);
+  enforced.io = true;
+  for (const dev_t disk : limits.io_disks) enforced.io = to.must("io.max", diskName(disk) + line) && enforced.io;
 }
 
 void limitV2(Writer& to, const CgroupControllers& has, const CgroupLimits& limits, CgroupEnforced& enforced) {
@@ -189,7 +190,9 @@ void limitCpusetV1(Writer& to, int parent, const CgroupLimits& limits, CgroupEnf
 void limitIoV1(Writer& to, const CgroupLimits& limits, CgroupEnforced& enforced) {
   enforced.io = true;
   const auto write = [&](const char* file, const std::optional<std::uint64_t>& value) {
-    if (value) enforced.io = to.must(file, diskName(*limits.io_disk) + " " + std::to_string(*value)) && enforced.io;
+    if (!value) return;
+    for (const dev_t disk : limits.io_disks)
+      enforced.io = to.must(file, diskName(disk) + " " + std::to_string(*value)) && enforced.io;
   };
   write("blkio.throttle.read_bps_device", limits.io_rbps);
   write("blkio.throttle.write_bps_device", limits.io_wbps);

@@ -35,8 +35,8 @@ struct CgroupLimits {
   std::optional<std::uint64_t> pids;        ///< processes and threads
   std::optional<double> cpus;
   std::vector<std::uint32_t> cpuset;  ///< CPU numbers; empty: as the base
-  /// The disk that the io limits hold for, see `diskOf`; without it they are not in force.
-  std::optional<dev_t> io_disk;
+  /// The disks that the io limits hold for, each by itself, see `diskOf`; without any they are not in force.
+  std::vector<dev_t> io_disks;
   std::optional<std::uint64_t> io_rbps, io_wbps, io_riops, io_wiops;
   /// v1: also a directory for CPU accounting, about 40 us. Without it `usage` knows no CPU time there (v2 always does);
   /// ask for it when the CPU time of the running tree is a limit. The time of ended children is in wait4's answer.

@@ -436,7 +436,7 @@ TEST_F(CgroupTest, DiskLimitsAreReadBack) {
   const Fd here(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto disk = diskOf(here.get());
   if (!disk || !base_.usable.io) GTEST_SKIP() << "no disk or no io controller: " << base_.why_not;
-  Cgroup cgroup = make({.io_disk = disk, .io_rbps = 10 * kMiB, .io_wiops = 500});
+  Cgroup cgroup = make({.io_disks = {*disk}, .io_rbps = 10 * kMiB, .io_wiops = 500});
   EXPECT_TRUE(cgroup.enforced().io);
   const char* file = base_.kind == Kind::v2 ? "io.max" : "blkio.throttle.read_bps_device";
   EXPECT_TRUE(readBack(base_, cgroup, &CgroupControllers::io, file).contains("10485760"));

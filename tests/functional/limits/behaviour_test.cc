@@ -1,0 +1,145 @@
+// How limits behave beside the table of abuses: warnings, usage, disks, and limits that make no sense.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Limits : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    workspace.write("payload", readFile(payloadPath()), 0755);
+    chmod(workspace.path().c_str(), 0777);
+  }
+
+  [[nodiscard]] json with(const std::string& policy, const std::vector<std::string>& command,
+                          std::vector<std::string> options = {}) const {
+    const std::string file = settings_.write("policy.toml", "extends = \"bash\"\n" + policy);
+    options.insert(options.begin(), {"--json", "--policy", file});
+    return run(options, command, {.env = {{"CAISSON_HOME", settings_ / "home"}}}).json();
+  }
+
+  static bool warns(const json& result, const std::string& text) {
+    for (const json& warning : result["warnings"]) {
+      if (contains(warning, text)) return true;
+    }
+    return false;
+  }
+
+  const TempDir settings_;
+};
+
+TEST_F(Limits, ThatComeNearAreWarnedOf) {
+  const json memory = with("[resources]\nmemory = \"100M\"\n", {"/workspace/payload", "take-anonymous", "88"});
+  EXPECT_EQ(memory["outcome"], "exited") << memory.dump();
+  EXPECT_TRUE(warns(memory, "memory came to")) << memory["warnings"].dump();
+  const json disk = with("", {"/workspace/payload", "fill-file", "/run", "14"});
+  EXPECT_EQ(disk["outcome"], "exited");
+  EXPECT_TRUE(warns(disk, "/run came to 87 % of its limit (14 MiB of 16 MiB)")) << disk["warnings"].dump();
+  const json processes = with("[process]\nmax_processes = 10\n", {"/workspace/payload", "take-processes", "8"});
+  EXPECT_EQ(processes["outcome"], "exited");
+  EXPECT_TRUE(warns(processes, "processes came to 90 %")) << processes.dump();
+  const json time = with("[resources]\nwall_seconds = \"1s\"\n", {"sleep", "0.85"});
+  EXPECT_TRUE(warns(time, "time came to")) << time.dump();
+  const json output = with("[resources]\noutput = \"1000\"\n", {"head", "-c", "900", "/dev/zero"});
+  EXPECT_TRUE(warns(output, "stdout came to 90 %")) << output["warnings"].dump();
+}
+
+TEST_F(Limits, ThatStayFarAreNot) {
+  const json result = with("", {"/workspace/payload", "take-anonymous", "20"});
+  EXPECT_EQ(result["outcome"], "exited");
+  EXPECT_FALSE(warns(result, "came to")) << result["warnings"].dump();
+}
+
+TEST_F(Limits, UsageIsThatOfTheWholeTree) {
+  const json result =
+      with("", {"sh", "-c", "/workspace/payload burn-tree 0.4; /workspace/payload take-anonymous 60 & wait"});
+  ASSERT_EQ(result["outcome"], "exited") << result.dump();
+  const json& usage = result["usage"];
+  EXPECT_GE(usage["user_cpu_ms"].get<double>() + usage["system_cpu_ms"].get<double>(), 350);
+  EXPECT_GE(usage["peak_memory_bytes"].get<std::uint64_t>(), 60U << 20);
+  EXPECT_GE(usage["processes_peak"].get<std::uint64_t>(), 2U);
+  EXPECT_GE(usage["wall_ms"].get<double>(), 700);
+}
+
+/// The kernel kills pid 1 and with it everybody whom nobody waited for: their time counts all the same.
+TEST_F(Limits, UsageOfAKilledTreeIsKept) {
+  const json result = with("[resources]\nwall_seconds = \"1s\"\n", {"/workspace/payload", "burn-tree", "60"});
+  EXPECT_EQ(result["limit"], "time");
+  EXPECT_GE(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 100);
+}
+
+/// Page cache is memory too, but it is given back: a program that writes much is slowed, not killed.
+TEST_F(Limits, PageCacheIsNotHeldAgainstAProgram) {
+  const json result = with("[resources]\nmemory = \"48M\"\n", {"/workspace/payload", "fill-file", "/workspace", "150"},
+                           {"--workspace", workspace.path() + ":rw"});
+  EXPECT_EQ(result["outcome"], "exited") << result.dump();
+  EXPECT_EQ(result["exit_code"], 0);
+}
+
+TEST_F(Limits, OnDisksAreHeldOrRefused) {
+  const json result =
+      with("[resources]\nio_write_bytes_per_second = \"2M\"\n",
+           {"dd", "if=/dev/zero", "of=/workspace/file", "bs=1M", "count=4", "oflag=direct", "status=none"},
+           {"--workspace", workspace.path() + ":rw"});
+  if (result["outcome"] == "setup_failed") {
+    EXPECT_TRUE(contains(result["error"]["object"], "resources.io_")) << result.dump();
+    EXPECT_NE(result["error"]["hint"], "");
+    EXPECT_FALSE(exists(workspace / "file"));
+    return;
+  }
+  ASSERT_EQ(result["exit_code"], 0) << result.dump();
+  EXPECT_TRUE(contains(result["layers"]["cgroup"], "disk input and output")) << result["layers"].dump();
+  EXPECT_GE(result["duration_ms"].get<double>(), 1200) << "4 MiB at 2 MiB a second";
+}
+
+TEST_F(Limits, ClassHardRefusesWhatCanOnlyBeWatched) {
+  const json watched =
+      with("[filesystem]\nquota_class = \"hard\"\n", {"true"}, {"--workspace", workspace.path() + ":rw"});
+  EXPECT_EQ(watched["outcome"], "setup_failed") << watched.dump();
+  EXPECT_TRUE(contains(watched["error"]["object"], "quota_class"));
+  const json held =
+      with("[filesystem]\nquota_class = \"hard\"\n", {"true"}, {"--workspace", workspace.path() + ":none"});
+  EXPECT_EQ(held["outcome"], "exited") << held.dump();
+}
+
+TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
+  const RunOutput memory = run({"--json", "--memory", "4M"}, {"/workspace/payload", "take-anonymous", "30"});
+  EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
+  EXPECT_LT(memory.duration, seconds(10));
+  const RunOutput processes = run({"--json", "--pids", "1"}, {"/workspace/payload", "take-processes", "3"});
+  EXPECT_EQ(processes.json()["limit"], "processes") << processes.describe();
+  const RunOutput files =
+      run({"--json", "--policy", settings_.write("f.toml", "[resources]\nopen_files = 1\n")}, {"true"});
+  EXPECT_NE(files.exit_status, 0);
+  EXPECT_LT(files.duration, seconds(10));
+  const RunOutput time = run({"--json", "--timeout", "1ms"}, {"sleep", "5"});
+  EXPECT_EQ(time.json()["limit"], "time");
+  EXPECT_LT(time.duration, seconds(5));
+}
+
+/// Limits are not reservations: more may be promised than there is, and nobody is refused for it.
+TEST_F(Limits, OfSeveralRunsMayExceedTheMachine) {
+  std::vector<std::unique_ptr<BackgroundProgram>> others;
+  for (int i = 0; i < 8; ++i) {
+    others.push_back(
+        std::make_unique<BackgroundProgram>(std::vector<std::string>{caissonBinary(), "run", "--memory", "2G", "--cpus",
+                                                                     "2", "--pids", "500", "--", "sleep", "1"},
+                                            RunOptions{.cwd = workspace.path()}));
+  }
+  EXPECT_EQ(run({"--memory", "2G", "--cpus", "2"}, {"true"}).exit_status, 0);
+  for (const auto& other : others) EXPECT_EQ(other->wait(seconds(30)), 0);
+}
+
+}  // namespace
+}  // namespace caisson::test
