@@ -113,8 +113,10 @@ struct Request {
   StreamMode err = StreamMode::capture;
   bool relay_stdin = false;  ///< pass the caller's standard input on; else `input`, then end of file
   std::string input;
-  bool interactive = false;            ///< a pty of our own for those of 0, 1, 2 that are terminals
-  bool forward_signals = false;        ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2, WINCH go to the payload
+  bool interactive = false;      ///< a pty of our own for those of 0, 1, 2 that are terminals
+  bool forward_signals = false;  ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2, WINCH go to the payload
+  /// For programs: where only the user's service manager can give a cgroup, move this process into one of its scopes.
+  bool own_scope = false;
   int cancel_descriptor = -1;          ///< readable: end the run with outcome `cancelled`
   std::vector<std::string> approvals;  ///< what an owner approved for this run, e.g. "level:none"
 };

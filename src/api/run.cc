@@ -52,12 +52,12 @@ Result<void> checkApprovals(const Request& request) {
   return {};
 }
 
-Result<plan::Plan> planFor(const Request& request) {
+Result<plan::Plan> planFor(const Request& request, bool own_scope) {
   if (auto checked = checkRequest(request); !checked) return fail(checked.error());
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
   const auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
-  const plan::HostFacts facts = supervise::observeHost(*policy);
+  const plan::HostFacts facts = supervise::observeHost(*policy, own_scope);
   return plan::build(*policy, facts, {request.command, request.interactive});
 }
 
@@ -151,7 +151,7 @@ int exitStatus(const RunResult& result) {
 }
 
 Result<RunResult> run(const Request& request) {
-  auto plan = planFor(request);
+  auto plan = planFor(request, request.own_scope);
   if (!plan) {
     // The host's shortcomings are a result; a request that makes no sense is an error.
     if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
@@ -164,7 +164,7 @@ Result<RunResult> run(const Request& request) {
 }
 
 Result<std::string> describePlan(const Request& request, bool json) {
-  auto plan = planFor(request);
+  auto plan = planFor(request, false);
   if (!plan) return fail(plan.error());
   return json ? plan::describeJson(*plan) : plan::describe(*plan);
 }

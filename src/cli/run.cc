@@ -50,6 +50,7 @@ Result<Request> requestFrom(const Arguments& arguments) {
   request.relay_stdin = true;
   request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
+  request.own_scope = true;
   request.approvals = *std::move(approvals);
   return request;
 }

@@ -27,6 +27,7 @@
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
 #include "sys/state_home.h"
+#include "sys/user_scope.h"
 
 extern char** environ;
 
@@ -228,7 +229,7 @@ std::string currentDirectory() {
 
 }  // namespace
 
-plan::HostFacts observeHost(const policy::Policy& policy) {
+plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope) {
   HostFacts facts;
   utsname kernel{};
   ::uname(&kernel);
@@ -250,7 +251,14 @@ plan::HostFacts observeHost(const policy::Policy& policy) {
   if (facts.may_map_other_ids) facts.payload_id = drawPayloadId();
   facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
 
-  const sys::CgroupBase cgroups = sys::CgroupBase::find();
+  sys::CgroupBase cgroups = sys::CgroupBase::find();
+  if (own_scope && cgroups.kind == sys::CgroupBase::Kind::none && sys::hasUserManager()) {
+    if (const auto entered = sys::enterUserScope(); entered) {
+      cgroups = sys::CgroupBase::find();
+    } else {
+      cgroups.why_not += "; the user's service manager was asked, but: " + entered.error().message();
+    }
+  }
   facts.cgroup = {std::string(sys::name(cgroups.kind)),
                   cgroups.usable.memory,
                   cgroups.usable.pids,

@@ -6,6 +6,8 @@
 namespace caisson::supervise {
 
 /// Facts for `policy`, seen from this process. Reads only; what is missing is a fact, not an error.
-plan::HostFacts observeHost(const policy::Policy& policy);
+/// `own_scope`: where no cgroup of ours can be made, first move this process into a scope that the user's service
+/// manager gives; the one thing here that changes something.
+plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope = false);
 
 }  // namespace caisson::supervise

@@ -1,0 +1,58 @@
+// The little of D-Bus that one call to a service manager takes: marshalling, and reading of replies.
+//
+// Written out because the call is one, at most once per process, and a library for it would be initialised by every
+// program that links it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caisson::sys {
+
+/// Builds a message body (or header) in the wire format, little endian.
+class DbusWriter {
+ public:
+  void align(std::size_t to) { text_.resize((text_.size() + to - 1) / to * to, '\0'); }
+  void byte(std::uint8_t value) { text_.push_back(static_cast<char>(value)); }
+  void uint32(std::uint32_t value);
+  void string(std::string_view value);
+  void signature(std::string_view value);
+  /// Begins an array of elements with this alignment; endArray writes its length.
+  [[nodiscard]] std::size_t beginArray(std::size_t element_alignment);
+  void endArray(std::size_t begun);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+struct DbusCall {
+  std::string_view destination, path, interface, member;
+  std::string_view signature;  ///< of `body`; empty: none
+  std::string_view body;
+  std::uint32_t serial = 1;
+};
+std::string encodeCall(const DbusCall& call);
+
+struct DbusMessage {
+  enum class Type : std::uint8_t { call = 1, answer = 2, error = 3, signal = 4 };
+  Type type = Type::signal;
+  std::uint32_t answers = 0;  ///< the serial of the call that this answers
+  std::string error;          ///< the error's name
+  std::string text;           ///< the first string of an error's body
+  std::size_t size = 0;       ///< of the whole message
+};
+
+/// The message at the beginning of `bytes`. Nothing when more bytes are needed. `broken` is set when no more bytes
+/// will help: what came is not D-Bus, is longer than anything we expect, or is of the other byte order.
+std::optional<DbusMessage> decodeMessage(std::string_view bytes, bool& broken);
+
+/// The body of StartTransientUnit for a scope that holds process `pid` and is delegated to us.
+std::string scopeRequest(std::string_view unit, std::uint32_t pid);
+inline constexpr std::string_view kScopeRequestSignature = "ssa(sv)a(sa(sv))";
+
+}  // namespace caisson::sys
