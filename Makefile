@@ -3,13 +3,17 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test check tidy format bench install debug asan tsan clang test-mcp fuzz-smoke clean help
+.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp fuzz-smoke clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
 
 test: ## build and run every suite; the last line says how many passed, failed and were skipped
 	@sh scripts/test.sh release
+
+test-vm: ## the limits on other kernels in emulated machines, as one table (ROWS="6.1,amd64,root,own" for some)
+	@sh scripts/build.sh --tests release
+	@bash tests/vm/test.sh $(ROWS)
 
 check: ## layers, path lint, formatting and house rules
 	@sh scripts/check.sh
@@ -46,7 +50,7 @@ fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh
 
 clean: ## remove every build directory
-	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz
+	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-amd64 build-arm64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

@@ -47,7 +47,9 @@ std::optional<Fill> fillOf(int fd) {
 
 }  // namespace
 
-LimitWatch::LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup) : plan_(plan), cgroup_(cgroup) {
+LimitWatch::LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup,
+                       std::function<void(const std::string&)> on_near)
+    : plan_(plan), cgroup_(cgroup), on_near_(std::move(on_near)) {
   if (plan.disk) disk_.emplace(*plan.disk);
 }
 
@@ -82,9 +84,11 @@ void LimitWatch::noteUse(Limit limit, const std::string& what, double used, doub
   if (most <= 0 || used < kNear * most) return;
   Near& near = near_[what];
   if (used / most <= near.share) return;
+  const bool first = near.share == 0;
   near.share = used / most;
   near.text = what + " came to " + std::to_string(static_cast<int>(std::floor(100 * used / most))) +
               " % of its limit (" + amount(limit, used) + " of " + amount(limit, most) + ")";
+  if (first) on_near_(near.text);
 }
 
 std::uint64_t LimitWatch::lookAtSized() {

@@ -1,7 +1,7 @@
 // The limits of a running sandbox that somebody has to look at: CPU time of the tree, disk, and without a cgroup memory
 // and processes. Also what was used, and which limits came near (SPEC R3 to R5).
 //
-//   LimitWatch watch(plan, cgroup);           before the launch
+//   LimitWatch watch(plan, cgroup, on_near);  before the launch
 //   watch.begin(init_pid);
 //   ... poll until watch.next(); if (auto reached = watch.look(now)) end the run, and say why
 //   watch.finish(result);                     usage, warnings at 80 %, a limit that explains a failure
@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,7 +30,8 @@ class LimitWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup);
+  /// `on_near` is told once about each limit that comes to 80 %, when it does.
+  LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup, std::function<void(const std::string&)> on_near);
 
   void begin(pid_t init, Clock::time_point now);
   /// Descriptors of the plan's sized directories, as the child sent them: bit n of `mask` is the n-th tmpfs step.
@@ -69,6 +71,7 @@ class LimitWatch {
 
   const plan::Plan& plan_;
   const sys::Cgroup& cgroup_;
+  std::function<void(const std::string&)> on_near_;
   bool watches_memory_ = false, watches_processes_ = false;
   std::optional<ProcessTree> tree_;
   std::optional<DiskWatch> disk_;

@@ -109,6 +109,13 @@ Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& reques
   return record;
 }
 
+void RunRecord::limitNear(const std::string& sandbox_id, const std::string& what) {
+  if (!log_) return;
+  const std::array events = {
+      Event{EventType::limit_approached, Severity::warn, sandbox_id, Fields().text("what", what)}};
+  (void)log_->append(events);  // a warning: the run's end is recorded again, and says if that fails
+}
+
 void RunRecord::end(RunResult& result) {
   if (!log_) return;
   std::vector<Event> events;

@@ -21,6 +21,8 @@ class RunRecord {
   void handOver() {
     if (log_) log_->handOver();
   }
+  /// A limit came to 80 % (SPEC R5).
+  void limitNear(const std::string& sandbox_id, const std::string& what);
   /// How it ended. What can't be recorded any more is a warning: the run has happened.
   void end(RunResult& result);
 

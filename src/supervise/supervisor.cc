@@ -149,7 +149,7 @@ void Supervisor::run() {
     store_.emplace(std::move(*store));
   }
   if (auto made = makeCgroup(); !made) return setupFailed(made.error());
-  limits_.emplace(plan_, cgroup_);
+  limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
   egress::Link link;
   if (plan_.egress) {
     auto made = egress::makeLink();

@@ -1,0 +1,18 @@
+"""refusal.py STATUS: whether caisson refused this kernel as it should, as a JUnit report."""
+
+import sys
+
+status = int(sys.argv[1])
+said = open("/job/out/run.json").read() + open("/job/out/run.err").read()
+doctor = open("/job/out/doctor.txt").read()
+checks = {
+    "ExitsWith125": status == 125,
+    "SaysWhichKernelItNeeds": "6.1 or newer" in said,
+    "NothingRan": '"outcome":"setup_failed"' in said,
+    "DoctorListsWhatIsMissing": "kernel" in doctor.lower() and "6.1" in doctor,
+}
+cases = "".join(
+    f'<testcase name="{name}" classname="OldKernel">' + ("" if held else '<failure message="see run.json"/>') + "</testcase>"
+    for name, held in checks.items()
+)
+print(f'<testsuites><testsuite name="OldKernel">{cases}</testsuite></testsuites>')

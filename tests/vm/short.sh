@@ -1,0 +1,13 @@
+#!/bin/bash
+# One short row for every change: an ordinary user on cgroup v2 and an older kernel. Only where the images are there
+# already (make test-vm makes them): a check of a change should not begin with a download.
+set -euo pipefail
+source "$(dirname "$0")/lib.sh"
+arch=$(dpkg --print-architecture)
+if [ ! -e "$VM_HOME/images/$arch/6.1/initrd" ]; then
+  echo "skipped: no images in $VM_HOME; make test-vm makes them"
+  exit 0
+fi
+export CAISSON_VM_SECONDS=120
+export CAISSON_VM_FILTER='*StopsAt*/anonymous:*StopsAt*/processes:*StopsAt*/cpu_of_the_tree:*StopsAt*/overlay_on_disk'
+exec bash "$VM_SOURCE/test.sh" "6.1,$arch,tester,delegated"
