@@ -17,6 +17,7 @@ constexpr auto kAtOnce = milliseconds(5);    // a disk is filling
 constexpr auto kSoon = milliseconds(20);     // a limit is near, or the kernel does not hold it
 constexpr auto kOften = milliseconds(50);    // nobody else counts
 constexpr auto kSeldom = milliseconds(250);  // the kernel holds the limits, we only want to warn
+constexpr auto kBlind = milliseconds(200);   // no longer than this, if it can be helped
 constexpr double kNear = 0.8;                // SPEC R5
 constexpr std::uint64_t kMiB = 1024 * 1024;
 
@@ -156,7 +157,10 @@ void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
     const auto could = microseconds(static_cast<std::int64_t>(std::max(left, 0.0) / cpus * 1e6)) + milliseconds(2);
     wait = std::min<Clock::duration>(wait, could);
   }
-  next_ = now + std::max(wait, cost * 10);  // looking costs a tenth of a processor at most
+  // Looking costs a tenth of a processor at most; on a machine so slow that this would leave us blind for long, a
+  // third.
+  const Clock::duration rest = std::min<Clock::duration>(cost * 10, std::max<Clock::duration>(kBlind, cost * 2));
+  next_ = now + std::max(wait, rest);
 }
 
 std::optional<Limit> LimitWatch::look(Clock::time_point now) {
@@ -208,6 +212,7 @@ void LimitWatch::finish(RunResult& result) {
   const sys::CgroupUsage counted = cgroup_.usage();
   (void)lookAtSized();
   takeUsage(counted, usage);
+  oom_kills_ = counted.oom_kills.value_or(0);
   if (usage.processes_peak)
     near(Limit::processes, "processes", static_cast<double>(*usage.processes_peak),
          static_cast<double>(plan_.max_processes));

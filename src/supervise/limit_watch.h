@@ -52,6 +52,8 @@ class LimitWatch {
 
   /// After the end, with the rusage of all children in `result.usage` already.
   void finish(RunResult& result);
+  /// After finish: whether the kernel killed somebody for want of memory.
+  [[nodiscard]] bool ranOutOfMemory() const { return oom_kills_ > 0; }
   /// After finish: the limit that a program met which then failed by itself, if any.
   [[nodiscard]] Limit met() const;
 
@@ -77,7 +79,7 @@ class LimitWatch {
   std::optional<DiskWatch> disk_;
   std::vector<Sized> sized_;
   std::optional<Clock::time_point> next_;
-  std::uint64_t ipc_bytes_ = 0;
+  std::uint64_t ipc_bytes_ = 0, oom_kills_ = 0;
   std::uint64_t cpu_usec_ = 0, memory_ = 0, memory_peak_ = 0, processes_peak_ = 0;
   bool met_processes_ = false, met_disk_ = false;
   struct Near {

@@ -569,7 +569,7 @@ void Supervisor::classify() {
                    "syscalls.high in `caisson policy explain`");
     return;
   }
-  if (cgroup_.usage().oom_kills.value_or(0) > 0 && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
+  if (limits_->ranOutOfMemory() && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
     result_.outcome = OutcomeKind::limit;
     result_.limit = Limit::memory;
     result_.signal = SIGKILL;
