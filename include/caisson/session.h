@@ -206,6 +206,10 @@ class Session {
   /// the same commit again does the rest.
   Result<CommitReport> commit(const CommitRequest& request = {});
 
+  /// Allows or denies a host (as in network.allowed_hosts, with or without ":port") from now on; only in a session with
+  /// network mode proxy. Connections that no longer fit are cut.
+  Result<void> network(bool allow, std::string_view pattern);
+
   /// The session's end, counted from now.
   Result<void> renew(double ttl_seconds);
 

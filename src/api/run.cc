@@ -44,6 +44,10 @@ Result<void> checkApprovals(const Request& request) {
     return fail(plainError(Stage::policy, "run", "isolation.level", "level none needs an owner's approval",
                            "on a terminal: caisson run --level none --approve level:none -- ..."));
   }
+  if (policy.network.mode == policy::NetworkMode::host && !approved("net:host")) {
+    return fail(plainError(Stage::policy, "run", "network.mode", "the host's network needs an owner's approval",
+                           "on a terminal: caisson run --net host --approve net:host -- ..."));
+  }
   for (const std::string& word : policy.approvals.required) {
     if (approved("policy:" + word)) continue;
     return fail(plainError(Stage::policy, "run", "approvals.required", "\"" + word + "\" needs an owner's approval",

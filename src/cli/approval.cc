@@ -36,6 +36,7 @@ bool answersYes(const sys::Fd& terminal, std::string_view question) {
 std::vector<std::string> neededFor(const policy::Policy& policy) {
   std::vector<std::string> needed;
   if (policy.isolation.level == policy::Level::none) needed.emplace_back("level:none");
+  if (policy.network.mode == policy::NetworkMode::host) needed.emplace_back("net:host");
   for (const std::string& word : policy.approvals.required) needed.push_back("policy:" + word);
   return needed;
 }

@@ -129,14 +129,12 @@ Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& argum
   switch (policy.network.mode) {
     case policy::NetworkMode::none: break;
     case policy::NetworkMode::proxy: return {};
-    case policy::NetworkMode::host:
-      return fail(usageError("--net host",
-                             "the host's network needs an owner's approval, which this build cannot record yet",
-                             "run without --net"));
+    case policy::NetworkMode::host: break;
   }
   for (const Option& option : {kAllowHost, kAllowPort})
     if (arguments.has(option))
-      return fail(usageError(spelling(option), "with network mode `none` nothing can be reached", "leave it out"));
+      return fail(usageError(spelling(option), "only network mode `proxy` has a list of hosts and ports",
+                             "add --net proxy, or leave it out"));
   return {};
 }
 

@@ -11,6 +11,7 @@ extern const Verb kSessionExec;                                                 
 extern const Verb kSessionPs, kSessionLogs, kSessionStop;                           // session_background.cc
 extern const Verb kSessionCheckpoint, kSessionRestore, kSessionFork, kSessionDiff;  // session_layers.cc
 extern const Verb kSessionCommit;                                                   // session_commit.cc
+extern const Verb kSessionNetwork;                                                  // session_network.cc
 extern const Verb kSessionRead, kSessionWrite;                                      // session_files.cc
 
 /// The session that the first operand names; an error when operands are missing or too many. `most` 0: any number.

@@ -53,6 +53,21 @@ Result<void> becomeUser(uid_t id) {
   return {};
 }
 
+/// A caller may have given us some, ambient ones even.
+Result<void> dropCapabilities() {
+  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  struct {
+    std::uint32_t version;
+    int pid;
+  } const header{sys::kCapabilityVersion3, 0};
+  struct {
+    std::uint32_t effective, permitted, inheritable;
+  } const none[2] = {};
+  const long result = sys::raw(SYS_capset, &header, none);
+  if (result < 0) return fail(sysError(Stage::identity, "capset", "egress", static_cast<int>(-result)));
+  return {};
+}
+
 Result<void> closeFiles(int abi) {
   if (abi < 1) return {};  // the filter below leaves no call that opens one
   sys::LandlockRulesetAttr attributes{plan::filesystemRights(abi), 0, 0};
@@ -85,6 +100,7 @@ Result<void> confine(const Settings& settings) {
   if (settings.become) {
     if (auto changed = becomeUser(*settings.become); !changed) return changed;
   }
+  if (auto dropped = dropCapabilities(); !dropped) return dropped;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return fail(sysError(Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", errno));

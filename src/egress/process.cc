@@ -20,7 +20,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kStackBytes = 32 * 1024;
-constexpr int kFinishMs = 1000;
+constexpr int kFinishMs = 1000, kReadyMs = 10000;
 
 std::string& programPath() {
   static std::string path = CAISSON_INSTALLED_PROGRAM;
@@ -31,6 +31,7 @@ struct Start {
   const char* path;
   char* const* arguments;
   int control, link;
+  int init, listener;  ///< for a resident one, else -1
   int error = 0;
 };
 
@@ -38,15 +39,23 @@ struct Start {
 int becomeProgram(void* argument) {
   auto* start = static_cast<Start*>(argument);
   using sys::raw;
+  // A resident one is nobody's child: its parent ends here and the kernel adopts it.
+  if (start->init >= 0 && raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
   raw(SYS_setpgid, 0, 0);  // the terminal's interrupts are the supervisor's to handle
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   for (int fd = 0; fd < 3; ++fd) raw(SYS_dup3, null, fd, 0);
   // Both above the places they go to, so that none overwrites the other.
   const long control = raw(SYS_fcntl, start->control, F_DUPFD_CLOEXEC, 16);
   const long link = raw(SYS_fcntl, start->link, F_DUPFD_CLOEXEC, 16);
+  const long init = raw(SYS_fcntl, start->init, F_DUPFD_CLOEXEC, 16);
+  const long listener = raw(SYS_fcntl, start->listener, F_DUPFD_CLOEXEC, 16);
   raw(SYS_dup3, control, kSupervisorEnd, 0);
   raw(SYS_dup3, link, kSandboxEnd, 0);
-  raw(SYS_close_range, kSandboxEnd + 1, ~0U, 0);
+  if (start->init >= 0) {
+    raw(SYS_dup3, init, kInitDescriptor, 0);
+    raw(SYS_dup3, listener, kListenerDescriptor, 0);
+  }
+  raw(SYS_close_range, start->init >= 0 ? kListenerDescriptor + 1 : kSandboxEnd + 1, ~0U, 0);
   char* const environment[] = {nullptr};
   start->error = static_cast<int>(-raw(SYS_execve, start->path, start->arguments, environment));
   raw(SYS_exit_group, 127);
@@ -91,6 +100,28 @@ std::vector<std::string> hostDnsServers() {
 }
 
 Result<Process> Process::start(const Settings& settings, sys::Fd link) {
+  return spawn(settings, std::move(link), -1, -1);
+}
+
+Result<void> startResident(Settings settings, sys::Fd link, int init, int listener) {
+  settings.resident = true;
+  auto process = Process::spawn(settings, std::move(link), init, listener);
+  if (!process) return fail(process.error());
+  pollfd wait{process->descriptor(), POLLIN, 0};
+  std::optional<Error> failure = plainError(Stage::launch, "egress", "egress process", "it did not start",
+                                            "see the kernel's log; please report it");
+  if (::poll(&wait, 1, kReadyMs) > 0) {
+    process->receive([&](const Report& report) {
+      failure.reset();
+      if (report.kind == Report::Kind::failed)
+        failure = plainError(Stage::launch, "egress", "egress process", report.text);
+    });
+  }
+  if (failure) return fail(*failure);
+  return {};
+}
+
+Result<Process> Process::spawn(const Settings& settings, sys::Fd link, int init, int listener) {
   auto control = makeLink();
   if (!control) return fail(control.error());
   const std::string packet = encode(settings);
@@ -105,7 +136,7 @@ Result<Process> Process::start(const Settings& settings, sys::Fd link) {
   char word[16] = {};
   kProgramWord.copy(word, sizeof(word) - 1);
   char* const arguments[] = {name, word, nullptr};
-  Start start{path.c_str(), arguments, control->egress.get(), link.get()};
+  Start start{path.c_str(), arguments, control->egress.get(), link.get(), init, listener};
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: nothing but KILL and our own socket ends it

@@ -26,6 +26,10 @@ Result<Link> makeLink();
 /// The addresses of the host's own DNS servers, from its resolver configuration.
 std::vector<std::string> hostDnsServers();
 
+/// For a sandbox that outlives this process (sessions): the egress process ends with pid 1 of the sandbox, `init`, and
+/// takes changes from `listener`, a listening socket of ours. Returns when it is at work; it is nobody's child then.
+Result<void> startResident(Settings settings, sys::Fd link, int init, int listener);
+
 class Process {
  public:
   /// Starts it as a process of its own, with an empty environment and no descriptor but its two. Quick: it does its
@@ -46,7 +50,9 @@ class Process {
   void finish(const std::function<void(const Report&)>& take);
 
  private:
+  friend Result<void> startResident(Settings settings, sys::Fd link, int init, int listener);
   Process() = default;
+  static Result<Process> spawn(const Settings& settings, sys::Fd link, int init, int listener);
   void end();
 
   pid_t pid_ = -1;

@@ -76,6 +76,7 @@ int programMain() {
   Server server(*settings, std::move(*rules), sys::Fd(kSupervisorEnd));
   if (auto opened = server.open(); !opened) return giveUp(kSupervisorEnd, opened.error());
   if (auto confined = confine(server.settings); !confined) return giveUp(kSupervisorEnd, confined.error());
+  if (server.settings.resident) server.useControl(sys::Fd(kInitDescriptor), sys::Fd(kListenerDescriptor));
   auto sockets = receiveSockets();
   if (!sockets) return giveUp(kSupervisorEnd, sockets.error());
   ::close(kSandboxEnd);

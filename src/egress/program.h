@@ -10,6 +10,8 @@ inline constexpr std::string_view kProgramWord = "__egress";
 
 /// Descriptors it finds open: to the supervisor, and from pid 1 of the sandbox.
 inline constexpr int kSupervisorEnd = 3, kSandboxEnd = 4;
+/// A resident one has two more: pid 1 of the sandbox, and the socket that changes come from.
+inline constexpr int kInitDescriptor = 5, kListenerDescriptor = 6;
 
 /// Runs until the sandbox is gone; returns the exit status.
 int programMain();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "egress/connection.h"
+#include "egress/control.h"
 #include "egress/dns_server.h"
 #include "egress/packet_log.h"
 #include "egress/sockets.h"
@@ -15,7 +16,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
-constexpr std::size_t kMostDenials = 1000;
+constexpr std::size_t kMostDenials = 1000, kMostRequests = 10000;
 constexpr int kAcceptsATurn = 64;
 
 std::vector<Address> parseServers(const std::vector<std::string>& texts) {
@@ -52,9 +53,14 @@ Result<void> Server::serve(SandboxSockets sockets) {
   }
   bool watched = loop.watch(supervisor_.get(), EPOLLIN, this) && loop.watch(sockets_.proxy.get(), EPOLLIN, this);
   for (const sys::Fd& listener : sockets_.capture) watched = watched && loop.watch(listener.get(), EPOLLIN, this);
+  if (control_) watched = watched && control_->watch();
   if (!watched) return fail(sysError(Stage::launch, "epoll_ctl", "egress listeners", errno));
   sendReport({Report::Kind::ready, sockets_.redirected ? "every port" : "permitted ports", {}, {}});
   return {};
+}
+
+void Server::useControl(sys::Fd init, sys::Fd listener) {
+  control_ = std::make_unique<Control>(*this, std::move(init), std::move(listener));
 }
 
 void Server::run() {
@@ -158,8 +164,10 @@ void Server::countBytes(std::uint64_t sent, std::uint64_t received) {
 void Server::retire(Connection*) { retired_ = true; }
 
 void Server::report(Request request) {
-  if (!request.allowed) {
-    ++totals.denied;
+  if (!request.allowed) ++totals.denied;
+  // Denials are told once each, requests one by one; but not so many that they would push everything else out of the
+  // log.
+  if (!request.allowed || ++told_ > kMostRequests) {
     const auto key = std::tuple(request.operation, request.host, request.port);
     const auto found = denials_.find(key);
     if (found == denials_.end() && denials_.size() >= kMostDenials) return;  // still counted
@@ -174,6 +182,7 @@ void Server::report(Request request) {
 }
 
 void Server::sendReport(const Report& report) {
+  if (control_ && report.kind == Report::Kind::request) control_->keep(report);
   const std::string packet = encode(report);
   ::send(supervisor_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -183,18 +192,21 @@ void Server::onSupervisor() {
   const ssize_t got = ::recv(supervisor_.get(), packet, sizeof(packet), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    ended_ = true;
+    if (control_ == nullptr) return end();
+    loop.forget(supervisor_.get());  // who started it is through
+    supervisor_.reset();
     return;
   }
-  applyChange({packet, static_cast<std::size_t>(got)});
+  (void)applyChange({packet, static_cast<std::size_t>(got)});
 }
 
-void Server::applyChange(std::string_view packet) {
+Result<void> Server::applyChange(std::string_view packet) {
   const auto change = decodeChange(packet);
-  if (!change) return;
-  const auto applied = change->allow ? rules.allow(change->pattern) : rules.deny(change->pattern);
-  if (!applied) return;  // the supervisor checked it; nothing changes
+  if (!change) return fail(plainError(Stage::policy, "egress", "change", "it is malformed"));
+  auto applied = change->allow ? rules.allow(change->pattern) : rules.deny(change->pattern);
+  if (!applied) return applied;
   for (const auto& connection : connections_) connection->judgeAgain();
+  return {};
 }
 
 }  // namespace caisson::egress

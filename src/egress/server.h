@@ -22,6 +22,7 @@
 namespace caisson::egress {
 
 class Connection;
+class Control;
 class DnsServer;
 class PacketLog;
 
@@ -39,7 +40,9 @@ class Server final : public Watcher {
 
   Result<void> open();
   Result<void> serve(SandboxSockets sockets);
-  /// Until the supervisor says that the sandbox is gone.
+  /// For a resident one: pid 1 of the sandbox, and where changes come from. Before serve().
+  void useControl(sys::Fd init, sys::Fd listener);
+  /// Until the supervisor, or for a resident one the kernel, says that the sandbox is gone.
   void run();
 
   void onEvents(int descriptor, std::uint32_t events) override;
@@ -64,6 +67,8 @@ class Server final : public Watcher {
   void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
 
   void report(Request request);
+  Result<void> applyChange(std::string_view packet);
+  void end() { ended_ = true; }
   /// Ends a connection after the present turn of the loop.
   void retire(Connection* connection);
   void countBytes(std::uint64_t sent, std::uint64_t received);
@@ -76,7 +81,6 @@ class Server final : public Watcher {
  private:
   void accept(int listener, bool proxy);
   void onSupervisor();
-  void applyChange(std::string_view packet);
   void sendReport(const Report& report);
   void tick(Clock::time_point now);
   [[nodiscard]] bool isCapture(int descriptor) const;
@@ -86,11 +90,13 @@ class Server final : public Watcher {
   LookupBudget budget_;
   std::unique_ptr<DnsServer> dns_;
   std::unique_ptr<PacketLog> packets_;
+  std::unique_ptr<Control> control_;
   std::list<std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> unfinished_;
   bool retired_ = false;
   bool ended_ = false;
   std::map<std::tuple<std::string, std::string, std::uint16_t>, std::uint64_t> denials_;  // told already, and how often
+  std::uint64_t told_ = 0;
   Clock::time_point next_tick_{};
 };
 

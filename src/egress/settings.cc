@@ -40,7 +40,7 @@ std::string encode(const Settings& s) {
        pack(s.rules.private_hosts), pack(s.dns_servers),
        pack({std::to_string(s.max_connections), std::to_string(s.max_bytes), std::to_string(s.dns_queries_per_minute),
              std::to_string(s.idle_seconds), s.allow_missing_sni ? "1" : "0", s.allow_encrypted_hello ? "1" : "0",
-             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi)})});
+             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.resident ? "1" : "0"})});
 }
 
 std::optional<Settings> decodeSettings(std::string_view packet) {
@@ -54,8 +54,8 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
     if (!list) return std::nullopt;
     *lists[i] = std::move(*list);
   }
-  const auto numbers = unpack((*parts)[6], 8);
-  if (!numbers || numbers->size() != 8) return std::nullopt;
+  const auto numbers = unpack((*parts)[6], 9);
+  if (!numbers || numbers->size() != 9) return std::nullopt;
   const std::vector<std::string>& n = *numbers;
   s.max_connections = number(n[0]);
   s.max_bytes = number(n[1]);
@@ -65,6 +65,7 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
   s.allow_encrypted_hello = n[5] == "1";
   if (!n[6].empty()) s.become = static_cast<uid_t>(number(n[6]));
   s.landlock_abi = static_cast<int>(number(n[7]));
+  s.resident = n[8] == "1";
   return s;
 }
 

@@ -24,6 +24,7 @@ struct Settings {
   bool allow_encrypted_hello = false;
   std::optional<uid_t> become;  ///< a root caller's egress runs as this user and group
   int landlock_abi = 0;
+  bool resident = false;  ///< ends with the sandbox, not with the process that started it
 };
 
 Settings settingsFor(const policy::Network& network);

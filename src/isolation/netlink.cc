@@ -196,7 +196,7 @@ NetlinkBatch localRoute(bool v6) {
   Writer w;
   rtmsg route{};
   route.rtm_family = v6 ? AF_INET6 : AF_INET;
-  route.rtm_table = RT_TABLE_MAIN;
+  route.rtm_table = RT_TABLE_LOCAL;  // where the kernel looks whether an address is its own
   route.rtm_protocol = RTPROT_BOOT;
   route.rtm_scope = v6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_HOST;
   route.rtm_type = RTN_LOCAL;
@@ -278,21 +278,35 @@ NetlinkBatch packetLog() {
 NetlinkBatch refusingRules(bool v6) {
   Writer w;
   std::uint32_t priority = 100;
-  const auto add = [&](std::uint8_t action, std::uint8_t protocol, int port_attribute) {
+  const auto begin = [&](int type, std::uint8_t action, std::uint8_t destination_bits) {
     fib_rule_hdr header{};
     header.family = v6 ? AF_INET6 : AF_INET;
     header.action = action;
-    header.table = action == FR_ACT_TO_TBL ? RT_TABLE_MAIN : RT_TABLE_UNSPEC;
-    w.begin(RTM_NEWRULE, NLM_F_CREATE | NLM_F_ACK, header);
-    w.number(FRA_PRIORITY, priority++);
-    w.number(FRA_IP_PROTO, protocol);
+    header.table = action == FR_ACT_TO_TBL ? RT_TABLE_LOCAL : RT_TABLE_UNSPEC;
+    header.dst_len = destination_bits;
+    w.begin(type, NLM_F_ACK | (type == RTM_NEWRULE ? NLM_F_CREATE : 0), header);
+    w.number(FRA_PRIORITY, type == RTM_NEWRULE ? priority++ : 0U);
+  };
+  const auto protocol = [&](std::uint8_t action, std::uint8_t number, int port_attribute) {
+    begin(RTM_NEWRULE, action, 0);
+    w.number(FRA_IP_PROTO, number);
     if (port_attribute != 0) w.number(port_attribute, fib_rule_port_range{kDnsPort, kDnsPort});
     w.end();
   };
-  add(FR_ACT_TO_TBL, IPPROTO_UDP, FRA_DPORT_RANGE);
-  add(FR_ACT_TO_TBL, IPPROTO_UDP, FRA_SPORT_RANGE);
-  add(FR_ACT_PROHIBIT, IPPROTO_UDP, 0);
-  add(FR_ACT_PROHIBIT, v6 ? static_cast<std::uint8_t>(IPPROTO_ICMPV6) : static_cast<std::uint8_t>(IPPROTO_ICMP), 0);
+  const std::uint8_t four[4] = {127, 0, 0, 0};
+  begin(RTM_NEWRULE, FR_ACT_TO_TBL, v6 ? 128 : 8);
+  w.bytes(FRA_DST, v6 ? in6addr_loopback.s6_addr : four, v6 ? 16 : sizeof(four));
+  w.end();
+  protocol(FR_ACT_TO_TBL, IPPROTO_UDP, FRA_DPORT_RANGE);
+  protocol(FR_ACT_TO_TBL, IPPROTO_UDP, FRA_SPORT_RANGE);
+  protocol(FR_ACT_PROHIBIT, IPPROTO_UDP, 0);
+  protocol(FR_ACT_PROHIBIT, v6 ? static_cast<std::uint8_t>(IPPROTO_ICMPV6) : static_cast<std::uint8_t>(IPPROTO_ICMP),
+           0);
+  // The look-up in the local table comes first by default, and there everything is local: it has to stand behind these.
+  begin(RTM_NEWRULE, FR_ACT_TO_TBL, 0);
+  w.end();
+  begin(RTM_DELRULE, FR_ACT_TO_TBL, 0);
+  w.end();
   return w.take();
 }
 

@@ -35,10 +35,6 @@ Error unsupported(std::string_view key, std::string_view why) {
 
 /// What a policy may say but this build cannot carry out is refused, never ignored (P3).
 Result<void> checkSupported(const Policy& policy) {
-  if (policy.network.mode == policy::NetworkMode::host) {
-    return fail(plainError(Stage::plan, "plan", "network.mode", "host network needs an owner's approval",
-                           "use network.mode = \"none\""));
-  }
   if (policy.filesystem.root != "host") {
     return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
   }

@@ -170,7 +170,6 @@ TEST(Plan, WithoutACommandIsRefused) { EXPECT_FALSE(build(profile(), someHost(),
 
 TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
   const std::pair<const char*, std::function<void(Policy&)>> cases[] = {
-      {"network.mode", [](Policy& p) { p.network.mode = policy::NetworkMode::host; }},
       {"filesystem.root", [](Policy& p) { p.filesystem.root = "/srv/image"; }},
       {"resources.threads", [](Policy& p) { p.resources.threads = 3; }},
       {"process.allowed_executables", [](Policy& p) { p.process.allowed_executables.emplace(); }},

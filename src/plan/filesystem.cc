@@ -43,7 +43,15 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   plan.steps.push_back(MakeFile{"/etc/group", group()});
   plan.steps.push_back(MakeFile{"/etc/hosts", hosts(plan.hostname)});
   plan.steps.push_back(MakeFile{"/etc/hostname", plan.hostname + "\n"});
-  plan.steps.push_back(MakeFile{"/etc/resolv.conf", resolverFile(policy)});
+  if (const std::string resolver = resolverFile(policy); !resolver.empty()) {
+    plan.steps.push_back(MakeFile{"/etc/resolv.conf", resolver});
+  } else {
+    plan.steps.push_back(Bind{.source = "/etc/resolv.conf",
+                              .target = "/etc/resolv.conf",
+                              .executable = false,
+                              .optional = true,
+                              .type = SourceType::file});
+  }
   plan.steps.push_back(MakeFile{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
   // The sandbox shows the caller's files under another user id (and, in an overlay, other inode numbers), which git
   // would take for changed files and hash again, all of them, at every `git status`.

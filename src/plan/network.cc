@@ -1,6 +1,9 @@
 #include "plan/network.h"
 
+#include <algorithm>
 #include <charconv>
+
+#include "policy/presets.h"
 
 namespace caisson::plan {
 namespace {
@@ -30,6 +33,19 @@ std::uint16_t portOfPattern(const std::string& pattern) {
 Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   const policy::Network& network = policy.network;
   plan.layers["network"] = "none: its own loopback only";
+  if (network.mode == policy::NetworkMode::host) {
+    if (plan.tier == policy::Tier::landlock) {
+      return fail(plainError(Stage::plan, "plan", "network.mode", "the landlock tier has no sockets at all",
+                             "use level process or full without isolation.tier = \"landlock\""));
+    }
+    plan.namespaces.network = false;
+    plan.loopback = false;
+    std::string& namespaces = plan.layers["namespaces"];
+    if (const std::size_t at = namespaces.find(" network"); at != std::string::npos) namespaces.erase(at, 8);
+    plan.layers["network"] = "host: everything that the caller can reach";
+    plan.warnings.emplace_back("host network: the program reaches every host, this machine's own services included");
+    return {};
+  }
   if (network.mode != policy::NetworkMode::proxy) return {};
   if (plan.level == policy::Level::none || plan.tier != policy::Tier::namespaces) {
     return fail(plainError(Stage::plan, "plan", "network.mode",
@@ -42,6 +58,8 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   }
   EgressPlan egress;
   egress.network = network;
+  egress.network.allowed_hosts = policy::expandPresets(network.allowed_hosts);
+  egress.network.denied_hosts = policy::expandPresets(network.denied_hosts);
   for (const std::string& entry : network.allowed_ports) egress.ports.push_back(portsOf(entry));
   for (const std::string& pattern : network.allowed_hosts) {
     if (const std::uint16_t port = portOfPattern(pattern); port != 0) egress.ports.emplace_back(port, port);
@@ -63,6 +81,7 @@ void addProxyVariables(std::map<std::string, std::string>& environment) {
 }
 
 std::string resolverFile(const policy::Policy& policy) {
+  if (policy.network.mode == policy::NetworkMode::host) return {};
   if (policy.network.mode == policy::NetworkMode::proxy) return "nameserver 127.0.0.1\noptions timeout:5 attempts:2\n";
   return "# no network: nothing resolves here\n";
 }

@@ -11,7 +11,7 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan);
 /// Variables that point programs at the proxy; those that ignore them are captured all the same.
 void addProxyVariables(std::map<std::string, std::string>& environment);
 
-/// The sandbox's /etc/resolv.conf.
+/// The sandbox's /etc/resolv.conf; empty: the host's own.
 std::string resolverFile(const policy::Policy& policy);
 
 }  // namespace caisson::plan

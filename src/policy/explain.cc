@@ -1,6 +1,7 @@
 #include "policy/explain.h"
 
 #include "policy/fields.h"
+#include "policy/presets.h"
 #include "policy/severity.h"
 #include "policy/units.h"
 
@@ -78,6 +79,14 @@ std::string explain(const Policy& policy, const Ceilings& ceilings) {
     for (char& letter : row) {
       if (letter == '\n') letter = '?';
     }
+    text += row + "\n";
+  }
+  text += "\npresets (--allow-host preset:NAME)\n";
+  for (const Preset& preset : presets()) {
+    std::string row = "  " + std::string(preset.name);
+    row.append(row.size() < 12 ? 12 - row.size() : 1, ' ');
+    row += "version " + std::to_string(preset.version) + ":";
+    for (const std::string_view pattern : preset.patterns) row.append(" ").append(pattern);
     text += row + "\n";
   }
   text += "\nwidened\n";

@@ -7,6 +7,7 @@
 
 #include "base/syscall_names.h"
 #include "policy/pattern.h"
+#include "policy/presets.h"
 
 namespace caisson::policy {
 
@@ -138,6 +139,7 @@ std::optional<int> decimal(std::string_view text) {
 }
 
 bool isHostPattern(std::string_view text) {
+  if (text.starts_with(kPresetPrefix)) return findPreset(text) != nullptr;
   if (isAddress(text)) return true;
   const std::size_t bracket = text.rfind(']');
   const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
@@ -216,9 +218,9 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       return unless(number && *number >= 3, "the number of a descriptor, 3 or larger");
     }
     case Syntax::host_pattern:
-      return unless(isHostPattern(text),
-                    "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
-                    "write international names in their xn-- form");
+      return unless(
+          isHostPattern(text), "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
+          "write international names in their xn-- form; presets are npm, pip, cargo, go, git, debian and ubuntu");
     case Syntax::single_host: return unless(isAddress(text) || isDomain(text), "a host name or an address");
     case Syntax::port: return unless(isPorts(text), "a port (1 to 65535) or a range such as \"8000-8010\"");
     case Syntax::address: return unless(isAddress(text), "an IPv4 or IPv6 address");

@@ -119,7 +119,10 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
-    if (auto result = runCommand(*plan, request, id(), **connection)) return *std::move(result);
+    if (auto result = runCommand(*plan, request, id(), **connection)) {
+      addNetworkRecord(*result);
+      return *std::move(result);
+    }
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again
   }
   return fail(goneError("session exec", id()));

@@ -32,6 +32,11 @@ class Handle {
   Result<RunResult> exec(const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
 
+  // network.cc
+  Result<void> changeNetwork(bool allow, std::string_view pattern);
+  /// What the session's egress has refused and carried since somebody last asked.
+  void addNetworkRecord(RunResult& result);
+
   // background.cc
   Result<std::uint32_t> start(const ExecRequest& request);
   Result<std::vector<ExecInfo>> processes();

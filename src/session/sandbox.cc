@@ -16,7 +16,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "egress/process.h"
 #include "isolation/block.h"
+#include "session/network.h"
 #include "session/program.h"
 #include "session/protocol.h"
 #include "supervise/changes.h"
@@ -159,12 +161,12 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
 }
 
 Result<plan::Plan> Planner::plan(const Metadata& metadata, const plan::Command& command) const {
+  if (policy.network.mode == policy::NetworkMode::host) {
+    return fail(plainError(Stage::policy, "session", "network.mode", "a session never gets the host's network",
+                           "use --net proxy and name the hosts"));
+  }
   auto plan = plan::build(policy, facts, command);
   if (!plan) return plan;
-  if (plan->egress) {
-    return fail(plainError(Stage::plan, "session", "network.mode", "sessions have no egress in this build",
-                           "use network mode none, or caisson run --net proxy"));
-  }
   if (auto used = useLayers(metadata, *plan); !used) return fail(used.error());
   return plan;
 }
@@ -196,10 +198,18 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   wish.arguments = {"caisson-init", plan.working_directory, std::to_string(owner)};
   wish.descriptors[0] = listener->get();
   wish.descriptors[1] = alive->get();
-  auto launched = supervise::launch(plan, {}, false, *store, *cgroup, -1, &wish);
+  egress::Link link;
+  if (plan.egress) {
+    auto made = egress::makeLink();
+    if (!made) return fail(made.error());
+    link = std::move(*made);
+  }
+  auto launched = supervise::launch(plan, {}, false, *store, *cgroup, link.sandbox.get(), &wish);
   if (!launched) return fail(launched.error());
+  link.sandbox.reset();
 
   Result<void> ready = awaitReady(launched->control.get(), plan);
+  if (ready && plan.egress) ready = startEgress(plan, directory, std::move(link.egress), launched->pidfd.get());
   if (ready) {
     ready =
         writeInitRecord(directory, {launched->init, startTimeOf(launched->init), Moment::now().boot, cgroup->keep()});

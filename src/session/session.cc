@@ -87,6 +87,8 @@ Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return 
 
 Result<CommitReport> Session::commit(const CommitRequest& request) { return handle_->commit(request); }
 
+Result<void> Session::network(bool allow, std::string_view pattern) { return handle_->changeNetwork(allow, pattern); }
+
 Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
 
 Result<void> Session::destroy() {

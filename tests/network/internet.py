@@ -1,10 +1,12 @@
 """internet.py STATE: the servers of world.sh. STATE/queries lists every question that reached the DNS server."""
 import http.server
+import json
 import os
 import socket
 import socketserver
 import ssl
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -31,6 +33,12 @@ ZONE = {
     "registry.local": [V4],
 }
 FLIP = {"count": 0}
+FILES = {  # what package managers ask for
+    "/npm/leaf": json.dumps({"name": "leaf", "dist-tags": {"latest": "1.2.3"}, "versions": {"1.2.3": {
+        "name": "leaf", "version": "1.2.3", "dist": {"tarball": "http://example.org/npm/leaf.tgz"}}}}).encode(),
+    "/apt/./Packages": b"Package: leaf\nVersion: 1.2.3\nArchitecture: all\nFilename: ./leaf.deb\nSize: 1\n"
+                       b"MD5sum: d41d8cd98f00b204e9800998ecf8427e\nDescription: a leaf\n\n",
+}
 
 
 def record(name, kind):
@@ -127,6 +135,12 @@ class Web(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path.startswith("/redirect?"):
             return self.reply(302, b"", [("Location", self.path.split("?", 1)[1])])
+        if self.path in FILES:
+            return self.reply(200, FILES[self.path], [("Content-Type", "application/json")])
+        if self.path.startswith("/repo.git/"):
+            return self.repository(self.path.split("?")[0][1:])
+        if self.path.startswith("/apt/"):
+            return self.reply(404, b"")
         if self.path == "/fields":
             return self.reply(200, str(self.headers).encode())
         if self.path == "/chunked":
@@ -142,6 +156,13 @@ class Web(http.server.BaseHTTPRequestHandler):
             time.sleep(30)
         body = f"{self.headers['Host']} {self.path} from {self.server.server_address[1]}\n"
         self.reply(200, body.encode())
+
+    def repository(self, name):
+        try:
+            with open(os.path.join(STATE, name), "rb") as file:
+                self.reply(200, file.read())
+        except OSError:
+            self.reply(404, b"")
 
     do_HEAD = do_GET
 
@@ -176,7 +197,24 @@ def start(server):
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
+def make_repository():
+    """STATE/repo.git with one commit, for git's plain HTTP protocol."""
+    tree = STATE + "/tree"
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", tree]
+    try:
+        os.mkdir(tree)
+        with open(tree + "/file", "w") as file:
+            file.write("from git\n")
+        for words in (["init", "-q", "-b", "main"], ["add", "file"], ["commit", "-q", "-m", "one"],
+                      ["clone", "-q", "--bare", tree, STATE + "/repo.git"]):
+            subprocess.run(git + words, check=True, capture_output=True)
+        subprocess.run(["git", "-C", STATE + "/repo.git", "update-server-info"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pass  # the test of git says so
+
+
 def main():
+    make_repository()
     threading.Thread(target=serve_dns, daemon=True).start()
     start(Threads((V4, 53), DnsStream))
     for port in (80, 8080):

@@ -28,11 +28,7 @@ void NetworkTest::SetUp() {
 
 RunOutput NetworkTest::run(const std::vector<std::string>& hosts, const std::vector<std::string>& command,
                            const std::string& more, const std::vector<std::string>& options) const {
-  const std::string policy =
-      files.write("policy.toml",
-                  "extends = \"bash\"\n[network]\nmode = \"proxy\"\ndns_servers = [\"93.184.0.2\"]\n"
-                  "allowed_hosts = " +
-                      quotedList(hosts) + "\n" + more + "\n");
+  const std::string policy = policyFor(hosts, more);
   std::vector<std::string> words{"run", "--policy", policy, "--workspace", ":none", "--ro", certificate()};
   words.insert(words.end(), options.begin(), options.end());
   words.emplace_back("--");
@@ -40,6 +36,24 @@ RunOutput NetworkTest::run(const std::vector<std::string>& hosts, const std::vec
   RunOptions how;
   how.cwd = files.path();
   return runCaisson(words, how);
+}
+
+RunOutput NetworkTest::weakened(const std::string& weakness, const std::vector<std::string>& hosts,
+                                const std::string& script, const std::string& more) const {
+  const char* program = std::getenv("CAISSON_WEAKENED");
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_BIN"] = caissonBinary();
+  return runProgram({program != nullptr ? program : CAISSON_WEAKENED_BINARY, weakness, "--policy",
+                     policyFor(hosts, more), "--workspace", ":none", "--ro", certificate(), "--", "bash", "-c", script},
+                    how);
+}
+
+std::string NetworkTest::policyFor(const std::vector<std::string>& hosts, const std::string& more) const {
+  return files.write(
+      "policy.toml",
+      "extends = \"bash\"\n[network]\nmode = \"proxy\"\ndns_servers = [\"93.184.0.2\"]\nallowed_hosts = " +
+          quotedList(hosts) + "\n" + more + "\n");
 }
 
 RunOutput NetworkTest::shell(const std::vector<std::string>& hosts, const std::string& script,

@@ -24,6 +24,11 @@ class NetworkTest : public testing::Test {
                                 const std::string& more = {}) const;
   [[nodiscard]] RunOutput python(const std::vector<std::string>& hosts, const std::string& script,
                                  const std::string& more = {}) const;
+  /// The same by caisson-weakened, which takes a protection away first. Never as root.
+  [[nodiscard]] RunOutput weakened(const std::string& weakness, const std::vector<std::string>& hosts,
+                                   const std::string& script, const std::string& more = {}) const;
+  /// The policy file that run() uses.
+  [[nodiscard]] std::string policyFor(const std::vector<std::string>& hosts, const std::string& more) const;
   /// The result as data.
   [[nodiscard]] nlohmann::json json(const std::vector<std::string>& hosts, const std::vector<std::string>& command,
                                     const std::string& more = {}) const;

@@ -96,6 +96,28 @@ constexpr Weakness kWeaknesses[] = {
     {"architecture-check", [](Plan& plan) { plan.syscalls->check_architecture = false; }},
     {"request-mask", compareWholeRequest},
     {"landlock", [](Plan& plan) { plan.landlock = {}; }},
+    // A kernel without nf_tables: one listener per permitted port.
+    {"packet-filter",
+     [](Plan& plan) {
+       if (plan.egress) plan.egress->use_packet_filter = false;
+     }},
+    {"egress-rules",
+     [](Plan& plan) {
+       if (!plan.egress) return;
+       plan.egress->network.allowed_hosts = {"*"};
+       plan.egress->network.denied_hosts.clear();
+       plan.egress->network.allowed_ports = {"1-65535", "22"};
+     }},
+    {"egress-server-name",
+     [](Plan& plan) {
+       if (plan.egress) plan.egress->network.allow_missing_server_name = true;
+     }},
+    // The network namespace is the boundary; the egress only the door in it.
+    {"network-namespace",
+     [](Plan& plan) {
+       plan.namespaces.network = plan.loopback = false;
+       plan.egress.reset();
+     }},
     {"landlock-scoping", [](Plan& plan) { plan.landlock.scoped = 0; }},
     {"capabilities", [](Plan& plan) { plan.drop_capabilities = false; }},
     {"no-new-privileges", [](Plan& plan) { plan.no_new_privileges = false; }},

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "caisson/policy.h"
 #include "caisson/run.h"
+#include "egress/process.h"
 #include "plan/plan.h"
 #include "security/weaken.h"
 #include "supervise/supervisor.h"
@@ -116,6 +118,7 @@ int runWeakened(const CommandLine& line) {
 }  // namespace caisson
 
 int main(int argc, char** argv) {
+  if (const char* program = std::getenv("CAISSON_BIN")) caisson::egress::useProgram(program);
   if (geteuid() == 0) return caisson::complain("never for root: an attack that gets through would have root's rights");
   const auto line = caisson::parse(argc, argv);
   if (!line)

@@ -1,0 +1,68 @@
+#include "egress/control.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "egress/server.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::size_t kMostKept = 200, kMostClients = 16;
+
+}  // namespace
+
+Control::Control(Server& server, sys::Fd init, sys::Fd listener)
+    : server_(server), init_(std::move(init)), listener_(std::move(listener)) {}
+
+bool Control::watch() {
+  return server_.loop.watch(init_.get(), EPOLLIN, this) && server_.loop.watch(listener_.get(), EPOLLIN, this);
+}
+
+void Control::onEvents(int descriptor, std::uint32_t) {
+  if (descriptor == init_.get()) return server_.end();
+  if (descriptor == listener_.get()) return accept();
+  answer(descriptor);
+}
+
+void Control::accept() {
+  sys::Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!client || clients_.size() >= kMostClients) return;
+  server_.loop.watch(client.get(), EPOLLIN, this);
+  clients_.push_back(std::move(client));
+}
+
+/// One question, one answer: a change is applied before the answer goes out.
+void Control::answer(int descriptor) {
+  char packet[4096];
+  const ssize_t got = ::recv(descriptor, packet, sizeof(packet), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const auto send = [&](const std::string& text) {
+    ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  };
+  if (got > 0) {
+    const std::string_view asked(packet, static_cast<std::size_t>(got));
+    if (asked == "reports") {
+      for (const std::string& report : kept_) send(report);
+      kept_.clear();
+      send(encode({Report::Kind::totals, {}, {}, server_.totals}));
+    } else {
+      const auto applied = server_.applyChange(asked);
+      send(applied ? encode({Report::Kind::ready, {}, {}, {}})
+                   : encode({Report::Kind::failed, applied.error().message(), {}, {}}));
+    }
+  }
+  server_.loop.forget(descriptor);
+  std::erase_if(clients_, [&](const sys::Fd& client) { return client.get() == descriptor; });
+}
+
+void Control::keep(const Report& report) {
+  if (kept_.size() >= kMostKept) kept_.pop_front();
+  kept_.push_back(encode(report));
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,65 @@
+#include "egress/records.h"
+
+#include <gtest/gtest.h>
+
+#include "egress/settings.h"
+
+namespace caisson::egress {
+namespace {
+
+TEST(Records, SurviveTheWay) {
+  Report report;
+  report.kind = Report::Kind::request;
+  report.request = {.operation = "connect",
+                    .host = "example.org",
+                    .port = 443,
+                    .address = "93.184.0.2",
+                    .allowed = true,
+                    .rule = "r",
+                    .remedy = "",
+                    .sent = 7,
+                    .received = 9,
+                    .milliseconds = 1.5,
+                    .count = 10};
+  const auto read = decodeReport(encode(report));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->request.object(), "example.org:443");
+  EXPECT_EQ(read->request.received, 9U);
+  EXPECT_DOUBLE_EQ(read->request.milliseconds, 1.5);
+  const auto totals = decodeReport(encode({Report::Kind::totals, {}, {}, {1, 2, 3, 4, 5}}));
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(totals->totals.received, 5U);
+}
+
+TEST(Records, ALyingPacketIsDropped) {
+  using namespace std::string_view_literals;
+  for (const std::string_view packet :
+       {""sv, "\x01"sv, "\xff\xff\xff\xff"sv, "\x05\x00\x00\x00rea"sv, "\x05\x00\x00\x00ready"sv}) {
+    EXPECT_FALSE(decodeReport(packet));
+  }
+  EXPECT_FALSE(unpack(pack({"a", "b", "c"}), 2));
+  EXPECT_FALSE(decodeReport(pack({"request", "too", "few"})));
+}
+
+TEST(Settings, SurviveTheWay) {
+  Settings settings;
+  settings.rules.allowed_hosts = {"a.example", ".b.example"};
+  settings.rules.denied_ports = {"1-1023"};
+  settings.dns_servers = {"192.0.2.1"};
+  settings.max_bytes = 1 << 20;
+  settings.allow_missing_sni = true;
+  settings.become = 70000;
+  settings.resident = true;
+  const auto read = decodeSettings(encode(settings));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->rules.allowed_hosts, settings.rules.allowed_hosts);
+  EXPECT_EQ(read->rules.denied_ports, settings.rules.denied_ports);
+  EXPECT_EQ(read->become, settings.become);
+  EXPECT_TRUE(read->allow_missing_sni && read->resident && !read->allow_encrypted_hello);
+  EXPECT_FALSE(decodeSettings("x"));
+  EXPECT_TRUE(decodeChange(encode(Change{true, "a.example"}))->allow);
+  EXPECT_FALSE(decodeChange(pack({"widen", "a"})));
+}
+
+}  // namespace
+}  // namespace caisson::egress

@@ -1,0 +1,16 @@
+// A session's egress process.
+#pragma once
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "sys/fd.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+inline constexpr const char* kEgressSocket = "egress";
+
+/// Starts it for the sandbox whose pid 1 `init` is a descriptor of; it ends with that. Returns when it is at work.
+Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init);
+
+}  // namespace caisson::session

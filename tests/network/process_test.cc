@@ -1,0 +1,97 @@
+// The egress process itself: confined, alone with its sandbox, gone with it.
+#include <dirent.h>
+#include <unistd.h>
+
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+using Egress = NetworkTest;
+
+/// Egress processes whose parent is `parent`.
+std::vector<pid_t> egressOf(pid_t parent) {
+  std::vector<pid_t> found;
+  DIR* proc = opendir("/proc");
+  while (const dirent* entry = readdir(proc)) {
+    const std::string base = std::string("/proc/") + entry->d_name;
+    if (std::atoi(entry->d_name) <= 0 || !contains(readFile(base + "/cmdline"), "__egress")) continue;
+    if (contains(readFile(base + "/status"), "PPid:\t" + std::to_string(parent) + "\n")) {
+      found.push_back(std::atoi(entry->d_name));
+    }
+  }
+  closedir(proc);
+  return found;
+}
+
+class Running {
+ public:
+  Running(const std::string& policy, const std::string& directory)
+      : program_({caissonBinary(), "run", "--policy", policy, "--workspace", ":none", "--", "sleep", "60"},
+                 options(directory)) {
+    eventually([&] { return !egressOf(program_.pid()).empty(); });
+    sleepFor(std::chrono::milliseconds(300));
+  }
+  BackgroundProgram& program() { return program_; }
+  [[nodiscard]] pid_t egress() const {
+    const auto found = egressOf(program_.pid());
+    return found.size() == 1 ? found.front() : -1;
+  }
+
+ private:
+  static RunOptions options(const std::string& directory) {
+    RunOptions how;
+    how.cwd = directory;
+    how.env["SECRET_OF_THE_CALLER"] = "do-not-inherit";
+    return how;
+  }
+  BackgroundProgram program_;
+};
+
+TEST_F(Egress, IsConfined) {
+  Running running(policyFor({"example.org"}, ""), files.path());
+  const pid_t pid = running.egress();
+  ASSERT_GT(pid, 0);
+  const std::string status = readFile("/proc/" + std::to_string(pid) + "/status");
+  EXPECT_TRUE(contains(status, "Seccomp:\t2")) << status;
+  EXPECT_TRUE(contains(status, "NoNewPrivs:\t1")) << status;
+  EXPECT_TRUE(contains(status, "CapEff:\t0000000000000000")) << status;
+  EXPECT_FALSE(contains(status, "Uid:\t0\t")) << status;
+  EXPECT_FALSE(contains(readFile("/proc/" + std::to_string(pid) + "/environ"), "do-not-inherit"));
+}
+
+TEST_F(Egress, TakesTheRunWithItWhenItIsKilled) {
+  Running running(policyFor({"example.org"}, ""), files.path());
+  const pid_t pid = running.egress();
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGKILL);
+  const auto ended = running.program().wait(std::chrono::seconds(5));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(*ended, 125);
+}
+
+TEST_F(Egress, IsGoneWithTheRunHoweverThatEnds) {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    Running running(policyFor({"example.org"}, ""), files.path());
+    const pid_t pid = running.egress();
+    ASSERT_GT(pid, 0);
+    running.program().signal(signal);
+    EXPECT_TRUE(eventually([&] { return ::access(("/proc/" + std::to_string(pid)).c_str(), F_OK) != 0; })) << signal;
+  }
+}
+
+TEST_F(Egress, EveryRequestIsInTheAuditLog) {
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  const RunOutput output = runCaisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--",
+                                       "bash", "-c", "curl -sS http://example.org/x; curl -sS http://evil.test/"},
+                                      how);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  const RunOutput log = runCaisson({"audit", "show", "--json"}, how);
+  EXPECT_TRUE(contains(log.out, "proxy_request") || contains(log.out, "93.184.0.2")) << log.describe();
+  EXPECT_TRUE(contains(log.out, "evil.test")) << log.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test

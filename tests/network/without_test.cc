@@ -1,0 +1,67 @@
+// With a protection taken away the same attempts succeed; with a kernel feature missing the same refusals hold.
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+class Without : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    requireOrSkip(!runsAsRoot(), "a weakened sandbox is never given to root");
+  }
+};
+
+constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+
+TEST_F(Without, TheRulesADeniedHostIsReached) {
+  const std::string script = std::string("curl -sS http://evil.test/; ") + kDirect + "curl -sS http://evil.test/";
+  EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
+  EXPECT_EQ(weakened("egress-rules", {"example.org"}, script).out, "evil.test / from 80\nevil.test / from 80\n");
+}
+
+TEST_F(Without, TheRulesAnAddressIsReachedByItsNumber) {
+  const std::string script = std::string(kDirect) + "curl -sS http://93.184.0.3/; curl -sS http://0x5db80003/";
+  EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
+  const RunOutput output = weakened("egress-rules", {"example.org"}, script);
+  EXPECT_TRUE(contains(output.out, "93.184.0.3 / from 80")) << output.describe();
+}
+
+TEST_F(Without, TheNetworkNamespaceEverythingIsReachedDirectly) {
+  const std::string script = std::string(kDirect) + "curl -sS --resolve evil.test:80:93.184.0.3 http://evil.test/";
+  EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
+  EXPECT_EQ(weakened("network-namespace", {"example.org"}, script).out, "evil.test / from 80\n");
+}
+
+TEST_F(Without, APacketFilterThePermittedHostsAreStillReached) {
+  const RunOutput output = weakened("packet-filter", {".example.org"},
+                                    std::string("curl -sS http://example.org/a; ") + kDirect + "curl -sS --cacert " +
+                                        certificate() + " http://www.example.org/b https://example.org/c; " + kDirect +
+                                        "curl -6 -sS http://six.example.org/d");
+  EXPECT_EQ(output.out,
+            "example.org /a from 80\nwww.example.org /b from 80\nexample.org /c from 443\nsix.example.org /d from 80\n")
+      << output.describe();
+}
+
+TEST_F(Without, APacketFilterTheOthersAreStillRefusedAtOnce) {
+  const RunOutput output = weakened("packet-filter", {"example.org"}, R"(/usr/bin/python3 -c '
+import socket, time
+start = time.monotonic()
+def tried(work):
+    try: work(); print("reached")
+    except OSError as error: print(type(error).__name__)
+tried(lambda: socket.create_connection(("93.184.0.3", 80), 5).recv(1) or (_ for _ in ()).throw(ConnectionResetError()))
+tried(lambda: socket.create_connection(("93.184.0.2", 5432), 5))
+tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"quic", ("93.184.0.2", 443)))
+tried(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(b"quic", ("2606:4700:aa::2", 443)))
+tried(lambda: socket.getaddrinfo("evil.test", 80))
+print(time.monotonic() - start < 3)
+')");
+  EXPECT_EQ(output.out,
+            "ConnectionResetError\nConnectionRefusedError\nPermissionError\nPermissionError\ngaierror\nTrue\n")
+      << output.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test
