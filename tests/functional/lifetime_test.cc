@@ -87,7 +87,8 @@ TEST_F(Lifetime, SignalsReachTheProgram) {
 
 TEST_F(Lifetime, SignalsEndAProgramThatDoesNotExpectThem) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    const auto status = statusAfter(number, "touch ready; exec sleep 60");
+    const auto status =
+        statusAfter(number, ": > ready; exec sleep 60");  // no child: a shell that waits for one may swallow SIGINT
     EXPECT_EQ(status, 128 + number) << "signal " << number;
   }
 }
