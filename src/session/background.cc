@@ -175,6 +175,9 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
+    if (auto recorded = record_.starting(id(), metadata_.policy, *plan, request.command, true); !recorded) {
+      return fail(recorded.error());
+    }
     auto compiled = compileCommand(*plan, {});
     if (!compiled) return fail(compiled.error());
     auto input = inputFile(request.input);

@@ -16,6 +16,7 @@
 #include "session/handle.h"
 #include "session/layer_stack.h"
 #include "session/real_tree.h"
+#include "session/steps.h"
 
 namespace caisson::session {
 namespace {
@@ -154,9 +155,11 @@ void Commit::consider(const Change& change, bool named) {
   if (!dry_run_) {
     const bool parent_is_known = !parentChanged(change.path);
     if (auto applied = apply(change, *there, entry); !applied) return put(report_.skipped, applied.error().message());
+    step("commit: one applied");
     if (auto left = tree_.look(change.path); left && *left) (void)committed_.add(change.path, **left);
     const std::string parent = parentOf(change.path);
     if (auto left = real_.stat(parent); left && parent_is_known) (void)committed_.add(parent + "/", *left);
+    step("commit: one recorded");
   }
   report_.applied.push_back(change);
 }
@@ -203,6 +206,9 @@ Result<CommitReport> Handle::commit(const CommitRequest& request) {
   }
   auto committed = Committed::load(directory_);
   if (!committed) return fail(committed.error());
+  if (!request.dry_run) {
+    if (auto noted = note("committing", metadata_.workspace); !noted) return fail(noted.error());
+  }
   Commit commit(metadata_, *now, *roots->real(), *committed, request.dry_run);
   std::vector<bool> met(chosen.size(), false);
   for (const Change& change : *changes) {
@@ -221,6 +227,7 @@ Result<CommitReport> Handle::commit(const CommitRequest& request) {
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (!met[i]) commit.report().skipped.push_back({chosen[i], "nothing changed there"});
   }
+  if (!request.dry_run) (void)note("committed", std::to_string(commit.report().applied.size()) + " changes");
   return std::move(commit.report());
 }
 

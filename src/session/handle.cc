@@ -119,8 +119,12 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
+    if (auto recorded = record_.starting(id(), metadata_.policy, *plan, request.command, false); !recorded) {
+      return fail(recorded.error());
+    }
     if (auto result = runCommand(*plan, request, id(), **connection)) {
       addNetworkRecord(*result);
+      record_.ended(*result);
       return *std::move(result);
     }
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "session/connection.h"
+#include "session/record.h"
 #include "session/sandbox.h"
 #include "session/store.h"
 
@@ -29,6 +30,10 @@ class Handle {
   }
 
   Result<plan::Plan> plan(const plan::Command& command);
+  /// Puts a change of the session's state on record; an error means that it must not happen.
+  Result<void> note(std::string_view state, std::string_view detail = {}) {
+    return record_.lifecycle(id(), metadata_.policy, state, detail);
+  }
   Result<RunResult> exec(const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
 
@@ -85,6 +90,7 @@ class Handle {
   std::optional<Planner> planner_;
   std::optional<Connection> connection_;
   std::optional<sys::RootDir> workspace_;
+  Record record_;
 };
 
 /// Whether the request makes sense, for exec() and start().

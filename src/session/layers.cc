@@ -10,6 +10,7 @@
 
 #include "session/handle.h"
 #include "session/layer_stack.h"
+#include "session/steps.h"
 
 namespace caisson::session {
 namespace {
@@ -93,11 +94,14 @@ Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_b
                            "begin a new session"));
   }
   if (auto settled = settle("session checkpoint", when_busy); !settled) return fail(settled.error());
+  step("checkpoint: settled");
   Metadata after = metadata_;
   if (auto frozen = freeze(store_->place(), "session checkpoint", after); !frozen) return fail(frozen.error());
   const Checkpoint made{name.empty() ? freeName(after) : std::string(name), std::time(nullptr), after.frozen};
   after.checkpoints.push_back(made);
+  if (auto noted = note("checkpointed", made.name); !noted) return fail(noted.error());
   if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
+  step("checkpoint: written");
   metadata_ = std::move(after);
   return CheckpointInfo{made.name, made.created};
 }
@@ -129,11 +133,14 @@ Result<void> Handle::restore(std::string_view checkpoint, WhenBusy when_busy) {
   auto layers = layersOf("session restore", checkpoint);
   if (!layers) return fail(layers.error());
   if (auto settled = settle("session restore", when_busy); !settled) return settled;
+  step("restore: settled");
   Metadata after = metadata_;
+  if (auto noted = note("restored", checkpoint); !noted) return noted;
   after.frozen = std::move(*layers);
   after.upper = newLayerName();
   if (auto written = writeMetadata(directory_, after); !written) return written;
   metadata_ = std::move(after);
+  step("restore: written");
   store_->dropUnusedLayers(metadata_.family);
   return {};
 }
@@ -155,8 +162,10 @@ Result<Store::Found> Handle::fork(const ForkOptions& options) {
     if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
     metadata_ = after;
   }
+  step("fork: frozen");
   Metadata other = std::move(after);
   other.id = store_->newId();
+  if (auto noted = note("forked", other.id); !noted) return fail(noted.error());
   other.name = options.name;
   other.upper = newLayerName();
   other.expires = Moment::now();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "session/steps.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::session {
@@ -114,6 +115,7 @@ Result<void> RealTree::putFile(const std::string& path, int source, mode_t mode)
   Result<void> done = copyBytes(source, file.get(), path);
   if (done && (::fchmod(file.get(), mode) != 0 || ::fsync(file.get()) != 0)) done = fail(failed("write", path, errno));
   giveToOwnerOf(parent->get(), file.get());
+  step("commit: one copied");
   struct stat there;
   if (done && ::fstatat(parent->get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode)) {
     done = sys::removeTreeAt(parent->get(), name, path, Stage::state);

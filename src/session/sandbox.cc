@@ -21,6 +21,7 @@
 #include "session/network.h"
 #include "session/program.h"
 #include "session/protocol.h"
+#include "session/steps.h"
 #include "supervise/changes.h"
 #include "supervise/host.h"
 #include "supervise/launch.h"
@@ -185,6 +186,7 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   if (!alive) return fail(alive.error());
   auto listener = listenIn(directory);
   if (!listener) return fail(listener.error());
+  step("start: listening");
   auto program = residentProgram();
   if (!program) return fail(program.error());
   auto store = prepareStore(place, metadata, plan);
@@ -208,6 +210,7 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   if (!launched) return fail(launched.error());
   link.sandbox.reset();
 
+  step("start: cloned");
   Result<void> ready = awaitReady(launched->control.get(), plan);
   if (ready && plan.egress) ready = startEgress(plan, directory, std::move(link.egress), launched->pidfd.get());
   if (ready) {
@@ -219,6 +222,7 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
     sys::raw(SYS_wait4, launched->init, nullptr, __WALL, nullptr);
     return fail(ready.error());
   }
+  step("start: recorded");
   Request go;
   go.ask = Ask::renew;
   go.milliseconds = static_cast<std::int64_t>(std::ceil(metadata.secondsLeft(Moment::now()) * 1e3));

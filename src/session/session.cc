@@ -93,7 +93,9 @@ Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seco
 
 Result<void> Session::destroy() {
   handle_->disconnect();
-  return handle_->store().destroy(id());
+  auto destroyed = handle_->store().destroy(id());
+  if (destroyed) (void)handle_->note("destroyed");  // also when the log is lost: ending must always be possible
+  return destroyed;
 }
 
 SessionStore::SessionStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
@@ -110,6 +112,10 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
   auto made = store_->make(options);
   if (!made) return fail(made.error());
   auto handle = std::make_shared<Handle>(store_, std::move(*made));
+  if (auto noted = handle->note("created", options.name); !noted) {
+    (void)store_->destroy(handle->id());
+    return fail(noted.error());
+  }
   if (auto connected = handle->connect(); !connected) {
     const Error error = connected.error();
     (void)store_->destroy(handle->id());
@@ -133,7 +139,9 @@ Result<std::vector<SessionInfo>> SessionStore::list() {
 Result<void> SessionStore::destroy(std::string_view id_or_name) {
   auto id = store_->idOf("session destroy", id_or_name);
   if (!id) return fail(id.error());
-  return store_->destroy(*id);
+  auto destroyed = store_->destroy(*id);
+  if (destroyed) (void)session::Record().lifecycle(*id, policy::Policy{}, "destroyed");
+  return destroyed;
 }
 
 Result<std::vector<std::string>> SessionStore::clean(bool all) { return store_->clean(all); }

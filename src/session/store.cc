@@ -13,6 +13,7 @@
 #include "plan/workspace.h"
 #include "policy/validate.h"
 #include "session/sandbox.h"
+#include "session/steps.h"
 #include "supervise/host.h"
 #include "supervise/supervisor.h"
 #include "sys/raw_syscall.h"
@@ -203,8 +204,11 @@ Result<Store::Found> Store::add(Metadata metadata) {
     for (const char* name : {kLogDirectory, kEmptyDirectory}) {
       if (auto made = directory->makeDirs(name, 0700); !made) return fail(made.error());
     }
+    step("create: directories");
     if (auto written = writeMetadata(*directory, metadata); !written) return fail(written.error());
+    step("create: metadata");
     if (auto claimed = claimName(metadata.name, metadata.id); !claimed) return fail(claimed.error());
+    step("create: name");
     if (auto shown = place_.sessions().rename(hidden, metadata.id, false); !shown) return fail(shown.error());
     return place_.sessions().enter(metadata.id);
   };
@@ -270,12 +274,14 @@ Result<void> Store::destroy(const std::string& id) {
   if (!isCurrent(place_, id, *directory)) return fail(unknown("destroy", id));
   if (auto ended = endSandbox(*directory); !ended) return ended;
   reap();
+  step("destroy: ended");
   auto all = place_.lockAll();
   if (!all) return fail(all.error());
   const auto metadata = readMetadata(*directory);
   // From here on it is gone for everybody; a crash leaves work for the next clean-up, not half a session.
   const std::string gone = std::string(kGone) + id;
   if (auto renamed = place_.sessions().rename(id, gone, false); !renamed) return renamed;
+  step("destroy: hidden");
   if (metadata && !metadata->name.empty()) {
     const std::string name = std::string(kNames) + "/" + metadata->name;
     if (auto holder = place_.sessions().readFile(name, 64); holder && *holder == id) {
@@ -283,6 +289,7 @@ Result<void> Store::destroy(const std::string& id) {
     }
   }
   if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
+  step("destroy: layers removed");
   return place_.sessions().removeTree(gone);
 }
 

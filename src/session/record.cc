@@ -1,0 +1,93 @@
+#include "session/record.h"
+
+#include <array>
+#include <vector>
+
+#include "audit/redact.h"
+#include "base/sha256.h"
+
+namespace caisson::session {
+namespace {
+
+using audit::Event;
+using audit::EventType;
+using audit::Fields;
+using audit::Severity;
+
+std::string commandHash(const std::vector<std::string>& command) {
+  Sha256 sum;
+  for (const std::string& word : command) sum.add(word).add(std::uint8_t{0});
+  return hex(sum.finish());
+}
+
+}  // namespace
+
+/// Null when the policy switches the audit off.
+Result<audit::Log*> Record::open(const policy::Policy& policy) {
+  if (!policy.audit.enabled) return nullptr;
+  if (!log_) {
+    auto log = audit::Log::open();
+    if (!log) return fail(log.error());
+    log_.emplace(std::move(*log));
+  }
+  return &*log_;
+}
+
+Result<void> Record::starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
+                              const std::vector<std::string>& command, bool background) {
+  auto log = open(policy);
+  if (!log) return fail(log.error());
+  if (*log == nullptr) return {};
+  const auto level = plan.layers.find("level");
+  Fields execute;
+  execute.text("command_sha256", commandHash(command)).text("command_preview", audit::redactedPreview(command));
+  execute.text("level", level == plan.layers.end() ? "" : level->second)
+      .text("network", plan.egress ? "proxy" : "none");
+  execute.text("mode", background ? "background" : "foreground");
+  const std::array events = {Event{EventType::sandbox_entered, Severity::info, session, {}},
+                             Event{EventType::sandbox_execute, Severity::info, session, std::move(execute)}};
+  auto written = (*log)->append(events);
+  if (written) (*log)->handOver();
+  return written;
+}
+
+void Record::ended(RunResult& result) {
+  if (!log_) return;
+  std::vector<Event> events;
+  if (result.limit == Limit::time)
+    events.push_back({EventType::sandbox_timeout, Severity::warn, result.sandbox_id, {}});
+  if (result.limit != Limit::none) {
+    events.push_back(
+        {EventType::limit_exceeded, Severity::warn, result.sandbox_id, Fields().text("limit", name(result.limit))});
+  }
+  Fields fields;
+  fields.text("outcome", name(result.outcome));
+  if (result.outcome == OutcomeKind::exited) fields.number("exit_code", result.exit_code);
+  if (result.signal != 0) fields.number("signal", result.signal);
+  fields.real("duration_ms", result.usage.wall_ms);
+  if (result.error) fields.text("error", result.error->message());
+  const bool good = result.outcome == OutcomeKind::exited;
+  const bool failed = result.outcome == OutcomeKind::setup_failed;
+  events.push_back({failed ? EventType::sandbox_failed : EventType::sandbox_exited,
+                    good ? Severity::info : Severity::warn, result.sandbox_id, std::move(fields)});
+  if (auto written = log_->append(events); !written) {
+    result.warnings.push_back("the end of this command is not in the audit log: " + written.error().message());
+  }
+  log_->handOver();
+}
+
+Result<void> Record::lifecycle(const std::string& session, const policy::Policy& policy, std::string_view state,
+                               std::string_view detail) {
+  auto log = open(policy);
+  if (!log) return fail(log.error());
+  if (*log == nullptr) return {};
+  Fields fields;
+  fields.text("state", state);
+  if (!detail.empty()) fields.text("detail", detail);
+  const std::array events = {Event{EventType::lifecycle, Severity::info, session, std::move(fields)}};
+  auto written = (*log)->append(events);
+  if (written) (*log)->handOver();
+  return written;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,30 @@
+// A session in the audit log: what it runs before it runs, how that ended, and what becomes of the session.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "audit/log.h"
+#include "caisson/session.h"
+#include "plan/plan.h"
+
+namespace caisson::session {
+
+class Record {
+ public:
+  /// Puts on record that a command is about to start. An error means that it must not.
+  Result<void> starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
+                        const std::vector<std::string>& command, bool background);
+  /// How it ended. What can't be recorded any more is a warning: it has happened.
+  void ended(RunResult& result);
+  /// A change of the session's state: "created", "checkpointed", "committed" ... An error means that it must not be.
+  Result<void> lifecycle(const std::string& session, const policy::Policy& policy, std::string_view state,
+                         std::string_view detail = {});
+
+ private:
+  Result<audit::Log*> open(const policy::Policy& policy);
+
+  std::optional<audit::Log> log_;
+};
+
+}  // namespace caisson::session

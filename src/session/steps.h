@@ -1,0 +1,13 @@
+// Named moments of the operations that change a session, for the tests that kill the process at each of them.
+#pragma once
+
+namespace caisson::session {
+
+/// Called at every step when a test has set it; nothing else ever does.
+inline void (*step_observer)(const char* name) = nullptr;
+
+inline void step(const char* name) {
+  if (step_observer != nullptr) step_observer(name);
+}
+
+}  // namespace caisson::session
