@@ -119,6 +119,7 @@ struct Request {
   bool own_scope = false;
   int cancel_descriptor = -1;          ///< readable: end the run with outcome `cancelled`
   std::vector<std::string> approvals;  ///< what an owner approved for this run, e.g. "level:none"
+  std::string tool;                    ///< the declared tool this is a run of, for the quarantine; or empty
 };
 
 /// Runs the command. An error is returned only when the request itself is unusable (bad policy, no command);

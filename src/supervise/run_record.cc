@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "audit/quarantine.h"
 #include "audit/redact.h"
-#include "base/sha256.h"
 
 namespace caisson::supervise {
 namespace {
@@ -16,12 +16,6 @@ using audit::Event;
 using audit::EventType;
 using audit::Fields;
 using audit::Severity;
-
-std::string commandHash(const std::vector<std::string>& command) {
-  Sha256 sum;
-  for (const std::string& word : command) sum.add(word).add(std::uint8_t{0});
-  return hex(sum.finish());
-}
 
 std::string_view levelName(const plan::Plan& plan) {
   if (plan.tier == policy::Tier::landlock) return "landlock tier";
@@ -89,18 +83,29 @@ Fields ending(const RunResult& result) {
 Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id) {
   RunRecord record;
   const policy::Policy& policy = request.policy.model();
-  if (!policy.audit.enabled) return record;
+  const std::string key = audit::commandKey(request.command);
+  const auto refusal = audit::refusalFor({request.tool, key});
+  if (!refusal) return fail(refusal.error());
+  if (!policy.audit.enabled && !*refusal) return record;
   auto log = audit::Log::open();
   if (!log) return fail(log.error());
   if (auto apart = keepApart(plan, log->place()); !apart) return fail(apart.error());
   record.log_.emplace(std::move(*log));
+  if (*refusal) {
+    Fields refused;
+    refused.text("tool", request.tool).text("command_sha256", std::string_view(key).substr(key.find(':') + 1));
+    refused.text("command_preview", audit::redactedPreview(request.command)).text("reason", (*refusal)->reason);
+    const auto written =
+        record.log_->append({EventType::sandbox_refused, Severity::error, sandbox_id, std::move(refused)});
+    return fail(written ? **refusal : written.error());
+  }
   const auto workspace = plan.layers.find("workspace");
   Fields created;
   created.text("policy", policy.name).text("level", levelName(plan));
   created.text("workspace", workspace == plan.layers.end() ? "none" : workspace->second);
   created.number("uid", ::geteuid()).number("warnings", plan.warnings.size());
   Fields execute;
-  execute.text("command_sha256", commandHash(request.command));
+  execute.text("command_sha256", std::string_view(key).substr(key.find(':') + 1));
   execute.text("command_preview", audit::redactedPreview(request.command));
   execute.text("level", levelName(plan)).text("network", networkName(policy.network.mode));
   const std::array events = {Event{EventType::sandbox_created, Severity::info, sandbox_id, std::move(created)},

@@ -654,6 +654,10 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   auto record = RunRecord::begin(plan, request, result.sandbox_id);
   if (!record) {
     result.error = record.error();
+    if (record.error().stage == Stage::policy) {  // in quarantine
+      result.outcome = OutcomeKind::denied;
+      result.denials.push_back({"quarantine", record.error().object, "execute", record.error().hint});
+    }
     return result;
   }
   Supervisor(plan, request, *record, result).run();

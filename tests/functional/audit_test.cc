@@ -8,10 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <random>
-#include <sstream>
 #include <thread>
 
-#include "functional/sandbox.h"
+#include "functional/audit_fixture.h"
 
 namespace caisson::test {
 namespace {
@@ -20,32 +19,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class Audit : public SandboxTest {
- protected:
-  [[nodiscard]] RunOptions options() const {
-    RunOptions how;
-    how.env["CAISSON_HOME"] = home_.path();
-    how.cwd = workspace.path();
-    return how;
-  }
-
-  [[nodiscard]] RunOutput audit(std::vector<std::string> words) const {
-    words.insert(words.begin(), "audit");
-    return runCaisson(words, options());
-  }
-
-  [[nodiscard]] std::vector<nlohmann::json> events(std::vector<std::string> filter = {}) const {
-    filter.insert(filter.begin(), {"show", "--json"});
-    std::istringstream lines(audit(filter).out);
-    std::vector<nlohmann::json> found;
-    for (std::string line; std::getline(lines, line);) found.push_back(nlohmann::json::parse(line, nullptr, false));
-    return found;
-  }
-
-  [[nodiscard]] std::string log() const { return readFile(home_ / "audit/00000001.jsonl"); }
-
-  const TempDir home_;
-};
+using Audit = AuditTest;
 
 TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
   EXPECT_EQ(run({}, {"sh", "-c", "exit 7 # API_TOKEN=verysecretvalue"}, options()).exit_status, 7);

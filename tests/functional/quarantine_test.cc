@@ -1,0 +1,97 @@
+// What was put away stays refused until a person releases it.
+#include <filesystem>
+#include <fstream>
+
+#include "functional/audit_fixture.h"
+#include "functional/terminal.h"
+
+namespace caisson::test {
+namespace {
+
+class Quarantine : public AuditTest {
+ protected:
+  [[nodiscard]] Terminal atTerminal(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"env", "CAISSON_HOME=" + home_.path(), caissonBinary()});
+    return {words, workspace.path()};
+  }
+};
+
+TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
+  ASSERT_EQ(caisson({"tool", "quarantine", "--reason", "it reached out", "--", "echo", "one"}).exit_status, 0);
+  const RunOutput refused = run({}, {"echo", "one"}, options());
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_TRUE(contains(refused.err, "it reached out")) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "caisson tool release sha256:")) << refused.err;
+  const auto result = run({"--json"}, {"echo", "one"}, options()).json();
+  EXPECT_EQ(result["outcome"], "denied");
+  EXPECT_EQ(result["denials"][0]["rule"], "quarantine");
+  EXPECT_EQ(run({}, {"echo", "two"}, options()).out, "two\n") << "another command is not meant";
+  EXPECT_EQ(events({"--event", "sandbox_refused"}).size(), 2U);
+
+  const std::string key = caisson({"tool", "list", "--json"}).json().at(0)["key"];
+  EXPECT_EQ(runProgram({"setsid", "-w", caissonBinary(), "tool", "release", key}, options()).exit_status, 125)
+      << "nobody was there to say yes";
+  EXPECT_EQ(run({}, {"echo", "one"}, options()).exit_status, 125);
+  Terminal no = atTerminal({"tool", "release", key});
+  ASSERT_TRUE(no.shows("Release it?")) << no.screen();
+  no.type("n\n");
+  EXPECT_EQ(no.wait(), 125);
+  EXPECT_EQ(run({}, {"echo", "one"}, options()).exit_status, 125);
+  Terminal yes = atTerminal({"tool", "release", "--", "echo", "one"});
+  ASSERT_TRUE(yes.shows("Release it?")) << yes.screen();
+  yes.type("y\n");
+  EXPECT_EQ(yes.wait(), 0) << yes.screen();
+  EXPECT_EQ(run({}, {"echo", "one"}, options()).out, "one\n");
+  EXPECT_EQ(events({"--event", "tool_quarantined"}).size(), 1U);
+  EXPECT_EQ(events({"--event", "tool_released"}).size(), 1U);
+  EXPECT_EQ(audit({"verify"}).exit_status, 0);
+}
+
+/// A policy that switches the audit off does not switch the quarantine off.
+TEST_F(Quarantine, HoldsWithoutTheAudit) {
+  ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
+  workspace.write("off.toml", "extends = \"bash\"\naudit.enabled = false\n");
+  EXPECT_EQ(run({"--policy", "off.toml"}, {"echo", "two"}, options()).exit_status, 0);
+  EXPECT_EQ(run({"--policy", "off.toml"}, {"echo", "one"}, options()).exit_status, 125);
+}
+
+TEST_F(Quarantine, InterpretersAndNonsenseAreRefused) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"bash"},
+                                                {"/usr/bin/python3.11"},
+                                                {"--", "bash"},
+                                                {"--", "sh", "-i"},
+                                                {"a", "b"},
+                                                {"a", "--", "b"},
+                                                {""},
+                                                {}}) {
+    std::vector<std::string> all = {"tool", "quarantine"};
+    all.insert(all.end(), words.begin(), words.end());
+    const RunOutput output = caisson(all);
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.err;
+  }
+  EXPECT_EQ(caisson({"tool", "list"}).out, "Nothing is in quarantine.\n");
+  EXPECT_EQ(caisson({"tool", "release", "nobody"}).exit_status, 125);
+}
+
+TEST_F(Quarantine, WhatIsDamagedStillHolds) {
+  ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(home_ / "quarantine")) {
+    std::ofstream(entry.path(), std::ios::trunc) << "{";
+  }
+  const RunOutput refused = run({}, {"echo", "one"}, options());
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "damaged")) << refused.err;
+}
+
+/// What a payload chose to be called must not move a person's cursor or hide the question.
+TEST_F(Quarantine, NamesAreShownHarmless) {
+  ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "\x1b[2J\xe2\x80\xae"}).exit_status, 0);
+  const std::string list = caisson({"tool", "list"}).out;
+  EXPECT_FALSE(contains(list, "\x1b")) << list;
+  EXPECT_FALSE(contains(list, "\xe2\x80\xae")) << list;
+}
+
+}  // namespace
+}  // namespace caisson::test
