@@ -7,6 +7,7 @@
 #include "cli/verb.h"
 #include "egress/process.h"
 #include "egress/program.h"
+#include "session/attendant.h"
 
 namespace {
 
@@ -23,10 +24,13 @@ void openStandardStreams() {
 
 int main(int count, char** words) {
   if (count == 2 && words[1] == caisson::egress::kProgramWord) ::_exit(caisson::egress::programMain());
+  const std::span<char* const> line(words, count > 0 ? static_cast<std::size_t>(count) : 0);
+  if (count > 2 && words[1] == caisson::session::kAttendantWord) {
+    ::_exit(caisson::session::attendantMain(line.subspan(2)));
+  }
   openStandardStreams();
   caisson::egress::useProgram("/proc/self/exe");
-  const auto size = count > 0 ? static_cast<std::size_t>(count) : 0;
-  const int status = caisson::cli::dispatch(std::span<char* const>(words, size).subspan(size > 0 ? 1 : 0));
+  const int status = caisson::cli::dispatch(line.subspan(line.empty() ? 0 : 1));
   // Nothing is buffered and nothing is left to undo: taking the process apart piece by piece would only cost time.
   ::_exit(status);
 }

@@ -66,6 +66,8 @@ int becomeProgram(void* argument) {
 
 void useProgram(std::string path) { programPath() = std::move(path); }
 
+const std::string& ownProgram() { return programPath(); }
+
 Result<Link> makeLink() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {

@@ -16,6 +16,8 @@ namespace caisson::egress {
 /// The program that is started as the egress process. The command line names itself ("/proc/self/exe"); an application
 /// that embeds the library names an installed caisson, or leaves the default.
 void useProgram(std::string path);
+/// Where that is: what was set, or where the program is installed.
+const std::string& ownProgram();
 
 /// The two ends over which pid 1 of a sandbox hands its sockets to its egress process.
 struct Link {

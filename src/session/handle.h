@@ -81,6 +81,8 @@ class Handle {
   Result<sys::RootDir> logDirectory();
   /// Ends pid 1 if nothing else runs, or, when told to, everything. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
+  void makeRoom();
+  void squashIfDeep() const;
   /// The layers of a checkpoint, uppermost first.
   Result<std::vector<std::string>> layersOf(std::string_view call, std::string_view checkpoint);
 

@@ -47,6 +47,11 @@ bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const La
   const LayerStack::Layer& a = before.layers()[old.layer];
   const LayerStack::Layer& b = now.layers()[current.layer];
   if (a.name == b.name) return true;
+  // Linked by a squash: two names of one file.
+  if (old.info.device == current.info.device && old.info.inode == current.info.inode &&
+      current.info.type != FileType::directory) {
+    return true;
+  }
   if (old.info.type != current.info.type || (old.info.mode & mode_bits) != (current.info.mode & mode_bits))
     return false;
   if (current.info.type == FileType::directory) return true;

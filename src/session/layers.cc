@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <ctime>
 
+#include "session/attendant.h"
 #include "session/handle.h"
 #include "session/layer_stack.h"
+#include "session/squash.h"
 #include "session/steps.h"
 
 namespace caisson::session {
@@ -17,8 +19,6 @@ namespace {
 
 using sys::RootDir;
 
-/// Each layer costs every look-up a little, and the names of all must fit into one mount option before Linux 6.7.
-constexpr std::size_t kMaxDepth = 32;
 constexpr std::size_t kMaxCheckpoints = 1000;
 constexpr const char* kBegin = "begin";
 
@@ -42,13 +42,17 @@ bool isEmpty(const RootDir& store, const std::string& layer) {
 }
 
 /// What would be frozen now. The metadata are not written yet.
-Result<void> freeze(const Place& place, std::string_view call, Metadata& metadata) {
+Result<void> freeze(const Place& place, std::string_view call, Metadata& metadata,
+                    const std::string& why_not_squashed) {
   auto store = place.stores().enter(metadata.family);
   if (!store && store.error().sys_errno != ENOENT) return fail(store.error());
   if (!store || isEmpty(*store, metadata.upper)) return {};
   if (metadata.frozen.size() >= kMaxDepth) {
     return fail(plainError(Stage::state, call, metadata.id,
-                           "the session has " + std::to_string(kMaxDepth) + " layers over each other",
+                           "the session has " + std::to_string(kMaxDepth) +
+                               " layers over each other, and they could not be "
+                               "merged" +
+                               (why_not_squashed.empty() ? "" : ": " + why_not_squashed),
                            "commit what is worth keeping and begin a new session, or restore an older checkpoint"));
   }
   metadata.frozen.insert(metadata.frozen.begin(), metadata.upper);
@@ -79,10 +83,23 @@ Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
   return ended;
 }
 
+/// Has a deep history made shallow by a process of its own. Waits for that only when there is no room left.
+void Handle::makeRoom() {
+  constexpr int kPatienceMs = 600'000;
+  if (auto current = readMetadata(directory_); !current || current->frozen.size() < kMaxDepth) return;
+  auto attendant = startAttendant(store_->place(), {"squash", id(), "wait"});
+  if (attendant) (void)awaitLine(*attendant, kPatienceMs);
+}
+
+void Handle::squashIfDeep() const {
+  if (metadata_.frozen.size() >= kSquashAt) (void)startAttendant(store_->place(), {"squash", id()});
+}
+
 Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_busy) {
   if (!name.empty()) {
     if (auto checked = checkName("session checkpoint", name); !checked) return fail(checked.error());
   }
+  makeRoom();
   auto held = lock();
   if (!held) return fail(held.error());
   if (isUsed(metadata_, name)) {
@@ -96,13 +113,17 @@ Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_b
   if (auto settled = settle("session checkpoint", when_busy); !settled) return fail(settled.error());
   step("checkpoint: settled");
   Metadata after = metadata_;
-  if (auto frozen = freeze(store_->place(), "session checkpoint", after); !frozen) return fail(frozen.error());
+  if (auto frozen = freeze(store_->place(), "session checkpoint", after, whyNotSquashed(directory_)); !frozen) {
+    return fail(frozen.error());
+  }
   const Checkpoint made{name.empty() ? freeName(after) : std::string(name), std::time(nullptr), after.frozen};
   after.checkpoints.push_back(made);
   if (auto noted = note("checkpointed", made.name); !noted) return fail(noted.error());
   if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
   step("checkpoint: written");
   metadata_ = std::move(after);
+  held->reset();
+  squashIfDeep();
   return CheckpointInfo{made.name, made.created};
 }
 
@@ -153,11 +174,14 @@ Result<Store::Found> Handle::fork(const ForkOptions& options) {
   if (!(options.ttl_seconds > 0) || options.ttl_seconds > kMaxTtl) {
     return fail(plainError(Stage::usage, "session fork", "ttl", "not a usable time", "give a time such as 30m or 2h"));
   }
+  makeRoom();
   auto held = lock();
   if (!held) return fail(held.error());
   if (auto settled = settle("session fork", options.when_busy); !settled) return fail(settled.error());
   Metadata after = metadata_;
-  if (auto frozen = freeze(store_->place(), "session fork", after); !frozen) return fail(frozen.error());
+  if (auto frozen = freeze(store_->place(), "session fork", after, whyNotSquashed(directory_)); !frozen) {
+    return fail(frozen.error());
+  }
   if (after.upper != metadata_.upper) {
     if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
     metadata_ = after;

@@ -197,14 +197,15 @@ Result<InitRecord> readInitRecord(const sys::RootDir& session) {
   if (!document) return fail(document.error());
   Reader reader(document->root, where);
   InitRecord record{static_cast<pid_t>(reader.integer("pid")), static_cast<std::uint64_t>(reader.integer("start")),
-                    reader.text("boot"), reader.texts("cgroup")};
+                    reader.text("boot"), reader.texts("cgroup"), reader.texts("layers")};
   if (reader.error()) return fail(*reader.error());
   return record;
 }
 
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
   const std::string text = "{\"pid\":" + std::to_string(record.pid) + ",\"start\":" + std::to_string(record.start) +
-                           ",\"boot\":" + jsonString(record.boot) + ",\"cgroup\":" + list(record.cgroup) + "}\n";
+                           ",\"boot\":" + jsonString(record.boot) + ",\"cgroup\":" + list(record.cgroup) +
+                           ",\"layers\":" + list(record.layers) + "}\n";
   return session.writeFileAtomic(kInitFile, text, 0600);
 }
 

@@ -62,6 +62,7 @@ struct InitRecord {
   std::uint64_t start = 0;
   std::string boot;
   std::vector<std::string> cgroup;
+  std::vector<std::string> layers;  ///< that are mounted: they must not go while it lives
 };
 
 std::uint64_t startTimeOf(pid_t pid);

@@ -214,8 +214,10 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   Result<void> ready = awaitReady(launched->control.get(), plan);
   if (ready && plan.egress) ready = startEgress(plan, directory, std::move(link.egress), launched->pidfd.get());
   if (ready) {
-    ready =
-        writeInitRecord(directory, {launched->init, startTimeOf(launched->init), Moment::now().boot, cgroup->keep()});
+    std::vector<std::string> layers = metadata.frozen;
+    layers.push_back(metadata.upper);
+    ready = writeInitRecord(directory, {launched->init, startTimeOf(launched->init), Moment::now().boot, cgroup->keep(),
+                                        std::move(layers)});
   }
   if (!ready) {
     sys::raw(SYS_pidfd_send_signal, launched->pidfd.get(), SIGKILL, nullptr, 0);

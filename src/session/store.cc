@@ -239,6 +239,8 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     used.insert(metadata->upper);
     used.insert(metadata->frozen.begin(), metadata->frozen.end());
     for (const Checkpoint& one : metadata->checkpoints) used.insert(one.frozen.begin(), one.frozen.end());
+    // A sandbox that lives was mounted over the layers of then, whatever became of the list since.
+    if (const auto init = readInitRecord(*directory)) used.insert(init->layers.begin(), init->layers.end());
   }
   auto layers = store->list("");
   if (!layers) return;
@@ -323,13 +325,17 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       (void)place_.sessions().removeTree(entry.name);
     }
   }
-  if (auto stores = place_.stores().list("")) {
-    for (const sys::DirectoryEntry& entry : *stores) {
-      if (entry.name.starts_with(kTrash)) (void)place_.stores().removeTree(entry.name);
-    }
-  }
+  emptyTrash();
   if (first) return fail(*first);
   return removed;
+}
+
+void Store::emptyTrash() {
+  const auto entries = place_.stores().list("");
+  if (!entries) return;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (entry.name.starts_with(kTrash)) (void)place_.stores().removeTree(entry.name);
+  }
 }
 
 void Store::cleanSometimes() {

@@ -43,6 +43,8 @@ class Store {
 
   /// Takes layers away that no session of the family uses any more; what they hold is removed by the next clean().
   void dropUnusedLayers(const std::string& family);
+  /// Removes what was taken away so.
+  void emptyTrash();
 
   /// A pid 1 that this process started: it has to be waited for when it ends.
   void adopt(pid_t child);
