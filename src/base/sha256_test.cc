@@ -28,6 +28,15 @@ TEST(Sha256, PiecesGiveTheSameAsTheWhole) {
   }
 }
 
+TEST(Sha256, TheProcessorsInstructionsGiveTheSame) {
+  std::string text;
+  for (int size = 0; size < 300; ++size) {
+    const std::string portable = hex(Sha256(Sha256::Way::portable).add(text).finish());
+    EXPECT_EQ(sum(text), portable) << size;
+    text += static_cast<char>(size * 37 + 11);
+  }
+}
+
 TEST(Sha256, HexReadsBackAndNothingElse) {
   const Digest digest = Sha256().add("x").finish();
   Digest read{};
