@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "policy/command.h"
 #include "supervise/host.h"
+#include "supervise/sandbox_id.h"
 #include "supervise/supervisor.h"
 
 namespace caisson {

@@ -5,8 +5,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +14,8 @@
 #include "isolation/compile.h"
 #include "policy/model.h"
 #include "supervise/changes.h"
-#include "supervise/denials.h"
+#include "supervise/input_feed.h"
+#include "supervise/outcome.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
@@ -40,11 +39,6 @@ std::uint32_t foregroundNumber() {
   return number | kForeground;
 }
 
-bool isNullDevice(int descriptor) {
-  struct stat status;
-  return ::fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
-}
-
 class Runner {
  public:
   Runner(const plan::Plan& plan, const ExecRequest& request, const Connection& connection, RunResult& result)
@@ -53,7 +47,8 @@ class Runner {
         connection_(connection),
         result_(result),
         signals_(request.forward_signals),
-        number_(foregroundNumber()) {}
+        number_(foregroundNumber()),
+        input_(request.input, request.relay_stdin) {}
 
   /// False: pid 1 was gone before the command started.
   bool run();
@@ -66,7 +61,6 @@ class Runner {
   void onSignal(int signal);
   void signalCommand(int signal, bool group_only);
   void kill();
-  void feedInput();
   void classify();
   [[nodiscard]] int timeoutMs() const;
 
@@ -77,11 +71,9 @@ class Runner {
   supervise::SignalRelay signals_;
   std::uint32_t number_;
   supervise::TerminalWish terminal_wish_;
-  Fd input_end_, terminal_;
+  supervise::InputFeed input_;
+  Fd terminal_;
   std::optional<OutputStream> out_, err_;
-  std::string input_;
-  std::size_t input_written_ = 0;
-  bool input_ended_ = false;
   bool started_ = false, ended_ = false, gone_ = false;
   bool killed_ = false, timed_out_ = false, cancelled_ = false;
   int terminate_requests_ = 0;
@@ -92,7 +84,7 @@ class Runner {
 
 /// The command's end of a stream; ours is kept.
 Result<Fd> Runner::makeStream(int stream) {
-  const bool feed = stream == 0 && ((request_.relay_stdin && !isNullDevice(STDIN_FILENO)) || !request_.input.empty());
+  const bool feed = stream == 0 && supervise::hasInput(request_.relay_stdin, request_.input);
   if (terminal_wish_.stream[stream] || (stream == 0 && !feed)) {
     Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!null) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
@@ -109,7 +101,7 @@ Result<Fd> Runner::makeStream(int stream) {
   }
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   if (stream == 0) {
-    input_end_ = std::move(ours);
+    input_.usePipe(std::move(ours));
     return theirs;
   }
   const StreamMode mode = stream == 1 ? request_.out : request_.err;
@@ -162,8 +154,6 @@ bool Runner::run() {
   if (gone_) return false;
   const std::optional<double> limit = request_.timeout_seconds ? request_.timeout_seconds : plan_.wall_seconds;
   if (limit) deadline_ = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit));
-  input_ = request_.input;
-  input_ended_ = !request_.relay_stdin;
   std::optional<supervise::RawTerminal> raw_mode;
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
   watch();
@@ -192,14 +182,7 @@ void Runner::watch() {
     polls.push_back({connection_.descriptor(), POLLIN, 0});
     polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    if (input_end_ && input_.empty() && input_ended_) input_end_.reset();
-    const bool pty_input = terminal_ && terminal_wish_.stream[0];
-    const bool wants_more = !input_ended_ && input_.empty() && (input_end_ || pty_input);
-    polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
-    const int sink = input_end_ ? input_end_.get() : pty_input ? terminal_.get() : -1;
-    polls.push_back({input_.empty() ? -1 : sink, POLLOUT, 0});
-    if (input_end_ && input_.empty()) polls.push_back({input_end_.get(), 0, 0});  // tells when nobody reads
-    const bool watches_reader = polls.size() == 6;
+    input_.addPolls(polls);
     if (out_) out_->addPolls(polls);
     if (err_) err_->addPolls(polls);
     const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
@@ -219,8 +202,7 @@ void Runner::watch() {
       cancelled_ = true;
       kill();
     }
-    if (polls[3].revents != 0 || polls[4].revents != 0) feedInput();
-    if (watches_reader && (polls[5].revents & POLLERR) != 0) input_end_.reset();
+    input_.pump(polls);
     if (out_) out_->pump();
     if (err_) err_->pump();
     if (polls[0].revents != 0) onSaid();
@@ -252,6 +234,7 @@ void Runner::onSaid() {
       if (said->descriptor) {
         terminal_ = std::move(said->descriptor);
         ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
+        if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
         auto& stream = terminal_wish_.stream[1] ? out_ : err_;
         stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay,
                        terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO, kNoLimit);
@@ -287,35 +270,6 @@ void Runner::onSignal(int signal) {
   if (asks_to_end && ++terminate_requests_ >= 3) return kill();
   if ((signal == SIGTERM || signal == SIGHUP) && !grace_) grace_ = Clock::now() + kGraceAfterTerminate;
   signalCommand(signal, true);
-}
-
-void Runner::feedInput() {
-  if (input_.empty() && !input_ended_) {
-    char buffer[16 * 1024];
-    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
-    if (got > 0) {
-      input_.assign(buffer, static_cast<std::size_t>(got));
-      input_written_ = 0;
-    } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
-      input_ended_ = true;
-    }
-  }
-  const int sink = input_end_ ? input_end_.get() : terminal_.get();
-  while (!input_.empty()) {
-    const ssize_t done = ::write(sink, input_.data() + input_written_, input_.size() - input_written_);
-    if (done < 0) {
-      if (errno == EAGAIN || errno == EINTR) return;
-      input_.clear();
-      input_ended_ = true;
-      input_end_.reset();
-      return;
-    }
-    input_written_ += static_cast<std::size_t>(done);
-    if (input_written_ == input_.size()) {
-      input_.clear();
-      input_written_ = 0;
-    }
-  }
 }
 
 void Runner::classify() {
@@ -356,16 +310,11 @@ void Runner::classify() {
   }
   result_.outcome = OutcomeKind::signaled;
   result_.signal = WTERMSIG(status);
-  const double cpu_ms = result_.usage.user_cpu_ms + result_.usage.system_cpu_ms;
   if (result_.signal == SIGXFSZ) {
     result_.outcome = OutcomeKind::limit;
     result_.limit = Limit::file_size;
-  } else if (plan_.cpu_seconds && cpu_ms >= *plan_.cpu_seconds * 1e3 * 0.95 &&
-             (result_.signal == SIGXCPU || result_.signal == SIGKILL)) {
-    result_.outcome = OutcomeKind::limit;
-    result_.limit = Limit::cpu;
-  } else if (result_.signal == SIGSYS) {
-    supervise::noteUnheardForeignCall(result_);
+  } else {
+    supervise::classifySignal(plan_, result_);
   }
 }
 

@@ -15,7 +15,7 @@
 #include "session/sandbox.h"
 #include "session/steps.h"
 #include "supervise/host.h"
-#include "supervise/supervisor.h"
+#include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {

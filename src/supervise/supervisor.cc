@@ -4,11 +4,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -24,11 +21,14 @@
 #include "supervise/changes.h"
 #include "supervise/denials.h"
 #include "supervise/egress.h"
+#include "supervise/input_feed.h"
 #include "supervise/launch.h"
 #include "supervise/limit_watch.h"
 #include "supervise/listener.h"
+#include "supervise/outcome.h"
 #include "supervise/run_record.h"
 #include "supervise/run_store.h"
+#include "supervise/sandbox_id.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
@@ -55,12 +55,6 @@ bool needsStore(const plan::Plan& plan) {
   });
 }
 
-/// Standard input that has nothing to give: the payload gets a null device of its own instead of a pipe.
-bool isNullDevice(int descriptor) {
-  struct stat status;
-  return ::fstat(descriptor, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
-}
-
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, const Request& request, RunRecord& record, RunResult& result)
@@ -69,7 +63,8 @@ class Supervisor {
         record_(record),
         result_(result),
         signals_(request.forward_signals),
-        violations_(plan) {}
+        violations_(plan),
+        input_(request.input, request.relay_stdin) {}
 
   void run();
 
@@ -86,18 +81,13 @@ class Supervisor {
   void onStarted(const Message& message, int listener);
   void onViolation(short events);
   void onOutOfMemory();
-  void feedInput();
-  void closeInput();
   void kill();
   void sendSignal(int signal);
   void send(MessageKind kind, int value = 0);
   void endFor(Limit limit);
   void collect(Clock::time_point start);
-  void classify();
-  [[nodiscard]] bool metByItself(Limit& limit) const;
   [[nodiscard]] int timeoutMs() const;
   void checkDeadlines();
-  void setupFailed(Error error);
 
   const plan::Plan& plan_;
   const Request& request_;
@@ -109,7 +99,6 @@ class Supervisor {
   sys::CgroupBase cgroup_base_;
   sys::Cgroup cgroup_;  // removed with this object, after the last process in it is gone
   std::optional<LimitWatch> limits_;
-  Limit reached_ = Limit::none;  // that we ended the run for
   Fd out_of_memory_;
   std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
   Fd changes_;                     // the overlay's upper directory
@@ -117,48 +106,36 @@ class Supervisor {
   Listener listener_;              // of the filter: what the payload tries and may not
   Violations violations_;
   std::optional<OutputStream> out_, err_;
-  std::string input_;  // bytes on their way in
-  std::size_t input_written_ = 0;
-  bool input_ended_ = false;
+  InputFeed input_;
   std::optional<Clock::time_point> deadline_, grace_;
-  std::optional<int> wait_status_;
-  std::optional<Error> failure_;
+  Ending ending_;
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;
   bool init_gone_ = false;
-  bool killed_ = false;
-  bool timed_out_ = false;
-  bool cancelled_ = false;
   bool abandoned_ = false;  // asked to end while only passing output on
   int terminate_requests_ = 0;
 };
 
-void Supervisor::setupFailed(Error error) {
-  explainFailure(error, plan_);
-  result_.outcome = OutcomeKind::setup_failed;
-  result_.error = std::move(error);
-}
-
 void Supervisor::run() {
   const auto start = Clock::now();
   if (request_.interactive) terminal_wish_ = observeTerminal(request_);
-  const bool feed = (request_.relay_stdin && !isNullDevice(STDIN_FILENO)) || !request_.input.empty();
+  const bool feed = hasInput(request_.relay_stdin, request_.input);
   if (needsStore(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_.identity);
-    if (!store) return setupFailed(store.error());
+    if (!store) return setupFailed(store.error(), plan_, result_);
     store_.emplace(std::move(*store));
   }
-  if (auto made = makeCgroup(); !made) return setupFailed(made.error());
+  if (auto made = makeCgroup(); !made) return setupFailed(made.error(), plan_, result_);
   limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
   egress::Link link;
   if (plan_.egress) {
     auto made = egress::makeLink();
-    if (!made) return setupFailed(made.error());
+    if (!made) return setupFailed(made.error(), plan_, result_);
     link = std::move(*made);
   }
   auto launched =
       launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string(), cgroup_, link.sandbox.get());
-  if (!launched) return setupFailed(launched.error());
+  if (!launched) return setupFailed(launched.error(), plan_, result_);
   sandbox_ = std::move(*launched);
   limits_->begin(sandbox_.init, Clock::now());
   record_.handOver();
@@ -166,7 +143,7 @@ void Supervisor::run() {
   // While the sandbox is being built: its sockets wait for the egress process, not the other way round.
   if (plan_.egress) {
     if (auto started = startEgress(std::move(link.egress)); !started) {
-      failure_ = started.error();
+      ending_.failure = started.error();
       kill();
     }
   }
@@ -182,8 +159,7 @@ void Supervisor::run() {
     err_.emplace(std::move(sandbox_.errors), request_.err, STDERR_FILENO,
                  request_.err == StreamMode::relay ? limitOf(STDERR_FILENO) : plan_.output_bytes);
   }
-  input_ = request_.input;
-  input_ended_ = !request_.relay_stdin;
+  input_.usePipe(std::move(sandbox_.input));
   if (plan_.cgroup)
     (void)sys::removeAbandonedCgroups(cgroup_base_);  // of callers that were killed; off the launch's path
   std::optional<RawTerminal> raw_mode;
@@ -226,15 +202,15 @@ Result<void> Supervisor::startEgress(Fd link) {
 void Supervisor::onEgress() {
   const bool alive = egress_->receive(
       [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
-  if (egress_record_->failure() && !failure_) {
-    failure_ = *egress_record_->failure();
+  if (egress_record_->failure() && !ending_.failure) {
+    ending_.failure = *egress_record_->failure();
     return kill();
   }
-  if (alive || killed_) return;
+  if (alive || ending_.killed) return;
   // Nothing gets out any more; a run that asked for a network must not go on as if it had one.
-  if (!failure_) {
-    failure_ = plainError(Stage::supervise, "egress", "egress process", "it ended before the sandbox",
-                          "see the kernel's log; please report it");
+  if (!ending_.failure) {
+    ending_.failure = plainError(Stage::supervise, "egress", "egress process", "it ended before the sandbox",
+                                 "see the kernel's log; please report it");
   }
   kill();
 }
@@ -244,27 +220,27 @@ int Supervisor::timeoutMs() const {
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
   if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
   if (const auto resume = listener_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
-  if (!next || killed_ || init_gone_) return -1;
+  if (!next || ending_.killed || init_gone_) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
 }
 
 void Supervisor::checkDeadlines() {
   const auto now = Clock::now();
-  if (deadline_ && !killed_ && now >= *deadline_) {
-    timed_out_ = true;
+  if (deadline_ && !ending_.killed && now >= *deadline_) {
+    ending_.timed_out = true;
     kill();
-  } else if (grace_ && !killed_ && now >= *grace_) {
+  } else if (grace_ && !ending_.killed && now >= *grace_) {
     kill();
   }
-  if (killed_ || init_gone_ || !limits_->next() || now < *limits_->next()) return;
+  if (ending_.killed || init_gone_ || !limits_->next() || now < *limits_->next()) return;
   if (const auto reached = limits_->look(now)) endFor(*reached);
   if (limits_->wantsIpcBytes()) send(MessageKind::measure);  // the answer is there before the next look
 }
 
 void Supervisor::endFor(Limit limit) {
-  if (killed_) return;
-  reached_ = limit;
+  if (ending_.killed) return;
+  ending_.reached = limit;
   kill();
 }
 
@@ -282,21 +258,15 @@ void Supervisor::watch() {
     polls.push_back({init_gone_ ? -1 : sandbox_.pidfd.get(), POLLIN, 0});
     polls.push_back({sandbox_.control.get(), POLLIN, 0});
     polls.push_back({signals_.descriptor(), POLLIN, 0});
-    polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    polls.push_back({killed_ ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
-    const bool wants_more =
-        !input_ended_ && input_.empty() && (sandbox_.input || (terminal_ && terminal_wish_.stream[0]));
-    polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
-    const int input_sink = sandbox_.input ? sandbox_.input.get() : terminal_wish_.stream[0] ? terminal_.get() : -1;
-    polls.push_back({input_.empty() ? -1 : input_sink, POLLOUT, 0});
+    polls.push_back({ending_.killed ? -1 : request_.cancel_descriptor, POLLIN, 0});
+    polls.push_back({ending_.killed ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
     listener_.keepPace(Clock::now());
     polls.push_back({listener_.descriptor(), POLLIN, 0});
-    if (sandbox_.input && input_.empty() && input_ended_) closeInput();
-    if (sandbox_.input && input_.empty()) polls.push_back({sandbox_.input.get(), 0, 0});  // tells when nobody reads
+    input_.addPolls(polls);
     if (out_) out_->addPolls(polls);
     if (err_) err_->addPolls(polls);
     const std::size_t egress_poll = polls.size();
-    if (egress_ && !killed_) polls.push_back({egress_->descriptor(), POLLIN, 0});
+    if (egress_ && !ending_.killed) polls.push_back({egress_->descriptor(), POLLIN, 0});
     const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
     if (ready < 0 && errno != EINTR) return kill();
     checkDeadlines();
@@ -306,18 +276,14 @@ void Supervisor::watch() {
       while (const int signal = signals_.next()) onSignal(signal);
     }
     if (polls[3].revents != 0 && init_gone_) abandoned_ = true;
-    if (polls[3].revents != 0 && !killed_ && !init_gone_) {
-      cancelled_ = true;
+    if (polls[3].revents != 0 && !ending_.killed && !init_gone_) {
+      ending_.cancelled = true;
       kill();
     }
     if (polls[4].revents != 0) onOutOfMemory();
     if (egress_poll < polls.size() && polls[egress_poll].revents != 0) onEgress();
-    if (polls[5].revents != 0 || polls[6].revents != 0) feedInput();
-    if (polls[7].revents != 0) onViolation(polls[7].revents);
-    if (polls.size() > 8 && sandbox_.input && polls[8].fd == sandbox_.input.get() &&
-        (polls[8].revents & POLLERR) != 0) {
-      closeInput();
-    }
+    input_.pump(polls);
+    if (polls[5].revents != 0) onViolation(polls[5].revents);
     if (out_) out_->pump();
     if (err_) err_->pump();
     if ((out_ && out_->flooded()) || (err_ && err_->flooded())) endFor(Limit::output);
@@ -380,6 +346,7 @@ void Supervisor::onMessage() {
         if ((message.descriptors & 2) != 0) {
           terminal_ = Fd(received[next++]);
           ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
+          if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
           // What the pty prints goes to the first of our own outputs that is a terminal.
           const int sink = terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
           auto& stream = terminal_wish_.stream[1] ? out_ : err_;
@@ -391,10 +358,10 @@ void Supervisor::onMessage() {
       case MessageKind::failure:
         message.call[isolation::kCallBytes - 1] = 0;
         message.object[isolation::kObjectBytes - 1] = 0;
-        failure_ = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
+        ending_.failure = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
         break;
       case MessageKind::started: onStarted(message, received[0]); break;
-      case MessageKind::finished: wait_status_ = message.value; break;
+      case MessageKind::finished: ending_.wait_status = message.value; break;
       default: break;
     }
   }
@@ -413,9 +380,9 @@ void Supervisor::onStarted(const Message& message, int listener) {
     result_.warnings.push_back(
         "refused system calls are not reported: a filter around caisson listens already, and the kernel has room for "
         "one listener");
-  } else if (!failure_ && (message.value < 0 || listener < 0)) {
-    failure_ = sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
-                        "too many descriptors of this user are on their way through sockets; try again");
+  } else if (!ending_.failure && (message.value < 0 || listener < 0)) {
+    ending_.failure = sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
+                               "too many descriptors of this user are on their way through sockets; try again");
     kill();
   }
 }
@@ -423,7 +390,7 @@ void Supervisor::onStarted(const Message& message, int listener) {
 void Supervisor::onViolation(short events) {
   if ((events & POLLIN) == 0) return listener_.close();  // nobody is left who could be refused anything
   auto attempt = listener_.next(Clock::now());
-  if (!attempt || killed_) return;
+  if (!attempt || ending_.killed) return;
   if (attempt->architecture != plan::nativeArchitecture()) {
     attempt->foreign_program = listener_.isForeignProgram(*attempt);
   }
@@ -466,7 +433,7 @@ void Supervisor::onSignal(int signal) {
 }
 
 void Supervisor::kill() {
-  if (std::exchange(killed_, true)) return;
+  if (std::exchange(ending_.killed, true)) return;
   limits_->beforeTheEnd();
   if (sandbox_.pid_namespace) {
     // pid 1 takes the whole namespace with it, however the payload daemonised.
@@ -475,37 +442,6 @@ void Supervisor::kill() {
     }
   } else {
     sendSignal(SIGKILL);  // the collector ends the payload, then the orphans it was handed
-  }
-}
-
-void Supervisor::closeInput() { sandbox_.input.reset(); }
-
-void Supervisor::feedInput() {
-  if (input_.empty() && !input_ended_) {
-    char buffer[16 * 1024];
-    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
-    if (got > 0) {
-      input_.assign(buffer, static_cast<std::size_t>(got));
-      input_written_ = 0;
-    } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
-      input_ended_ = true;
-    }
-  }
-  const int sink = sandbox_.input ? sandbox_.input.get() : terminal_.get();
-  while (!input_.empty()) {
-    const ssize_t done = ::write(sink, input_.data() + input_written_, input_.size() - input_written_);
-    if (done < 0) {
-      if (errno == EAGAIN || errno == EINTR) return;
-      input_.clear();
-      input_ended_ = true;
-      closeInput();
-      return;
-    }
-    input_written_ += static_cast<std::size_t>(done);
-    if (input_written_ == input_.size()) {
-      input_.clear();
-      input_written_ = 0;
-    }
   }
 }
 
@@ -534,112 +470,14 @@ void Supervisor::collect(Clock::time_point start) {
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
   limits_->finish(result_);
-  classify();
+  result_.escape = violations_.escape();
+  classify(std::move(ending_), plan_, *limits_, result_);
   violations_.report(result_);
   explainLimits(plan_, result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 
-/// A limit that the kernel holds by itself and that a program met which then gave up: its own exit status stays, and
-/// the result says why.
-bool Supervisor::metByItself(Limit& limit) const {
-  const bool exited = wait_status_ && WIFEXITED(*wait_status_);
-  const int code = exited ? WEXITSTATUS(*wait_status_) : 0;
-  if (exited && code == 0) return false;
-  if (code == 128 + SIGXFSZ || (!exited && WTERMSIG(*wait_status_) == SIGXFSZ)) {
-    // Where the disk is only watched no file may grow beyond its limit either.
-    const bool quota = plan_.disk && plan_.disk->bytes && !plan_.max_file_size;
-    limit = quota ? Limit::disk : Limit::file_size;
-  } else {
-    limit = limits_->met();
-  }
-  return limit != Limit::none;
-}
-
-void Supervisor::classify() {
-  if (failure_) {
-    return setupFailed(std::move(*failure_));
-  }
-  if (violations_.escape()) {
-    result_.outcome = OutcomeKind::denied;
-    result_.escape = violations_.escape();
-    result_.error =
-        plainError(Stage::supervise, "run", plan_.command.front(), "ended by caisson: " + result_.escape->reason,
-                   "if the program is to be trusted with such attempts, see syscalls.critical and "
-                   "syscalls.high in `caisson policy explain`");
-    return;
-  }
-  if (limits_->ranOutOfMemory() && (!wait_status_ || WIFSIGNALED(*wait_status_) || killed_)) {
-    result_.outcome = OutcomeKind::limit;
-    result_.limit = Limit::memory;
-    result_.signal = SIGKILL;
-    return;
-  }
-  if (timed_out_) {
-    result_.outcome = OutcomeKind::limit;
-    result_.limit = Limit::time;
-    return;
-  }
-  if (reached_ != Limit::none) {
-    result_.outcome = OutcomeKind::limit;
-    result_.limit = reached_;
-    result_.signal = SIGKILL;
-    return;
-  }
-  if (cancelled_) {
-    result_.outcome = OutcomeKind::cancelled;
-    return;
-  }
-  if (!wait_status_) {
-    if (killed_) {
-      result_.outcome = OutcomeKind::signaled;
-      result_.signal = SIGKILL;
-      return;
-    }
-    return setupFailed(plainError(Stage::supervise, "wait", "pid 1 of the sandbox", "it ended without a word",
-                                  "the host may be out of memory; see the kernel's log"));
-  }
-  if (WIFEXITED(*wait_status_)) {
-    result_.outcome = metByItself(result_.limit) ? OutcomeKind::limit : OutcomeKind::exited;
-    result_.exit_code = WEXITSTATUS(*wait_status_);
-    return;
-  }
-  result_.outcome = OutcomeKind::signaled;
-  result_.signal = WTERMSIG(*wait_status_);
-  const double cpu_ms = result_.usage.user_cpu_ms + result_.usage.system_cpu_ms;
-  if (metByItself(result_.limit)) {
-    result_.outcome = OutcomeKind::limit;
-  } else if (plan_.cpu_seconds && cpu_ms >= *plan_.cpu_seconds * 1e3 * 0.95 &&
-             (result_.signal == SIGXCPU || result_.signal == SIGKILL)) {
-    result_.outcome = OutcomeKind::limit;
-    result_.limit = Limit::cpu;
-  } else if (result_.signal == SIGSYS) {
-    noteUnheardForeignCall(result_);
-  }
-}
-
 }  // namespace
-
-std::string newSandboxId() {
-  unsigned char bytes[16];
-  std::size_t have = 0;
-  while (have < sizeof(bytes)) {
-    const ssize_t got = ::getrandom(bytes + have, sizeof(bytes) - have, 0);
-    if (got < 0 && errno != EINTR) break;
-    if (got > 0) have += static_cast<std::size_t>(got);
-  }
-  if (have < sizeof(bytes)) {  // a filter around us refuses the call; the device gives the same
-    const Fd device(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
-    if (::read(device.get(), bytes, sizeof(bytes)) != static_cast<ssize_t>(sizeof(bytes))) return {};
-  }
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string id = "cs-";
-  for (const unsigned char byte : bytes) {
-    id += kDigits[byte >> 4];
-    id += kDigits[byte & 15];
-  }
-  return id;
-}
 
 RunResult supervise(const plan::Plan& plan, const Request& request) {
   RunResult result;

@@ -9,7 +9,4 @@ namespace caisson::supervise {
 /// Launches `plan` and waits for its end. Everything that happens, a failed set-up included, is in the result.
 RunResult supervise(const plan::Plan& plan, const Request& request);
 
-/// 16 random bytes as text; nobody can guess another sandbox's.
-std::string newSandboxId();
-
 }  // namespace caisson::supervise
