@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "policy/command.h"
 #include "policy/explain.h"
+#include "policy/import.h"
 #include "policy/json.h"
 
 namespace caisson::cli {
@@ -20,6 +21,9 @@ constexpr Option kCommand{.name = "command",
                           .value = "COMMAND",
                           .help = "Say instead whether the policy's rules let this command run, and by which rule."};
 constexpr Option kExplainOptions[] = {kProfile, kCommand, kJson};
+constexpr Option kImportJson{.name = "json", .help = "Print the policy and the report as one JSON object."};
+constexpr Option kImportOptions[] = {kImportJson};
+constexpr OptionGroup kImportGroups[] = {{"Options", kImportOptions}};
 constexpr OptionGroup kExplainGroups[] = {{"Options", kExplainOptions}};
 
 int check(const Arguments& arguments) {
@@ -101,6 +105,38 @@ int explain(const Arguments& arguments) {
   return print(safeLines(text));
 }
 
+int import(const Arguments& arguments) {
+  if (arguments.operands.size() != 1)
+    return complain(usageError("policy import", "expected one file", "caisson policy import sandbox.yaml"));
+  const std::string file(arguments.operands[0]);
+  const auto format = policy::formatOf(file);
+  if (!format) return complain(format.error());
+  const auto text = policy::readRegularFile(file);
+  if (!text) return complain(text.error());
+  const auto document = policy::readText(*text, *format, file);
+  if (!document) return complain(document.error());
+  const auto imported = policy::importPolicy(*document);
+  if (!imported) return complain(imported.error());
+  if (!arguments.has(kImportJson)) {
+    for (const policy::ImportNote& note : imported->notes)
+      tell(std::string(name(note.kind)) + ": " + note.key + ": " + note.text);
+    for (const std::string& ceiling : imported->extra_ceilings)
+      tell("for the owner's configuration, under [ceilings]: " + ceiling);
+    return print(policy::toJson(imported->policy) + "\n");
+  }
+  JsonWriter json;
+  json.beginObject().key("shape").string(imported->shape).key("policy").raw(policy::toJson(imported->policy));
+  json.key("notes").beginArray();
+  for (const policy::ImportNote& note : imported->notes) {
+    json.beginObject().key("kind").string(name(note.kind)).key("key").string(note.key);
+    json.key("text").string(note.text).end();
+  }
+  json.end().key("ceilings").beginArray();
+  for (const std::string& ceiling : imported->extra_ceilings) json.string(ceiling);
+  json.end().end();
+  return print(json.text() + "\n");
+}
+
 int schema(const Arguments&) {
   const std::string text = Policy::schema();
   return print(text.ends_with('\n') ? text : text + "\n");
@@ -135,6 +171,20 @@ constexpr Verb kExplain{
     .perform = explain,
 };
 
+constexpr Verb kImport{
+    .path = "policy import",
+    .summary = "Turn another sandbox's configuration into a policy",
+    .description =
+        "Reads one of the shapes that docs/profiles.md describes and prints a policy file in JSON. On standard error "
+        "it "
+        "says, key by key, what could not be taken over, what was refused as unsafe, and what is wider than the "
+        "profile it starts from. A key that the shape does not have is an error.",
+    .examples = "caisson policy import sandbox.yaml > policy.json",
+    .topic = Topic::policy,
+    .syntax = {.groups = kImportGroups, .operands = "FILE"},
+    .perform = import,
+};
+
 constexpr Verb kSchema{
     .path = "policy schema",
     .summary = "Print the JSON Schema of policy files",
@@ -143,7 +193,7 @@ constexpr Verb kSchema{
     .perform = schema,
 };
 
-constexpr const Verb* kBelow[] = {&kCheck, &kExplain, &kSchema, &kPolicyTrust};
+constexpr const Verb* kBelow[] = {&kCheck, &kExplain, &kSchema, &kPolicyTrust, &kImport};
 
 }  // namespace
 

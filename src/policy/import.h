@@ -1,0 +1,45 @@
+// Policies written for other sandboxes, read into ours (P6): four documented shapes.
+//
+//   agent   JSON   {"sandbox": {"bash": {"defaultNetwork": ...}}}        a tool sandbox with network modes
+//   docker  TOML   [sandbox] with timeout, memory_limit, network_mode    a shell in a container
+//   rfc     JSON   {"isolationLevel": "LEVEL_2", "filesystem": {...}}    a declared policy object
+//   cargo   YAML   sandbox_config, process_limits, execution_policy ...  a sandbox for cargo
+//
+// The result is a native policy and a report: what was taken over, what could not be, what was refused as unsafe, what
+// became wider than ours. Nothing is dropped in silence: a key that no rule knows is an error, as in our own files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/document.h"
+#include "policy/limits.h"
+#include "policy/model.h"
+
+namespace caisson::policy {
+
+struct ImportNote {
+  enum class Kind : std::uint8_t {
+    lossy,     ///< has no counterpart here, or is always so here
+    unsafe,    ///< refused: it would weaken the sandbox below what caisson offers
+    widening,  ///< wider than the profile it starts from
+  };
+  Kind kind = Kind::lossy;
+  std::string key;
+  std::string text;
+};
+
+std::string_view name(ImportNote::Kind kind);
+
+struct Imported {
+  std::string shape;  ///< "agent", "docker", "rfc", "cargo"
+  Policy policy;
+  std::vector<std::string> extra_ceilings;  ///< of an owner's configuration: "memory = 2147483648"
+  std::vector<ImportNote> notes;
+};
+
+/// Finds out which shape a document has and reads it.
+Result<Imported> importPolicy(const Document& document);
+
+}  // namespace caisson::policy
