@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/never_allowed_calls.h"
 #include "base/syscall_table.h"
 #include "plan/syscall_filter.h"
 #include "plan/syscall_lists.h"
@@ -150,10 +151,10 @@ constexpr void addModeRules(Rules& rules) {
 /// The built-in allowlist before any policy has a say.
 constexpr Rules builtinRules() {
   Rules rules;
-  rules.reserve(std::size(kAllowed) + std::size(kForbidden) + std::size(kAbsent) + 20);
+  rules.reserve(std::size(kAllowed) + std::size(kForbiddenCalls) + std::size(kAbsentCalls) + 20);
   for (const std::string_view name : kAllowed) rules.add(name, kAllow);
-  for (const std::string_view name : kForbidden) rules.add(name, notify(EPERM));
-  for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
+  for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
+  for (const std::string_view name : kAbsentCalls) rules.add(name, refuse(ENOSYS));
   addArgumentRules(rules);
   addModeRules(rules);
   return rules;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/never_allowed_calls.h"
 #include "base/syscall_names.h"
 #include "plan/executables.h"
 #include "plan/syscall_rules.h"
@@ -78,7 +79,7 @@ constexpr std::string_view kOwnCalls[] = {"execve", "execveat", "exit_group", "w
 
 /// A call that the policy's denylist names.
 void takeAway(Rules& rules, std::string_view name) {
-  if (contains(kAbsent, name)) return;  // refused already, as if the kernel lacked it
+  if (contains(kAbsentCalls, name)) return;  // refused already, as if the kernel lacked it
   rules.set(name, contains(kOwnCalls, name) ? refuse(EPERM) : notify(EPERM));
 }
 
@@ -102,7 +103,7 @@ Error forbidden(std::string_view name, std::string_view key) {
 Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   Rules listed;
   for (const std::string& name : names) {
-    if (contains(kForbidden, name) || contains(kAbsent, name)) return fail(forbidden(name, "syscalls.names"));
+    if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.names"));
   }
   std::vector<int> numbers;
   for (const std::string& name : names) {
@@ -147,14 +148,14 @@ bool usesBuiltinFilter(const policy::Policy& policy) {
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
-std::span<const std::string_view> forbiddenSyscalls() { return kForbidden; }
+std::span<const std::string_view> forbiddenSyscalls() { return kForbiddenCalls; }
 std::uint64_t namespaceFlags() { return kNamespaceFlags & ~0x80U; }
 
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token) {
   Rules rules = builtinRules();
   const policy::Syscalls& wish = policy.syscalls;
   for (const std::string& name : wish.allow) {
-    if (contains(kForbidden, name) || contains(kAbsent, name)) return fail(forbidden(name, "syscalls.allow"));
+    if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
     rules.allowUnlisted(name);  // a call that is allowed in part stays so
   }
   addProcessRules(rules, policy, token);  // after the wishes: what a policy forbids it cannot also allow
@@ -184,8 +185,8 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
     }
   } else {
     filter.unlisted = kAllow;
-    for (const std::string_view name : kForbidden) rules.add(name, notify(EPERM));
-    for (const std::string_view name : kAbsent) rules.add(name, refuse(ENOSYS));
+    for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
+    for (const std::string_view name : kAbsentCalls) rules.add(name, refuse(ENOSYS));
     addArgumentRules(rules);
     addModeRules(rules);
     addProcessRules(rules, policy, {});

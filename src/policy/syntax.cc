@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/never_allowed_calls.h"
 #include "base/syscall_names.h"
 #include "policy/pattern.h"
 #include "policy/presets.h"
@@ -12,62 +13,6 @@
 namespace caisson::policy {
 
 namespace {
-
-// 002's dangerous list as SPEC S1 has it. Sorted. `clone3` is always answered ENOSYS, because its flags are behind a
-// pointer that a filter cannot read; libc then uses clone.
-constexpr std::string_view kAlwaysBlocked[] = {
-    "_sysctl",
-    "acct",
-    "add_key",
-    "adjtimex",
-    "bpf",
-    "chroot",
-    "clock_adjtime",
-    "clock_settime",
-    "clone3",
-    "create_module",
-    "delete_module",
-    "finit_module",
-    "fsconfig",
-    "fsmount",
-    "fsopen",
-    "fspick",
-    "init_module",
-    "io_uring_enter",
-    "io_uring_register",
-    "io_uring_setup",
-    "ioperm",
-    "iopl",
-    "kexec_file_load",
-    "kexec_load",
-    "keyctl",
-    "mount",
-    "mount_setattr",
-    "move_mount",
-    "open_by_handle_at",
-    "open_tree",
-    "open_tree_attr",
-    "perf_event_open",
-    "pidfd_getfd",
-    "pivot_root",
-    "process_vm_readv",
-    "process_vm_writev",
-    "ptrace",
-    "quotactl",
-    "quotactl_fd",
-    "reboot",
-    "request_key",
-    "setdomainname",
-    "sethostname",
-    "setns",
-    "settimeofday",
-    "swapoff",
-    "swapon",
-    "umount2",
-    "unshare",
-    "userfaultfd",
-};
-static_assert(std::ranges::is_sorted(kAlwaysBlocked));
 
 constexpr bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -229,8 +174,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::syscall: return flawOfSyscall(text);
     case Syntax::allowed_syscall:
       if (auto flaw = flawOfSyscall(text)) return flaw;
-      return unless(!isAlwaysBlocked(text), "a call that can be allowed",
-                    "this call is blocked whatever a policy says");
+      return unless(!isNeverAllowed(text), "a call that can be allowed", "this call is blocked whatever a policy says");
     case Syntax::reported_syscall:
       if (auto flaw = flawOfSyscall(text)) return flaw;
       // Every libc tries these two first and has a second way: to count them would end ordinary programs.
@@ -259,7 +203,5 @@ bool isWithin(std::string_view path, std::string_view top) {
   if (top == "/") return true;
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
-
-bool isAlwaysBlocked(std::string_view syscall) { return std::ranges::binary_search(kAlwaysBlocked, syscall); }
 
 }  // namespace caisson::policy

@@ -25,7 +25,4 @@ std::string normalPath(std::string_view path);
 /// Whether `path` is `top` or stands below it; both normal.
 bool isWithin(std::string_view path, std::string_view top);
 
-/// Whether a call is refused whatever a policy says (SPEC S1).
-bool isAlwaysBlocked(std::string_view syscall);
-
 }  // namespace caisson::policy

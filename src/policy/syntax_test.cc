@@ -76,13 +76,4 @@ TEST(Syntax, PathsCompareNormalised) {
   EXPECT_TRUE(isWithin("/a", "/"));
 }
 
-TEST(Syntax, TheDangerousListIsAlwaysBlocked) {
-  for (const char* call :
-       {"ptrace", "bpf", "mount", "umount2", "setns", "unshare", "kexec_load", "io_uring_setup", "clone3"}) {
-    EXPECT_TRUE(isAlwaysBlocked(call)) << call;
-  }
-  EXPECT_FALSE(isAlwaysBlocked("read"));
-  EXPECT_FALSE(isAlwaysBlocked("clone"));
-}
-
 }  // namespace caisson::policy

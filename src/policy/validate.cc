@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/never_allowed_calls.h"
 #include "policy/syntax.h"
 #include "policy/units.h"
 
@@ -262,7 +263,7 @@ std::optional<Problem> checkSyscalls(const Syscalls& syscalls) {
     return std::nullopt;
   }
   for (std::size_t index = 0; index < syscalls.names->size(); ++index) {
-    if (!isAlwaysBlocked((*syscalls.names)[index])) continue;
+    if (!isNeverAllowed((*syscalls.names)[index])) continue;
     return unexpected(at("syscalls.names", index), "a call that can be allowed", quoted((*syscalls.names)[index]),
                       "this call is blocked whatever a policy says");
   }

@@ -1,0 +1,92 @@
+// System calls that no policy may allow: they lead out of a sandbox, weaken the kernel for everybody, or take arguments
+// that no filter can check. Policies that name one are refused, and every filter answers them itself.
+//
+// One name a line, so that a change is one line to review. A name the running architecture lacks is skipped.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace caisson {
+
+/// Refused with EPERM: the caller learns that it may not, and does not try a second way.
+inline constexpr std::string_view kForbiddenCalls[] = {
+    "_sysctl",
+    "acct",
+    "add_key",
+    "adjtimex",
+    "bpf",
+    "chroot",
+    "clock_adjtime",
+    "clock_settime",
+    "create_module",
+    "delete_module",
+    "fanotify_init",
+    "fanotify_mark",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "get_kernel_syms",
+    "init_module",
+    "ioperm",
+    "iopl",
+    "kcmp",
+    "kexec_file_load",
+    "kexec_load",
+    "keyctl",
+    "lookup_dcookie",
+    "migrate_pages",
+    "modify_ldt",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "move_pages",
+    "name_to_handle_at",
+    "nfsservctl",
+    "open_by_handle_at",
+    "open_tree",
+    "open_tree_attr",
+    "perf_event_open",
+    "pidfd_getfd",
+    "pivot_root",
+    "process_madvise",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "query_module",
+    "quotactl",
+    "quotactl_fd",
+    "reboot",
+    "request_key",
+    "setdomainname",
+    "sethostname",
+    "setns",
+    "settimeofday",
+    "swapoff",
+    "swapon",
+    "syslog",
+
+    "umount2",
+    "unshare",
+    "uselib",
+    "userfaultfd",
+    "vhangup",
+};
+
+/// Refused as if the kernel lacked them: programs have a second way and take it.
+/// clone3 and openat2 keep their flags in memory, where a filter can't look.
+inline constexpr std::string_view kAbsentCalls[] = {
+    "clone3",       "openat2",    "io_uring_setup",    "io_uring_enter",    "io_uring_register", "memfd_secret",
+    "statmount",    "listmount",  "lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules",  "file_getattr",
+    "file_setattr", "setxattrat", "getxattrat",        "listxattrat",       "removexattrat",
+};
+
+constexpr bool isNeverAllowed(std::string_view syscall) {
+  return std::ranges::find(kForbiddenCalls, syscall) != std::end(kForbiddenCalls) ||
+         std::ranges::find(kAbsentCalls, syscall) != std::end(kAbsentCalls);
+}
+
+}  // namespace caisson

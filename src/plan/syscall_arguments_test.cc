@@ -1,0 +1,154 @@
+// Calls that are allowed with some arguments and not with others.
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "plan/syscall_questions.h"
+
+namespace caisson::plan {
+namespace {
+
+TEST(HostileArguments, NoTypingIntoTheTerminalHoweverTheHighBitsAreSet) {
+  for (const auto& [which, program] : everyProgram()) {
+    for (const std::uint64_t command : {0x5412ULL, 0x541cULL}) {  // TIOCSTI, TIOCLINUX
+      for (const std::uint64_t high : {0ULL, 1ULL << 32, 0xdeadbeefULL << 32, 0xffffffffULL << 32}) {
+        EXPECT_EQ(ask(program, "ioctl", {{0, command | high}}), seen(EPERM)) << which << ": " << std::hex << command;
+      }
+    }
+    EXPECT_EQ(ask(program, "ioctl", {{0, TIOCGWINSZ}}), kLet) << which;
+    EXPECT_EQ(ask(program, "ioctl", {{0, 0x5401}}), kLet) << which;
+  }
+}
+
+TEST(HostileArguments, NoNewNamespaceByClone) {
+  for (const auto& [which, program] : everyProgram()) {
+    for (const std::uint64_t flag :
+         {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET}) {
+      for (const std::uint64_t more : {std::uint64_t{0}, std::uint64_t{17}, std::uint64_t{CLONE_VM | CLONE_THREAD},
+                                       std::uint64_t{0xffffffff} << 32}) {
+        EXPECT_EQ(ask(program, "clone", {{flag | more}}), seen(EPERM)) << which << ": " << std::hex << flag;
+      }
+    }
+    EXPECT_EQ(ask(program, "clone", {{17}}), kLet) << which;
+    EXPECT_EQ(ask(program, "clone", {{0x3d0f00}}), kLet) << which << ": a thread";
+  }
+}
+
+TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
+  const Program program = builtin();
+  for (std::uint64_t family = 0; family < 64; ++family) {
+    const bool fine = family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
+    for (const int type : {int{SOCK_STREAM}, int{SOCK_DGRAM}, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK}) {
+      EXPECT_EQ(ask(program, "socket", {{family, static_cast<std::uint64_t>(type), 0}}),
+                fine ? kLet : seen(EAFNOSUPPORT))
+          << family;
+    }
+    EXPECT_EQ(ask(program, "socketpair", {{family, SOCK_STREAM, 0}}), family == AF_UNIX ? kLet : seen(EAFNOSUPPORT));
+  }
+  // High bits do not make another family of it.
+  EXPECT_EQ(ask(program, "socket", {{AF_PACKET | (1ULL << 32), SOCK_DGRAM, 0}}), seen(EAFNOSUPPORT));
+}
+
+TEST(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
+  const Program program = builtin();
+  for (const std::uint64_t family : {AF_UNIX, AF_INET, AF_INET6, AF_PACKET}) {
+    EXPECT_NE(ask(program, "socket", {{family, SOCK_RAW, 0}}), kLet) << family;
+    EXPECT_NE(ask(program, "socket", {{family, SOCK_RAW | SOCK_CLOEXEC, 0}}), kLet) << family;
+    EXPECT_NE(ask(program, "socket", {{family, SOCK_PACKET, 0}}), kLet) << family;
+  }
+  EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE}}), kLet);
+  for (const std::uint64_t protocol :
+       {NETLINK_SOCK_DIAG, NETLINK_NETFILTER, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT, NETLINK_CRYPTO, NETLINK_GENERIC}) {
+    EXPECT_NE(ask(program, "socket", {{AF_NETLINK, SOCK_RAW, protocol}}), kLet) << protocol;
+    EXPECT_NE(ask(program, "socket", {{AF_NETLINK, SOCK_DGRAM, protocol}}), kLet) << protocol;
+  }
+}
+
+TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
+  struct Maker {
+    std::string_view name;
+    int mode;        ///< which argument
+    Arguments base;  ///< the others
+  };
+  const std::uint64_t create = O_CREAT | O_WRONLY;
+  const std::uint64_t temporary = O_TMPFILE | O_WRONLY;
+  const Maker makers[] = {{"chmod", 1, {}},
+                          {"fchmod", 1, {}},
+                          {"fchmodat", 2, {}},
+                          {"fchmodat2", 2, {}},
+                          {"creat", 1, {}},
+                          {"open", 2, {{0, create}}},
+                          {"open", 2, {{0, temporary}}},
+                          {"openat", 3, {{0, 0, create}}},
+                          {"openat", 3, {{0, 0, temporary}}},
+                          {"mknod", 1, {}},
+                          {"mknodat", 2, {}}};
+  for (const auto& [which, program] : everyProgram()) {
+    for (const Maker& maker : makers) {
+      if (!here(maker.name)) continue;
+      for (const std::uint64_t bits : {04755ULL, 02755ULL, 06711ULL, 04000ULL, 02000ULL, 04755ULL | (1ULL << 32)}) {
+        Arguments arguments = maker.base;
+        arguments.values[maker.mode] = bits;
+        // In the landlock tier some are refused altogether, and in silence.
+        const std::uint32_t answer = ask(program, maker.name, arguments);
+        EXPECT_TRUE(answer == seen(EPERM) || (which == "landlock tier" && answer == refused(EPERM)))
+            << which << ": " << maker.name << " " << std::oct << bits;
+      }
+    }
+  }
+  for (const Maker& maker : makers) {
+    if (!here(maker.name)) continue;
+    Arguments arguments = maker.base;
+    arguments.values[maker.mode] = 01777;
+    EXPECT_EQ(ask(builtin(), maker.name, arguments), kLet) << maker.name;
+  }
+}
+
+TEST(HostileArguments, AModeThatTheKernelIgnoresDoesNotStopAnOpen) {
+  // libc leaves whatever was in the register when no file can be created.
+  if (here("open")) {
+    EXPECT_EQ(ask(builtin(), "open", {{0, O_RDONLY, 07777}}), kLet);
+  }
+  EXPECT_EQ(ask(builtin(), "openat", {{0, 0, O_RDONLY | O_DIRECTORY, 07777}}), kLet);
+}
+
+TEST(HostileArguments, NoDeviceIsMade) {
+  for (const auto& [which, program] : everyProgram()) {
+    for (const std::uint64_t type : {S_IFCHR, S_IFBLK}) {
+      if (here("mknod")) {
+        EXPECT_EQ(ask(program, "mknod", {{0, type | 0644}}), seen(EPERM)) << which;
+      }
+      EXPECT_EQ(ask(program, "mknodat", {{0, 0, type | 0644}}), seen(EPERM)) << which;
+      EXPECT_EQ(ask(program, "mknodat", {{0, 0, type | 0644 | (1ULL << 32)}}), seen(EPERM)) << which;
+    }
+  }
+  for (const std::uint64_t type :
+       {std::uint64_t{0}, std::uint64_t{S_IFREG}, std::uint64_t{S_IFIFO}, std::uint64_t{S_IFSOCK}}) {
+    EXPECT_EQ(ask(builtin(), "mknodat", {{0, 0, type | 0644}}), kLet);
+  }
+}
+
+TEST(HostileArguments, TheLimitsOfPidOneAreOutOfReach) {
+  for (const auto& [which, program] : everyProgram()) {
+    EXPECT_EQ(ask(program, "prlimit64", {{1}}), seen(EPERM)) << which;
+    EXPECT_EQ(ask(program, "prlimit64", {{1 | (1ULL << 32)}}), seen(EPERM)) << which;
+    EXPECT_EQ(ask(program, "prlimit64", {{0}}), kLet) << which;
+  }
+}
+
+TEST(HostileArguments, OnlyOrdinaryPersonalities) {
+  const Program program = builtin();
+  for (const std::uint64_t fine : {0ULL, 0x8ULL, 0x20000ULL, 0x20008ULL, 0xffffffffULL}) {
+    EXPECT_EQ(ask(program, "personality", {{fine}}), kLet) << std::hex << fine;
+  }
+  for (const std::uint64_t bad : {0x0400000ULL /* READ_IMPLIES_EXEC */, 0x0040000ULL /* no randomisation */,
+                                  0x0100000ULL /* MMAP_PAGE_ZERO */, 0x1000000ULL}) {
+    EXPECT_EQ(ask(program, "personality", {{bad}}), seen(EPERM)) << std::hex << bad;
+  }
+}
+
+}  // namespace
+}  // namespace caisson::plan

@@ -1,0 +1,208 @@
+// How a policy's rules about processes and calls change the filter.
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "plan/syscall_questions.h"
+
+namespace caisson::plan {
+namespace {
+
+TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
+  Policy policy;
+  policy.process.allow_fork = false;
+  const Program program = programFor(policy);
+  if (here("fork")) {
+    EXPECT_EQ(ask(program, "fork"), seen(EPERM));
+  }
+  if (here("vfork")) {
+    EXPECT_EQ(ask(program, "vfork"), seen(EPERM));
+  }
+  EXPECT_EQ(ask(program, "clone", {{17}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "clone", {{CLONE_VM | CLONE_VFORK | 17}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "clone", {{0x3d0f00}}), kLet);
+  EXPECT_EQ(ask(program, "clone", {{0x3d0f00 | CLONE_NEWUSER}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "clone3"), refused(ENOSYS));
+}
+
+TEST(ProcessRules, WithoutExecOnlyTheOneThatKnowsTheTokenIsMade) {
+  Policy policy;
+  policy.process.allow_exec = false;
+  const ExecToken token{0x12345678, 0x9abcdef0};
+  const Program program = programFor(policy, token);
+  const std::uint64_t first = (std::uint64_t{token.first} << 32) | static_cast<std::uint32_t>(AT_FDCWD);
+  const std::uint64_t second = std::uint64_t{token.second} << 32;
+  EXPECT_EQ(ask(program, "execveat", {{first, 0, 0, 0, second}}), kLet);
+  EXPECT_EQ(ask(program, "execve"), seen(EPERM));
+  EXPECT_EQ(ask(program, "execve", {{first, 0, 0, 0, second}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "execveat"), seen(EPERM));
+  EXPECT_EQ(ask(program, "execveat", {{first, 0, 0, 0, 0}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "execveat", {{static_cast<std::uint32_t>(AT_FDCWD), 0, 0, 0, second}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "execveat", {{first ^ (1ULL << 40), 0, 0, 0, second}}), seen(EPERM));
+}
+
+TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
+  Policy policy;
+  policy.syscalls.names = {"read", "write", "openat", "exit_group", "mmap"};
+  const Program program = programFor(policy);
+  for (const std::string_view name : {"read", "write", "mmap", "exit_group"})
+    EXPECT_EQ(ask(program, name), kLet) << name;
+  for (const std::string_view name : {"socket", "clone", "getpid", "connect", "ioctl", "mknodat", "seccomp"}) {
+    EXPECT_EQ(ask(program, name), seen(EPERM)) << name;
+  }
+  EXPECT_EQ(ask(program, "openat", {{0, 0, O_CREAT, 04755}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "clone3"), refused(ENOSYS));
+}
+
+TEST(PolicyLists, ANarrowListDoesNotLoosenWhatDependsOnArguments) {
+  Policy policy;
+  policy.syscalls.names = {"ioctl", "clone", "socket", "openat", "fchmodat", "mknodat", "prlimit64", "personality"};
+  const Program program = programFor(policy);
+  EXPECT_EQ(ask(program, "ioctl", {{0, 0x5412}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "clone", {{CLONE_NEWUSER}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "socket", {{AF_PACKET, SOCK_DGRAM}}), seen(EAFNOSUPPORT));
+  EXPECT_EQ(ask(program, "openat", {{0, 0, O_CREAT, 04755}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "fchmodat", {{0, 0, 04755}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "mknodat", {{0, 0, S_IFCHR}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "prlimit64", {{1}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "personality", {{0x40000}}), seen(EPERM));
+}
+
+TEST(PolicyLists, ADenylistTakesAwayFromTheBuiltInOne) {
+  Policy policy;
+  policy.syscalls.mode = policy::SyscallMode::denylist;
+  policy.syscalls.names = {"socket", "getpid"};
+  const Program program = programFor(policy);
+  EXPECT_EQ(ask(program, "socket", {{AF_UNIX, SOCK_STREAM}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "getpid"), seen(EPERM));
+  EXPECT_EQ(ask(program, "getppid"), kLet);
+  EXPECT_EQ(ask(program, "ptrace"), seen(EPERM));
+}
+
+TEST(PolicyLists, AForbiddenCallIsNeverAllowed) {
+  for (const std::string_view name : forbiddenSyscalls()) {
+    for (const bool listed : {false, true}) {
+      Policy policy;
+      if (listed) {
+        policy.syscalls.names = {std::string(name)};
+      } else {
+        policy.syscalls.allow = {std::string(name)};
+      }
+      const auto filter = filterForFull(policy, {});
+      ASSERT_FALSE(filter) << name;
+      EXPECT_NE(filter.error().message().find(name), std::string::npos);
+      EXPECT_NE(filter.error().message().find(listed ? "syscalls.names" : "syscalls.allow"), std::string::npos);
+    }
+  }
+}
+
+TEST(PolicyLists, ACallWhoseFlagsNoFilterCanSeeIsNeverAllowed) {
+  // clone3 makes namespaces, openat2 setuid files, io_uring both: S1 refuses them whatever a policy says.
+  for (const char* name : {"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "openat2"}) {
+    Policy policy;
+    policy.syscalls.allow = {name};
+    const auto filter = filterForFull(policy, {});
+    if (!filter) continue;
+    EXPECT_NE(ask(*compile(*filter), name), kLet) << name;
+  }
+}
+
+TEST(PolicyLists, AllowingACallDoesNotTakeItsArgumentRulesAway) {
+  struct Case {
+    const char* name;
+    Arguments arguments;
+  };
+  const Case cases[] = {{"ioctl", {{0, 0x5412}}},
+                        {"clone", {{CLONE_NEWUSER}}},
+                        {"socket", {{AF_PACKET, SOCK_RAW}}},
+                        {"socket", {{AF_ALG, SOCK_DGRAM}}},
+                        {"fchmodat", {{0, 0, 04755}}},
+                        {"fchmod", {{0, 04755}}},
+                        {"openat", {{0, 0, O_CREAT, 04755}}},
+                        {"mknodat", {{0, 0, S_IFCHR}}},
+                        {"prlimit64", {{1}}}};
+  for (const Case& one : cases) {
+    Policy policy;
+    policy.syscalls.allow = {one.name};
+    const auto filter = filterForFull(policy, {});
+    if (!filter) continue;
+    EXPECT_NE(ask(*compile(*filter), one.name, one.arguments), kLet) << one.name;
+  }
+}
+
+TEST(PolicyLists, AllowingForkOrExecDoesNotUndoThatTheyAreForbidden) {
+  Policy policy;
+  policy.process.allow_fork = false;
+  policy.process.allow_exec = false;
+  policy.syscalls.allow = {"clone", "execve", "execveat"};
+  const auto filter = filterForFull(policy, {1, 2});
+  if (!filter) return;
+  const auto program = compile(*filter);
+  EXPECT_NE(ask(*program, "clone", {{17}}), kLet);
+  EXPECT_NE(ask(*program, "execve"), kLet);
+  EXPECT_NE(ask(*program, "execveat"), kLet);
+}
+
+TEST(PolicyLists, AnUnlistedCallIsAllowedByName) {
+  Policy policy;
+  policy.syscalls.allow = {"rt_sigtimedwait", "vhangup"};
+  EXPECT_FALSE(filterForFull(policy, {}));
+  policy.syscalls.allow = {"rt_sigtimedwait"};
+  EXPECT_EQ(ask(programFor(policy), "rt_sigtimedwait"), kLet);
+}
+
+TEST(LandlockTierFilter, HasNoSocketsButPairsOfItsOwn) {
+  const Program program = programForProcess(true);
+  for (std::uint64_t family = 0; family < 64; ++family) {
+    EXPECT_NE(ask(program, "socket", {{family, SOCK_STREAM}}), kLet) << family;
+    EXPECT_NE(ask(program, "socket", {{family | (1ULL << 32), SOCK_STREAM}}), kLet) << family;
+  }
+  EXPECT_EQ(ask(program, "socketpair", {{AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC}}), kLet);
+  EXPECT_NE(ask(program, "socketpair", {{AF_UNIX, SOCK_DGRAM}}), kLet) << "it can be connected to the host's sockets";
+}
+
+TEST(LandlockTierFilter, ReachesNoAttributesOfFilesByName) {
+  const Program program = programForProcess(true);
+  for (const std::string_view name : {"chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "setxattr",
+                                      "lsetxattr", "removexattr", "utime", "utimes", "truncate"}) {
+    if (here(name)) {
+      EXPECT_EQ(ask(program, name), refused(EPERM)) << name;
+    }
+  }
+  EXPECT_EQ(ask(program, "utimensat", {{0, 0x7f0000001000ULL}}), refused(EPERM));
+  EXPECT_EQ(ask(program, "utimensat", {{3, 0}}), kLet) << "by descriptor";
+  EXPECT_EQ(ask(program, "openat", {{0, 0, O_RDONLY | O_TRUNC}}), refused(EPERM));
+  EXPECT_EQ(ask(program, "openat", {{0, 0, O_WRONLY | O_TRUNC}}), kLet);
+  EXPECT_EQ(ask(program, "prlimit64", {{2}}), seen(EPERM));
+}
+
+TEST(WeakerLevels, FollowThePoliciesLists) {
+  for (const bool without_namespaces : {false, true}) {
+    Policy policy;
+    policy.process.allow_fork = false;
+    policy.process.allow_exec = false;
+    Program program = programForProcess(without_namespaces, policy);
+    EXPECT_EQ(ask(program, "clone", {{17}}), seen(EPERM));
+    EXPECT_EQ(ask(program, "execve"), seen(EPERM));
+
+    policy = {};
+    policy.syscalls.mode = policy::SyscallMode::denylist;
+    policy.syscalls.names = {"getpid", "openat"};
+    program = programForProcess(without_namespaces, policy);
+    EXPECT_EQ(ask(program, "getpid"), seen(EPERM));
+    EXPECT_EQ(ask(program, "openat"), seen(EPERM)) << (without_namespaces ? "landlock tier" : "process");
+
+    policy = {};
+    policy.syscalls.names = {"read", "write", "exit_group"};
+    program = programForProcess(without_namespaces, policy);
+    for (const std::string_view name : {"getpid", "openat", "socketpair", "prlimit64", "utimensat", "clone", "ioctl"}) {
+      EXPECT_NE(ask(program, name), kLet)
+          << name << " is not listed" << (without_namespaces ? ", landlock tier" : ", process");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caisson::plan

@@ -1,0 +1,75 @@
+// For tests: the filters that policies lead to, and what they answer to a call, by the kernel's own rules of
+// evaluation.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <linux/seccomp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/syscall_names.h"
+#include "plan/syscalls.h"
+#include "policy/profiles.h"
+
+namespace caisson::plan {
+
+using policy::Policy;
+using Program = std::vector<sock_filter>;
+
+constexpr std::uint32_t kLet = SECCOMP_RET_ALLOW;
+/// Refused in silence; refused by the supervisor, which sees it.
+constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
+constexpr std::uint32_t seen(int error) { return SECCOMP_RET_USER_NOTIF | static_cast<std::uint32_t>(error); }
+
+inline Program builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
+
+inline Program programFor(const Policy& policy, ExecToken token = {}) {
+  const auto filter = filterForFull(policy, token);
+  EXPECT_TRUE(filter) << filter.error().message();
+  if (!filter) return {};
+  const auto program = compile(*filter);
+  EXPECT_TRUE(program);
+  return program ? *program : Program();
+}
+
+inline Program programForProcess(bool without_namespaces, const Policy& policy = {}) {
+  const auto filter = filterForProcess(policy, without_namespaces);
+  EXPECT_TRUE(filter) << filter.error().message();
+  if (!filter) return {};
+  const auto program = compile(*filter);
+  EXPECT_TRUE(program);
+  return program ? *program : Program();
+}
+
+struct Arguments {
+  std::uint64_t values[6] = {};
+};
+
+inline std::uint32_t ask(const Program& program, std::string_view name, const Arguments& arguments = {}) {
+  const auto number = syscallNumber(name);
+  EXPECT_TRUE(number) << name;
+  return evaluate(program, nativeArchitecture(), number.value_or(-1), arguments.values);
+}
+
+inline bool here(std::string_view name) { return syscallNumber(name).has_value(); }
+
+/// The programs that every rule about a hostile call must hold in.
+inline std::vector<std::pair<std::string, Program>> everyProgram() {
+  return {{"built-in", builtin()},
+          {"strict", programFor(*policy::builtin("strict"), {1, 2})},
+          {"process", programForProcess(false)},
+          {"landlock tier", programForProcess(true)}};
+}
+
+inline bool sameProgram(const Program& a, const Program& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const sock_filter& x, const sock_filter& y) {
+    return x.code == y.code && x.jt == y.jt && x.jf == y.jf && x.k == y.k;
+  });
+}
+
+}  // namespace caisson::plan
