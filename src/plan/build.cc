@@ -340,6 +340,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
     planNamespaces(policy, host, plan);
     planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
   }
+  if (planned) planned = checkOwnState(host, plan);
   if (planned) planned = planNetwork(policy, plan);
   if (planned) planned = planLandlock(policy, host, plan);
   if (planned) planned = planSyscalls(policy, plan);

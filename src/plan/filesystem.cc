@@ -106,11 +106,12 @@ void addTemporary(const policy::Policy& policy, Plan& plan) {
 }
 
 /// Covers what a host's root has that no tool needs and that leads out: other people's files, and the sockets of the
-/// session bus, container engines and agents.
+/// session bus, container engines and agents; and caisson's own state.
 void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   constexpr std::uint64_t kCoverBytes = 1 * policy::kMiB;
   std::vector<std::string> covers{"/home", "/root", "/run", "/var/run", "/media", "/mnt"};
   for (const std::string& home : host.homes) covers.push_back(home);
+  if (!host.own_state.empty()) covers.push_back(host.own_state);
   for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     if (tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp") {

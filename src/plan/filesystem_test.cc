@@ -266,6 +266,42 @@ TEST(DeniedPaths, ThatAreAbsentAreRefusedAtLevelProcessToo) {
 
 // --- what a person names ---
 
+TEST(OwnState, IsHiddenWhereverItIsShown) {
+  HostFacts host = someHost();
+  host.own_state = "/home/someone/project/.state/caisson";
+  for (const bool secrets : {false, true}) {
+    Policy policy = withWorkspace(WorkspaceMode::overlay);
+    policy.filesystem.workspace.show_secrets = secrets;
+    const Plan overlay = planned(policy, host);
+    EXPECT_TRUE(anyContains(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, ".state/caisson"));
+    policy.filesystem.workspace.mode = WorkspaceMode::rw;
+    EXPECT_NE(positionOf<MaskPath>(planned(policy, host), "/workspace/.state/caisson"), -1);
+  }
+  host.read_only = {directory("/home/someone")};
+  EXPECT_NE(positionOf<MaskPath>(planned(withWorkspace(WorkspaceMode::none), host), host.own_state), -1);
+  host.read_only.clear();
+  host.own_state = "/srv/state";
+  EXPECT_NE(positionOf<MountTmpfs>(planned(withWorkspace(WorkspaceMode::none, Level::process), host), "/srv/state"),
+            -1);
+}
+
+TEST(OwnState, CannotBeShownItself) {
+  for (const std::string part : {"", "/audit", "/approvals", "/quarantine/deeper"}) {
+    HostFacts host = hostWithWorkspace("/srv/state" + part);
+    host.own_state = "/srv/state";
+    EXPECT_TRUE(refusal(withWorkspace(WorkspaceMode::ro), host).find("own state") != std::string::npos) << part;
+    host = someHost();
+    host.own_state = "/srv/state";
+    host.read_write = {directory("/srv/state" + part)};
+    EXPECT_TRUE(refusal(withWorkspace(WorkspaceMode::none), host).find("own state") != std::string::npos) << part;
+  }
+  HostFacts host = someHost();
+  host.own_state = "/home/someone/project/state";
+  Policy policy = withWorkspace(WorkspaceMode::ro);
+  policy.isolation.tier = policy::Tier::landlock;
+  EXPECT_TRUE(refusal(policy, host).find("own state") != std::string::npos) << "nothing can be hidden there";
+}
+
 TEST(NamedPaths, AreShownAtTheirOwnNameAndGuardedAgainstLinks) {
   HostFacts host = someHost();
   host.read_only = {directory("/opt/tools"), file("/opt/file")};

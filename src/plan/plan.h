@@ -64,6 +64,7 @@ struct HostFacts {
   std::size_t supplementary_groups = 0;
   bool may_map_other_ids = false;  ///< root: the payload gets an unprivileged id of its own
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
+  std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   std::vector<std::string> denied_through_links;
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's

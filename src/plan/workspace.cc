@@ -1,6 +1,7 @@
 #include "plan/workspace.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "plan/secrets.h"
 #include "policy/syntax.h"
@@ -74,9 +75,18 @@ std::vector<std::string> outermost(std::vector<std::string> names) {
   return result;
 }
 
+/// caisson's own state below `tree`, relative to it, or nothing: a payload would read what others ran, and in a
+/// writable tree rewrite it. No policy can show it.
+std::optional<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
+  if (host.own_state.empty() || !below(host.own_state, tree) || host.own_state.size() == tree.size()) return {};
+  return host.own_state.substr(tree == "/" ? 1 : tree.size() + 1);
+}
+
 std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts& host) {
-  if (policy.filesystem.workspace.show_secrets) return {};
-  std::vector<std::string> hidden = host.workspace_entries;
+  std::vector<std::string> hidden;
+  if (auto own = ownStateIn(host, host.workspace.path)) hidden.push_back(std::move(*own));
+  if (policy.filesystem.workspace.show_secrets) return hidden;
+  hidden.insert(hidden.end(), host.workspace_entries.begin(), host.workspace_entries.end());
   for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
   return hidden;
 }
@@ -137,6 +147,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .executable = true,
                             .canonical = true,
                             .owned = plan.identity.parent_writes_maps});
+  if (const auto own = ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + *own});
   if (!policy.filesystem.workspace.show_secrets) {
     for (const std::string& name : homeSecretsIn(host, path.path))
       plan.steps.push_back(MaskPath{path.path + "/" + name});
@@ -214,6 +225,29 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
     if (!in_overlay && !isPattern(path))
       plan.steps.push_back(MaskPath{path, whenAbsent(policy, host, workspace, path), true});
   }
+}
+
+Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
+  if (host.own_state.empty()) return {};
+  const auto check = [&](const std::string& shown) -> Result<void> {
+    bool private_part = shown == host.own_state;
+    for (const std::string_view part : {"/audit", "/approvals", "/quarantine"}) {
+      private_part = private_part || below(shown, host.own_state + std::string(part));
+    }
+    const bool cannot_hide = plan.tier == policy::Tier::landlock && below(host.own_state, shown);
+    if (!private_part && !cannot_hide) return {};
+    return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
+                           "show another directory, or set CAISSON_HOME to one outside of it"));
+  };
+  if (plan.workspace_shown) {
+    if (auto checked = check(host.workspace.path); !checked) return checked;
+  }
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& path : *list) {
+      if (auto checked = check(path.path); !checked) return checked;
+    }
+  }
+  return {};
 }
 
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {

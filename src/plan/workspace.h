@@ -24,6 +24,10 @@ Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, 
 /// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege (F6).
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan);
 
+/// caisson's own state (audit log, approvals, quarantine) is hidden in what is shown; no tree of it can be shown
+/// itself, and none that holds it in the landlock tier, which can hide nothing. Comes after the workspace was added.
+Result<void> checkOwnState(const HostFacts& host, const Plan& plan);
+
 /// Patterns, and paths through a link, are refused rather than half enforced.
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host);
 

@@ -153,6 +153,19 @@ std::vector<std::string> observeHomes(uid_t uid) {
   return homes;
 }
 
+/// The real name of what may not exist yet: of as much as there is, and the rest as it will be made.
+std::string realName(const std::string& path) {
+  std::string rest;
+  for (std::string there = path; there.size() > 1 && there[0] == '/';) {
+    const HostPath known = observe(there);
+    if (!known.path.empty()) return known.path == "/" ? rest : known.path + rest;
+    const std::size_t slash = there.rfind('/');
+    if (slash + 1 < there.size()) rest = there.substr(slash) + rest;
+    there.erase(slash);
+  }
+  return rest;
+}
+
 /// Denied paths of the workspace that lead through a symbolic link.
 std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const HostFacts& facts) {
   std::vector<std::string> found;
@@ -277,6 +290,7 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope) {
     }
   }
   facts.homes = observeHomes(facts.uid);
+  facts.own_state = realName(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
   facts.denied_matches = deniedMatches(policy, facts);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
