@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "policy/command.h"
 #include "supervise/host.h"
+#include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/supervisor.h"
 
@@ -72,13 +73,14 @@ bool isDenial(const Error& error) {
          (error.object.starts_with("commands.") || error.object.starts_with("process."));
 }
 
-RunResult refused(const Error& error) {
+RunResult refused(const Request& request, const Error& error) {
   RunResult result;
   result.sandbox_id = supervise::newSandboxId();
   result.error = error;
   if (isDenial(error)) {
     result.outcome = OutcomeKind::denied;
     result.denials.push_back({error.object, error.reason, "execute", error.hint});
+    supervise::recordRefusal(request, result);
   }
   return result;
 }
@@ -160,7 +162,7 @@ Result<RunResult> run(const Request& request) {
   if (!plan) {
     // The host's shortcomings are a result; a request that makes no sense is an error.
     if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
-    return refused(plan.error());
+    return refused(request, plan.error());
   }
   RunResult result = supervise::supervise(*plan, request);
   explainMissingNetwork(request, result);

@@ -76,11 +76,20 @@ class Fields {
   std::string members_;
 };
 
+/// What a run used, for the metrics; on record it is in the fields as well.
+struct Measures {
+  std::uint8_t outcome = 0;  ///< an OutcomeKind
+  double wall_seconds = 0, cpu_seconds = 0;
+  std::uint64_t peak_memory_bytes = 0, read_bytes = 0, written_bytes = 0, network_bytes = 0;
+  std::uint64_t syscalls_blocked = 0;
+};
+
 struct Event {
   EventType type = EventType::lifecycle;
   Severity severity = Severity::info;
   std::string_view sandbox;  ///< its id, or empty
   Fields fields;
+  std::optional<Measures> measures = std::nullopt;
 };
 
 }  // namespace caisson::audit

@@ -99,13 +99,6 @@ Result<Log> Log::open(const std::string& directory, Settings settings) {
   return log;
 }
 
-std::string Log::place() const {
-  char name[4096];
-  const std::string link = "/proc/self/fd/" + std::to_string(directory_.get());
-  const ssize_t length = ::readlink(link.c_str(), name, sizeof(name));
-  return length > 0 && name[0] == '/' ? std::string(name, static_cast<std::size_t>(length)) : path_;
-}
-
 Log::~Log() { handOver(); }
 
 Error Log::failed(std::string_view call, std::string_view name, int sys_errno) const {
@@ -162,6 +155,8 @@ Result<void> Log::appendLocked(std::span<const Event> events) {
   if (auto written = writeLines(events, critical || !first_.empty()); !written) return written;
   removePruned();
   owes_sync_ = true;
+  if (!counted_) counted_ = std::make_unique<Metrics>();
+  for (const Event& event : events) count(*counted_, event, static_cast<std::uint64_t>(head_.last_time_ns / kSecond));
   return {};
 }
 
@@ -211,6 +206,7 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
 void Log::handOver() {
   if (!owes_sync_) return;
   owes_sync_ = false;
+  if (counted_) addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
   sys::Fd lock(::openat(directory_.get(), kSyncName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   // Held: a syncer is at work, and it looks for newer events, under the head's lock, before it lets go.
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;

@@ -14,12 +14,14 @@
 // log (it is found by `caisson audit verify`, see docs/audit.md).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "audit/event.h"
 #include "audit/head.h"
+#include "audit/metrics.h"
 #include "base/error.h"
 #include "sys/fd.h"
 
@@ -38,9 +40,6 @@ class Log {
   Log(Log&& other) noexcept = default;
   Log& operator=(Log&&) = delete;
   ~Log();
-
-  /// The directory by its real name, or as it was given if that can't be told.
-  [[nodiscard]] std::string place() const;
 
   /// All of the events, in this order and with nothing between them, or none.
   Result<void> append(std::span<const Event> events);
@@ -78,9 +77,10 @@ class Log {
   sys::Fd current_;
   std::uint32_t current_number_ = 0;
   Head head_;
-  std::string chain_reason_;  ///< why a chain was begun although there were files
-  std::vector<Event> first_;  ///< about the log itself; written before the caller's events
-  bool owes_sync_ = false;    ///< something of ours may not be on the disk yet
+  std::string chain_reason_;          ///< why a chain was begun although there were files
+  std::vector<Event> first_;          ///< about the log itself; written before the caller's events
+  bool owes_sync_ = false;            ///< something of ours may not be on the disk yet
+  std::unique_ptr<Metrics> counted_;  ///< and not added to the file yet
 };
 
 }  // namespace caisson::audit

@@ -3,8 +3,9 @@
 #include <array>
 #include <vector>
 
+#include "audit/quarantine.h"
 #include "audit/redact.h"
-#include "base/sha256.h"
+#include "supervise/run_record.h"
 
 namespace caisson::session {
 namespace {
@@ -14,10 +15,11 @@ using audit::EventType;
 using audit::Fields;
 using audit::Severity;
 
-std::string commandHash(const std::vector<std::string>& command) {
-  Sha256 sum;
-  for (const std::string& word : command) sum.add(word).add(std::uint8_t{0});
-  return hex(sum.finish());
+Event refused(const std::string& session, const std::string& key, const std::vector<std::string>& command,
+              const Error& refusal) {
+  Fields fields;
+  fields.text("tool", key).text("command_preview", audit::redactedPreview(command)).text("reason", refusal.reason);
+  return {EventType::sandbox_refused, Severity::error, session, std::move(fields)};
 }
 
 }  // namespace
@@ -35,12 +37,20 @@ Result<audit::Log*> Record::open(const policy::Policy& policy) {
 
 Result<void> Record::starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
                               const std::vector<std::string>& command, bool background) {
+  const std::string key = audit::commandKey(command);
+  const auto refusal = audit::refusalFor({key});
+  if (!refusal) return fail(refusal.error());
   auto log = open(policy);
   if (!log) return fail(log.error());
+  if (*refusal) {
+    if (*log != nullptr) (void)(*log)->append(refused(session, key, command, **refusal));
+    return fail(**refusal);
+  }
   if (*log == nullptr) return {};
   const auto level = plan.layers.find("level");
   Fields execute;
-  execute.text("command_sha256", commandHash(command)).text("command_preview", audit::redactedPreview(command));
+  execute.text("command_sha256", std::string_view(key).substr(key.find(':') + 1))
+      .text("command_preview", audit::redactedPreview(command));
   execute.text("level", level == plan.layers.end() ? "" : level->second)
       .text("network", plan.egress ? "proxy" : "none");
   execute.text("mode", background ? "background" : "foreground");
@@ -70,6 +80,7 @@ void Record::ended(RunResult& result) {
   const bool failed = result.outcome == OutcomeKind::setup_failed;
   events.push_back({failed ? EventType::sandbox_failed : EventType::sandbox_exited,
                     good ? Severity::info : Severity::warn, result.sandbox_id, std::move(fields)});
+  events.back().measures = supervise::measuresOf(result);
   if (auto written = log_->append(events); !written) {
     result.warnings.push_back("the end of this command is not in the audit log: " + written.error().message());
   }

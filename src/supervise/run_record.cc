@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <variant>
 #include <vector>
 
 #include "audit/quarantine.h"
@@ -36,24 +35,6 @@ std::string_view networkName(policy::NetworkMode mode) {
   return "unknown";
 }
 
-/// What the payload sees of the host must not hold the log: it would read what others ran, and in a writable directory
-/// rewrite it.
-Result<void> keepApart(const plan::Plan& plan, const std::string& log) {
-  for (const plan::Step& step : plan.steps) {
-    const auto* bind = std::get_if<plan::Bind>(&step);
-    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
-    const std::string source = bind != nullptr && !bind->inside ? bind->source
-                               : overlay != nullptr             ? overlay->lower
-                                                                : "";
-    if (source.empty() || source == "/") continue;  // level process: homes are covered, Landlock decides on the rest
-    if (log == source || log.starts_with(source.ends_with('/') ? source : source + "/")) {
-      return fail(plainError(Stage::state, "audit log", log, "the sandbox would see it in " + source,
-                             "set CAISSON_HOME to a directory outside of it"));
-    }
-  }
-  return {};
-}
-
 Severity severityOf(const RunResult& result) {
   switch (result.outcome) {
     case OutcomeKind::exited: return Severity::info;
@@ -80,6 +61,33 @@ Fields ending(const RunResult& result) {
 
 }  // namespace
 
+audit::Measures measuresOf(const RunResult& result) {
+  const Usage& usage = result.usage;
+  std::uint64_t blocked = 0;
+  for (const Violation& violation : result.violations) blocked += violation.count;
+  return {.outcome = static_cast<std::uint8_t>(result.outcome),
+          .wall_seconds = usage.wall_ms / 1e3,
+          .cpu_seconds = (usage.user_cpu_ms + usage.system_cpu_ms) / 1e3,
+          .peak_memory_bytes = usage.peak_memory_bytes,
+          .read_bytes = usage.read_bytes,
+          .written_bytes = usage.written_bytes,
+          .network_bytes = usage.network_bytes,
+          .syscalls_blocked = blocked};
+}
+
+void recordRefusal(const Request& request, RunResult& result) {
+  if (!request.policy.model().audit.enabled || result.denials.empty()) return;
+  const Denial& denial = result.denials.front();
+  Fields fields;
+  fields.text("rule", denial.rule).text("reason", denial.object);
+  fields.text("command_preview", audit::redactedPreview(request.command));
+  auto log = audit::Log::open();
+  const auto written =
+      log ? log->append({EventType::policy_violation, Severity::warn, result.sandbox_id, std::move(fields)})
+          : Result<void>(fail(log.error()));
+  if (!written) result.warnings.push_back("the refusal is not in the audit log: " + written.error().message());
+}
+
 Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id) {
   RunRecord record;
   const policy::Policy& policy = request.policy.model();
@@ -89,7 +97,6 @@ Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& reques
   if (!policy.audit.enabled && !*refusal) return record;
   auto log = audit::Log::open();
   if (!log) return fail(log.error());
-  if (auto apart = keepApart(plan, log->place()); !apart) return fail(apart.error());
   record.log_.emplace(std::move(*log));
   if (*refusal) {
     Fields refused;
@@ -133,6 +140,7 @@ void RunRecord::end(RunResult& result) {
   }
   const bool failed = result.outcome == OutcomeKind::setup_failed;
   add(failed ? EventType::sandbox_failed : EventType::sandbox_exited, severityOf(result), ending(result));
+  events.back().measures = measuresOf(result);
   add(EventType::sandbox_destroyed, Severity::info, {});
   if (auto written = log_->append(events); !written) {
     result.warnings.push_back("the end of this run is not in the audit log: " + written.error().message());

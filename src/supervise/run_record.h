@@ -10,6 +10,13 @@
 
 namespace caisson::supervise {
 
+/// For the metrics.
+audit::Measures measuresOf(const RunResult& result);
+
+/// Puts on record that the policy's rules refused a command before anything was built. What can't be recorded is a
+/// warning: nothing ran.
+void recordRefusal(const Request& request, RunResult& result);
+
 class RunRecord {
  public:
   /// Puts on record that this is about to run. An error means that it must not.

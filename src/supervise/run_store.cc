@@ -25,15 +25,17 @@ Result<Fd> lockOf(const RootDir& runs, const std::string& name, bool create) {
 
 /// Removes the stores whose holder has died: their lock is free, or they died before they had one. Called with the
 /// directory locked, so that none is just being made.
-void removeAbandoned(const RootDir& runs) {
+std::vector<std::string> removeAbandoned(const RootDir& runs) {
+  std::vector<std::string> removed;
   const auto entries = runs.list("");
-  if (!entries) return;
+  if (!entries) return removed;
   for (const auto& entry : *entries) {
     auto lock = lockOf(runs, entry.name, false);
     if (!lock && lock.error().sys_errno != ENOENT) continue;
     if (lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
-    (void)runs.removeTree(entry.name);  // again at the next start if something was in the way
+    if (runs.removeTree(entry.name)) removed.push_back(entry.name);  // else again at the next start
   }
+  return removed;
 }
 
 }  // namespace
@@ -86,6 +88,17 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
   if (length <= 0 || canonical[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
   return RunStore(std::move(*runs), sandbox_id, std::move(*lock),
                   std::string(canonical, static_cast<std::size_t>(length)));
+}
+
+Result<std::vector<std::string>> removeAbandonedStores() {
+  const std::string path = sys::stateHome() + "/runs";
+  auto runs = RootDir::open(path);
+  if (!runs && runs.error().sys_errno == ENOENT) return std::vector<std::string>{};
+  if (!runs) return fail(runs.error());
+  auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!making) return fail(making.error());
+  if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
+  return removeAbandoned(*runs);
 }
 
 }  // namespace caisson::supervise

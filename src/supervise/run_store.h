@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -31,5 +32,8 @@ class RunStore {
   sys::Fd lock_;
   std::string path_;
 };
+
+/// Removes the stores whose holder has died; their names.
+Result<std::vector<std::string>> removeAbandonedStores();
 
 }  // namespace caisson::supervise

@@ -114,8 +114,99 @@ TEST_F(Audit, WithoutALogNothingRuns) {
   ASSERT_EQ(::chmod((other / "odd/audit").c_str(), 0700), 0);
   expectRefusal(other / "odd", "directory");
   if (!runsAsRoot()) expectRefusal(other.makeDir("locked", 0500), "CAISSON_HOME");
-  // The workspace would show the log to the payload.
-  expectRefusal(workspace.path(), "outside of it");
+  expectRefusal(workspace.path(), "outside of it");  // the workspace is the state directory itself
+}
+
+/// A state directory within what is shown is not there for the payload, neither to read nor to write: from the first
+/// run on, which makes it, and whatever secrets the policy shows.
+TEST_F(Audit, ThePayloadNeverSeesTheLog) {
+  ASSERT_EQ(::chmod(workspace.makeDir("sub").c_str(), 0777), 0);
+  RunOptions how = options();
+  how.env["CAISSON_HOME"] = workspace / "sub/home";
+  const std::string look =
+      "ls -R " + workspace.path() + "/sub . 2>/dev/null; for d in sub " + workspace.path() +
+      "/sub; do cat $d/home/audit/* 2>/dev/null; echo x >$d/home/audit/head; rm -rf $d/home/audit; done 2>/dev/null";
+  for (const std::vector<std::string>& shown : {std::vector<std::string>{"--workspace", ".:overlay"},
+                                                {"--workspace", ".:ro"},
+                                                {"--workspace", ".:rw"},
+                                                {"--workspace", ".:rw", "--show-secrets"},
+                                                {"--workspace", ":none", "--rw", workspace.path()},
+                                                {"--level", "process", "--workspace", ".:rw"},
+                                                {"--level", "process", "--workspace", ":none"}}) {
+    const RunOutput seen = run(shown, {"sh", "-c", look}, how);
+    EXPECT_NE(seen.exit_status, 125) << seen.describe();
+    EXPECT_FALSE(contains(seen.out, "jsonl")) << seen.describe();
+    EXPECT_FALSE(contains(seen.out, "sandbox_")) << seen.describe();
+    const RunOutput verified = runCaisson({"audit", "verify"}, how);
+    EXPECT_EQ(verified.exit_status, 0) << testing::PrintToString(shown) << verified.describe();
+  }
+  const RunOutput named = run({"--workspace", ":none", "--ro", workspace / "sub/home/audit"}, {"true"}, how);
+  EXPECT_EQ(named.exit_status, 125) << named.describe();
+}
+
+TEST_F(Audit, ACommandThatTheRulesRefuseIsOnRecord) {
+  workspace.write("rules.toml", "extends = \"bash\"\ncommands.blocked_patterns = [\"forbidden\"]\n");
+  EXPECT_EQ(run({"--policy", "rules.toml"}, {"echo", "forbidden"}, options()).exit_status, 125);
+  const auto found = events({"--event", "policy_violation"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]["data"]["rule"], "commands.blocked_patterns[0]");
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["policy_violations"], 1);
+}
+
+TEST_F(Audit, StatsCountOverProcesses) {
+  EXPECT_EQ(caisson({"stats"}).out, "Nothing has run yet.\n");
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  ASSERT_EQ(run({"--timeout", "100ms"}, {"sh", "-c", "unshare -r true; sleep 5"}, options()).exit_status, 124);
+  const auto stats = caisson({"stats", "--json"}).json();
+  EXPECT_EQ(stats["sandboxes_created"], 4);
+  EXPECT_EQ(stats["timeouts"], 1);
+  EXPECT_GE(stats["syscalls_blocked"], 1);
+  EXPECT_EQ(stats["outcomes"]["exited"], 3);
+  EXPECT_EQ(stats["outcomes"]["limit"], 1);
+  EXPECT_EQ(stats["lifetime_seconds"]["count"], 4);
+  EXPECT_GT(stats["created_per_second"]["last_hour"], 0.0);
+  const std::string text = caisson({"stats", "--prometheus"}).out;
+  EXPECT_TRUE(contains(text, "caisson_sandboxes_created_total 4\n")) << text;
+  EXPECT_TRUE(contains(text, "caisson_sandbox_lifetime_seconds_bucket{le=\"+Inf\"} 4\n")) << text;
+  const std::string page = caisson({"stats"}).out;
+  EXPECT_TRUE(contains(page, "sandboxes created")) << page;
+  EXPECT_TRUE(contains(page, "\u2588")) << page;
+}
+
+TEST_F(Audit, CleanAllStopsWhatLivesAndCleanAloneDoesNot) {
+  BackgroundProgram live({caissonBinary(), "run", "--", "sleep", "60"}, options());
+  ASSERT_TRUE(eventually([&] { return exists(home_ / "audit/00000001.jsonl") && contains(log(), "sandbox_execute"); }));
+  const RunOutput plain = caisson({"clean"});
+  EXPECT_EQ(plain.exit_status, 0) << plain.describe();
+  EXPECT_EQ(plain.out, "There was nothing to clean.\n");
+  EXPECT_FALSE(live.wait(milliseconds(200)).has_value()) << "a run that lives was disturbed";
+  const RunOutput all = caisson({"clean", "--all"});
+  EXPECT_EQ(all.exit_status, 0) << all.describe();
+  EXPECT_TRUE(contains(all.out, "removed live sandbox cs-")) << all.out;
+  EXPECT_TRUE(live.wait(seconds(5)).has_value());
+  EXPECT_EQ(events({"--event", "clean"}).size(), 1U);
+  EXPECT_EQ(audit({"verify"}).exit_status, 0);
+}
+
+/// What a killed caisson left on disk is removed and named; a session whose time is not over stays, until --all.
+TEST_F(Audit, CleanRemovesWhatCrashedRunsLeft) {
+  const std::string runs = home_.makeDir("runs", 0700);
+  home_.makeDir("runs/cs-dead", 0700);
+  home_.write("runs/cs-dead/lock", "");
+  ASSERT_EQ(::symlink("/", (runs + "/cs-dead/host").c_str()), 0);
+  home_.makeDir("verify-999999999-1", 0700);
+  const RunOutput created = caisson({"session", "create", "--workspace", ":none"});
+  ASSERT_EQ(created.exit_status, 0) << created.describe();
+  const std::string session = created.out.substr(0, created.out.find('\n'));
+  const RunOutput cleaned = caisson({"clean"});
+  EXPECT_EQ(cleaned.exit_status, 0) << cleaned.describe();
+  EXPECT_TRUE(contains(cleaned.out, "removed overlay store cs-dead\n")) << cleaned.out;
+  EXPECT_TRUE(contains(cleaned.out, "removed directory verify-999999999-1\n")) << cleaned.out;
+  EXPECT_FALSE(exists(runs + "/cs-dead"));
+  EXPECT_TRUE(contains(caisson({"session", "list"}).out, session));
+  const RunOutput all = caisson({"clean", "--all"});
+  EXPECT_TRUE(contains(all.out, "removed session " + session)) << all.describe();
+  EXPECT_FALSE(contains(caisson({"session", "list"}).out, session));
 }
 
 TEST_F(Audit, ALimitOnFileSizesIsARefusalNotACrash) {

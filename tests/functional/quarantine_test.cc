@@ -56,6 +56,20 @@ TEST_F(Quarantine, HoldsWithoutTheAudit) {
   EXPECT_EQ(run({"--policy", "off.toml"}, {"echo", "one"}, options()).exit_status, 125);
 }
 
+TEST_F(Quarantine, HoldsInSessions) {
+  const RunOutput created = caisson({"session", "create", "--workspace", ":none"});
+  ASSERT_EQ(created.exit_status, 0) << created.describe();
+  const std::string id = created.out.substr(0, created.out.find('\n'));
+  ASSERT_EQ(caisson({"tool", "quarantine", "--reason", "r", "--", "echo", "one"}).exit_status, 0);
+  const RunOutput refused = caisson({"session", "exec", id, "--", "echo", "one"});
+  EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+  EXPECT_TRUE(contains(refused.err, "caisson tool release")) << refused.err;
+  EXPECT_EQ(caisson({"session", "exec", id, "--background", "--", "echo", "one"}).exit_status, 125);
+  EXPECT_EQ(caisson({"session", "exec", id, "--", "echo", "two"}).out, "two\n");
+  EXPECT_EQ(events({"--event", "sandbox_refused"}).size(), 2U);
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
 TEST_F(Quarantine, InterpretersAndNonsenseAreRefused) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"bash"},
                                                 {"/usr/bin/python3.11"},

@@ -1,0 +1,69 @@
+// Counters and histograms over all runs of this user, whichever process made them (SPEC U4).
+//
+// Kept in one small file beside the log, so they go on when old log files are pruned. A writer of the log counts in
+// memory and adds that to the file when it has time (Log::handOver), so a launch does not wait for it. They are
+// figures, not evidence: a process that is killed takes what it had not added yet with it, and a file that is damaged
+// or of another version begins again at zero.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "audit/event.h"
+#include "base/error.h"
+
+namespace caisson::audit {
+
+/// Upper bounds of a histogram's buckets; one more bucket takes what is beyond.
+inline constexpr std::array<double, 12> kSecondsBounds = {0.002, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                          0.5,   1,     5,    30,    120,  600};
+inline constexpr double kMiB = 1 << 20;
+inline constexpr std::array<double, 12> kBytesBounds = {kMiB,        4 * kMiB,    16 * kMiB,   32 * kMiB,
+                                                        64 * kMiB,   128 * kMiB,  256 * kMiB,  512 * kMiB,
+                                                        1024 * kMiB, 2048 * kMiB, 4096 * kMiB, 8192 * kMiB};
+
+struct Histogram {
+  std::array<std::uint64_t, 13> buckets{};  ///< not cumulative
+  std::uint64_t count = 0;
+  double sum = 0;
+
+  void add(double value, const std::array<double, 12>& bounds);
+  /// An upper estimate of the quantile, from the buckets.
+  [[nodiscard]] double quantile(double part, const std::array<double, 12>& bounds) const;
+  void add(const Histogram& other);
+};
+
+struct Minute {
+  std::uint64_t minute = 0;  ///< since 1970
+  std::uint64_t created = 0;
+};
+
+struct Metrics {
+  std::uint64_t since = 0;                    ///< seconds since 1970
+  std::array<std::uint64_t, 64> events{};     ///< by EventType
+  std::array<std::uint64_t, 4> severities{};  ///< by Severity
+  std::array<std::uint64_t, 8> outcomes{};    ///< by Measures::outcome
+  Histogram lifetime;                         ///< seconds
+  Histogram cpu;                              ///< seconds, user and system
+  Histogram memory;                           ///< peak bytes
+  std::uint64_t read_bytes = 0, written_bytes = 0, network_bytes = 0;
+  std::uint64_t syscalls_blocked = 0;  ///< each one; the log has samples of a flood
+  std::array<Minute, 60> minutes{};    ///< the last hour, by minute modulo 60
+
+  [[nodiscard]] std::uint64_t of(EventType type) const { return events[static_cast<std::size_t>(type)]; }
+  /// Sandboxes created per second over the last `minutes`, at most 60.
+  [[nodiscard]] double creationRate(std::uint64_t now, std::uint64_t minutes_back) const;
+};
+
+void count(Metrics& metrics, const Event& event, std::uint64_t now);
+void merge(Metrics& into, const Metrics& other);
+
+/// All zero if there are none yet.
+Result<Metrics> readMetrics(const std::string& directory);
+
+/// Adds `counted` to what the file holds. A failure is nobody's problem: they are figures.
+void addMetrics(int directory, const std::string& path, const Metrics& counted);
+
+}  // namespace caisson::audit
