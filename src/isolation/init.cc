@@ -7,16 +7,13 @@
 #include <linux/rseq.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ipc.h>
-#include <sys/msg.h>
 #include <sys/rseq.h>
-#include <sys/sem.h>
-#include <sys/shm.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 
 #include "isolation/child.h"
+#include "isolation/system_v.h"
 
 extern "C" {
 extern const char __start_caisson_init[] __attribute__((visibility("hidden")));
@@ -85,22 +82,11 @@ CAISSON_INIT [[noreturn]] void finish(int control, int status) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
-/// System V objects belong to the sandbox's IPC namespace and to no process: only somebody inside can count them.
 CAISSON_INIT void answerMeasure(int control) {
-  constexpr std::uint64_t kPerSemaphore = 64, kPerObject = 512, kPageBytes = 4096;
-  shm_info shared;  // not initialised: that could be a call into a library that is unmapped by now
-  msginfo queues;
-  seminfo semaphores;
   Message message;
   for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
   message.kind = MessageKind::measured;
-  if (raw(SYS_shmctl, 0, SHM_INFO, &shared) >= 0) message.ipc_bytes += (shared.shm_rss + shared.shm_swp) * kPageBytes;
-  if (raw(SYS_msgctl, 0, MSG_INFO, &queues) >= 0)
-    message.ipc_bytes += static_cast<std::uint64_t>(queues.msgtql) +
-                         static_cast<std::uint64_t>(queues.msgpool + queues.msgmap) * kPerObject;
-  if (raw(SYS_semctl, 0, 0, SEM_INFO, &semaphores) >= 0)
-    message.ipc_bytes += static_cast<std::uint64_t>(semaphores.semaem) * kPerSemaphore +
-                         static_cast<std::uint64_t>(semaphores.semusz) * kPerObject;
+  message.ipc_bytes = static_cast<std::uint64_t>(systemVBytes());
   raw(SYS_sendto, control, &message, sizeof(message), 0x40 /* MSG_DONTWAIT */, nullptr, 0);
 }
 

@@ -14,6 +14,7 @@
 #include "egress/process.h"
 #include "session/squash.h"
 #include "session/store.h"
+#include "session/watch.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -110,6 +111,10 @@ int attendantMain(std::span<char* const> words) {
   auto store = std::make_shared<Store>(std::move(*place));
   const bool wait = words.size() > 2 && std::string_view(words[2]) == "wait";
   if (job == "squash") return squash(store, std::string(id), {.wait = wait}) ? 0 : 1;
+  if (job == "watch") {
+    auto found = store->find("session watch", id);
+    return found ? watchUntilIdle(store->place(), found->directory, found->metadata) : 1;
+  }
   return 125;
 }
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <thread>
 
@@ -115,9 +116,9 @@ void describeEnd(const EndRecord& record, ExecInfo& info) {
   info.usage.user_cpu_ms = static_cast<double>(record.user_us) / 1e3;
   info.usage.system_cpu_ms = static_cast<double>(record.system_us) / 1e3;
   info.usage.peak_memory_bytes = static_cast<std::uint64_t>(record.peak_kib) * 1024;
-  if (record.timed_out != 0) {
+  if (record.timed_out != 0 || record.limit != 0) {
     info.outcome = OutcomeKind::limit;
-    info.limit = Limit::time;
+    info.limit = record.timed_out != 0 ? Limit::time : static_cast<Limit>(record.limit);
   } else if (WIFEXITED(record.status)) {
     info.outcome = OutcomeKind::exited;
     info.exit_code = WEXITSTATUS(record.status);
@@ -195,6 +196,7 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     ask.bytes = compiled->bytes;
     ask.exec = *number;
     ask.limit = plan->output_bytes;
+    ask.cpu_ms = plan->cpu_seconds ? std::max<std::int64_t>(1, std::llround(*plan->cpu_seconds * 1e3)) : 0;
     ask.milliseconds = request.timeout_seconds ? static_cast<std::int64_t>(*request.timeout_seconds * 1e3) : 0;
     if (request.keep_input) ask.flags = kKeepInput;
     const int descriptors[] = {compiled->file.get(), input->get(), files[0].get(), files[1].get(), files[2].get()};
@@ -208,7 +210,10 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
       return fail(error);
     }
     const Reply& reply = std::get<Reply>(said->what);
-    if (reply.say == Say::started) return true;
+    if (reply.say == Say::started) {
+      if (SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
+      return true;
+    }
     return fail(sysError(Stage::launch, "session exec", id(), reply.value,
                          reply.value == EAGAIN ? "too many commands run in this session; stop some" : ""));
   };

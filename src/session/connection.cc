@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstring>
 
+#include "caisson/run.h"
 #include "session/sandbox.h"
 
 namespace caisson::session {
 namespace {
 
 constexpr std::size_t kMaxDescriptors = 5;
+static_assert(kCpuLimit == static_cast<std::uint32_t>(Limit::cpu));
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "session/handle.h"
+#include "session/watch.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -136,7 +137,31 @@ Result<FilePiece> Handle::read(std::string_view path, std::uint64_t offset, std:
   return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, path, offset, max_bytes); });
 }
 
+/// What is written from outside counts as well. Adding up the layer costs by the number of files in it, so that is done
+/// again only after a mebibyte.
+Result<void> Handle::checkRoom(std::uint64_t bytes) {
+  constexpr std::uint64_t kUnmeasured = 1U << 20;
+  auto plan = this->plan({{"true"}, false});
+  if (!plan) return fail(plan.error());
+  if (!plan->disk || !plan->disk->bytes) return {};
+  if (!room_ || bytes > kUnmeasured || *room_ < bytes || written_ + bytes > kUnmeasured) {
+    const KeptSize frozen = sizeOfFrozen(store_->place(), metadata_);
+    const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->place(), metadata_).bytes;
+    room_ = *plan->disk->bytes - std::min(*plan->disk->bytes, used);
+    written_ = 0;
+  }
+  if (bytes > *room_) {
+    return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
+                         "the session has " + std::to_string(*room_) +
+                             " bytes left (filesystem.max_total_size); remove something, or make one with more"));
+  }
+  *room_ -= bytes;
+  written_ += bytes;
+  return {};
+}
+
 Result<void> Handle::write(std::string_view path, std::string_view data, const WriteOptions& options) {
+  if (auto room = checkRoom(data.size()); !room) return room;
   return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, path, data, options); });
 }
 

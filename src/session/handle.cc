@@ -122,7 +122,10 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (auto recorded = record_.starting(id(), metadata_.policy, *plan, request.command, false); !recorded) {
       return fail(recorded.error());
     }
-    if (auto result = runCommand(*plan, request, id(), **connection)) {
+    SessionWatch watch(store_->place(), directory_, metadata_, *plan, [this] { return this->plan({{"true"}, false}); });
+    bool lives_on = false;
+    if (auto result = runCommand(*plan, request, id(), **connection, watch, lives_on)) {
+      if (lives_on && SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
       addNetworkRecord(*result);
       record_.ended(*result);
       return *std::move(result);

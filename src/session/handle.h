@@ -27,6 +27,7 @@ class Handle {
   void disconnect() {
     connection_.reset();
     workspace_.reset();
+    room_.reset();
   }
 
   Result<plan::Plan> plan(const plan::Command& command);
@@ -78,6 +79,7 @@ class Handle {
   /// Does `work` with the workspace, again with a new sandbox if the old one went away.
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
+  Result<void> checkRoom(std::uint64_t bytes);
   Result<sys::RootDir> logDirectory();
   /// Ends pid 1 if nothing else runs, or, when told to, everything. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
@@ -92,6 +94,8 @@ class Handle {
   std::optional<Planner> planner_;
   std::optional<Connection> connection_;
   std::optional<sys::RootDir> workspace_;
+  std::optional<std::uint64_t> room_;  ///< that the session has left on disk, when it was last added up
+  std::uint64_t written_ = 0;          ///< by us since then
   Record record_;
 };
 

@@ -196,8 +196,12 @@ Result<InitRecord> readInitRecord(const sys::RootDir& session) {
   auto document = policy::readText(*text, policy::Format::json, where);
   if (!document) return fail(document.error());
   Reader reader(document->root, where);
-  InitRecord record{static_cast<pid_t>(reader.integer("pid")), static_cast<std::uint64_t>(reader.integer("start")),
-                    reader.text("boot"), reader.texts("cgroup"), reader.texts("layers")};
+  InitRecord record{static_cast<pid_t>(reader.integer("pid")),
+                    static_cast<std::uint64_t>(reader.integer("start")),
+                    reader.text("boot"),
+                    reader.texts("cgroup"),
+                    reader.texts("layers"),
+                    reader.texts("held")};
   if (reader.error()) return fail(*reader.error());
   return record;
 }
@@ -205,7 +209,7 @@ Result<InitRecord> readInitRecord(const sys::RootDir& session) {
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
   const std::string text = "{\"pid\":" + std::to_string(record.pid) + ",\"start\":" + std::to_string(record.start) +
                            ",\"boot\":" + jsonString(record.boot) + ",\"cgroup\":" + list(record.cgroup) +
-                           ",\"layers\":" + list(record.layers) + "}\n";
+                           ",\"layers\":" + list(record.layers) + ",\"held\":" + list(record.held) + "}\n";
   return session.writeFileAtomic(kInitFile, text, 0600);
 }
 

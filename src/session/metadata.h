@@ -63,6 +63,7 @@ struct InitRecord {
   std::string boot;
   std::vector<std::string> cgroup;
   std::vector<std::string> layers;  ///< that are mounted: they must not go while it lives
+  std::vector<std::string> held;    ///< limits that the cgroup holds: "memory", "pids"
 };
 
 std::uint64_t startTimeOf(pid_t pid);

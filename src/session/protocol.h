@@ -11,7 +11,7 @@
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kProtocol = 0x43530001;
+inline constexpr std::uint32_t kProtocol = 0x43530002;
 
 /// Where pid 1's program finds its descriptors.
 inline constexpr int kControlDescriptor = 3;  ///< to the process that starts the sandbox
@@ -31,7 +31,13 @@ enum class Ask : std::uint32_t {
   quiesce,      ///< end, but only if nothing runs -> done, or refused with EBUSY
   end,          ///< -> done, and the end
   socket,       ///< -> done, with a new TCP socket (`signal`: address family) of the sandbox's network
+  sized,        ///< -> done, with the sandbox's directory in memory number `exec`, to ask how full it is
+  measure,      ///< -> done, `amount`: bytes that System V objects hold, `value`: whether anything runs
+  enforce,      ///< end everything but pid 1; commands end with the limit `signal` -> done
 };
+
+/// caisson::Limit::cpu, the one that pid 1 itself finds.
+inline constexpr std::uint32_t kCpuLimit = 2;
 
 enum RequestFlag : std::uint32_t {
   kKeepInput = 1U << 0,  ///< background: make a pipe for standard input and keep its end for take_input
@@ -47,6 +53,7 @@ struct Request {
   std::uint64_t limit = 0;        ///< background: bytes of each log
   std::uint32_t flags = 0;
   std::uint32_t reserved = 0;
+  std::int64_t cpu_ms = 0;  ///< execute, background: CPU time of all its processes; 0: no limit
 };
 
 enum class Say : std::uint32_t { ready, welcome, started, finished, entry, done, refused };
@@ -57,6 +64,9 @@ struct Reply {
   std::uint32_t exec = 0;
   std::int32_t pid = 0;
   std::int64_t user_us = 0, system_us = 0, peak_kib = 0, in_blocks = 0, out_blocks = 0;
+  std::int64_t amount = 0;
+  std::uint32_t limit = 0;   ///< finished: the limit (caisson::Limit) that ended it
+  std::uint32_t others = 0;  ///< finished: whether anything runs on in the session
 };
 
 inline constexpr std::uint32_t kRecordMark = 0x43535245;
@@ -66,7 +76,7 @@ struct EndRecord {
   std::uint32_t mark = kRecordMark;
   std::int32_t status = 0;
   std::uint32_t timed_out = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t limit = 0;  ///< the limit (caisson::Limit) that ended it, other than time
   std::int64_t elapsed_ms = 0;
   std::int64_t user_us = 0, system_us = 0, peak_kib = 0;
   std::int64_t ended = 0;             ///< seconds since 1970

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 
 #include "isolation/compile.h"
 #include "policy/model.h"
@@ -41,10 +42,12 @@ std::uint32_t foregroundNumber() {
 
 class Runner {
  public:
-  Runner(const plan::Plan& plan, const ExecRequest& request, const Connection& connection, RunResult& result)
+  Runner(const plan::Plan& plan, const ExecRequest& request, const Connection& connection, SessionWatch& watch,
+         RunResult& result)
       : plan_(plan),
         request_(request),
         connection_(connection),
+        limits_(watch),
         result_(result),
         signals_(request.forward_signals),
         number_(foregroundNumber()),
@@ -52,6 +55,7 @@ class Runner {
 
   /// False: pid 1 was gone before the command started.
   bool run();
+  [[nodiscard]] bool livesOn() const { return finished_ && finished_->others != 0; }
 
  private:
   Result<void> start();
@@ -67,6 +71,7 @@ class Runner {
   const plan::Plan& plan_;
   const ExecRequest& request_;
   const Connection& connection_;
+  SessionWatch& limits_;
   RunResult& result_;
   supervise::SignalRelay signals_;
   std::uint32_t number_;
@@ -76,6 +81,7 @@ class Runner {
   std::optional<OutputStream> out_, err_;
   bool started_ = false, ended_ = false, gone_ = false;
   bool killed_ = false, timed_out_ = false, cancelled_ = false;
+  Limit limit_ = Limit::none;
   int terminate_requests_ = 0;
   std::optional<Clock::time_point> deadline_, grace_;
   std::optional<Reply> finished_;
@@ -140,6 +146,7 @@ Result<void> Runner::start() {
   request.address = compiled->address;
   request.bytes = compiled->bytes;
   request.exec = number_;
+  request.cpu_ms = plan_.cpu_seconds ? std::max<std::int64_t>(1, std::llround(*plan_.cpu_seconds * 1e3)) : 0;
   const int descriptors[] = {compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get()};
   gone_ = !connection_.send(request, descriptors);
   return {};
@@ -158,6 +165,8 @@ bool Runner::run() {
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
   watch();
   if (!started_ && !failure_ && gone_) return false;
+  if (limit_ == Limit::none && finished_) limit_ = static_cast<Limit>(finished_->limit);
+  if (limit_ == Limit::none) limit_ = limits_.lookAtTheEnd().value_or(Limit::none);
   if (out_) out_->drain(kDrainPatienceMs);
   if (err_) err_->drain(kDrainPatienceMs);
   result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -170,7 +179,9 @@ bool Runner::run() {
 int Runner::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
-  if (!next || killed_) return -1;
+  if (killed_) next.reset();
+  if (const auto look = limits_.next(); look && (!next || *look < *next)) next = look;
+  if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
 }
@@ -193,6 +204,9 @@ void Runner::watch() {
       kill();
     } else if (grace_ && !killed_ && now >= *grace_) {
       kill();
+    }
+    if (const auto look = limits_.next(); look && now >= *look) {
+      if (const auto reached = limits_.look(now)) limit_ = *reached;
     }
     if (ready <= 0) continue;
     if (polls[1].revents != 0) {
@@ -294,6 +308,15 @@ void Runner::classify() {
     result_.outcome = OutcomeKind::cancelled;
     return;
   }
+  const bool killed = !finished_ || (WIFSIGNALED(finished_->value) && WTERMSIG(finished_->value) == SIGKILL);
+  if (limit_ == Limit::none && killed && limits_.memoryKills() > 0) limit_ = Limit::memory;
+  if (limit_ != Limit::none) {
+    result_.outcome = OutcomeKind::limit;
+    result_.limit = limit_;
+    if (!limits_.why().empty()) result_.notices.push_back(limits_.why());
+    if (limit_ != Limit::cpu) result_.notices.emplace_back("everything that ran in the session was ended");
+    return;
+  }
   if (!finished_) {  // pid 1 itself is gone
     result_.outcome = OutcomeKind::signaled;
     result_.signal = SIGKILL;
@@ -341,14 +364,16 @@ Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSiz
 }
 
 std::optional<RunResult> runCommand(const plan::Plan& plan, const ExecRequest& request, const std::string& session,
-                                    const Connection& connection) {
+                                    const Connection& connection, SessionWatch& watch, bool& lives_on) {
   RunResult result;
   result.sandbox_id = session;
   result.layers = plan.layers;
   result.layers["seccomp_notify"] = "off in sessions";
   result.warnings = plan.warnings;
   result.notices = plan.notices;
-  if (!Runner(plan, request, connection, result).run()) return std::nullopt;
+  Runner runner(plan, request, connection, watch, result);
+  if (!runner.run()) return std::nullopt;
+  lives_on = runner.livesOn();
   return result;
 }
 

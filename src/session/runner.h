@@ -4,6 +4,7 @@
 #include "caisson/session.h"
 #include "plan/plan.h"
 #include "session/connection.h"
+#include "session/watch.h"
 
 namespace caisson::session {
 
@@ -19,7 +20,8 @@ struct TerminalSize {
 Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSize& terminal);
 
 /// Nothing when pid 1 went away before the command started: then it may be tried again.
+/// `lives_on`: whether anything runs on in the session.
 std::optional<RunResult> runCommand(const plan::Plan& plan, const ExecRequest& request, const std::string& session,
-                                    const Connection& connection);
+                                    const Connection& connection, SessionWatch& watch, bool& lives_on);
 
 }  // namespace caisson::session

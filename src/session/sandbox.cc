@@ -172,6 +172,14 @@ Result<plan::Plan> Planner::plan(const Metadata& metadata, const plan::Command& 
   return plan;
 }
 
+std::vector<std::string> directoriesInMemory(const plan::Plan& plan) {
+  std::vector<std::string> paths;
+  for (const plan::Step& step : plan.steps) {
+    if (const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) paths.push_back(tmpfs->target);
+  }
+  return paths;
+}
+
 bool isAlive(const sys::RootDir& directory) {
   auto file = directory.openFile(kAliveFile, {.flags = O_RDWR});
   if (!file) return false;
@@ -198,6 +206,7 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   wish.program = program->get();
   const unsigned owner = plan.identity.parent_writes_maps ? kOverflowUid : plan.identity.inside_uid;
   wish.arguments = {"caisson-init", plan.working_directory, std::to_string(owner)};
+  for (std::string& path : directoriesInMemory(plan)) wish.arguments.push_back(std::move(path));
   wish.descriptors[0] = listener->get();
   wish.descriptors[1] = alive->get();
   egress::Link link;
@@ -216,8 +225,11 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   if (ready) {
     std::vector<std::string> layers = metadata.frozen;
     layers.push_back(metadata.upper);
+    std::vector<std::string> held;
+    if (cgroup->enforced().memory) held.emplace_back("memory");
+    if (cgroup->enforced().pids) held.emplace_back("pids");
     ready = writeInitRecord(directory, {launched->init, startTimeOf(launched->init), Moment::now().boot, cgroup->keep(),
-                                        std::move(layers)});
+                                        std::move(layers), std::move(held)});
   }
   if (!ready) {
     sys::raw(SYS_pidfd_send_signal, launched->pidfd.get(), SIGKILL, nullptr, 0);

@@ -28,6 +28,9 @@ struct Planner {
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
 };
 
+/// Where the plan mounts memory, in its order: what pid 1 knows by number.
+std::vector<std::string> directoriesInMemory(const plan::Plan& plan);
+
 /// Whether pid 1 lives: it holds a lock that the kernel takes from it at its end.
 bool isAlive(const sys::RootDir& directory);
 

@@ -28,12 +28,15 @@ class Walk {
   void add(int parent, const char* name, bool top, bool* is_directory) {
     struct statx status{};
     const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == 0 ? AT_EMPTY_PATH : 0);
-    if (::statx(parent, name, flags, STATX_TYPE | STATX_BLOCKS | STATX_CTIME | STATX_BTIME, &status) != 0) return;
+    if (::statx(parent, name, flags, STATX_TYPE | STATX_NLINK | STATX_BLOCKS | STATX_CTIME | STATX_BTIME, &status) != 0)
+      return;
     *is_directory = S_ISDIR(status.stx_mode);
     const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
     if (!since_ || reached(status.stx_ctime, *since_)) {
       // A directory that stood before is changed by every new entry; only its growth would count, and that is little.
-      if (!since_ || !*is_directory) size.bytes += status.stx_blocks * 512;
+      // A file of several names is met once for each.
+      const std::uint64_t names = *is_directory || status.stx_nlink == 0 ? 1 : status.stx_nlink;
+      if (!since_ || !*is_directory) size.bytes += status.stx_blocks * 512 / names;
     }
     if (!top && (!since_ || reached(has_birth ? status.stx_btime : status.stx_ctime, *since_))) ++size.inodes;
   }

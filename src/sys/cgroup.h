@@ -144,6 +144,13 @@ class Cgroup {
   /// Ends what is still inside, waits until it is gone (2 s at most), removes the directories.
   Result<void> remove();
 
+  /// One that somebody else made and keeps: only `enforced` is known of it.
+  static Cgroup keptElsewhere(const CgroupEnforced& enforced) {
+    Cgroup cgroup;
+    cgroup.enforced_ = enforced;
+    return cgroup;
+  }
+
   /// Lets go without removing: for a sandbox that outlives this process. Its name must begin with kKeptCgroup, or
   /// the next clean-up takes it for abandoned. The directories, as paths, for removeKeptCgroup.
   std::vector<std::string> keep();
@@ -175,6 +182,9 @@ class Cgroup {
 
 /// Removes directories that keep() named, after their last process has ended; waits for that 2 s at most.
 void removeKeptCgroup(const std::vector<std::string>& directories);
+
+/// How many processes of such a cgroup the kernel killed for want of memory.
+std::uint64_t oomKillsOf(const std::vector<std::string>& directories);
 
 /// The whole disk below the file system of `fd`, as the kernel's io limits want it (a partition will not do).
 /// Nothing for file systems without one device of their own (tmpfs, overlay, btrfs, network).

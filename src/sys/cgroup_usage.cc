@@ -1,4 +1,8 @@
 // What a sandbox's tree used. Every file may be missing: kernels differ, controllers may be off.
+#include <fcntl.h>
+
+#include <algorithm>
+
 #include "sys/cgroup.h"
 #include "sys/cgroup_files.h"
 
@@ -46,6 +50,18 @@ std::uint64_t Cgroup::pageCache() const {
   // Both kernels count memory of tmpfs as file pages; that cannot be given back.
   const std::uint64_t shared = parseKeyed(*stat, v1 ? "total_shmem" : "shmem").value_or(0);
   return files > shared ? files - shared : 0;
+}
+
+std::uint64_t oomKillsOf(const std::vector<std::string>& directories) {
+  std::uint64_t kills = 0;
+  for (const std::string& path : directories) {
+    const Fd directory = openDirectoryAt(AT_FDCWD, path.c_str());
+    if (!directory) continue;
+    for (const char* file : {"memory.events", "memory.oom_control"}) {
+      kills = std::max(kills, keyedIn(directory.get(), file, "oom_kill").value_or(0));
+    }
+  }
+  return kills;
 }
 
 CgroupUsage Cgroup::usageV2() const {

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "functional/session.h"
+#include "session/protocol.h"
 
 namespace caisson::test {
 namespace {
@@ -17,7 +18,9 @@ std::string helloScript(const std::string& socket) {
          socket +
          "')\n"
          "try:\n"
-         "  s.send(struct.pack('<II', 0x43530001, 0) + bytes(48))\n"
+         "  s.send(struct.pack('<II', " +
+         std::to_string(session::kProtocol) + ", 0) + bytes(" + std::to_string(sizeof(session::Request) - 8) +
+         "))\n"
          "  print(len(s.recv(4096)))\n"
          "except OSError: print(0)\n";
 }
@@ -40,7 +43,8 @@ TEST_F(SessionSocket, TurnsAwayWhoeverIsInsideThePidNamespace) {
   const auto json = nlohmann::json::parse(readFile(home_path + "/sessions/" + session.id() + "/init.json"));
   const std::string pid = std::to_string(json["pid"].get<pid_t>());
   const std::string script = helloScript(home_path + "/sessions/" + session.id() + "/control");
-  EXPECT_EQ(runProgram({"python3", "-c", script}).out, "56\n") << "its owner outside is welcome";
+  EXPECT_EQ(runProgram({"python3", "-c", script}).out, std::to_string(sizeof(session::Reply)) + "\n")
+      << "its owner outside is welcome";
   EXPECT_EQ(runProgram({"nsenter", "-t", pid, "-p", "python3", "-c", script}).out, "0\n");
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "isolation/system_v.h"
 #include "session/init/resident.h"
 
 namespace caisson::session {
@@ -29,9 +30,12 @@ bool mayAsk(int descriptor, unsigned owner) {
 void dropClient(State& state, int index) {
   for (Command& command : state.commands) {
     if (!command.used || command.client != index) continue;
-    // Nobody is left who holds this command to its limits.
+    // Nobody is left who holds this command, and what it left behind, to the session's limits.
     command.client = -1;
     signalTree(command.pid, SIGKILL);
+    bool alone = true;
+    for (const Command& other : state.commands) alone = alone && (&other == &command || !other.used || other.ended);
+    if (alone) endEverything();
   }
   closeDescriptor(state.clients[index].descriptor);
 }
@@ -122,6 +126,24 @@ int answer(State& state, const Request& request, int client, int* descriptors, i
       attached = static_cast<int>(made);
       return 0;
     }
+    case Ask::sized: {
+      if (request.exec >= static_cast<std::uint32_t>(state.sized_count)) return ENOENT;
+      const char* path = state.sized[request.exec];
+      const long opened = raw(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+      if (opened < 0) return static_cast<int>(-opened);
+      attached = static_cast<int>(opened);
+      return 0;
+    }
+    case Ask::measure:
+      say.amount = isolation::systemVBytes();
+      say.value = anythingRuns() ? 1 : 0;
+      return 0;
+    case Ask::enforce:
+      for (Command& command : state.commands) {
+        if (command.used && !command.ended) command.limit_reached = static_cast<std::uint32_t>(request.signal);
+      }
+      endEverything();
+      return 0;
   }
   return EPROTO;
 }

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kFixedNoReplace = 0x100000;
 constexpr std::uint64_t kMaxBlock = 64ULL << 20;
+constexpr std::int64_t kFirstLookMs = 20, kLongestLookMs = 1000;
 
 std::int64_t microseconds(const timeval& time) { return time.tv_sec * 1000000LL + time.tv_usec; }
 
@@ -104,6 +105,7 @@ void finish(State& state, Command& command, int status, const rusage& usage) {
     EndRecord record;
     record.status = status;
     record.timed_out = command.timed_out ? 1 : 0;
+    record.limit = command.limit_reached;
     record.elapsed_ms = nowMs() - command.started_ms;
     record.user_us = microseconds(usage.ru_utime);
     record.system_us = microseconds(usage.ru_stime);
@@ -131,6 +133,8 @@ void finish(State& state, Command& command, int status, const rusage& usage) {
   message.peak_kib = usage.ru_maxrss;
   message.in_blocks = usage.ru_inblock;
   message.out_blocks = usage.ru_oublock;
+  message.limit = command.limit_reached;
+  message.others = anythingRuns() ? 1 : 0;
   if (command.client >= 0) reply(state.clients[command.client].descriptor, message);
   command.used = false;
 }
@@ -199,6 +203,8 @@ int startCommand(State& state, const Request& request, int client, int* descript
   }
   command->used = true;
   command->started_ms = nowMs();
+  command->cpu_ms = request.cpu_ms;
+  command->cpu_look_ms = command->started_ms + kFirstLookMs;
   if (background) {
     if (request.milliseconds > 0) command->deadline_ms = command->started_ms + request.milliseconds;
     command->limit = request.limit;
@@ -258,13 +264,28 @@ void reapAll(State& state) {
   }
 }
 
+/// A process of its own has RLIMIT_CPU; this is for all that a command started together.
+void holdToCpuTime(Command& command, std::int64_t now) {
+  const std::int64_t left = command.cpu_ms - cpuOfTree(command.pid);
+  if (left <= 0) {
+    command.limit_reached = kCpuLimit;
+    command.cpu_ms = 0;
+    return signalTree(command.pid, SIGKILL);
+  }
+  // Even on eight processors it can't be used up before the next look.
+  const std::int64_t pause = left / 8;
+  command.cpu_look_ms = now + (pause < kFirstLookMs ? kFirstLookMs : pause > kLongestLookMs ? kLongestLookMs : pause);
+}
+
 void enforceDeadlines(State& state) {
   const std::int64_t now = nowMs();
   if (now >= state.end_ms) {
     for (;;) raw(SYS_exit_group, 0);  // the session's time is over: everything in the namespace ends with pid 1
   }
   for (Command& command : state.commands) {
-    if (!command.used || command.ended || command.deadline_ms == 0 || now < command.deadline_ms) continue;
+    if (!command.used || command.ended) continue;
+    if (command.cpu_ms != 0 && now >= command.cpu_look_ms) holdToCpuTime(command, now);
+    if (command.deadline_ms == 0 || now < command.deadline_ms) continue;
     command.timed_out = true;
     command.deadline_ms = 0;
     signalTree(command.pid, SIGKILL);

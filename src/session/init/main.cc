@@ -43,6 +43,9 @@ std::int64_t untilNextDeadline() {
     if (command.used && !command.ended && command.deadline_ms != 0 && command.deadline_ms < next) {
       next = command.deadline_ms;
     }
+    if (command.used && !command.ended && command.cpu_ms != 0 && command.cpu_look_ms < next) {
+      next = command.cpu_look_ms;
+    }
   }
   const std::int64_t left = next - nowMs();
   return left < 0 ? 0 : left;
@@ -93,7 +96,7 @@ void turn() {
 
 }  // namespace
 
-/// argv: name, the workspace's path inside, the owner's uid as it shows inside.
+/// argv: name, the workspace's path inside, the owner's uid as it shows inside, then directories in memory.
 extern "C" [[noreturn]] void residentMain(const long* stack) {
   const auto* const* argv = reinterpret_cast<const char* const*>(stack + 1);
   // An exec makes a process readable again; nothing of the payload's runs yet.
@@ -119,6 +122,8 @@ extern "C" [[noreturn]] void residentMain(const long* stack) {
   state.signals = static_cast<int>(signals);
   state.workspace = static_cast<int>(workspace);
   state.listener = kListenerDescriptor;
+  state.sized = argv + 3;
+  state.sized_count = static_cast<int>(stack[0]) - 3;
   for (Client& client : state.clients) client.descriptor = -1;
   state.end_ms = announce();
   for (;;) turn();

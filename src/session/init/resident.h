@@ -33,6 +33,8 @@ struct Command {
   int record;
   std::uint64_t limit, written[2], dropped[2];
   std::int64_t started_ms, deadline_ms;  ///< 0: none
+  std::int64_t cpu_ms, cpu_look_ms;      ///< its limit, 0: none; when to look next
+  std::uint32_t limit_reached;           ///< caisson::Limit, other than time
 };
 
 struct Client {
@@ -44,6 +46,8 @@ struct State {
   Client clients[kMaxClients];
   int listener, signals, workspace;
   std::int64_t end_ms;
+  const char* const* sized;  ///< paths of its directories in memory
+  int sized_count;
   unsigned owner;  ///< the uid of who may ask, as it shows in this user namespace
 };
 
@@ -53,6 +57,10 @@ void closeDescriptor(int& descriptor);
 /// Signals every process that descends from `root`, shares its session or its process group. With SIGKILL nothing forks
 /// away: all are stopped first.
 void signalTree(int root, int signal);
+/// CPU time of all processes that descend from `root`, and of those they waited for.
+std::int64_t cpuOfTree(int root);
+/// Ends every process but this one.
+void endEverything();
 /// Whether any process but this one is alive in the pid namespace.
 bool anythingRuns();
 

@@ -1,0 +1,133 @@
+// Limits of a whole session, held for its life: while somebody waits for a command, and when nobody does.
+#include <chrono>
+#include <thread>
+
+#include "egress/process.h"
+#include "functional/session.h"
+
+namespace caisson::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+class SessionLimits : public SessionTest {
+ protected:
+  void SetUp() override {
+    SessionTest::SetUp();
+    egress::useProgram(caissonBinary());
+  }
+  Session createWith(const std::vector<std::pair<std::string, std::string>>& keys) {
+    SessionOptions wish = options();
+    for (const auto& [key, value] : keys) {
+      const auto set = wish.policy.set(key, value);
+      EXPECT_TRUE(set) << set.error().message();
+    }
+    auto made = store->create(wish);
+    EXPECT_TRUE(made) << made.error().message();
+    return *std::move(made);
+  }
+  static void expectLimit(const RunResult& result, Limit limit) {
+    EXPECT_EQ(name(result.outcome), name(OutcomeKind::limit)) << result.err.data;
+    EXPECT_EQ(name(result.limit), name(limit));
+  }
+  /// Bytes on disk below the session's own store.
+  [[nodiscard]] long storedKib() const { return std::stol(runProgram({"du", "-sk", home_path + "/stores"}).out); }
+  /// Waits until nothing but pid 1 is left in the session.
+  static bool becomesQuiet(Session& session) {
+    const auto end = Clock::now() + seconds(20);
+    while (Clock::now() < end) {
+      if (session.checkpoint()) return true;  // refuses as long as anything runs
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    return false;
+  }
+};
+
+constexpr const char* kFillDisk =
+    "i=0; while :; do head -c 1000000 /dev/zero > fill$i || exit 1; i=$((i+1)); [ $i -lt 2000 ] || exit 0; done";
+
+TEST_F(SessionLimits, DiskEndsTheCommandThatFillsIt) {
+  Session session = createWith({{"filesystem.max_total_size", "30M"}});
+  expectLimit(exec(session, kFillDisk), Limit::disk);
+  EXPECT_LT(storedKib(), 400 * 1024) << "what is written between two looks";
+  EXPECT_EQ(output(session, "rm -f fill*; echo room"), "room\n") << "the session lives on, and can be cleaned";
+  EXPECT_EQ(output(session, "head -c 1000000 /dev/zero > a; ls"), "a\n");
+}
+
+TEST_F(SessionLimits, DiskCountsCheckpointsAndWhatIsWrittenFromOutside) {
+  Session session = createWith({{"filesystem.max_total_size", "30M"}});
+  const std::string megabytes(12'000'000, 'x');
+  ASSERT_TRUE(session.write("a", megabytes));
+  ASSERT_TRUE(session.checkpoint("first"));
+  ASSERT_TRUE(session.write("b", megabytes));
+  const auto third = session.write("c", megabytes);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().sys_errno, EDQUOT) << third.error().message();
+  expectLimit(exec(session, "for i in 1 2 3; do head -c 9000000 /dev/zero > d$i; done; sleep 5"), Limit::disk);
+}
+
+TEST_F(SessionLimits, DiskEndsABackgroundCommandThatNobodyWaitsFor) {
+  Session session = createWith({{"filesystem.max_total_size", "30M"}});
+  const auto filler = session.start({.command = {"sh", "-c", kFillDisk}});
+  ASSERT_TRUE(filler) << filler.error().message();
+  const auto info = session.wait(*filler, 30);
+  ASSERT_TRUE(info);
+  ASSERT_FALSE(info->running);
+  EXPECT_EQ(name(info->outcome), name(OutcomeKind::limit));
+  EXPECT_EQ(name(info->limit), name(Limit::disk));
+  EXPECT_LT(storedKib(), 400 * 1024);
+}
+
+TEST_F(SessionLimits, DiskEndsWhatACommandLeftBehind) {
+  Session session = createWith({{"filesystem.max_total_size", "30M"}});
+  output(session, std::string("setsid sh -c '") + kFillDisk + "' > /dev/null 2>&1 &");
+  EXPECT_TRUE(becomesQuiet(session)) << "somebody watches what lives on";
+  EXPECT_LT(storedKib(), 400 * 1024);
+}
+
+TEST_F(SessionLimits, MemoryIsTheWholeSessions) {
+  Session session = createWith({{"resources.memory", "100M"}});
+  // Sixty megabytes each, held until the reader of its pipe ends: one fits, two do not.
+  const auto take = [](const std::string& reader) {
+    return "mkfifo /tmp/$$; " + reader + " < /tmp/$$ & exec dd if=/dev/zero bs=60M count=1 of=/tmp/$$ 2>/dev/null";
+  };
+  EXPECT_EQ(exitStatus(exec(session, take("sh -c 'sleep 0.3; cat > /dev/null'"))), 0);
+  const auto first = session.start({.command = {"sh", "-c", take("sleep 60")}});
+  ASSERT_TRUE(first) << first.error().message();
+  std::this_thread::sleep_for(milliseconds(1500));
+  ASSERT_TRUE(session.status(*first)->running);
+  const RunResult second = exec(session, take("sleep 5"));
+  const auto info = session.wait(*first, 10);
+  ASSERT_TRUE(info);
+  const bool first_ended = !info->running && info->outcome != OutcomeKind::exited;
+  EXPECT_TRUE(second.limit == Limit::memory || first_ended)
+      << name(second.outcome) << " " << name(second.limit) << ": both together exceed the limit";
+  EXPECT_EQ(output(session, "echo alive"), "alive\n");
+}
+
+TEST_F(SessionLimits, CpuTimeIsACommandsOwnWithAllItStarts) {
+  Session session = createWith({{"resources.cpu_seconds", "1"}});
+  const auto begin = Clock::now();
+  // Four at once, none of which uses up a second by itself.
+  expectLimit(exec(session, "for i in 1 2 3 4; do sh -c 'while :; do :; done' & done; wait"), Limit::cpu);
+  EXPECT_LT(Clock::now() - begin, seconds(20));
+  const auto spin = session.start({.command = {"sh", "-c", "for i in 1 2 3; do (while :; do :; done) & done; wait"}});
+  ASSERT_TRUE(spin);
+  const auto info = session.wait(*spin, 20);
+  ASSERT_TRUE(info);
+  EXPECT_EQ(name(info->limit), name(Limit::cpu));
+  EXPECT_EQ(output(session, "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo fresh"), "fresh\n");
+}
+
+TEST_F(SessionLimits, ProcessesAreTheWholeSessions) {
+  Session session = createWith({{"process.max_processes", "20"}});
+  ASSERT_TRUE(session.start({.command = {"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 60 & done; wait"}}));
+  std::this_thread::sleep_for(milliseconds(300));
+  const RunResult more = exec(session, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 60 & done; echo made");
+  EXPECT_NE(more.out.data, "made\n") << "ten run already";
+}
+
+}  // namespace
+}  // namespace caisson::test
