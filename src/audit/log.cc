@@ -204,7 +204,7 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
 }
 
 void Log::handOver() {
-  if (!owes_sync_) return;
+  if (!owes_sync_ || !directory_) return;  // without a directory: moved from
   owes_sync_ = false;
   if (counted_) addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
   sys::Fd lock(::openat(directory_.get(), kSyncName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));

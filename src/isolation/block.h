@@ -161,6 +161,7 @@ struct Block {
 
   // descriptors in the child
   int control;         ///< SOCK_SEQPACKET to the supervisor
+  bool held;           ///< wait for `go` when everything is built, before a payload starts
   int supervisor_end;  ///< the other end, inherited: while it is open here, the supervisor's death goes unnoticed
   int stdio[3];        ///< what becomes 0, 1, 2 of the payload
   bool terminal[3];    ///< those that get the pty instead

@@ -246,6 +246,7 @@ void runChild(const Block& block) {
   int terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
   const bool time = enterTimeNamespace(block);
+  if (block.held) waitForGo(block);
   sendPrepared(block, tree, master, time);
   if (block.resident.program >= 0) {
     helper.waitForEnd();  // an exec would end it half way

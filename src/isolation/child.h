@@ -45,9 +45,12 @@ inline long must(const Block& block, Stage stage, const char* call, const char* 
 /// Returns a descriptor or a negative errno.
 long openBeneath(int root_fd, const char* path, int flags);
 
-inline constexpr std::size_t kMaxSent = 2 + kMaxSized;
-/// Sends a message on the control socket, with up to kMaxSent descriptors. Returns a count or a negative errno.
-long sendMessage(int control, Message& message, const int* descriptors, std::size_t count);
+inline constexpr std::size_t kMaxSent = kMostEgressSockets > 2 + kMaxSized ? kMostEgressSockets : 2 + kMaxSized;
+/// Sends a record with up to kMaxSent descriptors, in one piece. Returns a count or a negative errno.
+long sendRecord(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count);
+inline long sendMessage(int control, const Message& message, const int* descriptors, std::size_t count) {
+  return sendRecord(control, &message, sizeof(message), descriptors, count);
+}
 
 // One facility each; all end the process on failure.
 void writeIdMaps(const Block& block);

@@ -78,26 +78,13 @@ int openSocket(const Block& block, int type, std::uint16_t port) {
 /// The descriptors and how they are meant, in one message. Descriptors on their way are counted per user, and somebody
 /// may have used up the count for a moment.
 long handOver(const Block& block, const EgressHandOver& message, const int* descriptors, std::size_t count) {
-  iovec io{const_cast<EgressHandOver*>(&message), sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMostEgressSockets * sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  header.msg_control = room;
-  header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(count * sizeof(int));
-  int* slots = reinterpret_cast<int*>(CMSG_DATA(part));
-  for (std::size_t i = 0; i < count; ++i) slots[i] = descriptors[i];
   long sent = -ETOOMANYREFS;
   for (int waited = 0; sent == -ETOOMANYREFS && waited < kPatienceMs; ++waited) {
     if (waited > 0) {
       const timespec pause{0, 1000000};
       raw(SYS_nanosleep, &pause, nullptr);
     }
-    sent = raw(SYS_sendmsg, block.egress.link, &header, MSG_NOSIGNAL);
+    sent = sendRecord(block.egress.link, &message, sizeof(message), descriptors, count);
   }
   return sent;
 }

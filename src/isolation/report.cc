@@ -5,11 +5,14 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <cerrno>
+
 namespace caisson::isolation {
 
-long sendMessage(int control, Message& message, const int* descriptors, std::size_t count) {
-  iovec io{&message, sizeof(message)};
+long sendRecord(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count) {
+  iovec io{const_cast<void*>(record), size};
   alignas(cmsghdr) char room[CMSG_SPACE(kMaxSent * sizeof(int))] = {};
+  if (count > kMaxSent) return -E2BIG;
   msghdr header{};
   header.msg_iov = &io;
   header.msg_iovlen = 1;
@@ -23,7 +26,7 @@ long sendMessage(int control, Message& message, const int* descriptors, std::siz
     int* slots = reinterpret_cast<int*>(CMSG_DATA(part));
     for (std::size_t i = 0; i < count; ++i) slots[i] = descriptors[i];
   }
-  return raw(SYS_sendmsg, control, &header, MSG_NOSIGNAL);
+  return raw(SYS_sendmsg, socket, &header, MSG_NOSIGNAL);
 }
 
 void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error) {

@@ -215,7 +215,8 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
     if (!made) return fail(made.error());
     link = std::move(*made);
   }
-  auto launched = supervise::launch(plan, {}, false, *store, *cgroup, link.sandbox.get(), &wish);
+  auto launched =
+      supervise::launch(plan, *cgroup, {.store = *store, .egress_link = link.sandbox.get(), .resident = &wish});
   if (!launched) return fail(launched.error());
   link.sandbox.reset();
 

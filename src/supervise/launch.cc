@@ -93,14 +93,16 @@ Result<void> writeMap(pid_t pid, const char* file, const char* text) {
   return {};
 }
 
-Result<void> releaseChild(const Block& block, pid_t pid, int control) {
-  if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
-  if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;
+bool sendGo(int control) {
   Message go{};
   go.kind = MessageKind::go;
-  if (::send(control, &go, sizeof(go), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(go))) {
-    return fail(sysError(Stage::launch, "send", "control socket", errno));
-  }
+  return ::send(control, &go, sizeof(go), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(go));
+}
+
+Result<void> mapChild(const Block& block, pid_t pid, int control) {
+  if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
+  if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;
+  if (!sendGo(control)) return fail(sysError(Stage::launch, "send", "control socket", errno));
   return {};
 }
 
@@ -122,8 +124,9 @@ class SignalsBlocked {
 
 }  // namespace
 
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
-                        sys::Cgroup& cgroup, int egress_link, const ResidentWish* resident) {
+Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const LaunchWish& wish) {
+  const TerminalWish& terminal = wish.terminal;
+  const ResidentWish* resident = wish.resident;
   auto mapping = isolation::BlockMapping::compile(plan);
   if (!mapping) return fail(mapping.error());
   Block& block = **mapping;
@@ -142,9 +145,10 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   launched.control = std::move(*control);
   block.control = child_control->get();
   block.supervisor_end = launched.control.get();
-  block.egress.link = egress_link;
-  block.store_path =
-      store.empty() ? nullptr : store.c_str();  // in this process's memory, which the child has a copy of
+  block.egress.link = wish.egress_link;
+  block.held = wish.held;
+  const std::string& store = wish.store;  // in this process's memory, which the child has a copy of
+  block.store_path = store.empty() ? nullptr : store.c_str();
   if (!store.empty() && plan.identity.parent_writes_maps) {
     auto mount = detachedMount(store.c_str());
     if (!mount) return fail(mount.error());
@@ -165,7 +169,7 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
     block.terminal[stream] = terminal.stream[stream];
     block.stdio[stream] = -1;
     if (terminal.stream[stream]) continue;
-    if (stream == 0 && !feed_input) {
+    if (stream == 0 && !wish.feed_input) {
       auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
       if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
       child_ends[0] = std::move(*null);
@@ -211,13 +215,15 @@ Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bo
   launched.init = static_cast<pid_t>(pid);
   launched.pidfd = Fd(pidfd);
   if (plan.identity.parent_writes_maps && plan.namespaces.user) {
-    if (auto released = releaseChild(block, launched.init, launched.control.get()); !released) {
+    if (auto mapped = mapChild(block, launched.init, launched.control.get()); !mapped) {
       ::kill(launched.init, SIGKILL);
       ::waitpid(launched.init, nullptr, __WALL);
-      return fail(released.error());
+      return fail(mapped.error());
     }
   }
   return launched;
 }
+
+void release(const Launched& sandbox) { (void)sendGo(sandbox.control.get()); }
 
 }  // namespace caisson::supervise

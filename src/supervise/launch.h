@@ -40,11 +40,19 @@ struct ResidentWish {
   int descriptors[2] = {-1, -1};
 };
 
-/// `feed_input`: give the payload a pipe as standard input; else end of file at once.
+struct LaunchWish {
+  TerminalWish terminal;
+  bool feed_input = false;  ///< give the payload a pipe as standard input; else end of file at once
+  std::string store;        ///< a directory for an overlay's changes, when the plan keeps them on disk
+  int egress_link = -1;     ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress
+  bool held = false;        ///< build the sandbox, but start no payload before release()
+  const ResidentWish* resident = nullptr;
+};
+
 /// `cgroup`: the one the sandbox lives in, or an empty one.
-/// `egress_link`: where pid 1 hands the sandbox's sockets over, when the plan has an egress; else -1.
-/// `store`: a directory for an overlay's changes, when the plan keeps them on disk; else empty.
-Result<Launched> launch(const plan::Plan& plan, const TerminalWish& terminal, bool feed_input, const std::string& store,
-                        sys::Cgroup& cgroup, int egress_link = -1, const ResidentWish* resident = nullptr);
+Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const LaunchWish& wish);
+
+/// Lets a held sandbox go on. One that has ended meanwhile is found by whoever watches it.
+void release(const Launched& sandbox);
 
 }  // namespace caisson::supervise

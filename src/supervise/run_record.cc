@@ -88,22 +88,19 @@ void recordRefusal(const Request& request, RunResult& result) {
   if (!written) result.warnings.push_back("the refusal is not in the audit log: " + written.error().message());
 }
 
-Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id) {
-  RunRecord record;
+Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id) {
   const policy::Policy& policy = request.policy.model();
   const std::string key = audit::commandKey(request.command);
   const auto refusal = audit::refusalFor({request.tool, key});
   if (!refusal) return fail(refusal.error());
-  if (!policy.audit.enabled && !*refusal) return record;
+  if (!policy.audit.enabled && !*refusal) return {};
   auto log = audit::Log::open();
   if (!log) return fail(log.error());
-  record.log_.emplace(std::move(*log));
   if (*refusal) {
     Fields refused;
     refused.text("tool", request.tool).text("command_sha256", std::string_view(key).substr(key.find(':') + 1));
     refused.text("command_preview", audit::redactedPreview(request.command)).text("reason", (*refusal)->reason);
-    const auto written =
-        record.log_->append({EventType::sandbox_refused, Severity::error, sandbox_id, std::move(refused)});
+    const auto written = log->append({EventType::sandbox_refused, Severity::error, sandbox_id, std::move(refused)});
     return fail(written ? **refusal : written.error());
   }
   const auto workspace = plan.layers.find("workspace");
@@ -117,8 +114,9 @@ Result<RunRecord> RunRecord::begin(const plan::Plan& plan, const Request& reques
   execute.text("level", levelName(plan)).text("network", networkName(policy.network.mode));
   const std::array events = {Event{EventType::sandbox_created, Severity::info, sandbox_id, std::move(created)},
                              Event{EventType::sandbox_execute, Severity::info, sandbox_id, std::move(execute)}};
-  if (auto written = record.log_->append(events); !written) return fail(written.error());
-  return record;
+  if (auto written = log->append(events); !written) return fail(written.error());
+  log_.emplace(std::move(*log));
+  return {};
 }
 
 void RunRecord::limitNear(const std::string& sandbox_id, const std::string& what) {

@@ -20,7 +20,7 @@ void recordRefusal(const Request& request, RunResult& result);
 class RunRecord {
  public:
   /// Puts on record that this is about to run. An error means that it must not.
-  static Result<RunRecord> begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id);
+  Result<void> begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id);
 
   /// The log, for events during the run; null when the policy switches the audit off.
   [[nodiscard]] audit::Log* log() { return log_ ? &*log_ : nullptr; }

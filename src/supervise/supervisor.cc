@@ -69,6 +69,8 @@ class Supervisor {
   void run();
 
  private:
+  Result<void> launchHeld();
+  void abandon();
   Result<void> makeCgroup();
   Result<void> startEgress(sys::Fd link);
   void onEgress();
@@ -95,6 +97,7 @@ class Supervisor {
   RunResult& result_;
   SignalRelay signals_;  // before all that has to be removed again: a signal must not end us in between
   Launched sandbox_;
+  egress::Link link_;
   TerminalWish terminal_wish_;
   sys::CgroupBase cgroup_base_;
   sys::Cgroup cgroup_;  // removed with this object, after the last process in it is gone
@@ -118,32 +121,25 @@ class Supervisor {
 
 void Supervisor::run() {
   const auto start = Clock::now();
-  if (request_.interactive) terminal_wish_ = observeTerminal(request_);
-  const bool feed = hasInput(request_.relay_stdin, request_.input);
-  if (needsStore(plan_)) {
-    auto store = RunStore::create(result_.sandbox_id, plan_.identity);
-    if (!store) return setupFailed(store.error(), plan_, result_);
-    store_.emplace(std::move(*store));
+  const auto started = launchHeld();
+  // While the sandbox is being built: it waits before its payload starts until this is on record.
+  if (auto recorded = record_.begin(plan_, request_, result_.sandbox_id); !recorded) {
+    if (started) abandon();
+    result_.error = recorded.error();
+    if (recorded.error().stage == Stage::policy) {  // in quarantine
+      result_.outcome = OutcomeKind::denied;
+      result_.denials.push_back({"quarantine", recorded.error().object, "execute", recorded.error().hint});
+    }
+    return;
   }
-  if (auto made = makeCgroup(); !made) return setupFailed(made.error(), plan_, result_);
-  limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
-  egress::Link link;
-  if (plan_.egress) {
-    auto made = egress::makeLink();
-    if (!made) return setupFailed(made.error(), plan_, result_);
-    link = std::move(*made);
-  }
-  auto launched =
-      launch(plan_, terminal_wish_, feed, store_ ? store_->path() : std::string(), cgroup_, link.sandbox.get());
-  if (!launched) return setupFailed(launched.error(), plan_, result_);
-  sandbox_ = std::move(*launched);
+  if (!started) return setupFailed(started.error(), plan_, result_);
+  release(sandbox_);
   limits_->begin(sandbox_.init, Clock::now());
   record_.handOver();
-  link.sandbox.reset();
-  // While the sandbox is being built: its sockets wait for the egress process, not the other way round.
+  // Its sockets wait for the egress process, not the other way round.
   if (plan_.egress) {
-    if (auto started = startEgress(std::move(link.egress)); !started) {
-      ending_.failure = started.error();
+    if (auto served = startEgress(std::move(link_.egress)); !served) {
+      ending_.failure = served.error();
       kill();
     }
   }
@@ -166,6 +162,40 @@ void Supervisor::run() {
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
   watch();
   collect(start);
+}
+
+Result<void> Supervisor::launchHeld() {
+  if (request_.interactive) terminal_wish_ = observeTerminal(request_);
+  if (needsStore(plan_)) {
+    auto store = RunStore::create(result_.sandbox_id, plan_.identity);
+    if (!store) return fail(store.error());
+    store_.emplace(std::move(*store));
+  }
+  if (auto made = makeCgroup(); !made) return fail(made.error());
+  limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
+  if (plan_.egress) {
+    auto made = egress::makeLink();
+    if (!made) return fail(made.error());
+    link_ = std::move(*made);
+  }
+  auto launched = launch(plan_, cgroup_,
+                         {.terminal = terminal_wish_,
+                          .feed_input = hasInput(request_.relay_stdin, request_.input),
+                          .store = store_ ? store_->path() : std::string(),
+                          .egress_link = link_.sandbox.get(),
+                          .held = true});
+  link_.sandbox.reset();
+  if (!launched) return fail(launched.error());
+  sandbox_ = std::move(*launched);
+  return {};
+}
+
+/// Ends a sandbox whose payload was never let start.
+void Supervisor::abandon() {
+  kill();
+  sandbox_.control.reset();  // for a pid 1 without a namespace of its own: it ends with this socket
+  while (sys::raw(SYS_wait4, sandbox_.init, nullptr, __WALL, nullptr) == -EINTR) {
+  }
 }
 
 Result<void> Supervisor::makeCgroup() {
@@ -489,17 +519,9 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   result.layers = plan.layers;
   result.warnings = plan.warnings;
   result.notices = plan.notices;
-  auto record = RunRecord::begin(plan, request, result.sandbox_id);
-  if (!record) {
-    result.error = record.error();
-    if (record.error().stage == Stage::policy) {  // in quarantine
-      result.outcome = OutcomeKind::denied;
-      result.denials.push_back({"quarantine", record.error().object, "execute", record.error().hint});
-    }
-    return result;
-  }
-  Supervisor(plan, request, *record, result).run();
-  record->end(result);
+  RunRecord record;
+  Supervisor(plan, request, record, result).run();
+  record.end(result);
   return result;
 }
 

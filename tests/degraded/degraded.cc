@@ -20,15 +20,15 @@ constexpr const char* kProbe =
 
 /// Every file below, with nothing opened and no link followed. Directories that caisson keeps for next time don't
 /// count.
-std::size_t filesBelow(const std::string& directory) {
-  std::size_t count = 0;
+std::string filesBelow(const std::string& directory) {
+  std::string found;
   std::error_code ignored;
   for (auto entry = std::filesystem::recursive_directory_iterator(directory, ignored); entry != end(entry); ++entry) {
     if (entry->path().parent_path() == std::filesystem::path(directory) / "audit") continue;  // meant to stay
     const bool shelf = entry->symlink_status().type() == std::filesystem::file_type::directory && entry.depth() == 0;
-    count += shelf ? 0 : 1;
+    if (!shelf) found += entry->path().string() + " ";
   }
-  return count;
+  return found;
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ Ending DegradedTest::probe(const std::string& missing, std::vector<std::string> 
   const std::string mark = workspace / "mark";
   ending.ran = contains(ending.output.out, kMark) || exists(mark);
   unlink(mark.c_str());
-  ending.left_behind = filesBelow(workspace.path()) + filesBelow(home.path()) > 0;
+  ending.left_behind = filesBelow(workspace.path()) + filesBelow(home.path());
   return ending;
 }
 
@@ -93,7 +93,7 @@ void expectRefusal(const Ending& ending, const std::vector<std::string>& words) 
   EXPECT_EQ(ending.output.exit_status, 125) << ending.describe();
   EXPECT_EQ(ending.text("outcome"), "setup_failed") << ending.describe();
   EXPECT_FALSE(ending.ran) << "refused, and yet the payload ran: " << ending.describe();
-  EXPECT_FALSE(ending.left_behind) << ending.describe();
+  EXPECT_EQ(ending.left_behind, "") << ending.describe();
   const std::string error = ending.result.contains("error") ? ending.result["error"].dump() : "";
   for (const std::string& word : words) EXPECT_TRUE(contains(error, word)) << "no \"" << word << "\" in " << error;
 }
@@ -101,7 +101,7 @@ void expectRefusal(const Ending& ending, const std::vector<std::string>& words) 
 void expectSameAs(const Ending& ending, const Ending& whole) {
   EXPECT_EQ(ending.output.exit_status, whole.output.exit_status) << ending.describe();
   EXPECT_TRUE(ending.ran) << ending.describe();
-  EXPECT_FALSE(ending.left_behind) << ending.describe();
+  EXPECT_EQ(ending.left_behind, "") << ending.describe();
   EXPECT_EQ(ending.text("outcome"), "exited") << ending.describe();
   EXPECT_EQ(ending.text("stdout"), whole.text("stdout"));
   EXPECT_EQ(ending.text("stderr"), whole.text("stderr"));

@@ -23,8 +23,8 @@ RunOutput caissonWithout(const std::string& missing, const std::vector<std::stri
 struct Ending {
   RunOutput output;
   nlohmann::json result;
-  bool ran = false;          ///< the payload left its mark on standard output or in the workspace
-  bool left_behind = false;  ///< caisson's state directory or the workspace is not as it was
+  bool ran = false;         ///< the payload left its mark on standard output or in the workspace
+  std::string left_behind;  ///< what is new in caisson's state directory or the workspace, apart from the audit
 
   [[nodiscard]] std::string text(const char* key) const;
   [[nodiscard]] std::string layer(const char* name) const;
