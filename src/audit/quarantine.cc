@@ -25,13 +25,6 @@ constexpr std::array<std::string_view, 18> kInterpreters = {"sh",  "bash",   "da
                                                             "csh", "fish",   "env",  "perl", "ruby", "node",
                                                             "php", "python", "deno", "bun",  "lua",  "busybox"};
 
-/// By name, whatever directory and version: /usr/bin/python3.11 is python.
-bool isInterpreter(std::string_view program) {
-  std::string_view name = program.substr(program.rfind('/') + 1);
-  while (!name.empty() && (name.back() == '.' || (name.back() >= '0' && name.back() <= '9'))) name.remove_suffix(1);
-  return std::ranges::find(kInterpreters, name) != kInterpreters.end();
-}
-
 /// Keys are any text; a file name is their hash.
 std::string fileFor(std::string_view key) { return hex(Sha256().add(key).finish()) + std::string(kEnding); }
 
@@ -43,7 +36,7 @@ Result<void> checkKey(const std::string& key) {
   if (std::ranges::any_of(key, [](char letter) { return static_cast<unsigned char>(letter) < 0x20; })) {
     return refuse("a tool's name has no control characters");
   }
-  if (isInterpreter(key)) return refuse("this is an interpreter: everything that uses it would stop");
+  if (isInterpreterName(key)) return refuse("this is an interpreter: everything that uses it would stop");
   return {};
 }
 
@@ -101,6 +94,12 @@ std::string now() {
 
 }  // namespace
 
+bool isInterpreterName(std::string_view program) {
+  std::string_view name = program.substr(program.rfind('/') + 1);
+  while (!name.empty() && (name.back() == '.' || (name.back() >= '0' && name.back() <= '9'))) name.remove_suffix(1);
+  return std::ranges::find(kInterpreters, name) != kInterpreters.end();
+}
+
 std::string commandKey(std::span<const std::string> command) {
   Sha256 sum;
   for (const std::string& word : command) sum.add(word).add(std::uint8_t{0});
@@ -111,7 +110,7 @@ std::optional<std::string> keyForQuarantine(std::span<const std::string> command
   if (command.empty()) return std::nullopt;
   const bool given_a_program =
       std::ranges::any_of(command.subspan(1), [](const std::string& word) { return !word.starts_with('-'); });
-  if (isInterpreter(command.front()) && !given_a_program) return std::nullopt;
+  if (isInterpreterName(command.front()) && !given_a_program) return std::nullopt;
   return commandKey(command);
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -27,6 +28,9 @@ struct Quarantined {
 
 /// `sha256:` and the hash of the words, each followed by a NUL byte.
 std::string commandKey(std::span<const std::string> command);
+
+/// By name, whatever directory and version: /usr/bin/python3.11 is python.
+bool isInterpreterName(std::string_view program);
 
 /// What to put away after this command tried to get out: its key, or nothing for an interpreter that was given no
 /// program to run (`bash`, `python3 -i`): what it ran came from elsewhere.

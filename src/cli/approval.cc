@@ -41,36 +41,45 @@ std::vector<std::string> neededFor(const policy::Policy& policy) {
   return needed;
 }
 
-/// The owner's answer for one run: given with --approve on a terminal, on record from before, or asked for now.
-Result<void> obtain(const std::string& what, bool named, const sys::Fd& terminal) {
-  if (auto checked = approval::checkWhat(what); !checked) return checked;
-  if (named && terminal) return approval::recordAnswer(what, "--approve on a terminal", true);
+/// The owner's answer, and how it was given: with --approve on a terminal, on record from before, or asked for now.
+Result<std::string> obtain(const std::string& what, bool named, const sys::Fd& terminal, std::string_view question) {
+  if (auto checked = approval::checkWhat(what); !checked) return fail(checked.error());
+  constexpr std::string_view kNamed = "--approve on a terminal";
+  if (named && terminal) {
+    if (auto recorded = approval::recordAnswer(what, kNamed, true); !recorded) return fail(recorded.error());
+    return std::string(kNamed);
+  }
   if (named) {
     auto store = approval::Store::open();
     if (!store) return fail(store.error());
     auto redeemed = store->redeem(what, "", static_cast<std::int64_t>(::time(nullptr)));
     if (!redeemed) return fail(redeemed.error());
-    if (*redeemed) return {};
+    if (*redeemed) return "an approval from before";
     return fail(usageError("--approve " + what,
                            "counts as an owner's answer on a terminal, or redeems one given before; there is neither",
                            "on a terminal: caisson approvals grant " + what + " --for 1h"));
   }
-  const bool yes =
-      terminal && answersYes(terminal, "caisson: approval needed: " + what + "\n  " + approval::meaning(what) +
-                                           ".\n  Allow it for this one run? [y/N] ");
+  const bool yes = terminal && answersYes(terminal, question);
   if (terminal) {
-    if (auto recorded = approval::recordAnswer(what, "terminal", yes); !recorded) return recorded;
+    if (auto recorded = approval::recordAnswer(what, "terminal", yes); !recorded) return fail(recorded.error());
   }
-  if (yes) return {};
+  if (yes) return "terminal";
   return fail(
       usageError(what == "level:none" ? "level none" : what, "needs an owner's approval, which was not given",
                  "add --approve " + what + " on a terminal" + (what == "level:none" ? ", or use --level full" : "")));
 }
 
+std::string questionFor(const std::string& what) {
+  return "caisson: approval needed: " + what + "\n  " + approval::meaning(what) +
+         ".\n  Allow it for this one run? [y/N] ";
+}
+
+sys::Fd controllingTerminal() { return sys::Fd(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)); }
+
 }  // namespace
 
 bool askOwner(std::string_view question) {
-  const sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const sys::Fd terminal = controllingTerminal();
   return terminal && answersYes(terminal, question);
 }
 
@@ -86,6 +95,13 @@ Result<std::vector<std::string>> namedApprovals(const Arguments& arguments) {
   return approvals;
 }
 
+Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question) {
+  const auto named = namedApprovals(arguments);
+  if (!named) return fail(named.error());
+  const bool by_name = std::ranges::find(*named, what) != named->end();
+  return obtain(what, by_name, controllingTerminal(), question);
+}
+
 Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, const policy::Policy& policy) {
   auto named = namedApprovals(arguments);
   if (!named) return named;
@@ -94,9 +110,11 @@ Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, con
     if (std::ranges::find(wanted, what) == wanted.end()) wanted.push_back(std::move(what));
   }
   if (wanted.empty()) return wanted;
-  const sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const sys::Fd terminal = controllingTerminal();
   for (std::size_t at = 0; at < wanted.size(); ++at) {
-    if (auto obtained = obtain(wanted[at], at < named->size(), terminal); !obtained) return fail(obtained.error());
+    const std::string& what = wanted[at];
+    const auto obtained = obtain(what, at < named->size(), terminal, questionFor(what));
+    if (!obtained) return fail(obtained.error());
   }
   return wanted;
 }

@@ -25,6 +25,10 @@ Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, con
 /// For verbs that only describe.
 Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
 
+/// An owner's word on one thing, to be kept by the caller: named with `--approve` on a terminal, redeemed from before,
+/// or the answer to `question`. How it was given; an error if it was not.
+Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question);
+
 /// Asks on the controlling terminal. Without one the answer is no.
 bool askOwner(std::string_view question);
 

@@ -27,7 +27,8 @@ struct Verb {
 };
 
 extern const Verb kApprovals, kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
-extern const Verb kAudit, kVerify, kPrompts, kStats, kClean, kTool, kToolQuarantine, kToolRelease, kInside;
+extern const Verb kAudit, kVerify, kPrompts, kStats, kClean, kInside;
+extern const Verb kTool, kToolAdd, kToolQuarantine, kToolRelease, kToolRemove, kToolRun, kToolShow;
 
 /// All verbs, in the order help lists them.
 std::span<const Verb* const> allVerbs();

@@ -111,6 +111,7 @@ Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, co
   Fields execute;
   execute.text("command_sha256", std::string_view(key).substr(key.find(':') + 1));
   execute.text("command_preview", audit::redactedPreview(request.command));
+  if (!request.tool.empty()) execute.text("tool", request.tool);
   execute.text("level", levelName(plan)).text("network", networkName(policy.network.mode));
   const std::array events = {Event{EventType::sandbox_created, Severity::info, sandbox_id, std::move(created)},
                              Event{EventType::sandbox_execute, Severity::info, sandbox_id, std::move(execute)}};

@@ -85,7 +85,7 @@ TEST_F(Quarantine, InterpretersAndNonsenseAreRefused) {
     EXPECT_EQ(output.exit_status, 125) << output.describe();
     EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.err;
   }
-  EXPECT_EQ(caisson({"tool", "list"}).out, "Nothing is in quarantine.\n");
+  EXPECT_EQ(caisson({"tool", "list"}).out, "No tool is declared, and nothing is in quarantine.\n");
   EXPECT_EQ(caisson({"tool", "release", "nobody"}).exit_status, 125);
 }
 

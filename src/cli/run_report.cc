@@ -1,0 +1,75 @@
+#include "cli/run_report.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+
+#include "cli/notices.h"
+#include "cli/output.h"
+#include "cli/policy_flags.h"
+#include "cli/result_file.h"
+#include "cli/result_json.h"
+
+namespace caisson::cli {
+namespace {
+
+/// A reader of ours that goes away must end the run in order, not kill us between making and removing a sandbox.
+/// A handler rather than SIG_IGN: exec resets handlers, so the payload gets the default.
+void surviveBrokenPipes() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+Result<RunResult> execute(const Arguments& arguments, Result<Request> (*make)(const Arguments&)) {
+  const auto request = make(arguments);
+  if (!request) return fail(request.error());
+  auto result = run(*request);
+  if (!result) return fail(inWordsOfFlags(result.error(), arguments));
+  return result;
+}
+
+}  // namespace
+
+Request requestOnThisTerminal(const Arguments& arguments, Policy policy) {
+  const bool json = arguments.has(kResultJson);
+  Request request{.policy = std::move(policy)};
+  request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
+  request.relay_stdin = true;
+  request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
+  request.forward_signals = true;
+  request.own_scope = true;
+  return request;
+}
+
+int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Arguments&)) {
+  std::optional<ResultFile> file;
+  if (const auto path = arguments.value(kResultFile)) {
+    auto prepared = ResultFile::prepare(*path);
+    if (!prepared) return complain(prepared.error());
+    file = *std::move(prepared);
+  }
+  surviveBrokenPipes();
+
+  const auto ended = execute(arguments, make);
+  const RunResult result = ended ? *ended : refusedResult(ended.error());
+  int status = ended ? exitStatus(result) : kRefused;
+
+  const bool json = arguments.has(kResultJson);
+  const std::string rendered = json || file ? renderResult(result) + "\n" : "";
+  if (json) {
+    if (const int failed = print(rendered); failed != 0) status = failed;
+  }
+  if (file) {
+    if (const auto written = file->write(rendered); !written) status = complain(written.error());
+  }
+  if (result.error) complain(*result.error);
+  // With --json everything a notice says is in the object already.
+  if (!json && !arguments.has(kQuiet))
+    for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1)) tell(line);
+  return status;
+}
+
+}  // namespace caisson::cli

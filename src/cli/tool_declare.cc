@@ -1,0 +1,116 @@
+// `caisson tool add|remove`: declaring tools, and what needs an owner's word when one is declared.
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "caisson/policy.h"
+#include "cli/approval.h"
+#include "cli/output.h"
+#include "cli/policy_flags.h"
+#include "cli/policy_options.h"
+#include "cli/safe_text.h"
+#include "cli/verb.h"
+#include "policy/validate.h"
+#include "tool/command_template.h"
+#include "tool/consent.h"
+#include "tool/registry.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kDescription{.name = "description", .value = "TEXT", .help = "What the tool is for."};
+constexpr Option kOwnOptions[] = {kDescription};
+constexpr OptionGroup kOwnGroups[] = {{"Options", kOwnOptions}};
+constexpr auto kGroups = withPolicyGroups(kOwnGroups);
+
+std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
+
+/// The owner's word for what the tool asks for, kept for its runs.
+Result<void> obtainConsent(const Arguments& arguments, const tool::Tool& tool) {
+  const std::vector<std::string> reasons = tool::needsConsent(tool);
+  if (reasons.empty()) return {};
+  std::string question = "caisson: the tool " + tool.name + " asks for more than tools get by themselves:\n";
+  for (const std::string& reason : reasons) question += "  - " + safeLine(reason) + "\n";
+  question += "  Declare it so? [y/N] ";
+  const auto by = ownersWord(arguments, tool::consentFor(tool), question);
+  if (!by) return fail(by.error());
+  return tool::keepConsent(tool, *by, now());
+}
+
+Result<tool::Tool> toolFrom(const Arguments& arguments) {
+  if (arguments.operands.size() != 1 || arguments.command.empty()) {
+    return fail(usageError("tool add", "expected a name, and the command after `--`",
+                           "caisson tool add search --profile files -- grep -rn -- {pattern} ."));
+  }
+  auto policy = policyFrom(arguments);
+  if (!policy) return fail(policy.error());
+  tool::Tool tool{.name = std::string(arguments.operands[0]),
+                  .description = std::string(arguments.value(kDescription).value_or("")),
+                  .command = {arguments.command.begin(), arguments.command.end()},
+                  .policy = policy->model()};
+  if (auto checked = tool::checkName(tool.name); !checked) return fail(checked.error());
+  if (auto checked = tool::checkTemplate(tool.command); !checked) return fail(checked.error());
+  return tool;
+}
+
+int add(const Arguments& arguments) {
+  const auto tool = toolFrom(arguments);
+  if (!tool) return complain(tool.error());
+  const auto registry = tool::Registry::open();
+  if (!registry) return complain(registry.error());
+  const auto taken = registry->find(tool->name);
+  if (!taken || *taken) {
+    return complain(usageError("tool add " + tool->name, "there is a tool of this name already",
+                               "caisson tool remove " + tool->name + ", or another name"));
+  }
+  if (auto consent = obtainConsent(arguments, *tool); !consent) return complain(consent.error());
+  if (auto added = registry->add(*tool); !added) {
+    (void)tool::dropConsent(tool->name, now());
+    return complain(added.error());
+  }
+  return print(tool->name + " is declared.\n");
+}
+
+int remove(const Arguments& arguments) {
+  if (arguments.operands.size() != 1)
+    return complain(usageError("tool remove", "expected one tool's name", "caisson tool list"));
+  const std::string name(arguments.operands[0]);
+  const auto registry = tool::Registry::open();
+  if (!registry) return complain(registry.error());
+  if (auto checked = tool::checkName(name); !checked) return complain(checked.error());
+  // The owner's word first: what is left after a crash is a tool that has to ask again.
+  if (auto dropped = tool::dropConsent(name, now()); !dropped) return complain(dropped.error());
+  const auto removed = registry->remove(name);
+  if (!removed) return complain(removed.error());
+  if (!*removed) return complain(usageError("tool remove " + name, "there is no such tool", "caisson tool list"));
+  return 0;
+}
+
+}  // namespace
+
+constinit const Verb kToolAdd{
+    .path = "tool add",
+    .summary = "Declare a tool: a name, a command with places for values, a policy",
+    .description =
+        "The policy flags are those of `run`; what they say is kept with the tool. In the command, {name} is a value "
+        "that `tool run` is given, always one word and never looked at by a shell; {...} stands for further words; a "
+        "brace itself is written twice.\n\n"
+        "A tool that can run a shell below level full, or that has network, needs an owner's word: asked for on the "
+        "terminal, or redeemed with --approve tool:NAME. It holds for a year and can be revoked.",
+    .examples =
+        "caisson tool add search --profile files -- grep -rn -- {pattern} .\n"
+        "caisson tool add sh-tool -- bash -c {command}",
+    .topic = Topic::policy,
+    .syntax = {.groups = kGroups, .operands = "NAME", .command = "-- CMD [ARG]..."},
+    .perform = add,
+};
+
+constinit const Verb kToolRemove{
+    .path = "tool remove",
+    .summary = "Forget a declared tool, and what was approved for it",
+    .topic = Topic::policy,
+    .syntax = {.operands = "NAME"},
+    .perform = remove,
+};
+
+}  // namespace caisson::cli
