@@ -5,7 +5,12 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+// The C library's header says _Bool, which Clang knows in C only.
+#ifdef __clang__
+#define _Bool bool
+#endif
 #include <sys/platform/x86.h>
+#undef _Bool
 #endif
 
 namespace caisson {
