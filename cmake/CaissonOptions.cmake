@@ -18,6 +18,14 @@ option(CAISSON_BENCH "Build the benchmark programs" OFF)
 option(CAISSON_FUZZ "Build the fuzzers (needs Clang)" OFF)
 option(CAISSON_INSTALL "Define the install rules" ON)
 option(CAISSON_STATIC "Link the caisson binary statically (start-up cost: no relocations, no loader)" ON)
+# Clean builds take a third less with them. A compiler cache does better still without, and such a build then also finds
+# the include that a file forgot.
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(precompile OFF)
+else()
+  set(precompile ON)
+endif()
+option(CAISSON_PRECOMPILE "Parse the standard library once instead of in every file" ${precompile})
 set(CAISSON_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")
 
 add_library(caisson_flags INTERFACE)

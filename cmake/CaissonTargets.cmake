@@ -1,3 +1,25 @@
+# caisson_precompile(target from): `target` uses the precompiled headers of `from`, which has the same flags.
+function(caisson_precompile target from)
+  if(CAISSON_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+endfunction()
+
+# caisson_precompiled(name headers...): a target to take precompiled headers from.
+function(caisson_precompiled name)
+  if(NOT CAISSON_PRECOMPILE)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${name}.cc CONTENT "// only its headers count\n")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/generated/${name}.cc)
+  target_link_libraries(${name} PRIVATE caisson_flags)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+
+caisson_precompiled(caisson_headers
+  <algorithm> <array> <charconv> <chrono> <cstring> <functional> <map> <memory> <optional> <set> <span> <string>
+  <string_view> <utility> <variant> <vector>)
+
 # Linker names ("re2") of the libraries from elsewhere that the layers need. Header-only ones need no name:
 # the public headers include nothing but the standard library.
 function(caisson_linker_names result)
@@ -44,6 +66,7 @@ function(caisson_layer name)
     target_link_libraries(caisson_${name} PUBLIC caisson_${lower})
   endforeach()
   target_link_libraries(caisson_${name} PUBLIC ${ARG_LIBS})
+  caisson_precompile(caisson_${name} caisson_headers)
   set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS caisson_${name})
   # Here and not at install: imported targets are known only to the folder that found them.
   caisson_linker_names(names ${ARG_LIBS})

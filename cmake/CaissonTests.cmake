@@ -25,6 +25,19 @@ set(CAISSON_TEST_ENVIRONMENT
   CAISSON_WEAKENED=${PROJECT_BINARY_DIR}/tests/security/caisson-weakened
   CAISSON_SOURCE_DIR=${PROJECT_SOURCE_DIR})
 
+# Test code runs once: optimising it is most of the build.
+set(CAISSON_TEST_FLAGS -O0)
+if(CAISSON_SANITIZE)
+  set(CAISSON_TEST_FLAGS)
+endif()
+caisson_precompiled(caisson_test_headers
+  <algorithm> <chrono> <filesystem> <fstream> <functional> <map> <memory> <optional> <sstream> <string> <string_view>
+  <thread> <vector> <gtest/gtest.h> <nlohmann/json.hpp>)
+if(TARGET caisson_test_headers)
+  target_compile_options(caisson_test_headers PRIVATE ${CAISSON_TEST_FLAGS})
+  target_link_libraries(caisson_test_headers PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
+endif()
+
 function(caisson_test)
   cmake_parse_arguments(ARG "AS_USER;SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -35,9 +48,8 @@ function(caisson_test)
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE caisson_flags caisson_test_support ${ARG_LIBS} GTest::gtest GTest::gtest_main)
-  if(NOT CAISSON_SANITIZE)
-    target_compile_options(${ARG_NAME} PRIVATE -O0)  # test code runs once: optimising it is most of the build
-  endif()
+  target_compile_options(${ARG_NAME} PRIVATE ${CAISSON_TEST_FLAGS})
+  caisson_precompile(${ARG_NAME} caisson_test_headers)
 
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_output=xml:${CAISSON_TEST_RESULTS}/${ARG_NAME}.xml)
   set_tests_properties(${ARG_NAME} PROPERTIES

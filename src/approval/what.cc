@@ -67,7 +67,8 @@ std::string meaning(std::string_view what) {
   if (what == "net:proxy") return "the command reaches the hosts its policy names, through the egress filter";
   if (kind == "host") return "the command can send anything it sees to " + subject;
   if (kind == "path") return "the command can read " + subject;
-  if (kind == "tool") return "the tool " + subject + " may do what its declaration asks for: a shell below level full, or network";
+  if (kind == "tool")
+    return "the tool " + subject + " may do what its declaration asks for: a shell below level full, or network";
   if (kind == "project") return "a policy file of a repository decides what its commands may do";
   return "the policy asks for an owner's word on \"" + subject + "\"";
 }
