@@ -135,6 +135,13 @@ struct ForkOptions {
   WhenBusy when_busy = WhenBusy::refuse;
 };
 
+/// A port that is open between a session and the host's loopback.
+struct OpenPort {
+  std::uint16_t port = 0;       ///< in the session
+  std::uint16_t host_port = 0;  ///< on the host's 127.0.0.1
+  bool inward = false;          ///< the session reaches the host's; else the host the session's
+};
+
 struct CommitRequest {
   /// Relative to the workspace: files, or directories with all that changed below. Empty: everything. What the host
   /// would execute later (hooks, editor tasks, start-up files, agent and CI configuration) is committed only if it is
@@ -209,6 +216,14 @@ class Session {
   /// Allows or denies a host (as in network.allowed_hosts, with or without ":port") from now on; only in a session with
   /// network mode proxy. Connections that no longer fit are cut.
   Result<void> network(bool allow, std::string_view pattern);
+
+  /// Makes a TCP port of the session reachable at 127.0.0.1 of the host, on `host_port` or, if that is 0, on a free
+  /// one; with `inward` the host's port at 127.0.0.1 of the session. Only what the policy lists (network.exposed_ports,
+  /// network.host_ports). It stays until it is closed or the session ends, also over checkpoints and restores.
+  Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port = 0, bool inward = false);
+  Result<std::vector<OpenPort>> openPorts();
+  /// Existing connections are cut.
+  Result<void> closePort(std::uint16_t port, bool inward = false);
 
   /// The session's end, counted from now.
   Result<void> renew(double ttl_seconds);

@@ -168,10 +168,10 @@ constinit const Verb kSessionDestroy{
 };
 
 namespace {
-constexpr const Verb* kBelow[] = {&kSessionCreate, &kSessionExec,    &kSessionCheckpoint, &kSessionRestore,
-                                  &kSessionFork,   &kSessionDiff,    &kSessionCommit,     &kSessionRead,
-                                  &kSessionWrite,  &kSessionList,    &kSessionPs,         &kSessionLogs,
-                                  &kSessionStop,   &kSessionNetwork, &kSessionRenew,      &kSessionDestroy};
+constexpr const Verb* kBelow[] = {
+    &kSessionCreate, &kSessionExec,    &kSessionCheckpoint, &kSessionRestore, &kSessionFork,   &kSessionDiff,
+    &kSessionCommit, &kSessionRead,    &kSessionWrite,      &kSessionList,    &kSessionPs,     &kSessionLogs,
+    &kSessionStop,   &kSessionNetwork, &kSessionExpose,     &kSessionRenew,   &kSessionDestroy};
 }
 
 constinit const Verb kSession{

@@ -12,6 +12,7 @@ extern const Verb kSessionPs, kSessionLogs, kSessionStop;                       
 extern const Verb kSessionCheckpoint, kSessionRestore, kSessionFork, kSessionDiff;  // session_layers.cc
 extern const Verb kSessionCommit;                                                   // session_commit.cc
 extern const Verb kSessionNetwork;                                                  // session_network.cc
+extern const Verb kSessionExpose;                                                   // session_expose.cc
 extern const Verb kSessionRead, kSessionWrite;                                      // session_files.cc
 
 /// The session that the first operand names; an error when operands are missing or too many. `most` 0: any number.

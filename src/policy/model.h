@@ -96,6 +96,8 @@ struct Network {
   std::vector<std::string> private_hosts;               ///< exceptions from the blocked ranges, by an owner's hand (N4)
   std::vector<std::string> allowed_ports{"80", "443"};  ///< numbers or ranges "8000-8010"
   std::vector<std::string> denied_ports;                ///< the narrowest entry of both lists wins
+  std::vector<std::string> exposed_ports{"1024-65535"};  ///< of a session, that may be shown on the host's loopback
+  std::vector<std::string> host_ports;                   ///< of the host's loopback, that a session may be granted
   std::uint64_t max_connections = 64;
   std::optional<std::uint64_t> max_bytes;  ///< both directions together
   double idle_seconds = 300;               ///< a connection without traffic is ended

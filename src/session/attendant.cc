@@ -12,6 +12,7 @@
 #include <chrono>
 
 #include "egress/process.h"
+#include "session/ports.h"
 #include "session/squash.h"
 #include "session/store.h"
 #include "session/watch.h"
@@ -115,6 +116,7 @@ int attendantMain(std::span<char* const> words) {
     auto found = store->find("session watch", id);
     return found ? watchUntilIdle(store->place(), found->directory, found->metadata) : 1;
   }
+  if (job == "port") return keepPortOpen(*store, words.subspan(1), kSayDescriptor);
   return 125;
 }
 

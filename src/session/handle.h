@@ -43,6 +43,11 @@ class Handle {
   /// What the session's egress has refused and carried since somebody last asked.
   void addNetworkRecord(RunResult& result);
 
+  // ports.cc
+  Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);
+  Result<std::vector<OpenPort>> openPorts();
+  Result<void> closePort(std::uint16_t port, bool inward);
+
   // background.cc
   Result<std::uint32_t> start(const ExecRequest& request);
   Result<std::vector<ExecInfo>> processes();

@@ -89,6 +89,14 @@ Result<CommitReport> Session::commit(const CommitRequest& request) { return hand
 
 Result<void> Session::network(bool allow, std::string_view pattern) { return handle_->changeNetwork(allow, pattern); }
 
+Result<OpenPort> Session::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
+  return handle_->openPort(port, host_port, inward);
+}
+
+Result<std::vector<OpenPort>> Session::openPorts() { return handle_->openPorts(); }
+
+Result<void> Session::closePort(std::uint16_t port, bool inward) { return handle_->closePort(port, inward); }
+
 Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
 
 Result<void> Session::destroy() {
