@@ -40,6 +40,9 @@ struct SessionOptions {
   Policy policy;              ///< for all of its commands; the workspace must be an overlay, or none (an empty one)
   std::string name;           ///< for people: letters, digits, `-`, `_`, `.`; unique; may be empty
   double ttl_seconds = 3600;  ///< from now; then it is ended and removed
+  /// Checkpoint before each command, if anything was written since the last one and nothing runs. The last 100 of these
+  /// are kept.
+  bool auto_checkpoint = false;
 };
 
 struct SessionInfo {
@@ -237,6 +240,29 @@ class Session {
   std::shared_ptr<session::Handle> handle_;
 };
 
+namespace session {
+class Pool;
+}
+
+/// Sessions made ahead, for servers that hand out many of the same kind. A thread of the pool's own keeps `size` of
+/// them ready: sandboxes that stand, in which nothing has ever run. Each is handed out once and never comes back, so
+/// nothing can be carried over from one to the next.
+class SessionPool {
+ public:
+  /// One that is ready, as if it were made now; when none is, one is made. `name` as in SessionOptions.
+  Result<Session> take(const std::string& name = {}, double ttl_seconds = 3600);
+  [[nodiscard]] std::size_t ready() const;
+
+  /// Destroys what was not handed out.
+  ~SessionPool();
+  SessionPool(SessionPool&&) noexcept;
+  SessionPool& operator=(SessionPool&&) noexcept;
+  explicit SessionPool(std::unique_ptr<session::Pool> pool);
+
+ private:
+  std::unique_ptr<session::Pool> pool_;
+};
+
 /// All sessions of this user below one CAISSON_HOME.
 class SessionStore {
  public:
@@ -245,6 +271,8 @@ class SessionStore {
 
   /// Makes a session and starts its sandbox. Sessions whose time is over are removed first.
   Result<Session> create(const SessionOptions& options);
+  /// A pool of such sessions (their name and time are given when they are taken). `size` is at most 64.
+  Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
   /// By id or by name. Unknown, expired and malformed ones are errors that say which.
   [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
   /// Sorted by creation. Sessions whose time is over are removed first.

@@ -18,7 +18,9 @@ constexpr Option kTtl{
     .name = "ttl", .value = "DUR", .help = "End and remove the session after this long (default: 1h)."};
 constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
 
-constexpr Option kCreateOptions[] = {kName, kTtl, kJson};
+constexpr Option kAutoCheckpoint{.name = "auto-checkpoint",
+                                 .help = "Checkpoint before each command, if anything changed since the last one."};
+constexpr Option kCreateOptions[] = {kName, kTtl, kAutoCheckpoint, kJson};
 constexpr OptionGroup kCreateOwn[] = {{"Session", kCreateOptions}};
 constexpr auto kCreateGroups = withPolicyGroups(kCreateOwn);
 
@@ -38,6 +40,7 @@ int create(const Arguments& arguments) {
     if (!seconds) return complain(seconds.error());
     options.ttl_seconds = *seconds;
   }
+  options.auto_checkpoint = arguments.has(kAutoCheckpoint);
   auto store = SessionStore::open();
   if (!store) return complain(store.error());
   const auto session = store->create(options);

@@ -114,6 +114,12 @@ Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy)
 
 Result<RunResult> Handle::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
+  std::string notice;
+  if (metadata_.auto_checkpoint) {
+    auto made = checkpointIfChanged();
+    if (!made) return fail(made.error());
+    notice = *std::move(made);
+  }
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
@@ -127,6 +133,7 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (auto result = runCommand(*plan, request, id(), **connection, watch, lives_on)) {
       if (lives_on && SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
       addNetworkRecord(*result);
+      if (!notice.empty()) result->notices.push_back(notice);
       record_.ended(*result);
       return *std::move(result);
     }
@@ -153,6 +160,27 @@ Result<void> Handle::renew(double ttl_seconds) {
   request.ask = Ask::renew;
   request.milliseconds = static_cast<std::int64_t>(std::ceil(ttl_seconds * 1e3));
   auto asked = (*opened)->ask(request, "session renew", id());
+  if (!asked) return fail(asked.error());
+  return {};
+}
+
+Result<void> Handle::handOut(const std::string& name, double ttl_seconds) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  metadata_.name = name;
+  metadata_.pooled = false;
+  metadata_.began = metadata_.expires = Moment::now();
+  metadata_.expires.wall_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  if (auto noted = note("created", name); !noted) return noted;
+  if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
+  if (auto written = writeMetadata(directory_, metadata_); !written) return written;
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  Request request;
+  request.ask = Ask::renew;
+  request.milliseconds = static_cast<std::int64_t>(std::ceil(ttl_seconds * 1e3));
+  auto asked = (*connection)->ask(request, "session create", id());
   if (!asked) return fail(asked.error());
   return {};
 }

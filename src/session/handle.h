@@ -37,6 +37,8 @@ class Handle {
   }
   Result<RunResult> exec(const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
+  /// Out of the pool: from now on it is a session like any other, that begins now.
+  Result<void> handOut(const std::string& name, double ttl_seconds);
 
   // network.cc
   Result<void> changeNetwork(bool allow, std::string_view pattern);
@@ -60,6 +62,8 @@ class Handle {
   // layers.cc
   Result<CheckpointInfo> checkpoint(std::string_view name, WhenBusy when_busy);
   Result<std::vector<CheckpointInfo>> checkpoints();
+  /// Before a command, when the session is to: a notice when it could not be made since something runs.
+  Result<std::string> checkpointIfChanged();
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy);
   Result<Store::Found> fork(const ForkOptions& options);
   Result<std::vector<Change>> diff(std::string_view checkpoint);

@@ -79,6 +79,11 @@ class Reader {
     }
     return result;
   }
+  /// Absent in what an older caisson wrote: false.
+  [[nodiscard]] bool flag(const char* key) const {
+    const Node* node = table_.find(key);
+    return node != nullptr && node->type == Node::Type::boolean && node->boolean;
+  }
   Moment moment(const char* key) {
     const Node* node = member(key, Node::Type::table);
     if (node == nullptr) return {};
@@ -120,7 +125,9 @@ std::string toJson(const Metadata& metadata) {
          ",\"began\":" + moment(metadata.began) + ",\"expires\":" + moment(metadata.expires) +
          ",\"family\":" + jsonString(metadata.family) + ",\"frozen\":" + list(metadata.frozen) +
          ",\"upper\":" + jsonString(metadata.upper) + ",\"checkpoints\":" + checkpoints +
-         "],\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"policy\":" + policy::toJson(metadata.policy) +
+         "],\"auto_checkpoint\":" + (metadata.auto_checkpoint ? "true" : "false") +
+         ",\"pooled\":" + (metadata.pooled ? "true" : "false") +
+         ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"policy\":" + policy::toJson(metadata.policy) +
          "}\n";
 }
 
@@ -144,6 +151,8 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.family = reader.text("family");
   metadata.frozen = reader.texts("frozen");
   metadata.upper = reader.text("upper");
+  metadata.auto_checkpoint = reader.flag("auto_checkpoint");
+  metadata.pooled = reader.flag("pooled");
   metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
   if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
     for (const Node& item : checkpoints->items) {

@@ -43,6 +43,8 @@ struct Metadata {
   std::vector<std::string> frozen;  ///< uppermost first
   std::string upper;
   std::vector<Checkpoint> checkpoints;
+  bool auto_checkpoint = false;
+  bool pooled = false;   ///< made ahead and not handed out yet
   uid_t payload_id = 0;  ///< of a root caller's sessions: what its files belong to
   policy::Policy policy;
 

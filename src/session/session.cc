@@ -2,6 +2,7 @@
 #include "caisson/session.h"
 
 #include "session/handle.h"
+#include "session/pool.h"
 
 namespace caisson {
 
@@ -131,6 +132,25 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
   }
   return Session(std::move(handle));
 }
+
+Result<SessionPool> SessionStore::pool(const SessionOptions& options, std::size_t size) {
+  auto made = session::Pool::start(store_, options, size);
+  if (!made) return fail(made.error());
+  return SessionPool(std::move(*made));
+}
+
+SessionPool::SessionPool(std::unique_ptr<session::Pool> pool) : pool_(std::move(pool)) {}
+SessionPool::SessionPool(SessionPool&&) noexcept = default;
+SessionPool& SessionPool::operator=(SessionPool&&) noexcept = default;
+SessionPool::~SessionPool() = default;
+
+Result<Session> SessionPool::take(const std::string& name, double ttl_seconds) {
+  auto taken = pool_->take(name, ttl_seconds);
+  if (!taken) return fail(taken.error());
+  return Session(std::move(*taken));
+}
+
+std::size_t SessionPool::ready() const { return pool_->ready(); }
 
 Result<Session> SessionStore::find(std::string_view id_or_name) const {
   auto found = store_->find("session", id_or_name);

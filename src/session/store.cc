@@ -148,7 +148,8 @@ Result<std::vector<SessionInfo>> Store::list() const {
   for (const sys::DirectoryEntry& entry : *entries) {
     if (!isId(entry.name)) continue;
     auto directory = place_.sessions().enter(entry.name);
-    if (!directory) continue;  // destroyed meanwhile
+    if (!directory) continue;                                                                    // destroyed meanwhile
+    if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled) continue;  // nobody's yet
     infos.push_back(infoOf(*directory, entry.name));
   }
   std::stable_sort(infos.begin(), infos.end(),
@@ -158,6 +159,13 @@ Result<std::vector<SessionInfo>> Store::list() const {
 
 Result<void> Store::claimName(const std::string& name, const std::string& id) {
   if (name.empty()) return {};
+  auto all = place_.lockAll();
+  if (!all) return fail(all.error());
+  return claimNameLocked(name, id);
+}
+
+Result<void> Store::claimNameLocked(const std::string& name, const std::string& id) {
+  if (name.empty()) return {};
   if (find("session create", name)) {
     return fail(plainError(Stage::usage, "session create", name, "a session of this name exists",
                            "choose another name, or destroy it first"));
@@ -166,7 +174,7 @@ Result<void> Store::claimName(const std::string& name, const std::string& id) {
   return place_.sessions().writeFileAtomic(std::string(kNames) + "/" + name, id, 0600);
 }
 
-Result<Store::Found> Store::make(const SessionOptions& options) {
+Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   if (auto checked = checkOptions(options); !checked) return fail(checked.error());
   Metadata metadata;
   auto policy = approval::underOwner(options.policy.model());
@@ -179,6 +187,8 @@ Result<Store::Found> Store::make(const SessionOptions& options) {
   if (auto checked = checkHomeHidden(facts, place_.home(), workspace); !checked) return fail(checked.error());
   metadata.id = newId();
   metadata.name = options.name;
+  metadata.auto_checkpoint = options.auto_checkpoint;
+  metadata.pooled = pooled;
   metadata.workspace = workspace ? facts.workspace.path : "";
   if (workspace && (facts.workspace.sys_errno != 0 || !facts.workspace.directory)) {
     return fail(sysError(Stage::host, "open workspace", facts.workspace.requested,
@@ -207,7 +217,7 @@ Result<Store::Found> Store::add(Metadata metadata) {
     step("create: directories");
     if (auto written = writeMetadata(*directory, metadata); !written) return fail(written.error());
     step("create: metadata");
-    if (auto claimed = claimName(metadata.name, metadata.id); !claimed) return fail(claimed.error());
+    if (auto claimed = claimNameLocked(metadata.name, metadata.id); !claimed) return fail(claimed.error());
     step("create: name");
     if (auto shown = place_.sessions().rename(hidden, metadata.id, false); !shown) return fail(shown.error());
     return place_.sessions().enter(metadata.id);

@@ -27,11 +27,14 @@ class Store {
   [[nodiscard]] Result<Found> find(std::string_view call, std::string_view id_or_name) const;
   [[nodiscard]] Result<std::vector<SessionInfo>> list() const;
 
-  /// Makes the session's files under a name that nobody sees, then shows them.
-  Result<Found> make(const SessionOptions& options);
+  /// Makes the session's files under a name that nobody sees, then shows them. `pooled`: for nobody yet.
+  Result<Found> make(const SessionOptions& options, bool pooled = false);
 
   /// The same for a session whose metadata are made already.
   Result<Found> add(Metadata metadata);
+
+  /// Makes a name mean this session; an error when it means another one. "" is none.
+  Result<void> claimName(const std::string& name, const std::string& id);
 
   /// Ends and removes a session, whatever state its files are in.
   Result<void> destroy(const std::string& id);
@@ -53,7 +56,7 @@ class Store {
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
 
  private:
-  Result<void> claimName(const std::string& name, const std::string& id);
+  Result<void> claimNameLocked(const std::string& name, const std::string& id);
   Result<void> removeStore(const std::string& family, const std::string& id);
   void dropUnusedLayersLocked(const std::string& family);
 

@@ -1,0 +1,103 @@
+// The warm pool: ready sessions that are handed out once, and checkpoints that are made by themselves.
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "functional/session.h"
+
+namespace caisson::test {
+namespace {
+
+class SessionPoolTest : public SessionTest {
+ protected:
+  static bool fills(const SessionPool& pool, std::size_t size) {
+    for (int i = 0; i < 400 && pool.ready() < size; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return pool.ready() == size;
+  }
+  [[nodiscard]] std::size_t inStore() const {
+    return std::stoul(runProgram({"sh", "-c", "ls " + home_path + "/sessions | wc -l"}).out);
+  }
+};
+
+TEST_F(SessionPoolTest, HandsOutEachOnceAndCarriesNothingOver) {
+  workspace.write("real", "real\n");
+  auto pool = store->pool(options(), 3);
+  ASSERT_TRUE(pool) << pool.error().message();
+  ASSERT_TRUE(fills(*pool, 3));
+  EXPECT_TRUE(store->list()->empty()) << "nobody's yet";
+  std::set<std::string> ids;
+  for (int i = 0; i < 8; ++i) {
+    auto session = pool->take(i == 0 ? "first" : "");
+    ASSERT_TRUE(session) << session.error().message();
+    EXPECT_TRUE(ids.insert(session->id()).second) << "handed out twice";
+    EXPECT_EQ(output(*session,
+                     "cat real; ls -A /workspace /tmp /home/sandbox; set -- /proc/[0-9]*; echo $#; echo mark > "
+                     "mark; echo t > /tmp/t; sleep 100 > /dev/null 2>&1 &"),
+              "real\n/home/sandbox:\n\n/tmp:\n\n/workspace:\nreal\n1\n")
+        << "only the shell: nobody was here before";
+    EXPECT_GT(session->info()->expires_in, 3000) << "its time begins when it is taken";
+    if (i % 2 == 1) {
+      EXPECT_TRUE(session->destroy());
+    }
+  }
+  EXPECT_TRUE(store->find("first"));
+  EXPECT_FALSE(pool->take("first")) << "a name means one session";
+  EXPECT_FALSE(pool->take("no/name"));
+  ASSERT_TRUE(fills(*pool, 3));
+  EXPECT_EQ(store->list()->size(), 4U);
+}
+
+TEST_F(SessionPoolTest, IsBoundedAndLeavesNothing) {
+  EXPECT_FALSE(store->pool(options(), 0));
+  EXPECT_FALSE(store->pool(options(), 1000));
+  {
+    auto pool = store->pool(options(), 4);
+    ASSERT_TRUE(pool) << pool.error().message();
+    ASSERT_TRUE(fills(*pool, 4));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(inStore(), 4U);
+  }
+  EXPECT_EQ(inStore(), 0U);
+}
+
+TEST_F(SessionPoolTest, SeesConflictsFromTheMomentItIsTaken) {
+  workspace.write("a", "1\n");
+  auto pool = store->pool(options(), 1);
+  ASSERT_TRUE(pool) << pool.error().message();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  workspace.write("a", "2\n");  // before it is anybody's session
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  auto session = pool->take();
+  ASSERT_TRUE(session) << session.error().message();
+  EXPECT_EQ(output(*session, "cat a; echo 3 > a"), "2\n");
+  const auto report = session->commit();
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->complete());
+  EXPECT_EQ(readFile(workspace / "a"), "3\n");
+}
+
+TEST_F(SessionPoolTest, AutomaticCheckpointsComeBeforeEachCommandThatFollowsAChange) {
+  SessionOptions wish = options();
+  wish.auto_checkpoint = true;
+  auto session = store->create(wish);
+  ASSERT_TRUE(session) << session.error().message();
+  output(*session, "echo 1 > f");
+  output(*session, "echo 2 > f");
+  output(*session, "cat f");
+  output(*session, "cat f");
+  auto points = session->checkpoints();
+  ASSERT_TRUE(points);
+  ASSERT_EQ(points->size(), 2U) << "nothing changed since the second";
+  ASSERT_TRUE(session->restore("auto-1"));
+  EXPECT_EQ(output(*session, "cat f"), "1\n");
+  const auto sleeper = session->start({.command = {"sh", "-c", "echo 3 > f; sleep 100"}});
+  ASSERT_TRUE(sleeper);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const RunResult busy = exec(*session, "cat f");
+  ASSERT_FALSE(busy.notices.empty());
+  EXPECT_NE(busy.notices.back().find("automatic checkpoint"), std::string::npos);
+  EXPECT_EQ(session->checkpoints()->size(), 2U);
+}
+
+}  // namespace
+}  // namespace caisson::test
