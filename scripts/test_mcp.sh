@@ -54,7 +54,8 @@ conformance() {
   rm -rf "$suite/results-$name"
   if node "$suite/node_modules/.bin/conformance" server --url "$url" "$@" -o "$suite/results-$name" \
     >"$suite/$name.txt" 2>&1; then
-    say "conformance $name: $(sed -n 's/^Total: //p; s/^Passed: /passed: /p' "$suite/$name.txt" | tail -n 1)"
+    say "conformance $name: all that is scored passed; $(sed -n 's/^Total: //p; s/^Passed: /passed: /p' "$suite/$name.txt" |
+      tail -n 1)$(sed -n 's/^Not scored for [^:]*: \([^.]*\)\..*/ (not scored: \1)/p' "$suite/$name.txt")"
   else
     sed -n '/=== SUMMARY/,$p' "$suite/$name.txt" >&2
     say "conformance $name: FAILED (build/mcp-suite/$name.txt)"

@@ -13,8 +13,9 @@ package_sources() {
     grep -hE '^deb ' /etc/apt/sources.list /etc/apt/sources.list.d/*.list | sed -E 's/\[[^]]*\]//' | awk '{print $2}'
   } 2>/dev/null
 }
-mirror_main() { package_sources | grep -v security | head -1; }
-mirror_security() { package_sources | grep security | head -1; }
+# Nothing found is an empty answer, not a failure.
+mirror_main() { package_sources | awk '!/security/ { print; exit }' || :; }
+mirror_security() { package_sources | awk '/security/ { print; exit }' || :; }
 
 # papt SUITE ARCHITECTURE ARGUMENT...: apt-get; pcache: apt-cache.
 papt() { private_apt apt-get "$@"; }
