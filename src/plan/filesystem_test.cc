@@ -286,7 +286,8 @@ TEST(OwnState, IsHiddenWhereverItIsShown) {
 }
 
 TEST(OwnState, CannotBeShownItself) {
-  for (const std::string part : {"", "/audit", "/approvals", "/quarantine/deeper"}) {
+  for (const std::string part :
+       {"", "/audit", "/approvals", "/quarantine/deeper", "/tools", "/mcp", "/what-comes-later"}) {
     HostFacts host = hostWithWorkspace("/srv/state" + part);
     host.own_state = "/srv/state";
     EXPECT_TRUE(refusal(withWorkspace(WorkspaceMode::ro), host).find("own state") != std::string::npos) << part;

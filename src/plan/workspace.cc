@@ -230,10 +230,10 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
 Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
   if (host.own_state.empty()) return {};
   const auto check = [&](const std::string& shown) -> Result<void> {
-    bool private_part = shown == host.own_state;
-    for (const std::string_view part : {"/audit", "/approvals", "/quarantine"}) {
-      private_part = private_part || below(shown, host.own_state + std::string(part));
-    }
+    // A session's own directories are shown in its sandbox; all else there is the owner's (log, approvals, tools,
+    // tokens).
+    const bool of_session = below(shown, host.own_state + "/sessions");
+    const bool private_part = below(shown, host.own_state) && !of_session;
     const bool cannot_hide = plan.tier == policy::Tier::landlock && below(host.own_state, shown);
     if (!private_part && !cannot_hide) return {};
     return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
