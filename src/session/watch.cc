@@ -114,17 +114,12 @@ SessionWatch::SessionWatch(const Place& place, const sys::RootDir& directory, co
       whole_(std::move(whole)),
       on_disk_(limits.disk.has_value()) {
   if (needed(limits)) first_ = Clock::now() + kFirstLook;
-  if (!on_disk_) return;
-  if (auto store = place_.stores().enter(metadata_.family)) {
-    auto opened = store->openFile(metadata_.upper, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
-    if (opened) upper_ = std::move(*opened);
-  }
-  free_at_start_ = freeRoom();
+  if (on_disk_) free_at_start_ = freeRoom();
 }
 
 std::uint64_t SessionWatch::freeRoom() const {
   struct statfs status{};
-  if (!upper_ || ::fstatfs(upper_.get(), &status) != 0) return 0;
+  if (::fstatfs(place_.stores().descriptor(), &status) != 0) return 0;
   return status.f_bavail * static_cast<std::uint64_t>(status.f_bsize);
 }
 
@@ -151,6 +146,10 @@ void SessionWatch::begin(Clock::time_point now) {
     return std::find(record->held.begin(), record->held.end(), what) != record->held.end();
   };
   cgroup_ = sys::Cgroup::keptElsewhere({.memory = holds("memory"), .pids = holds("pids")});
+  if (auto store = place_.stores().enter(metadata_.family); store && plan_.disk) {
+    auto upper = store->openFile(metadata_.upper, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+    if (upper) upper_ = std::move(*upper);
+  }
   if (plan_.disk && upper_) {
     const auto size = supervise::measureTree(upper_.get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
     plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(place_, metadata_), size);
@@ -204,7 +203,7 @@ std::optional<Limit> SessionWatch::look(Clock::time_point now) {
 }
 
 std::optional<Limit> SessionWatch::lookAtTheEnd() {
-  if (ended_ || over_ || !on_disk_ || !upper_) return std::nullopt;
+  if (ended_ || over_ || !on_disk_) return std::nullopt;
   const std::uint64_t now = freeRoom();
   if (now + kMiB > free_at_start_) return std::nullopt;
   return look(Clock::now());

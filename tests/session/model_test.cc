@@ -1,8 +1,12 @@
 // Random operations on sessions and on a model made of plain directory copies: never a difference.
 // Not compared, since an overlay differs there by design: inode numbers, link counts, directory times and sizes.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <random>
 
 #include "functional/session.h"
+#include "session/squash.h"
 
 namespace caisson::test {
 namespace {
@@ -49,6 +53,74 @@ class SessionModel : public SessionTest, public testing::WithParamInterface<unsi
       default: return "test -d " + one + " && test ! -e n" + word + " && mv " + one + " n" + word;
     }
   }
+  /// The layers of a session become one, in a process of its own.
+  void squash(const Session& session) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      auto place = session::Place::open();
+      if (!place) ::_exit(1);
+      auto internals = std::make_shared<session::Store>(std::move(*place));
+      ::_exit(session::squash(internals, session.id(), {.least = 2, .wait = true}) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  /// What reading and listing from outside say, beside the model's.
+  void expectSameFromOutside(Pair& pair, const std::string& history) {
+    const std::string one = path();
+    const auto piece = pair.session.read(one);
+    const bool file =
+        runProgram({"sh", "-c", "test -f " + one + " -a ! -L " + one}, {.cwd = pair.model}).exit_status == 0;
+    EXPECT_EQ(piece.has_value(), file) << one << history;
+    if (piece && file) {
+      EXPECT_EQ(piece->data, readFile(pair.model + "/" + one)) << one << history;
+    }
+    const auto entries = pair.session.listFiles("");
+    ASSERT_TRUE(entries) << history;
+    std::string names;
+    for (const FileEntry& entry : *entries) names += entry.name + "\n";
+    EXPECT_EQ(names, inModel(pair.model, "ls -A | LC_ALL=C sort")) << history;
+  }
+  /// A diff names exactly what differs between two copies. Directories that are only on the way are left out.
+  void expectSameDiff(Pair& pair, const std::string& since, const std::string& old, const std::string& history) {
+    const auto changes = pair.session.diff(since);
+    ASSERT_TRUE(changes) << changes.error().message() << history;
+    std::string told;
+    for (const Change& change : *changes) {
+      if (change.kind != ChangeKind::modified || change.type != "directory") {
+        told += std::string(1, "AMD"[static_cast<int>(change.kind)]) + " " + change.path + "\n";
+      }
+    }
+    const std::string expected =
+        "import os, stat, sys\n"
+        "old, new = sys.argv[1:]\n"
+        "def look(p):\n"
+        "  try: s = os.lstat(p)\n"
+        "  except OSError: return None\n"
+        "  t = stat.S_IFMT(s.st_mode)\n"
+        "  if t == stat.S_IFDIR: return ('d',)\n"
+        "  if t == stat.S_IFLNK: return ('l', os.readlink(p))\n"
+        "  return ('f', s.st_mode & 0o777, open(p, 'rb').read())\n"
+        "out = []\n"
+        "def walk(r):\n"
+        "  names = set()\n"
+        "  for side in (old, new):\n"
+        "    d = os.path.join(side, r)\n"
+        "    if os.path.isdir(d) and not os.path.islink(d): names |= set(os.listdir(d))\n"
+        "  for n in names:\n"
+        "    p = os.path.join(r, n)\n"
+        "    a, b = look(os.path.join(old, p)), look(os.path.join(new, p))\n"
+        "    if b is None: out.append((p, 'D')); continue\n"
+        "    if a is None: out.append((p, 'A'))\n"
+        "    elif a != b and b != ('d',): out.append((p, 'M'))\n"
+        "    if b == ('d',): walk(p)\n"
+        "walk('')\n"
+        "print(''.join('%s %s\\n' % (k, p) for p, k in sorted(out)), end='')\n";
+    const RunOutput out = runProgram({"python3", "-c", expected, old, pair.model});
+    ASSERT_EQ(out.exit_status, 0) << out.err;
+    EXPECT_EQ(told, out.out) << "since " << since << history;
+  }
   void expectSame(Pair& pair, const std::string& after) {
     ASSERT_EQ(output(pair.session, kDescribe), inModel(pair.model, kDescribe)) << "after: " << after;
   }
@@ -66,7 +138,7 @@ TEST_P(SessionModel, BehavesLikePlainDirectories) {
   std::string history;
   for (int step = 0; step < 60; ++step) {
     Pair& pair = pairs[pick(static_cast<unsigned>(pairs.size()))];
-    const unsigned kind = pick(12);
+    const unsigned kind = pick(14);
     std::string done;
     if (kind == 0 && pair.checkpoints.size() < 6) {
       const auto made = pair.session.checkpoint();
@@ -96,6 +168,14 @@ TEST_P(SessionModel, BehavesLikePlainDirectories) {
       inModel(pair.model, "rm -rf w; mkdir w; printf 'write w' > w/x");
       output(pair.session, "rm -rf w; mkdir w");
       ASSERT_TRUE(pair.session.write("w/x", done));
+    } else if (kind == 12) {
+      done = "squash";
+      squash(pair.session);
+    } else if (kind == 13 && pairs.size() > 1) {
+      done = "destroy";
+      const auto at = static_cast<std::ptrdiff_t>(pick(static_cast<unsigned>(pairs.size())));
+      ASSERT_TRUE(pairs[static_cast<std::size_t>(at)].session.destroy()) << history;
+      pairs.erase(pairs.begin() + at);
     } else {
       for (int i = 0; i < 4; ++i) done += change() + " 2>/dev/null; ";
       done += "true";
@@ -103,7 +183,13 @@ TEST_P(SessionModel, BehavesLikePlainDirectories) {
       inModel(pair.model, done);
     }
     history += "\n" + done;
-    for (Pair& one : pairs) expectSame(one, done + "\nhistory:" + history);
+    for (Pair& one : pairs) {
+      expectSame(one, done + "\nhistory:" + history);
+      expectSameFromOutside(one, history);
+      if (!hasProgram("python3")) continue;
+      expectSameDiff(one, "begin", begin, history);
+      for (const auto& [name, copy] : one.checkpoints) expectSameDiff(one, name, copy, history);
+    }
     if (HasFailure()) return;
   }
   // What a commit leaves in the real directory is what the session shows.
