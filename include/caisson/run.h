@@ -67,8 +67,9 @@ struct Violation : Denial {
 struct Escape {
   std::string indicator, severity;
   std::string reason;
-  std::string rollback;  ///< what became of the payload's changes
-  std::string trace;     ///< directory with policy, plan, events and last output; empty when it could not be kept
+  std::string rollback;     ///< what became of the payload's changes
+  std::string quarantined;  ///< what is refused from now on: a tool's name or a command's key; empty when nothing is
+  std::string trace;        ///< directory with policy, plan, events and last output; empty when it could not be kept
 };
 
 struct Stream {
@@ -120,6 +121,8 @@ struct Request {
   int cancel_descriptor = -1;          ///< readable: end the run with outcome `cancelled`
   std::vector<std::string> approvals;  ///< what an owner approved for this run, e.g. "level:none"
   std::string tool;                    ///< the declared tool this is a run of, for the quarantine; or empty
+  bool quarantine = true;              ///< put it away after an escape attempt; off for a test of the walls themselves
+  bool learn = false;  ///< also report calls that are refused only because no list of the policy knows them
 };
 
 /// Runs the command. An error is returned only when the request itself is unusable (bad policy, no command);

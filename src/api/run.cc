@@ -10,6 +10,7 @@
 
 #include "approval/owner.h"
 #include "plan/plan.h"
+#include "plan/syscalls.h"
 #include "policy/command.h"
 #include "supervise/host.h"
 #include "supervise/run_record.h"
@@ -94,6 +95,19 @@ void explainMissingNetwork(const Request& request, RunResult& result) {
   }
 }
 
+/// For learn mode: calls that no list knows are answered ENOSYS as ever, but by the supervisor, which so sees them.
+void hearEverything(const Request& request, plan::Plan& plan) {
+  if (plan.builtin_syscalls) {
+    auto filter = plan::filterForFull(request.policy.model(), {});
+    if (!filter) return;
+    plan.syscalls = std::move(*filter);
+    plan.builtin_syscalls = false;
+  }
+  if (plan.syscalls && plan.syscalls->unlisted.kind == plan::ActionKind::refuse) {
+    plan.syscalls->unlisted.kind = plan::ActionKind::notify;
+  }
+}
+
 /// R7: results come back on a time quantum, so that a payload cannot signal by how long it takes.
 void waitForQuantum(const plan::Plan& plan, Usage& usage) {
   if (plan.time_quantum_seconds <= 0) return;
@@ -164,6 +178,7 @@ Result<RunResult> run(const Request& request) {
     if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
+  if (request.learn) hearEverything(request, *plan);
   RunResult result = supervise::supervise(*plan, request);
   explainMissingNetwork(request, result);
   waitForQuantum(*plan, result.usage);

@@ -60,6 +60,29 @@ class Section {
     }
   }
 
+  void command(std::string_view key, std::vector<std::string>& place) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    constexpr std::string_view kExpected = "expected a list: the absolute path of a program and its arguments";
+    if (node->type != Node::Type::list || node->items.empty()) return refuse(key, *node, kExpected);
+    for (const Node& item : node->items) {
+      if (item.type != Node::Type::text || item.text.find('\0') != std::string::npos) {
+        return refuse(key, item, kExpected);
+      }
+      place.push_back(item.text);
+    }
+    if (!place.front().starts_with('/')) refuse(key, *node, kExpected);
+  }
+  void url(std::string_view key, std::string& place) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    const bool http = node->type == Node::Type::text &&
+                      (node->text.starts_with("http://") || node->text.starts_with("https://")) &&
+                      std::ranges::all_of(node->text, [](char letter) { return letter > 0x20 && letter < 0x7F; });
+    if (!http) return refuse(key, *node, "expected an address that begins with http:// or https://");
+    place = node->text;
+  }
+
   /// What went wrong first, an unknown key included.
   Result<void> finish() {
     for (const auto& [key, node] : table_.members) {
@@ -80,7 +103,7 @@ class Section {
     for (char& letter : shown) letter = letter > 0x20 && letter < 0x7F ? letter : '?';
     error_ = configError(policy::place(document_.name, node.line, shown), reason,
                          "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
-                         "defaults.profile and filesystem.always_denied");
+                         "defaults.profile, filesystem.always_denied and alerts (command, webhook)");
   }
   template <class Parse>
   void quantity(std::string_view key, std::optional<std::uint64_t>& place, Parse parse, std::string_view expected) {
@@ -133,6 +156,10 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
     section.text("profile", owner.profile);
   } else if (name == "filesystem") {
     section.paths("always_denied", owner.always_denied);
+  } else if (name == "alerts") {
+    Alert& alert = owner.alerts.emplace_back();
+    section.command("command", alert.command);
+    section.url("webhook", alert.webhook);
   }
   return section.finish();
 }
@@ -223,10 +250,10 @@ Result<Owner> decodeOwner(const policy::Document& document) {
   Owner owner;
   owner.files.push_back(document.name);
   for (const auto& [name, table] : document.root.members) {
-    const bool known = name == "ceilings" || name == "defaults" || name == "filesystem";
+    const bool known = name == "ceilings" || name == "defaults" || name == "filesystem" || name == "alerts";
     if (!known || table.type != Node::Type::table) {
       return fail(configError(policy::place(document.name, table.line, known ? name : "?"),
-                              "expected one of the tables ceilings, defaults and filesystem"));
+                              "expected one of the tables ceilings, defaults, filesystem and alerts"));
     }
     if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());
   }
@@ -248,6 +275,8 @@ Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
   if (!done) return fail(done.error());
   if (!merged.profile) merged.profile = system.profile;
   merged.always_denied.insert(merged.always_denied.begin(), system.always_denied.begin(), system.always_denied.end());
+  // Nobody's alert is silenced by the other file.
+  merged.alerts.insert(merged.alerts.begin(), system.alerts.begin(), system.alerts.end());
   merged.files.insert(merged.files.begin(), system.files.begin(), system.files.end());
   return merged;
 }

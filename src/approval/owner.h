@@ -9,10 +9,13 @@
 //   profile = "shell"          # when a command line names neither --profile nor --policy
 //   [filesystem]
 //   always_denied = ["/srv/secrets"]     # host paths that no sandbox shows, whatever a policy says
+//   [alerts]                   # what happens when a sandbox is ended for an attempt to get out (docs/audit.md)
+//   command = ["/usr/local/bin/page-me"]     # its standard input is the event as JSON
+//   webhook = "http://127.0.0.1:8080/alert"  # is sent the same by POST
 //
-// The user's file wins over the system's for defaults; denied paths add up; a ceiling that the system's file sets can
-// be lowered by the user's, not raised. A file that another user could have written is an error, not ignored. Nothing
-// of a project or a sandbox is ever read as configuration.
+// The user's file wins over the system's for defaults; denied paths and alerts add up; a ceiling that the system's file
+// sets can be lowered by the user's, not raised. A file that another user could have written is an error, not ignored.
+// Nothing of a project or a sandbox is ever read as configuration.
 #pragma once
 
 #include <optional>
@@ -30,10 +33,17 @@ struct CeilingWishes {
   std::optional<std::uint64_t> memory, swap, processes, open_files, output;
 };
 
+/// Where a critical event is told at once. One file has at most one.
+struct Alert {
+  std::vector<std::string> command;  ///< argv; empty: none
+  std::string webhook;               ///< http:// or https://; empty: none
+};
+
 struct Owner {
   CeilingWishes ceilings;
   std::optional<std::string> profile;
   std::vector<std::string> always_denied;
+  std::vector<Alert> alerts;
   std::vector<std::string> files;  ///< that this came from
 
   [[nodiscard]] bool empty() const { return files.empty(); }

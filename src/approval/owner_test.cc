@@ -58,6 +58,17 @@ TEST(OwnerConfiguration, AUserCanLowerWhatTheSystemSetsAndNotRaiseIt) {
   EXPECT_FALSE(mergeOwners(system, *decoded("[ceilings]\nmemory = '8G'")));
 }
 
+TEST(OwnerConfiguration, AlertsOfBothFilesAreRaised) {
+  const auto system = decoded("[alerts]\ncommand = ['/bin/page', 'x']\n");
+  const auto user = decoded("[alerts]\nwebhook = 'https://example.org/hook'\n");
+  ASSERT_TRUE(system && user);
+  const auto both = mergeOwners(*system, *user);
+  ASSERT_TRUE(both);
+  ASSERT_EQ(both->alerts.size(), 2U);
+  EXPECT_EQ(both->alerts[0].command, (std::vector<std::string>{"/bin/page", "x"}));
+  EXPECT_EQ(both->alerts[1].webhook, "https://example.org/hook");
+}
+
 TEST(OwnerConfiguration, AFileThatOthersCanWriteIsNoOwnersWord) {
   const test::TempDir directory;
   const std::string file = directory.write("config.toml", "[defaults]\nprofile = 'shell'\n", 0600);

@@ -109,7 +109,7 @@ void writeEscape(JsonWriter& json, const Escape& escape) {
   json.key("escape").beginObject();
   json.key("indicator").string(escape.indicator).key("severity").string(escape.severity);
   json.key("reason").string(escape.reason).key("rollback").string(escape.rollback);
-  json.key("trace").string(escape.trace).end();
+  json.key("quarantined").string(escape.quarantined).key("trace").string(escape.trace).end();
 }
 
 void writeStrings(JsonWriter& json, std::string_view name, const std::vector<std::string>& lines) {

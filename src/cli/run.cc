@@ -1,18 +1,43 @@
 // `caisson run`: one command in a sandbox of its own.
 #include "caisson/run.h"
 
+#include <filesystem>
+#include <optional>
+
 #include "cli/approval.h"
+#include "cli/learn.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
+#include "cli/result_file.h"
 #include "cli/run_report.h"
 #include "cli/verb.h"
+#include "policy/model.h"
+#include "policy/profiles.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr OptionGroup kOwnGroups[] = {{"Output", kResultOptions}};
+constexpr Option kLearn{.name = "learn",
+                        .value = "FILE",
+                        .help =
+                            "Write to FILE, and show, the smallest policy that lets through what was refused. "
+                            "Nothing is widened by it; read it first."};
+
+constexpr Option kLearnOptions[] = {kLearn};
+constexpr OptionGroup kOwnGroups[] = {{"Output", kResultOptions}, {"Learning", kLearnOptions}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
+
+/// What a learned policy extends: the file or the profile that this run starts from.
+Result<std::string> baseOfLearning(const Arguments& arguments, const policy::Policy& policy) {
+  if (policy.isolation.level != policy::Level::full) {
+    return fail(usageError("--learn", "learning needs level full: the others do not see enough", "leave --level out"));
+  }
+  if (const auto file = arguments.value(kPolicyFile)) return std::filesystem::absolute(*file).string();
+  if (policy::builtin(policy.name)) return policy.name;
+  return fail(usageError("--learn", "the run would start from a project's caisson.toml, and what is learned extends it",
+                         "name it: --policy caisson.toml"));
+}
 
 Result<Request> requestFrom(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
@@ -23,13 +48,34 @@ Result<Request> requestFrom(const Arguments& arguments) {
   Request request = requestOnThisTerminal(arguments, *std::move(policy));
   request.command.assign(arguments.command.begin(), arguments.command.end());
   request.approvals = *std::move(approvals);
+  request.learn = arguments.has(kLearn);
+  if (request.learn) {
+    if (auto base = baseOfLearning(arguments, request.policy.model()); !base) return fail(base.error());
+  }
   return request;
+}
+
+/// The proposal goes to its file and, to be read, to standard error.
+int learn(const Arguments& arguments, const ResultFile& file, const Request& request, const RunResult& result) {
+  const auto base = baseOfLearning(arguments, request.policy.model());
+  if (!base) return complain(base.error());
+  const Proposal proposal = proposePolicy(request.policy.model(), *base, result);
+  if (const auto written = file.write(proposal.policy); !written) return complain(written.error());
+  tell("proposed policy:");
+  for (const std::string& line : proposal.diff) tell(line);
+  return 0;
 }
 
 int perform(const Arguments& arguments) {
   if (arguments.command.empty())
     return complain(usageError("run", "no command given; it comes after `--`", "caisson run -- ls -l"));
-  return runAndReport(arguments, requestFrom);
+  const auto path = arguments.value(kLearn);
+  if (!path) return runAndReport(arguments, requestFrom);
+  const auto file = ResultFile::prepare(*path);
+  if (!file) return complain(file.error());
+  return runAndReport(arguments, requestFrom, [&](const Request& request, const RunResult& result) {
+    return learn(arguments, *file, request, result);
+  });
 }
 
 }  // namespace
@@ -46,7 +92,8 @@ constinit const Verb kRun{
     .examples =
         "caisson run -- make test\n"
         "caisson run --workspace .:rw --ro ~/datasets -- python3 train.py\n"
-        "caisson run --profile strict --timeout 5s --json -- ./solution < input.txt",
+        "caisson run --profile strict --timeout 5s --json -- ./solution < input.txt\n"
+        "caisson run --learn more.toml -- ./installer",
     .topic = Topic::run,
     .syntax = {.groups = kGroups, .command = "-- CMD [ARG]..."},
     .perform = perform,

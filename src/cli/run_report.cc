@@ -23,8 +23,7 @@ void surviveBrokenPipes() {
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
-Result<RunResult> execute(const Arguments& arguments, Result<Request> (*make)(const Arguments&)) {
-  const auto request = make(arguments);
+Result<RunResult> execute(const Arguments& arguments, const Result<Request>& request) {
   if (!request) return fail(request.error());
   auto result = run(*request);
   if (!result) return fail(inWordsOfFlags(result.error(), arguments));
@@ -44,7 +43,8 @@ Request requestOnThisTerminal(const Arguments& arguments, Policy policy) {
   return request;
 }
 
-int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Arguments&)) {
+int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Arguments&),
+                 const std::function<int(const Request&, const RunResult&)>& after) {
   std::optional<ResultFile> file;
   if (const auto path = arguments.value(kResultFile)) {
     auto prepared = ResultFile::prepare(*path);
@@ -53,7 +53,8 @@ int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Argum
   }
   surviveBrokenPipes();
 
-  const auto ended = execute(arguments, make);
+  const auto request = make(arguments);
+  const auto ended = execute(arguments, request);
   const RunResult result = ended ? *ended : refusedResult(ended.error());
   int status = ended ? exitStatus(result) : kRefused;
 
@@ -69,6 +70,9 @@ int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Argum
   // With --json everything a notice says is in the object already.
   if (!json && !arguments.has(kQuiet))
     for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1)) tell(line);
+  if (after && ended) {
+    if (const int failed = after(*request, result); failed != 0) status = failed;
+  }
   return status;
 }
 

@@ -11,6 +11,10 @@ namespace caisson::plan {
 
 std::uint32_t nativeArchitecture() { return bpf::kNativeArchitecture; }
 
+std::string_view nativeArchitectureName() {
+  return bpf::kNativeArchitecture == AUDIT_ARCH_X86_64 ? "x86_64" : "aarch64";
+}
+
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter) {
   std::vector<sock_filter> code = bpf::emitProgram(filter);
   if (code.size() > bpf::kMaxProgram) {

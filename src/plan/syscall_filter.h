@@ -92,7 +92,8 @@ Result<std::vector<sock_filter>> compile(const SyscallFilter& filter);
 std::uint32_t evaluate(std::span<const sock_filter> program, std::uint32_t architecture, int number,
                        const std::uint64_t (&arguments)[6]);
 
-/// AUDIT_ARCH_* of this binary.
+/// AUDIT_ARCH_* of this binary, and its name.
 std::uint32_t nativeArchitecture();
+std::string_view nativeArchitectureName();
 
 }  // namespace caisson::plan

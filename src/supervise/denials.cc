@@ -101,9 +101,15 @@ bool isPartlyAllowed(const plan::Plan& plan, int number) {
   return rule != plan.syscalls->rules.end() && !rule->branches.empty();
 }
 
+/// Refused only because no rule allows it.
+bool isUnlisted(const plan::Plan& plan, int number) {
+  return plan.syscalls &&
+         std::ranges::find(plan.syscalls->rules, number, &plan::SyscallRule::number) == plan.syscalls->rules.end();
+}
+
 Denial explainCall(const plan::Plan& plan, const Violation& call) {
   const std::string_view name = call.syscall;
-  if (!syscallNumber(name)) {
+  if (call.architecture != plan::nativeArchitectureName()) {
     return {.rule = "seccomp: own architecture only",
             .object = call.syscall,
             .operation = "system call of a foreign architecture",
@@ -129,6 +135,12 @@ Denial explainCall(const plan::Plan& plan, const Violation& call) {
   const auto forbidden = plan::forbiddenSyscalls();
   if (std::ranges::find(forbidden, name) != forbidden.end())
     return never(call, "system call", "the program must do without");
+  if (isUnlisted(plan, call.number)) {
+    return {.rule = "syscalls.allow",
+            .object = call.syscall,
+            .operation = "system call that no list of this build knows",
+            .remedy = fmt::format("add \"{}\" to syscalls.allow in the policy", name)};
+  }
   if (isPartlyAllowed(plan, call.number)) return explainArguments(plan, call);
   return {.rule = "syscalls.names",
           .object = call.syscall,

@@ -10,6 +10,7 @@ namespace caisson::supervise {
 namespace {
 
 constexpr std::size_t kChunk = 64 * 1024;
+constexpr std::size_t kTail = 4096;
 constexpr std::size_t kNeverBlocks = 4096;  // POLLOUT on a pipe promises room for PIPE_BUF bytes
 
 }  // namespace
@@ -36,6 +37,9 @@ void OutputStream::accept(const char* data, std::size_t count) {
     result_.truncated = true;
     result_.dropped += count - kept;
   }
+  const std::size_t last = std::min(count, kTail);
+  if (tail_.size() + last > 2 * kTail) tail_.erase(0, tail_.size() - kTail);
+  tail_.append(data + count - last, last);
   if (observer_ && kept > 0) observer_({data, kept});
   if (mode_ == StreamMode::capture) result_.data.append(data, kept);
   if (mode_ == StreamMode::relay) pending_.append(data, kept);

@@ -40,6 +40,8 @@ class OutputStream {
   [[nodiscard]] bool busy() const { return source_.valid() || !pending_.empty(); }
   /// More than `flood` bytes beyond the limit came: the run should end.
   [[nodiscard]] bool flooded() const;
+  /// The last bytes that came, 4 to 8 KiB of them, whatever became of them.
+  [[nodiscard]] const std::string& tail() const { return tail_; }
   /// The stream as a result; leaves this object empty.
   Stream take();
 
@@ -58,6 +60,7 @@ class OutputStream {
   std::string pending_;      ///< relayed bytes not yet written
   std::size_t written_ = 0;  ///< of pending_
   bool sink_regular_ = false;
+  std::string tail_;
 };
 
 }  // namespace caisson::supervise

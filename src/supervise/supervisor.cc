@@ -21,6 +21,7 @@
 #include "supervise/changes.h"
 #include "supervise/denials.h"
 #include "supervise/egress.h"
+#include "supervise/escape.h"
 #include "supervise/input_feed.h"
 #include "supervise/launch.h"
 #include "supervise/limit_watch.h"
@@ -425,8 +426,10 @@ void Supervisor::onViolation(short events) {
     attempt->foreign_program = listener_.isForeignProgram(*attempt);
   }
   const Verdict verdict = violations_.judge(*attempt, Clock::now(), [&] { return listener_.programOf(*attempt); });
+  if (verdict.end) kill();
+  if (verdict.worth_logging) recordViolation(record_.log(), result_.sandbox_id, *verdict.entry);
   // An attempt that ends the sandbox is not answered: its thread waits in the kernel until it is killed.
-  if (verdict.end) return kill();
+  if (verdict.end) return;
   if (verdict.end_process) return listener_.endProcess(*attempt);
   listener_.refuse(*attempt, verdict.error);
 }
@@ -497,6 +500,7 @@ void Supervisor::collect(Clock::time_point start) {
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
     egress_record_->fill(result_);
   }
+  const LastOutput last{out_ ? out_->tail() : "", err_ ? err_->tail() : ""};
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
   limits_->finish(result_);
@@ -504,6 +508,7 @@ void Supervisor::collect(Clock::time_point start) {
   classify(std::move(ending_), plan_, *limits_, result_);
   violations_.report(result_);
   explainLimits(plan_, result_);
+  if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 

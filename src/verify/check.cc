@@ -96,6 +96,7 @@ Observed Context::run(const Wish& wish) {
   if (!wish.command.empty() && wish.command.front() == helper_)
     if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return refuse(shown.error());
   Request request{.policy = *std::move(policy), .command = wish.command};
+  request.quarantine = false;  // its attempts are ours
   request.input = wish.input;
   auto result = runner_(request);
   if (!result) return refuse(result.error());

@@ -57,6 +57,19 @@ TEST_F(WithoutOpenat2, ALinkInTheWorkspacePathIsFollowedOnlyWhenItWasThereBefore
   EXPECT_EQ(output.out, "content\n") << output.describe();
 }
 
+class WithoutListener : public DegradedTest {};
+
+TEST_F(WithoutListener, CallsAreRefusedAllTheSameAndTheResultSaysThatNobodySeesThem) {
+  const Ending ending = probe("seccomp_listener");
+  EXPECT_TRUE(ending.ran) << ending.describe();
+  EXPECT_TRUE(ending.layer("seccomp_notify").starts_with("missing")) << ending.describe();
+  EXPECT_FALSE(ending.warnings().empty());
+  const RunOutput output =
+      caissonWithout("seccomp_listener", {"run", "--workspace", ":none", "--", "unshare", "-r", "true"});
+  EXPECT_EQ(output.exit_status, 1) << output.describe();
+  EXPECT_NE(output.err.find("Operation not permitted"), std::string::npos) << output.describe();
+}
+
 class WithoutTimeNamespace : public DegradedTest {};
 
 TEST_F(WithoutTimeNamespace, TheRunWorksAndSaysSo) {

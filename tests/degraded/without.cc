@@ -38,10 +38,11 @@ void refuseCall(Code& code, int number, int error) {
   code.push_back(refusal(error));
 }
 
-/// The same, but only with one of `flags` in the first argument.
-void refuseFlags(Code& code, int number, std::uint32_t flags, int error) {
+/// The same, but only with one of `flags` in an argument.
+void refuseFlags(Code& code, int number, std::uint32_t flags, int error, unsigned argument = 0) {
   code.push_back({BPF_JMP | BPF_JEQ | BPF_K, 0, 4, static_cast<std::uint32_t>(number)});
-  code.push_back(load(offsetof(seccomp_data, args)));  // the low half: both our architectures are little-endian
+  code.push_back(
+      load(offsetof(seccomp_data, args) + 8 * argument));  // the low half: both our architectures are little-endian
   code.push_back({BPF_JMP | BPF_JSET | BPF_K, 0, 1, flags});
   code.push_back(refusal(error));
   code.push_back(answer(SECCOMP_RET_ALLOW));
@@ -76,6 +77,10 @@ std::optional<Code> filterFor(std::string_view wish) {
     wish.remove_prefix(comma == std::string_view::npos ? wish.size() : comma + 1);
     if (name == "time_namespace") {
       refuseFlags(code, *syscallNumber("unshare"), kNewTime, error.value_or(EINVAL));
+      continue;
+    }
+    if (name == "seccomp_listener") {  // somebody around us listens already
+      refuseFlags(code, *syscallNumber("seccomp"), SECCOMP_FILTER_FLAG_NEW_LISTENER, error.value_or(EBUSY), 1);
       continue;
     }
     if (name != "namespaces") {

@@ -7,7 +7,8 @@
 // ERRNO is ENOSYS (the default), EPERM or EACCES. The filter stays with every process that the program starts.
 // `namespaces` stands for clone with a namespace flag and unshare (both EPERM unless an errno is given) and for clone3
 // (always ENOSYS: its flags lie in memory, where a filter can't look). `time_namespace` stands for unshare of that kind
-// alone, EINVAL unless an errno is given, as a kernel built without it answers.
+// alone, EINVAL unless an errno is given, as a kernel built without it answers. `seccomp_listener` stands for a filter
+// with a listener (EBUSY), as where a container engine listens already.
 #pragma once
 
 namespace caisson::test {

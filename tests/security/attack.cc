@@ -31,7 +31,13 @@ std::string weakenedPath() {
   return configured != nullptr && *configured != '\0' ? configured : CAISSON_WEAKENED_BINARY;
 }
 
-RunOutput inSandbox(const Attack& attack) { return runCaisson(commandLine({"run", "--quiet"}, attack), attack.how); }
+RunOutput inSandbox(const Attack& attack) {
+  const TempDir state;
+  RunOptions how = attack.how;
+  // What is caught is put into quarantine: the next test must not find it there.
+  if (!how.env.contains("HOME") && !how.env.contains("CAISSON_HOME")) how.env["CAISSON_HOME"] = state.path();
+  return runCaisson(commandLine({"run", "--quiet"}, attack), how);
+}
 
 RunOutput weakened(const std::string& protections, const Attack& attack) {
   return runProgram(commandLine({weakenedPath(), protections}, attack), attack.how);

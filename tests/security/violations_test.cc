@@ -173,8 +173,10 @@ TEST(FloodOfViolations, DoesNotKeepAGraveOneFromBeingSeen) {
   const std::string flood = payloadPath() + " flood-calls 20000 " + numberOf("perf_event_open");
   const std::string grave = payloadPath() + " call " + numberOf("bpf") + " 99";
   const auto begin = std::chrono::steady_clock::now();
+  const TempDir state;
   const RunOutput output = runCaisson({"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", "sh", "-c",
-                                       flood + " & sleep 0.3; " + grave + "; wait"});
+                                       flood + " & sleep 0.3; " + grave + "; wait"},
+                                      {.env = {{"CAISSON_HOME", state.path()}}});
   EXPECT_EQ(output.json()["outcome"], "denied") << output.describe();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
 }
@@ -228,7 +230,8 @@ class SeverityTable : public testing::Test {
                                        "--workspace", ":none",      "--ro",     payloadPath(),
                                        "--",          payloadPath()};
     arguments.insert(arguments.end(), verb.begin(), verb.end());
-    const RunOutput output = runCaisson(arguments);
+    const TempDir state;
+    const RunOutput output = runCaisson(arguments, {.env = {{"CAISSON_HOME", state.path()}}});
     EXPECT_TRUE(output.json().is_object()) << output.describe();
     return output.json();
   }

@@ -1,0 +1,174 @@
+#include "cli/learn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/never_allowed_calls.h"
+#include "cli/safe_text.h"
+#include "policy/limits.h"
+#include "policy/syntax.h"
+
+namespace caisson::cli {
+namespace {
+
+/// A TOML string: what it holds may come from a payload.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char letter : safeLine(text)) {
+    if (letter == '"' || letter == '\\') out += '\\';
+    out += letter;
+  }
+  return out + "\"";
+}
+
+std::string listOf(const std::vector<std::string>& names) {
+  std::string text = "[";
+  for (const std::string& name : names) text += (text.size() > 1 ? ", " : "") + quoted(name);
+  return text + "]";
+}
+
+class Draft {
+ public:
+  void set(const std::string& key, const std::string& value, const std::string& reason) {
+    if (!keys_.insert(key).second) return;
+    const std::string why = safeLine(reason);
+    policy_ += "# " + why + "\n" + key + " = " + value + "\n";
+    diff_.push_back("+ " + key + " = " + value + "    # " + why);
+  }
+  void remark(const std::string& words) {
+    const std::string text = safeLine(words);
+    if (!remarks_.insert(text).second) return;
+    policy_ += "# " + text + "\n";
+    diff_.push_back("  # " + text);
+  }
+  Proposal finish(const std::string& base) {
+    if (keys_.empty()) diff_.insert(diff_.begin(), "  nothing to change: the run needs no more than it had");
+    return {
+        "# Proposed by `caisson run --learn`. Read it before you use it: every line gives the program more.\n"
+        "format_version = 1\nextends = " +
+            quoted(base) + "\nname = \"learned\"\n" + policy_,
+        std::move(diff_)};
+  }
+
+ private:
+  std::set<std::string> keys_, remarks_;
+  std::string policy_;
+  std::vector<std::string> diff_;
+};
+
+void proposeSyscalls(Draft& draft, const policy::Syscalls& syscalls, const RunResult& result) {
+  std::vector<std::string> added;
+  std::vector<std::string> listed;
+  for (const Denial& denial : result.denials) {
+    if (denial.rule == "syscalls.allow") {
+      if (isNeverAllowed(denial.object) || denial.object.find(' ') != std::string::npos) {
+        draft.remark("refused, and no policy allows it: " + safeLine(denial.object));
+      } else {
+        added.push_back(denial.object);
+      }
+    } else if (denial.rule == "syscalls.names") {
+      listed.push_back(denial.object);
+    } else if (denial.rule.starts_with("syscalls:") || denial.rule.starts_with("seccomp:")) {
+      draft.remark("refused, and no policy allows it: " + safeLine(denial.object) + " (" + denial.remedy + ")");
+    }
+  }
+  if (!added.empty()) {
+    std::vector<std::string> all = syscalls.allow;
+    all.insert(all.end(), added.begin(), added.end());
+    draft.set("syscalls.allow", listOf(all), "calls that were answered ENOSYS");
+  }
+  if (!listed.empty() && syscalls.names) {
+    std::vector<std::string> all = *syscalls.names;
+    if (syscalls.mode == policy::SyscallMode::allowlist) {
+      all.insert(all.end(), listed.begin(), listed.end());
+    } else {
+      std::erase_if(all, [&](const std::string& name) { return std::ranges::find(listed, name) != listed.end(); });
+    }
+    draft.set("syscalls.names", listOf(all), "refused: " + listOf(listed));
+  }
+}
+
+/// Twice what there was, up to the ceiling; a limit that is at its ceiling is an owner's to raise.
+template <class Number>
+void proposeLimit(Draft& draft, const std::string& key, Number now, Number ceiling) {
+  if (now >= ceiling)
+    return draft.remark(key + " was met, and is at its ceiling: an owner's configuration may raise it");
+  const Number wanted = std::min<Number>(now * 2, ceiling);
+  draft.set(key, std::to_string(wanted), "the limit was met");
+}
+
+void proposeLimits(Draft& draft, const policy::Policy& policy, const RunResult& result) {
+  const policy::Ceilings ceilings = policy::ceilingsOf(policy.isolation.level);
+  for (const Denial& denial : result.denials) {
+    if (denial.rule == "resources.memory") proposeLimit(draft, denial.rule, policy.resources.memory, ceilings.memory);
+    if (denial.rule == "process.max_processes")
+      proposeLimit(draft, denial.rule, policy.process.max_processes, ceilings.processes);
+    if (denial.rule == "resources.output")
+      proposeLimit(draft, denial.rule, policy::effectiveOutput(policy), ceilings.output);
+    if (denial.rule == "resources.wall_seconds") {
+      proposeLimit<long>(draft, denial.rule, std::lround(std::ceil(policy::effectiveWallSeconds(policy))),
+                         std::lround(ceilings.wall_seconds));
+    }
+    if (denial.rule == "resources.cpu_seconds" && policy.resources.cpu_seconds)
+      proposeLimit<long>(draft, denial.rule, std::lround(std::ceil(*policy.resources.cpu_seconds)), 1L << 31);
+    if (denial.rule == "filesystem.max_file_size" && policy.filesystem.max_file_size)
+      proposeLimit<std::uint64_t>(draft, denial.rule, *policy.filesystem.max_file_size, ~0ULL >> 2);
+    if (denial.rule == "filesystem.max_total_size" && policy.filesystem.max_total_size)
+      proposeLimit<std::uint64_t>(draft, denial.rule, *policy.filesystem.max_total_size, ~0ULL >> 2);
+  }
+}
+
+/// Hosts that the egress refused because no pattern allows them. What is always blocked stays a remark.
+void proposeHosts(Draft& draft, const policy::Network& network, const RunResult& result) {
+  std::vector<std::string> hosts = network.allowed_hosts;
+  for (const Denial& denial : result.denials) {
+    if (!denial.rule.starts_with("network")) continue;
+    const std::string host = denial.object.substr(0, denial.object.rfind(':'));
+    const bool listed = denial.rule == "network.allowed_hosts";
+    if (!listed || policy::findFlaw(policy::Syntax::host_pattern, host)) {
+      draft.remark("refused: " + safeLine(denial.object) + " (" + denial.rule + "); " + denial.remedy);
+    } else if (std::ranges::find(hosts, host) == hosts.end()) {
+      hosts.push_back(host);
+    }
+  }
+  if (hosts.size() > network.allowed_hosts.size())
+    draft.set("network.allowed_hosts", listOf(hosts), "hosts that were asked for");
+}
+
+/// What the run really took, so that a person can also narrow.
+void tellUsed(Draft& draft, const policy::Policy& policy, const RunResult& result) {
+  const Usage& usage = result.usage;
+  const auto mib = [](std::uint64_t bytes) { return std::to_string((bytes + policy::kMiB - 1) / policy::kMiB); };
+  const auto seconds = [](double ms) {
+    return std::to_string(std::lround(std::floor(ms / 1e3))) + "." +
+           std::to_string(std::lround(std::floor(ms / 100)) % 10) + " s";
+  };
+  std::string used = "used: " + mib(usage.peak_memory_bytes) + " MiB of memory (of " + mib(policy.resources.memory) +
+                     "), " + seconds(usage.user_cpu_ms + usage.system_cpu_ms) + " of CPU time, " +
+                     seconds(usage.wall_ms) + " in all";
+  if (usage.processes_peak) used += ", " + std::to_string(*usage.processes_peak) + " processes at once";
+  draft.remark(used);
+  if (usage.network_connections > 0) {
+    draft.remark("used: " + std::to_string(usage.network_connections) + " connections, " +
+                 std::to_string(usage.network_bytes) + " bytes of network");
+  }
+}
+
+}  // namespace
+
+Proposal proposePolicy(const policy::Policy& policy, const std::string& base, const RunResult& result) {
+  Draft draft;
+  for (const Denial& denial : result.denials) {
+    if (denial.rule == "process.allow_fork" || denial.rule == "process.allow_exec")
+      draft.set(denial.rule, "true", "tried to " + denial.operation);
+  }
+  proposeSyscalls(draft, policy.syscalls, result);
+  proposeLimits(draft, policy, result);
+  proposeHosts(draft, policy.network, result);
+  tellUsed(draft, policy, result);
+  draft.remark("not seen, so not proposed: files that are hidden, read-only or absent inside (see docs/denials.md)");
+  return draft.finish(base);
+}
+
+}  // namespace caisson::cli

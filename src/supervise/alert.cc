@@ -1,0 +1,121 @@
+#include "supervise/alert.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "approval/owner.h"
+#include "audit/chain.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+namespace {
+
+using sys::Fd;
+
+constexpr int kPatienceMs = 10'000;
+
+std::string asJson(const audit::Event& event) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  audit::Fields alert;
+  alert.text("time", audit::timeText(static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec));
+  alert.text("event", name(event.type)).text("severity", name(event.severity)).text("sandbox", event.sandbox);
+  return alert.raw("data", event.fields.json()).json() + "\n";
+}
+
+/// A file in memory rather than a pipe: a program that does not read can't make us wait.
+Fd inputOf(const std::string& text) {
+  Fd file(::memfd_create("caisson-alert", MFD_CLOEXEC));
+  if (file && ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.reset();
+  if (file) ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+std::string ended(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status) == 0 ? "" : "exit status " + std::to_string(WEXITSTATUS(status));
+  return "signal " + std::to_string(WTERMSIG(status));
+}
+
+/// Runs the program with the text as its standard input; why that did not work, or "".
+std::string tellProgram(const std::vector<std::string>& command, const std::string& text) {
+  const Fd input = inputOf(text);
+  if (!input) return "no memory for its input";
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t streams;
+  ::posix_spawn_file_actions_init(&streams);
+  ::posix_spawn_file_actions_adddup2(&streams, input.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_addopen(&streams, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&streams, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // What the supervisor blocks or handles is not the program's business.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = -1;
+  const int failed = ::posix_spawnp(&pid, arguments[0], &streams, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&streams);
+  if (failed != 0) return sysError(Stage::supervise, "posix_spawn", command.front(), failed).message();
+
+  const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd wait{pidfd.get(), POLLIN, 0};
+  const bool in_time = pidfd && ::poll(&wait, 1, kPatienceMs) == 1;
+  if (!in_time) ::kill(pid, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return in_time ? ended(status) : "it did not end within ten seconds";
+}
+
+/// By the host's curl: it has TLS, proxies and certificates as this host is set up, and none of it is ours to get
+/// wrong.
+std::string tellWebhook(const std::string& address, const std::string& text) {
+  std::string problem = tellProgram({"curl", "--silent", "--fail", "--max-time", "9", "--proto", "=http,https",
+                                     "--header", "Content-Type: application/json", "--data-binary", "@-", address},
+                                    text);
+  return problem.empty() ? "" : "curl " + address + ": " + problem;
+}
+
+}  // namespace
+
+void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result) {
+  std::vector<std::string> problems;
+  const auto owner = approval::loadOwner();
+  if (!owner) problems.push_back(owner.error().message());
+  const std::string text = asJson(event);
+  for (const approval::Alert& alert : owner ? owner->alerts : std::vector<approval::Alert>{}) {
+    if (!alert.command.empty()) {
+      if (std::string problem = tellProgram(alert.command, text); !problem.empty()) {
+        problems.push_back(alert.command.front() + ": " + problem);
+      }
+    }
+    if (!alert.webhook.empty()) {
+      if (std::string problem = tellWebhook(alert.webhook, text); !problem.empty()) problems.push_back(problem);
+    }
+  }
+  for (const std::string& problem : problems) {
+    result.notices.push_back("the alert did not get through: " + problem);
+    if (log == nullptr) continue;
+    (void)log->append({audit::EventType::alert_failed, audit::Severity::error, result.sandbox_id,
+                       audit::Fields().text("reason", problem)});
+  }
+}
+
+}  // namespace caisson::supervise

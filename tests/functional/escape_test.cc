@@ -1,0 +1,176 @@
+// After an attempt to get out: the sandbox ends, the attempt is on record with a trace, an alert is raised, and what
+// tried it does not run again.
+#include <sys/stat.h>
+
+#include "functional/audit_fixture.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+
+class EscapeResponse : public AuditTest {
+ protected:
+  void SetUp() override {
+    AuditTest::SetUp();
+    requireOrSkip(systemHas("python3"), "no python3");
+    config_.makeDir("caisson", 0700);
+  }
+
+  [[nodiscard]] RunOptions owned() const {
+    RunOptions how = options();
+    how.env["XDG_CONFIG_HOME"] = config_.path();
+    return how;
+  }
+
+  /// bpf() is CRITICAL: one ends the sandbox.
+  static std::vector<std::string> attempt(const std::string& mark = "x") {
+#if defined(__x86_64__)
+    const std::string number = "321";
+#else
+    const std::string number = "280";
+#endif
+    return {"python3", "-c",
+            "import ctypes; print('before', flush=True); ctypes.CDLL(None).syscall(" + number +
+                ", 99, 0, 0); print('after " + mark + "')"};
+  }
+
+  const TempDir config_;
+};
+
+TEST_F(EscapeResponse, EndsTheRunAndKeepsATrace) {
+  const RunOutput output = run({"--env", "TOKEN=sesame-4711", "--json"}, attempt(), owned());
+  const json result = output.json();
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_EQ(result["outcome"], "denied");
+  EXPECT_EQ(result["stdout"], "before\n");
+  EXPECT_EQ(result["escape"]["severity"], "CRITICAL");
+  EXPECT_TRUE(contains(result["escape"]["rollback"], "discarded"));
+  const std::string trace = result["escape"]["trace"];
+  ASSERT_EQ(trace, home_.path() + "/traces/" + result["sandbox_id"].get<std::string>());
+  struct stat status{};
+  ASSERT_EQ(::stat(trace.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+  EXPECT_TRUE(contains(readFile(trace + "/events.jsonl"), "\"syscall\":\"bpf\""));
+  EXPECT_EQ(readFile(trace + "/stdout.tail"), "before\n");
+  EXPECT_TRUE(json::accept(readFile(trace + "/plan.json")));
+  for (const char* file : {"policy.txt", "plan.json", "events.jsonl", "stdout.tail", "stderr.tail"}) {
+    ASSERT_EQ(::stat((trace + "/" + file).c_str(), &status), 0) << file;
+    EXPECT_EQ(status.st_mode & 0777, 0600U) << file;
+    EXPECT_FALSE(contains(readFile(trace + "/" + file), "sesame-4711")) << file;
+  }
+}
+
+TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
+  const RunOutput output = run({"--json", "--workspace", ".:rw"}, attempt(), owned());
+  EXPECT_TRUE(contains(output.json()["escape"]["rollback"], "not possible")) << output.describe();
+  const auto attempts = events({"--event", "escape_attempt"});
+  ASSERT_EQ(attempts.size(), 1U);
+  EXPECT_EQ(attempts[0]["severity"], "CRITICAL");
+  EXPECT_EQ(attempts[0]["data"]["trace"], output.json()["escape"]["trace"]);
+  const auto blocked = events({"--event", "syscall_blocked"});
+  ASSERT_EQ(blocked.size(), 1U);
+  EXPECT_EQ(blocked[0]["data"]["syscall"], "bpf");
+  EXPECT_EQ(blocked[0]["data"]["arguments"][0], "0x63");
+  EXPECT_TRUE(contains(blocked[0]["data"]["program"], "python3"));
+  EXPECT_EQ(audit({"verify"}).exit_status, 0);
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["escape_attempts"], 1);
+}
+
+TEST_F(EscapeResponse, PutsExactlyThisCommandIntoQuarantine) {
+  const json result = run({"--json"}, attempt("one"), owned()).json();
+  const std::string key = result["escape"]["quarantined"];
+  EXPECT_TRUE(key.starts_with("sha256:")) << result;
+  const RunOutput again = run({}, attempt("one"), owned());
+  EXPECT_EQ(again.exit_status, 125);
+  EXPECT_EQ(again.out, "") << "it ran";
+  EXPECT_TRUE(contains(again.err, "caisson tool release " + key)) << again.err;
+  EXPECT_EQ(run({}, attempt("two"), owned()).out, "before\n") << "another command is not meant";
+  EXPECT_EQ(run({}, {"python3", "-c", "print(1)"}, owned()).out, "1\n") << "an interpreter never is";
+  EXPECT_EQ(caisson({"tool", "list", "--json"}).json().size(), 2U);
+}
+
+TEST_F(EscapeResponse, NeverPutsAnInterpreterAway) {
+  RunOptions how = owned();
+  how.stdin_data = attempt()[2];
+  const RunOutput output = run({}, {"python3"}, how);
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "not put into quarantine")) << output.err;
+  EXPECT_EQ(caisson({"tool", "list"}).out, "Nothing is in quarantine.\n");
+}
+
+TEST_F(EscapeResponse, TellsTheOwnersProgramAtOnce) {
+  const std::string told = config_ / "told";
+  config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/sh\", \"-c\", \"cat > " + told + "\"]\n");
+  ASSERT_EQ(run({}, attempt(), owned()).exit_status, 125);
+  const json alert = json::parse(readFile(told), nullptr, false);
+  EXPECT_EQ(alert["event"], "escape_attempt") << readFile(told);
+  EXPECT_EQ(alert["severity"], "CRITICAL");
+  EXPECT_TRUE(contains(alert["data"]["reason"], "bpf")) << alert;
+  EXPECT_EQ(events({"--event", "alert_failed"}).size(), 0U);
+}
+
+TEST_F(EscapeResponse, AnAlertThatFailsIsOnRecord) {
+  config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/false\"]\nwebhook = \"http://127.0.0.1:1/\"\n");
+  const RunOutput output = run({}, attempt(), owned());
+  EXPECT_EQ(output.exit_status, 125);
+  EXPECT_TRUE(contains(output.err, "the alert did not get through: /bin/false: exit status 1")) << output.err;
+  EXPECT_EQ(events({"--event", "alert_failed"}).size(), 2U);
+}
+
+TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
+  requireOrSkip(systemHas("curl"), "no curl");
+  config_.write("server.py",
+                "import http.server, sys\n"
+                "class Take(http.server.BaseHTTPRequestHandler):\n"
+                "  def do_POST(self):\n"
+                "    body = self.rfile.read(int(self.headers['Content-Length']))\n"
+                "    self.send_response(204); self.end_headers()\n"
+                "    open(sys.argv[1] + '/body', 'wb').write(body)\n"
+                "server = http.server.HTTPServer(('127.0.0.1', 0), Take)\n"
+                "open(sys.argv[1] + '/port', 'w').write(str(server.server_port) + '\\n')\n"
+                "server.handle_request()\n");
+  BackgroundProgram server({"python3", config_ / "server.py", config_.path()}, {});
+  ASSERT_TRUE(eventually([&] { return exists(config_ / "port") && readFile(config_ / "port").ends_with("\n"); }));
+  std::string port = readFile(config_ / "port");
+  port.pop_back();
+  config_.write("caisson/config.toml", "[alerts]\nwebhook = \"http://127.0.0.1:" + port + "/hook\"\n");
+  RunOptions how = owned();
+  how.env["no_proxy"] = "127.0.0.1";
+  const RunOutput output = run({}, attempt(), how);
+  EXPECT_EQ(output.exit_status, 125);
+  ASSERT_TRUE(eventually([&] { return exists(config_ / "body"); })) << output.err;
+  EXPECT_EQ(json::parse(readFile(config_ / "body"), nullptr, false)["event"], "escape_attempt");
+}
+
+TEST_F(EscapeResponse, AlertsThatMakeNoSenseAreRefusedBeforeAnythingRuns) {
+  for (const char* text : {"command = [\"relative\"]", "command = []", "command = \"sh\"", "webhook = \"ftp://x/\"",
+                           "webhook = \"http://x y\"", "webhook = 7", "other = 1"}) {
+    config_.write("caisson/config.toml", std::string("[alerts]\n") + text + "\n");
+    const RunOutput output = run({}, {"true"}, owned());
+    EXPECT_EQ(output.exit_status, 125) << text << output.describe();
+    EXPECT_TRUE(contains(output.err, "alerts")) << output.err;
+  }
+}
+
+/// A flood leaves a short trace: the first, second, fourth ... of its kind.
+TEST_F(EscapeResponse, AFloodOfRefusalsDoesNotFloodTheLog) {
+  const std::string script = "import ctypes\nc = ctypes.CDLL(None)\nfor i in range(200): c.syscall(" +
+                             std::string(
+#if defined(__x86_64__)
+                                 "298"
+#else
+                                 "241"
+#endif
+                                 ) +
+                             ", 0, 0, -1, -1, 0)\n";
+  const RunOutput output = run({"--json"}, {"python3", "-c", script}, owned());
+  EXPECT_EQ(output.json()["outcome"], "exited") << output.describe();
+  const auto blocked = events({"--event", "syscall_blocked"});
+  EXPECT_GE(blocked.size(), 5U);
+  EXPECT_LE(blocked.size(), 64U);
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["syscalls_blocked"], 200);
+}
+
+}  // namespace
+}  // namespace caisson::test
