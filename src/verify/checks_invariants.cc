@@ -1,14 +1,9 @@
 // INVARIANTS: what must hold whatever a policy says.
+#include "verify/egress_checks.h"
 #include "verify/suite.h"
 
 namespace caisson::verify {
 namespace {
-
-Verdict needsEgress(Context& context) {
-  const Observed seen = context.run({.command = {"true"}, .settings = {{"network.mode", "proxy"}}});
-  if (!seen.ran) return skipped("no egress here: " + seen.refusal);
-  return skipped("egress is judged by its own test suite; this check does not drive it yet");
-}
 
 /// Refused for want of an approval, nothing else.
 Verdict needsApproval(Context& context, const char* key, const char* value) {
@@ -31,8 +26,8 @@ constexpr Check kChecks[] = {
      [](Context& context) {
        return printed(context.script("tail -n +3 /proc/net/dev | grep -vc '^ *lo:'; true"), "0\n");
      }},
-    {"invariant.s3", Category::invariants, "INV-S3: egress blocks private ranges", needsEgress},
-    {"invariant.s4", Category::invariants, "INV-S4: egress blocks cloud metadata", needsEgress},
+    {"invariant.s3", Category::invariants, "INV-S3: egress blocks private ranges", privateRangesAreBlocked},
+    {"invariant.s4", Category::invariants, "INV-S4: egress blocks cloud metadata", metadataIsBlocked},
     {"invariant.s5", Category::invariants, "INV-S5: every capability is dropped",
      [](Context& context) { return contained(context.inside({"capabilities"})); }},
     {"invariant.s6", Category::invariants, "INV-S6: the program is not root",
@@ -42,8 +37,8 @@ constexpr Check kChecks[] = {
        const Verdict level = needsApproval(context, "isolation.level", "none");
        return level.state == CheckState::passed ? needsApproval(context, "network.mode", "host") : level;
      }},
-    {"invariant.s8", Category::invariants, "INV-S8: egress connects to the address it checked", needsEgress},
-    {"invariant.s9", Category::invariants, "INV-S9: egress checks redirects again", needsEgress},
+    {"invariant.s8", Category::invariants, "INV-S8: egress connects to the address it checked", checkedAddressIsUsed},
+    {"invariant.s9", Category::invariants, "INV-S9: egress checks redirects again", redirectsAreCheckedAgain},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "sys/fd.h"
+#include "verify/egress_checks.h"
 #include "verify/suite.h"
 
 namespace caisson::verify {
@@ -60,14 +61,6 @@ struct Listener {
   }
 };
 
-/// Whether this build and host offer egress at all; if not, why.
-Verdict egress(Context& context, std::string_view what) {
-  const Observed seen = context.run({.command = {"true"}, .settings = {{"network.mode", "proxy"}}});
-  if (!seen.ran) return skipped("no egress here: " + seen.refusal);
-  return skipped(std::string(what) +
-                 " needs a server that is allowed and reachable; `caisson verify` contacts none by itself");
-}
-
 constexpr Check kNetwork[] = {
     {"network.host-loopback", Category::network, "What listens on the host's loopback can't be reached",
      [](Context& context) {
@@ -86,12 +79,9 @@ constexpr Check kNetwork[] = {
        if (!seen.ran) return failed(seen.describe());
        return seen.out.find("ECONNREFUSED") != std::string::npos ? passed() : failed(seen.describe());
      }},
-    {"network.dns", Category::network, "Names resolve through egress",
-     [](Context& context) { return egress(context, "a name"); }},
-    {"network.http", Category::network, "HTTP works through egress",
-     [](Context& context) { return egress(context, "HTTP"); }},
-    {"network.https", Category::network, "HTTPS works through egress",
-     [](Context& context) { return egress(context, "HTTPS"); }},
+    {"network.dns", Category::network, "Permitted names resolve through egress, others do not", namesResolve},
+    {"network.http", Category::network, "HTTP works through egress", httpWorks},
+    {"network.https", Category::network, "HTTPS works through egress", httpsWorks},
 };
 
 }  // namespace

@@ -106,6 +106,29 @@ int tryConnect(Words words) {
   return report("connect", ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)));
 }
 
+/// A page by the sandbox's proxy: the status, and the body's first line.
+int tryHttp(Words words) {
+  const sys::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in proxy{};
+  proxy.sin_family = AF_INET;
+  proxy.sin_port = htons(3128);
+  proxy.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&proxy), sizeof(proxy)) != 0) return refused("connect", errno);
+  const std::string host(words[0]);
+  const std::string request =
+      "GET http://" + host + std::string(words[1]) + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n";
+  if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return refused("send", errno);
+  std::string reply;
+  char piece[2048];
+  for (ssize_t got = 0; reply.size() < 65536 && (got = ::read(fd.get(), piece, sizeof(piece))) > 0;) {
+    reply.append(piece, static_cast<std::size_t>(got));
+  }
+  const std::size_t space = reply.find(' '), body = reply.find("\r\n\r\n");
+  if (space == std::string::npos || body == std::string::npos) return say("refused: no answer", 1);
+  const std::string text = reply.substr(body + 4);
+  return say("status " + reply.substr(space + 1, 3) + ": " + text.substr(0, text.find('\n')), 0);
+}
+
 int tryAbstractSocket(Words words) {
   const sys::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -229,6 +252,7 @@ constexpr Attempt kAttempts[] = {
     {"socket", 3, trySocket},
     {"ioctl", 1, tryIoctl},
     {"connect", 2, tryConnect},
+    {"http", 2, tryHttp},
     {"abstract", 1, tryAbstractSocket},
     {"forks", 1, tryForks},
     {"allocate", 1, tryAllocate},

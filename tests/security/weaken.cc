@@ -108,6 +108,14 @@ constexpr Weakness kWeaknesses[] = {
        plan.egress->network.denied_hosts.clear();
        plan.egress->network.allowed_ports = {"1-65535", "22"};
      }},
+    // The addresses that egress blocks, opened for the names of verify/small_internet.h.
+    {"egress-private",
+     [](Plan& plan) {
+       if (!plan.egress) return;
+       for (const char* host : {"site", "inner", "ten", "mixed", "flip"}) {
+         plan.egress->network.private_hosts.push_back(std::string(host) + ".verify.example");
+       }
+     }},
     {"egress-server-name",
      [](Plan& plan) {
        if (plan.egress) plan.egress->network.allow_missing_server_name = true;

@@ -1,0 +1,151 @@
+#include "verify/egress_checks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "verify/small_internet.h"
+
+namespace caisson::verify {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Egress to every name of the small internet, and past the ban on loopback addresses to one of them.
+Settings egressTo(const std::string& excepted) {
+  return {{"network.mode", "proxy"},
+          {"network.dns_servers", "127.0.0.1"},
+          {"network.allowed_hosts", ".verify.example"},
+          {"network.private_hosts", excepted}};
+}
+
+Observed get(Context& context, const std::string& host, const std::string& path,
+             const std::string& excepted = "site.verify.example") {
+  return context.inside({"http", host, path}, egressTo(excepted));
+}
+
+constexpr std::string_view kAlways = "always blocked";
+
+/// Egress itself said no, by this rule, to the program and on record. A connection that failed for another reason
+/// proves nothing.
+Verdict refusedByEgress(const Observed& seen, std::string_view object, std::string_view rule = kAlways) {
+  if (!seen.ran) return failed(seen.describe());
+  const bool on_record = std::ranges::any_of(seen.result.denials, [&](const Denial& denial) {
+    return denial.object.find(object) != std::string::npos && denial.rule.find(rule) != std::string::npos;
+  });
+  if (seen.out.starts_with("status 403") && on_record) return passed();
+  return failed(std::string(object) + " was not refused by egress: " + seen.describe());
+}
+
+Verdict servedBy(const Observed& seen, const std::string& address) {
+  if (seen.ran && seen.out == "status 200: served by " + address + "\n") return passed();
+  return failed("not served by " + address + ": " + seen.describe());
+}
+
+/// A program on the host, until this goes.
+class Helper {
+ public:
+  explicit Helper(std::vector<std::string> command) {
+    std::vector<char*> words;
+    for (std::string& word : command) words.push_back(word.data());
+    words.push_back(nullptr);
+    posix_spawn_file_actions_t streams;
+    ::posix_spawn_file_actions_init(&streams);
+    for (const int stream : {0, 1, 2}) {
+      ::posix_spawn_file_actions_addopen(&streams, stream, "/dev/null", O_RDWR, 0);
+    }
+    if (::posix_spawnp(&pid_, words[0], &streams, nullptr, words.data(), environ) != 0) pid_ = -1;
+    ::posix_spawn_file_actions_destroy(&streams);
+  }
+  ~Helper() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+  /// Whether it ended with status 0.
+  bool succeeded() {
+    int status = 1;
+    if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return false;
+    pid_ = -1;
+    return status == 0;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+Verdict tryNames(Context& context) {
+  const Observed seen = context.script(
+      "getent ahostsv4 site.verify.example >/dev/null && echo resolved; getent ahostsv4 elsewhere.example",
+      egressTo("site.verify.example"));
+  return seen.ran && seen.out == "resolved\n" ? passed() : failed(seen.describe());
+}
+
+Verdict tryHttp(Context& context) { return servedBy(get(context, "site.verify.example", "/"), "127.0.0.1"); }
+
+/// Both ends are the host's own programs: the server here, the client inside, which checks the certificate.
+Verdict tryHttps(Context& context) {
+  const std::string key = context.workspacePath() + "/key.pem", certificate = context.workspacePath() + "/server.crt";
+  Helper made({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+               "-days", "2", "-subj", "/CN=site.verify.example", "-addext", "subjectAltName=DNS:site.verify.example",
+               "-keyout", key, "-out", certificate});
+  if (!made.succeeded()) return skipped("openssl could not make a certificate");
+  const Helper server(
+      {"openssl", "s_server", "-accept", "127.0.0.1:443", "-key", key, "-cert", certificate, "-www", "-quiet"});
+  Wish wish{.command = {"sh", "-c",
+                        "for i in 1 2 3 4 5 6 7 8 9; do curl -s --max-time 5 --cacert /workspace/server.crt "
+                        "https://site.verify.example/ | grep -q s_server && echo spoke && exit; sleep 0.2; done"},
+            .settings = egressTo("site.verify.example"),
+            .workspace = true};
+  return printed(context.run(wish), "spoke\n");
+}
+
+Verdict tryPrivate(Context& context) {
+  for (const std::string host : {"inner.verify.example", "ten.verify.example"}) {
+    if (Verdict verdict = refusedByEgress(get(context, host, "/"), host); verdict.state != CheckState::passed) {
+      return verdict;
+    }
+  }
+  return passed();
+}
+
+/// No exception opens it.
+Verdict tryMetadata(Context& context) {
+  const std::string host = "metadata.verify.example";
+  return refusedByEgress(get(context, host, "/", host), host);
+}
+
+Verdict tryAnswers(Context& context) {
+  const Verdict first = servedBy(get(context, "flip.verify.example", "/", "flip.verify.example"), "127.0.0.1");
+  if (first.state != CheckState::passed) return first;
+  return refusedByEgress(get(context, "mixed.verify.example", "/"), "mixed.verify.example");
+}
+
+Verdict tryRedirects(Context& context) {
+  const Verdict first = refusedByEgress(get(context, "site.verify.example", "/to-metadata"), "169.254.169.254", "");
+  if (first.state != CheckState::passed) return first;
+  return refusedByEgress(get(context, "site.verify.example", "/to-elsewhere"), "elsewhere.example", "allowed_hosts");
+}
+
+}  // namespace
+
+Verdict namesResolve(Context& context) { return inSmallInternet(context, tryNames); }
+Verdict httpWorks(Context& context) { return inSmallInternet(context, tryHttp); }
+Verdict httpsWorks(Context& context) {
+  for (const char* tool : {"openssl", "curl"}) {
+    if (!hostHas(tool)) return skipped(std::string(tool) + " is not installed on this host");
+  }
+  return inSmallInternet(context, tryHttps);
+}
+Verdict privateRangesAreBlocked(Context& context) { return inSmallInternet(context, tryPrivate); }
+Verdict metadataIsBlocked(Context& context) { return inSmallInternet(context, tryMetadata); }
+Verdict checkedAddressIsUsed(Context& context) { return inSmallInternet(context, tryAnswers); }
+Verdict redirectsAreCheckedAgain(Context& context) { return inSmallInternet(context, tryRedirects); }
+
+}  // namespace caisson::verify
