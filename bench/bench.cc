@@ -69,6 +69,8 @@ int run(const Options& options) {
   section(printThroughput);
   if (options.memory) results.memory = measureMemory(options, *scratch);
   section(printMemory);
+  if (options.audit) results.audit = measureAudit(options, *scratch);
+  section(printAudit);
   if (options.work) results.work = measureWork(options, *scratch);
   section(printWork);
   printNoise(results);

@@ -25,7 +25,7 @@ bool toNumber(const std::string& text, double& value) {
 }
 
 bool chooseSections(const std::string& list, Options& options) {
-  options.launch = options.throughput = options.memory = options.work = false;
+  options.launch = options.throughput = options.memory = options.audit = options.work = false;
   for (const std::string& name : split(list, ',')) {
     if (name == "launch")
       options.launch = true;
@@ -33,6 +33,8 @@ bool chooseSections(const std::string& list, Options& options) {
       options.throughput = true;
     else if (name == "memory")
       options.memory = true;
+    else if (name == "audit")
+      options.audit = true;
     else if (name == "work")
       options.work = true;
     else if (name == "parts")
@@ -88,7 +90,7 @@ bool apply(const std::string& name, const std::string& value, Options& options) 
 }  // namespace
 
 const char* usage() {
-  return "usage: bench [--caisson PATH] [--only launch,throughput,memory,work,parts] [--json FILE]\n"
+  return "usage: bench [--caisson PATH] [--only launch,throughput,memory,audit,work,parts] [--json FILE]\n"
          "             [--launches N] [--budget SECONDS] [--stretch SECONDS] [--batches N] [--files N]\n"
          "             [--without-cgroup 'ARGS of caisson run'] [--peers firejail,nsjail,runc[=PATH]] [--tools DIR]\n";
 }

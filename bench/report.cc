@@ -103,6 +103,17 @@ void printMemory(const Results& results) {
   std::printf("* a process does not let its proportional size be read: its peak resident size stands in\n");
 }
 
+void printAudit(const Results& results) {
+  if (!results.audit) return;
+  std::printf("\nAudit log: ");
+  if (results.audit->absent.empty()) {
+    std::printf("%.0f events per second, one writer on one core, each acknowledged by itself\n",
+                results.audit->events_per_second);
+  } else {
+    std::printf("not measured: %s\n", results.audit->absent.c_str());
+  }
+}
+
 void printWork(const Results& results) {
   if (results.work.empty()) return;
   std::printf("\nRunning programs: median natively and inside (ms; ns for one system call), launches not included\n");
@@ -156,6 +167,7 @@ std::string toJson(const Results& results) {
             return "{\"name\":" + quoted(one.row->name) +
                    text(R"(,"in_flight":%u,"per_second":%.1f})", one.in_flight, one.per_second);
           });
+  if (results.audit) json += text(",\n\"audit_events_per_second\":%.0f", results.audit->events_per_second);
   json += ",\n\"memory_kib\":" + list(results.memory, [](const MemoryResult& one) {
             return "{\"name\":" + quoted(one.name) +
                    text(R"(,"processes":%u,"unreadable":%u,"pss_sum":%.0f,"rss_sum":%.0f,"rss_largest":%.0f})",

@@ -1,9 +1,11 @@
 // The tables on standard output, the verdicts on the targets, and the same as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "audit.h"
 #include "launch.h"
 #include "memory.h"
 #include "work.h"
@@ -18,12 +20,14 @@ struct Results {
   std::vector<LaunchResult> launches;
   std::vector<ThroughputResult> throughput;
   std::vector<MemoryResult> memory;
+  std::optional<AuditResult> audit;
   std::vector<WorkResult> work;
 };
 
 void printLaunches(const Results& results);
 void printThroughput(const Results& results);
 void printMemory(const Results& results);
+void printAudit(const Results& results);
 void printWork(const Results& results);
 
 /// One line for every target of the project that this run could judge.

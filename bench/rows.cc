@@ -94,6 +94,32 @@ Row caissonRow(const Options& options, const Scratch& scratch, bool cgroup) {
   return row;
 }
 
+/// The same without the log: what is left of a launch is the log's price.
+Row noAuditRow(const Options& options, const Scratch& scratch) {
+  Row row{Contender::caisson_no_audit, "caisson full, no audit", {}, "nothing is on record", ""};
+  const std::string policy = scratch.path("no-audit.toml");
+  writeFile(policy, "extends = \"bash\"\naudit.enabled = false\n");
+  auto command = caissonRun(options, scratch, {"--policy", policy, "--", "true"});
+  if (!command) {
+    row.absent = "no such program: " + options.caisson;
+  } else {
+    row.command = std::move(*command);
+  }
+  return row;
+}
+
+/// The policy file of the row above, with the audit on: reading a file must not be taken for the log's price.
+Row auditRow(const Options& options, const Scratch& scratch) {
+  Row row = noAuditRow(options, scratch);
+  row.contender = Contender::caisson_audit;
+  row.name = "caisson full, by policy file";
+  row.open = "as caisson full";
+  const std::string policy = scratch.path("audit.toml");
+  writeFile(policy, "extends = \"bash\"\naudit.enabled = true\n");
+  if (auto command = caissonRun(options, scratch, {"--policy", policy, "--", "true"})) row.command = *command;
+  return row;
+}
+
 /// A bundle that runs `true` on the host's /usr, rootless: the least that runc accepts.
 std::string runcConfig() {
   const std::string uid = std::to_string(geteuid());
@@ -205,7 +231,9 @@ std::vector<Row> makeRows(const Options& options, const Scratch& scratch) {
                         floorRow(options, scratch, "overlay"),
                         bubblewrapRow(options, scratch, false),
                         bubblewrapRow(options, scratch, true),
-                        caissonRow(options, scratch, true)};
+                        caissonRow(options, scratch, true),
+                        auditRow(options, scratch),
+                        noAuditRow(options, scratch)};
   if (!options.without_cgroup.empty()) rows.push_back(caissonRow(options, scratch, false));
   for (const auto& [name, path] : options.peers) rows.push_back(peerRow(name, path, scratch));
   for (Row& row : rows) tryOnce(row);

@@ -11,7 +11,18 @@
 
 namespace bench {
 
-enum class Contender { fork_exec, floor, floor_part, bubblewrap, bubblewrap_same, caisson, caisson_no_cgroup, peer };
+enum class Contender {
+  fork_exec,
+  floor,
+  floor_part,
+  bubblewrap,
+  bubblewrap_same,
+  caisson,
+  caisson_no_cgroup,
+  caisson_audit,
+  caisson_no_audit,
+  peer
+};
 
 struct Row {
   Contender contender = Contender::peer;

@@ -39,6 +39,12 @@ void judgeLaunches(const Results& results, std::vector<Verdict>& verdicts) {
     verdicts.push_back({without ? "launch / floor (no cgroup on this host)" : "launch / floor, everything on",
                         full->to_floor, without ? 1.3 : 1.5, false, noisy});
   }
+  const auto* audited = launchOf(results, Contender::caisson_audit);
+  const auto* unaudited = launchOf(results, Contender::caisson_no_audit);
+  if (audited != nullptr && unaudited != nullptr) {
+    verdicts.push_back(
+        {"launch / the same without audit", audited->ms.median / unaudited->ms.median, 1.05, false, noisy});
+  }
   if (no_cgroup != nullptr && no_cgroup->to_floor > 0) {
     verdicts.push_back({"launch / floor, cgroups switched off", no_cgroup->to_floor, 1.3, false, noisy});
   }
@@ -103,6 +109,9 @@ std::vector<Verdict> judge(const Results& results) {
   for (const MemoryResult& memory : results.memory) {
     if (memory.name != "caisson full") continue;
     verdicts.push_back({"MiB held by caisson itself", memory.peak_pss_kib / 1024, 4, false, false});
+  }
+  if (results.audit && results.audit->absent.empty()) {
+    verdicts.push_back({"audit events per second on one core", results.audit->events_per_second, 20000, true, false});
   }
   for (const WorkResult& work : results.work) judgeWork(work, verdicts);
   return verdicts;
