@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-neighbours fuzz-smoke clean help
+.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-neighbours test-kill fuzz-smoke clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -48,6 +48,10 @@ test-mcp: ## the MCP server under the official conformance suite and clients (in
 
 test-neighbours: ## whether abuse in one sandbox slows another (measured, so on a quiet machine)
 	@sh scripts/build.sh --tests release && cd build && CAISSON_MEASURE=1 tests/functional/functional_limits --gtest_filter='*Neighbour*'
+
+test-kill: ## audited runs and writers killed at any moment, some thousands of them
+	@sh scripts/build.sh --tests release && cd build && CAISSON_STRESS=$${CAISSON_STRESS:-20} tests/functional/functional_audit --gtest_filter='*Killing*' && \
+	  CAISSON_STRESS=$${CAISSON_STRESS:-20} tests/unit_tests --gtest_filter='*Killed*'
 
 fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh

@@ -35,6 +35,7 @@
 #include "supervise/terminal.h"
 #include "supervise/violations.h"
 #include "sys/raw_syscall.h"
+#include "sys/state_home.h"
 
 namespace caisson::supervise {
 namespace {
@@ -524,6 +525,9 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   result.layers = plan.layers;
   result.warnings = plan.warnings;
   result.notices = plan.notices;
+  // Where a tree that is shown holds it, it is masked only if it is there when the mounts are made, beside which the
+  // log is opened for the first time.
+  if (const std::string home = sys::stateHome(); ::access(home.c_str(), F_OK) != 0) (void)sys::makePrivatePath(home);
   RunRecord record;
   Supervisor(plan, request, record, result).run();
   record.end(result);
