@@ -18,6 +18,12 @@ std::vector<std::string> commandLine(std::vector<std::string> words, const Attac
   return words;
 }
 
+/// What is caught is put into quarantine: the next attack must not find it there.
+RunOptions withState(RunOptions how, const TempDir& state) {
+  if (!how.env.contains("HOME") && !how.env.contains("CAISSON_HOME")) how.env["CAISSON_HOME"] = state.path();
+  return how;
+}
+
 }  // namespace
 
 Attack atLevelProcess(Attack attack) {
@@ -33,14 +39,12 @@ std::string weakenedPath() {
 
 RunOutput inSandbox(const Attack& attack) {
   const TempDir state;
-  RunOptions how = attack.how;
-  // What is caught is put into quarantine: the next test must not find it there.
-  if (!how.env.contains("HOME") && !how.env.contains("CAISSON_HOME")) how.env["CAISSON_HOME"] = state.path();
-  return runCaisson(commandLine({"run", "--quiet"}, attack), how);
+  return runCaisson(commandLine({"run", "--quiet"}, attack), withState(attack.how, state));
 }
 
 RunOutput weakened(const std::string& protections, const Attack& attack) {
-  return runProgram(commandLine({weakenedPath(), protections}, attack), attack.how);
+  const TempDir state;
+  return runProgram(commandLine({weakenedPath(), protections}, attack), withState(attack.how, state));
 }
 
 RunOutput unprotected(const Attack& attack) { return runProgram(payload(attack.verb), attack.how); }

@@ -10,5 +10,6 @@ if [ "$1" = refusal ]; then # a kernel that is too old: the run is refused, says
   python3 /job/refusal.py $status >/job/out/refusal.xml
   exit
 fi
+"$CAISSON_BIN" verify --junit /job/out/verify.xml >/job/out/verify.txt 2>&1
 /job/bin/unit_tests --gtest_filter='Cgroup*' --gtest_output=xml:/job/out/unit_tests.xml
 /job/bin/functional_limits --gtest_filter="${2:-*}" --gtest_output=xml:/job/out/functional_limits.xml
