@@ -24,7 +24,11 @@ namespace caisson {
 enum class OutcomeKind : std::uint8_t { exited, signaled, limit, denied, setup_failed, cancelled };
 enum class Limit : std::uint8_t { none, time, cpu, memory, processes, disk, file_size, output };
 
+/// Where a run stands; the states of a run that was not refused are in its result, with their times.
+enum class RunState : std::uint8_t { created, initialized, running, monitoring, completed, timeout, error, cleanup };
+
 std::string_view name(OutcomeKind kind);
+std::string_view name(RunState state);  ///< "Created", "Initialized" ...
 std::string_view name(Limit limit);
 
 struct Usage {
@@ -78,6 +82,11 @@ struct Stream {
   std::uint64_t dropped = 0;  ///< bytes beyond the limit
 };
 
+struct StateChange {
+  RunState state = RunState::created;
+  double at_ms = 0;  ///< since the start of the run
+};
+
 struct RunResult {
   std::string sandbox_id;
   OutcomeKind outcome = OutcomeKind::setup_failed;
@@ -91,9 +100,10 @@ struct RunResult {
   std::optional<Escape> escape;
   /// What is really in force: "seccomp" -> "allowlist, 312 calls", "cgroup" -> "missing: ...".
   std::map<std::string, std::string> layers;
-  std::vector<std::string> warnings;  ///< weakened or missing protections
-  std::vector<std::string> notices;   ///< what a person should know: discarded changes, masked files
-  std::optional<Error> error;         ///< when outcome is setup_failed or denied
+  std::vector<std::string> warnings;   ///< weakened or missing protections
+  std::vector<std::string> notices;    ///< what a person should know: discarded changes, masked files
+  std::vector<StateChange> lifecycle;  ///< in the order they were entered
+  std::optional<Error> error;          ///< when outcome is setup_failed or denied
 };
 
 /// The exit status of `caisson run` for this result: the program's own; 124 time-out;

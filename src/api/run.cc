@@ -109,7 +109,8 @@ void hearEverything(const Request& request, plan::Plan& plan) {
 }
 
 /// R7: results come back on a time quantum, so that a payload cannot signal by how long it takes.
-void waitForQuantum(const plan::Plan& plan, Usage& usage) {
+void waitForQuantum(const plan::Plan& plan, RunResult& result) {
+  Usage& usage = result.usage;
   if (plan.time_quantum_seconds <= 0) return;
   const double quantum_ms = plan.time_quantum_seconds * 1e3;
   const double rounded = std::ceil(usage.wall_ms / quantum_ms) * quantum_ms;
@@ -118,6 +119,7 @@ void waitForQuantum(const plan::Plan& plan, Usage& usage) {
   while (::nanosleep(&pause, &pause) != 0 && errno == EINTR) {
   }
   usage.wall_ms = rounded;
+  for (StateChange& step : result.lifecycle) step.at_ms = std::ceil(step.at_ms / quantum_ms) * quantum_ms;
 }
 
 }  // namespace
@@ -130,6 +132,20 @@ std::string_view name(OutcomeKind kind) {
     case OutcomeKind::denied: return "denied";
     case OutcomeKind::setup_failed: return "setup_failed";
     case OutcomeKind::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+std::string_view name(RunState state) {
+  switch (state) {
+    case RunState::created: return "Created";
+    case RunState::initialized: return "Initialized";
+    case RunState::running: return "Running";
+    case RunState::monitoring: return "Monitoring";
+    case RunState::completed: return "Completed";
+    case RunState::timeout: return "Timeout";
+    case RunState::error: return "Error";
+    case RunState::cleanup: return "Cleanup";
   }
   return "unknown";
 }
@@ -181,7 +197,7 @@ Result<RunResult> run(const Request& request) {
   if (request.learn) hearEverything(request, *plan);
   RunResult result = supervise::supervise(*plan, request);
   explainMissingNetwork(request, result);
-  waitForQuantum(*plan, result.usage);
+  waitForQuantum(*plan, result);
   return result;
 }
 

@@ -20,7 +20,7 @@ enum class EventType : std::uint8_t {
   sandbox_refused,    ///< refused before anything was built
   sandbox_timeout,    ///< ended by its wall time
   sandbox_destroyed,  ///< nothing of it is left
-  lifecycle,          ///< a change of state of a session
+  lifecycle,          ///< a state that a run entered: Created, Initialized, Running ...
   process_created,
   files_changed,  ///< what a run or session created, changed or deleted
   policy_violation,

@@ -162,6 +162,10 @@ std::string renderResult(const RunResult& result) {
   json.end();
   writeStrings(json, "warnings", result.warnings);
   writeStrings(json, "notices", result.notices);
+  json.key("lifecycle").beginArray();
+  for (const StateChange& step : result.lifecycle)
+    json.beginObject().key("state").string(name(step.state)).key("at_ms").number(step.at_ms).end();
+  json.end();
   if (result.error) writeError(json, *result.error);
   json.end();
   return json.text();

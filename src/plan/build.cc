@@ -108,6 +108,13 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
       return fail(plainError(Stage::host, "plan", "Landlock", "the kernel has none, or it is not in its lsm= list",
                              "boot with lsm=landlock,... ; level full does not rest on it and can be used without"));
     }
+    const auto limited = std::ranges::find_if(
+        policy.filesystem.tmpfs, [](const policy::Tmpfs& mount) { return mount.access != policy::TmpfsAccess::rw; });
+    if (limited != policy.filesystem.tmpfs.end()) {
+      return fail(plainError(Stage::host, "plan", "filesystem.tmpfs: " + limited->path,
+                             "its access rests on Landlock, which the kernel does not have",
+                             "boot with lsm=landlock,... , or give it access rw"));
+    }
     plan.layers["landlock"] = "missing";
     plan.warnings.push_back("Landlock is missing on this kernel");
     return {};

@@ -100,8 +100,8 @@ void addProc(Plan& plan) {
 void addTemporary(const policy::Policy& policy, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const bool shared = tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp";
-    plan.steps.push_back(
-        MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, static_cast<mode_t>(shared ? 01777 : 0700), tmpfs.exec});
+    plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, static_cast<mode_t>(shared ? 01777 : 0700),
+                                    tmpfs.exec, false, tmpfs.access});
   }
 }
 
@@ -115,7 +115,7 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     if (tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp") {
-      plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, 01777, tmpfs.exec});
+      plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, 01777, tmpfs.exec, false, tmpfs.access});
     }
   }
 }

@@ -1,5 +1,8 @@
 #include "plan/landlock.h"
 
+#include <algorithm>
+#include <set>
+
 #include "plan/executables.h"
 #include "plan/system_paths.h"
 #include "sys/kernel_abi.h"
@@ -33,6 +36,43 @@ Landlock base(int abi) {
 
 std::uint64_t writable(int abi, bool executable) { return writeRights(abi) | (executable ? kFsExecute : 0); }
 
+/// In a directory that can only be written, files are made and written to. Without kFsRefer none can be linked or moved
+/// to where it could be read, without kFsTruncate and the rights to remove none is emptied or replaced.
+std::uint64_t tmpfsRights(const MountTmpfs& mount, int abi) {
+  switch (mount.access) {
+    case policy::TmpfsAccess::rw: return writable(abi, mount.executable);
+    case policy::TmpfsAccess::wo: return kFsWriteFile | kFsMakeReg | kFsMakeDir;
+    case policy::TmpfsAccess::ro: return readRights();
+  }
+  return 0;
+}
+
+std::string topOf(const std::string& target) { return target.substr(0, target.find('/', 1)); }
+
+/// A right for "/" is one for everything below it. With a directory that can't be read, whatever else stands at the top
+/// gets it instead; names can still be listed.
+void addReading(const Plan& plan, Landlock& landlock) {
+  std::set<std::string> hidden, tops;
+  for (const Step& step : plan.steps) {
+    const auto* tmpfs = std::get_if<MountTmpfs>(&step);
+    if (tmpfs != nullptr && tmpfs->access == policy::TmpfsAccess::wo) hidden.insert(tmpfs->target);
+    std::visit(
+        [&](const auto& one) {
+          if constexpr (requires { one.target; }) tops.insert(topOf(one.target));
+          if constexpr (requires { one.path; }) tops.insert(topOf(one.path));
+        },
+        step);
+  }
+  landlock.rules.push_back(
+      {"/", (hidden.empty() ? readRights() : std::uint64_t{kFsReadDir}) & landlock.handled_fs, false});
+  if (hidden.empty()) return;
+  for (const std::string& top : tops) {
+    const bool holds_hidden =
+        std::any_of(hidden.begin(), hidden.end(), [&](const std::string& target) { return topOf(target) == top; });
+    if (top.size() > 1 && !holds_hidden) landlock.rules.push_back({top, readRights() & landlock.handled_fs, true});
+  }
+}
+
 std::uint64_t deviceRights(int abi) { return filesystemRights(abi) & (kFsReadFile | kFsWriteFile | kFsIoctlDev); }
 
 }  // namespace
@@ -43,7 +83,7 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
   const auto add = [&](std::string path, std::uint64_t access, bool optional = false) {
     landlock.rules.push_back({std::move(path), access & landlock.handled_fs, optional});
   };
-  add("/", readRights());
+  addReading(plan, landlock);
   add("/dev", deviceRights(abi));  // holds the few devices of the plan and nothing else
   for (const Step& step : plan.steps) {
     if (const auto* bind = std::get_if<Bind>(&step)) {
@@ -54,7 +94,7 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
         add(bind->target, executeRights(), bind->optional);
       }
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
-      if (tmpfs->target != "/") add(tmpfs->target, writable(abi, tmpfs->executable));
+      if (tmpfs->target != "/") add(tmpfs->target, tmpfsRights(*tmpfs, abi));
     } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
       add(overlay->target, writable(abi, overlay->executable));
     } else if (const auto* proc = std::get_if<MountProc>(&step)) {
@@ -83,7 +123,7 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   // holds every process of the same user.
   for (const Step& step : plan.steps) {
     if (const auto* tmpfs = std::get_if<MountTmpfs>(&step); tmpfs != nullptr && !tmpfs->optional) {
-      add(tmpfs->target, writable(abi, tmpfs->executable));
+      add(tmpfs->target, tmpfsRights(*tmpfs, abi));
     }
     if (const auto* bind = std::get_if<Bind>(&step); listed && bind != nullptr && bind->executable && !bind->writable) {
       add(bind->target, executeRights());

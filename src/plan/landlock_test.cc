@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "plan/plan_testing.h"
+#include "policy/profiles.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::plan {
@@ -54,6 +55,27 @@ TEST(LandlockRights, ToWriteIncludeNeitherExecutionNorDevices) {
     EXPECT_NE(writeRights(abi) & kFsWriteFile, 0U) << abi;
   }
   EXPECT_EQ(readRights() & ~(kFsReadFile | kFsReadDir), 0U);
+}
+
+TEST(LandlockPlan, ADirectoryThatCanOnlyBeWrittenIsReadByNoRule) {
+  policy::Policy wish = *policy::builtin("bash");
+  wish.filesystem.tmpfs.push_back({.path = "/logs", .access = policy::TmpfsAccess::wo});
+  wish.filesystem.tmpfs.push_back({.path = "/metadata", .access = policy::TmpfsAccess::ro});
+  for (int abi = 1; abi <= 7; ++abi) {
+    const auto plan = build(wish, hostWithAbi(abi), {{"true"}});
+    ASSERT_TRUE(plan) << plan.error().message();
+    ASSERT_NE(ruleFor(*plan, "/logs"), nullptr);
+    EXPECT_EQ(ruleFor(*plan, "/logs")->access, kFsWriteFile | kFsMakeReg | kFsMakeDir);
+    EXPECT_EQ(ruleFor(*plan, "/metadata")->access, readRights());
+    EXPECT_EQ(ruleFor(*plan, "/")->access, kFsReadDir);
+    for (const char* path : {"/usr", "/etc", "/proc", "/workspace"}) {
+      ASSERT_NE(ruleFor(*plan, path), nullptr) << path;
+      EXPECT_NE(ruleFor(*plan, path)->access & kFsReadFile, 0U) << path;
+    }
+  }
+  const auto without = build(wish, hostWithAbi(0), {{"true"}});
+  ASSERT_FALSE(without);
+  EXPECT_NE(without.error().message().find("/logs"), std::string::npos);
 }
 
 TEST(LandlockPlan, NeverNamesARightThatTheAbiLacks) {

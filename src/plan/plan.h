@@ -119,7 +119,8 @@ struct MountTmpfs {
   std::uint64_t inodes = 0;
   mode_t mode = 0755;
   bool executable = false;
-  bool optional = false;  ///< only over a directory that is there
+  bool optional = false;                                 ///< only over a directory that is there
+  policy::TmpfsAccess access = policy::TmpfsAccess::rw;  ///< held by Landlock
 };
 struct MountProc {
   std::string target;

@@ -100,9 +100,9 @@ Converted<std::string> elementText(const Field& field, const Node& node) {
 }
 
 Converted<Tmpfs> tmpfsOf(const Node& node) {
-  static constexpr std::string_view kKeys[] = {"path", "size", "inodes", "exec"};
+  static constexpr std::string_view kKeys[] = {"path", "size", "inodes", "exec", "access"};
   if (node.type != Node::Type::table)
-    return mismatch("a table with path, size, inodes and exec", described(node), node);
+    return mismatch("a table with path, size, inodes, exec and access", described(node), node);
   Tmpfs mount;
   for (const auto& [key, member] : node.members) {
     const std::string below = "." + key;
@@ -120,6 +120,10 @@ Converted<Tmpfs> tmpfsOf(const Node& node) {
     } else if (key == "exec") {
       if (member.type != Node::Type::boolean) return mismatch("true or false", described(member), member, below);
       mount.exec = member.boolean;
+    } else if (key == "access") {
+      const auto access = member.type == Node::Type::text ? tmpfsAccessNamed(member.text) : std::nullopt;
+      if (!access) return mismatch("rw, wo or ro", described(member), member, below);
+      mount.access = *access;
     } else {
       auto error = mismatch("one of " + listed(kKeys), "the unknown key " + shown(key), member, below);
       if (const std::string_view near = nearest(key, kKeys); !near.empty()) {
@@ -223,7 +227,7 @@ std::string expectation(const Field& field) {
     case Kind::choices: return "a list of " + listed(field.choices);
     case Kind::numbers: return "a list of whole numbers";
     case Kind::assignments: return "a table of names with strings";
-    case Kind::tmpfs: return "a list of tables with path, size, inodes and exec";
+    case Kind::tmpfs: return "a list of tables with path, size, inodes, exec and access";
   }
   return "a value";
 }

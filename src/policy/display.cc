@@ -40,7 +40,8 @@ struct Display {
   std::string operator()(const std::vector<Tmpfs>& value) const {
     return joined(value, [](const Tmpfs& mount) {
       return mount.path + " (" + formatSize(mount.size) + ", " + std::to_string(mount.inodes) + " inodes" +
-             (mount.exec ? ", exec)" : ")");
+             (mount.exec ? ", exec" : "") +
+             (mount.access == TmpfsAccess::rw ? "" : ", " + std::string(name(mount.access))) + ")";
     });
   }
 };

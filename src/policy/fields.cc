@@ -177,6 +177,21 @@ constexpr Field kFields[] = {
 
 }  // namespace
 
+std::string_view name(TmpfsAccess access) {
+  switch (access) {
+    case TmpfsAccess::rw: return "rw";
+    case TmpfsAccess::wo: return "wo";
+    case TmpfsAccess::ro: return "ro";
+  }
+  return "";
+}
+
+std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text) {
+  for (const TmpfsAccess access : {TmpfsAccess::rw, TmpfsAccess::wo, TmpfsAccess::ro})
+    if (text == name(access)) return access;
+  return std::nullopt;
+}
+
 std::span<const Field> fields() { return kFields; }
 
 const Field* findField(std::string_view key) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,6 +109,10 @@ std::string_view nearestKey(std::string_view key);
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
 
 /// Whether two policies say the same in every field.
+/// "rw", "wo", "ro".
+std::string_view name(TmpfsAccess access);
+std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text);
+
 bool sameSettings(const Policy& a, const Policy& b);
 
 /// A value as people read it: "512 MiB", "[a, b]", "unset".

@@ -107,8 +107,8 @@ void readBlockedPaths(ImportBuilder& in) {
 
 void importCargo(ImportBuilder& in) {
   in.lossy("directory_permissions",
-           "workspace read-only, cargo-home and target writable, as in the profile; that logs can only be written is "
-           "not enforced");
+           "always so in this profile: workspace read-only, cargo-home and target writable, logs write-only, metadata "
+           "read-only for the payload");
   if (const auto bytes = in.reader().size("size_limits.target_directory"))
     in.resizeTmpfs("size_limits.target_directory", "/target", *bytes);
   if (const auto bytes = in.reader().size("size_limits.log_files"))

@@ -41,7 +41,8 @@ struct ToJson {
   std::string operator()(const std::vector<Tmpfs>& value) const {
     return jsonList(value, [](const Tmpfs& mount) {
       return "{\"path\": " + jsonString(mount.path) + ", \"size\": " + std::to_string(mount.size) +
-             ", \"inodes\": " + std::to_string(mount.inodes) + ", \"exec\": " + (mount.exec ? "true}" : "false}");
+             ", \"inodes\": " + std::to_string(mount.inodes) + ", \"exec\": " + (mount.exec ? "true" : "false") +
+             ", \"access\": " + jsonString(name(mount.access)) + "}";
     });
   }
 };
@@ -73,10 +74,11 @@ std::string alternatives(const Field& field) {
     case Kind::numbers: return listSchema(R"({"type": "integer", "minimum": 0})");
     case Kind::assignments: return R"({"type": "object", "additionalProperties": {"type": "string"}})";
     case Kind::tmpfs:
-      return listSchema(R"({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {)"
-                        R"("path": {"type": "string", "pattern": "^/"}, "size": {"anyOf": [)" +
-                        std::string(kSizeSchema) +
-                        R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}}})");
+      return listSchema(
+          R"({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {)"
+          R"("path": {"type": "string", "pattern": "^/"}, "size": {"anyOf": [)" +
+          std::string(kSizeSchema) +
+          R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}, "access": {"enum": ["rw", "wo", "ro"]}}})");
   }
   return "{}";
 }

@@ -50,11 +50,19 @@ struct Workspace {
   bool show_secrets = false;  ///< do not mask `.env*`, `.npmrc`, private keys ... at its top level (F6)
 };
 
+/// What the payload may do in a directory of its own in memory.
+enum class TmpfsAccess : std::uint8_t {
+  rw,
+  wo,  ///< make files and write to them; not read, rename or remove them
+  ro,  ///< nothing but read
+};
+
 struct Tmpfs {
   std::string path;
   std::uint64_t size = 16 * kMiB;
   std::uint64_t inodes = 16384;
   bool exec = false;
+  TmpfsAccess access = TmpfsAccess::rw;
 
   bool operator==(const Tmpfs&) const = default;
 };
@@ -156,6 +164,7 @@ struct Approvals {
 
 struct Audit {
   bool enabled = true;
+  bool lifecycle = false;  ///< each state that a run enters is an event of its own
 };
 
 /// A key that a file or a flag made wider than what it started from (P4). Shown by `caisson policy explain`.

@@ -68,7 +68,8 @@ struct ToCode {
     std::string text = "{";
     for (const Tmpfs& mount : value) {
       text += "Tmpfs{" + literal(mount.path) + ", " + std::to_string(mount.size) + "U, " +
-              std::to_string(mount.inodes) + "U, " + (mount.exec ? "true" : "false") + "}, ";
+              std::to_string(mount.inodes) + "U, " + (mount.exec ? "true" : "false") +
+              ", TmpfsAccess::" + std::string(name(mount.access)) + "}, ";
     }
     return text + "}";
   }

@@ -85,6 +85,15 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
     if (mount.inodes == 0 || mount.inodes > kMaxQuantity) {
       return unexpected(key + ".inodes", "a count above 0", std::to_string(mount.inodes));
     }
+    if (mount.access == TmpfsAccess::rw) continue;
+    if (mount.exec)
+      return Problem{key + ".exec",
+                     "nothing new can be executed in a directory that is " + std::string(name(mount.access)),
+                     "leave one of the two out"};
+    // Landlock grants from the top down: what lies beside it in the same tree could not be read either.
+    if (mount.access == TmpfsAccess::wo && path.find('/', 1) != std::string::npos) {
+      return unexpected(key + ".path", "a directory at the top for access wo", quoted(mount.path), "such as /logs");
+    }
   }
   return std::nullopt;
 }

@@ -33,7 +33,7 @@ bool hasMore(const std::vector<Tmpfs>& base, const std::vector<Tmpfs>& mounts) {
     const auto before = std::ranges::find_if(
         base, [&](const Tmpfs& other) { return normalPath(other.path) == normalPath(mount.path); });
     return before == base.end() || mount.size > before->size || mount.inodes > before->inodes ||
-           (mount.exec && !before->exec);
+           (mount.exec && !before->exec) || (mount.access != before->access && before->access != TmpfsAccess::rw);
   });
 }
 

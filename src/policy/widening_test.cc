@@ -29,6 +29,7 @@ TEST(Widening, IsFoundInBothDirections) {
       {[](Policy& p) { p.filesystem.tmpfs[1].exec = true; }, "filesystem.tmpfs"},
       {[](Policy& p) { p.filesystem.tmpfs[1].size += 1; }, "filesystem.tmpfs"},
       {[](Policy& p) { p.filesystem.tmpfs.pop_back(); }, nullptr},
+      {[](Policy& p) { p.filesystem.tmpfs[0].access = TmpfsAccess::wo; }, nullptr},
       {[](Policy& p) { p.network.mode = NetworkMode::proxy; }, "network.mode"},
       {[](Policy& p) { p.network.allowed_ports = {"80"}; }, nullptr},
       {[](Policy& p) { p.network.allowed_ports = {"22"}; }, "network.allowed_ports"},
@@ -53,6 +54,16 @@ TEST(Widening, IsFoundInBothDirections) {
       ASSERT_EQ(widenings.size(), 1U) << each.key;
       EXPECT_EQ(widenings[0].key, each.key);
     }
+  }
+}
+
+TEST(Widening, ALimitedDirectoryThatIsNoLongerLimited) {
+  Policy base;
+  base.filesystem.tmpfs = {{.path = "/logs", .access = TmpfsAccess::wo}};
+  Policy policy = base;
+  for (const TmpfsAccess access : {TmpfsAccess::rw, TmpfsAccess::ro}) {
+    policy.filesystem.tmpfs[0].access = access;
+    EXPECT_EQ(wideningsOver(base, policy).size(), 1U);
   }
 }
 

@@ -117,7 +117,15 @@ Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, co
                              Event{EventType::sandbox_execute, Severity::info, sandbox_id, std::move(execute)}};
   if (auto written = log->append(events); !written) return fail(written.error());
   log_.emplace(std::move(*log));
+  states_ = policy.audit.lifecycle;
   return {};
+}
+
+void RunRecord::entered(const std::string& sandbox_id, const StateChange& step) {
+  if (!log_ || !states_) return;
+  const Event event{EventType::lifecycle, Severity::info, sandbox_id,
+                    Fields().text("state", name(step.state)).real("at_ms", step.at_ms)};
+  (void)log_->append(event);  // the run's end is recorded again, and says if that fails
 }
 
 void RunRecord::limitNear(const std::string& sandbox_id, const std::string& what) {

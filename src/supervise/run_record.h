@@ -30,11 +30,14 @@ class RunRecord {
   }
   /// A limit came to 80 % (SPEC R5).
   void limitNear(const std::string& sandbox_id, const std::string& what);
+  /// A state that the run entered, if the policy wants these on record.
+  void entered(const std::string& sandbox_id, const StateChange& step);
   /// How it ended. What can't be recorded any more is a warning: the run has happened.
   void end(RunResult& result);
 
  private:
   std::optional<audit::Log> log_;
+  bool states_ = false;
 };
 
 }  // namespace caisson::supervise

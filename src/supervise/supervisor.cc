@@ -24,6 +24,7 @@
 #include "supervise/escape.h"
 #include "supervise/input_feed.h"
 #include "supervise/launch.h"
+#include "supervise/lifecycle.h"
 #include "supervise/limit_watch.h"
 #include "supervise/listener.h"
 #include "supervise/outcome.h"
@@ -59,10 +60,11 @@ bool needsStore(const plan::Plan& plan) {
 
 class Supervisor {
  public:
-  Supervisor(const plan::Plan& plan, const Request& request, RunRecord& record, RunResult& result)
+  Supervisor(const plan::Plan& plan, const Request& request, RunRecord& record, Lifecycle& life, RunResult& result)
       : plan_(plan),
         request_(request),
         record_(record),
+        life_(life),
         result_(result),
         signals_(request.forward_signals),
         violations_(plan),
@@ -96,6 +98,7 @@ class Supervisor {
   const plan::Plan& plan_;
   const Request& request_;
   RunRecord& record_;
+  Lifecycle& life_;
   RunResult& result_;
   SignalRelay signals_;  // before all that has to be removed again: a signal must not end us in between
   Launched sandbox_;
@@ -134,6 +137,7 @@ void Supervisor::run() {
     }
     return;
   }
+  life_.reach(RunState::created);
   if (!started) return setupFailed(started.error(), plan_, result_);
   release(sandbox_);
   limits_->begin(sandbox_.init, Clock::now());
@@ -369,6 +373,7 @@ void Supervisor::onMessage() {
     int next = 0;
     switch (message.kind) {
       case MessageKind::prepared:
+        life_.reach(RunState::initialized);
         if (plan_.namespaces.time && message.value != 1) {
           result_.layers["time_namespace"] = "missing";
           result_.warnings.push_back("no time namespace: the host's uptime is visible");
@@ -392,7 +397,10 @@ void Supervisor::onMessage() {
         message.object[isolation::kObjectBytes - 1] = 0;
         ending_.failure = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
         break;
-      case MessageKind::started: onStarted(message, received[0]); break;
+      case MessageKind::started:
+        onStarted(message, received[0]);
+        life_.reach(RunState::monitoring);
+        break;
       case MessageKind::finished: ending_.wait_status = message.value; break;
       default: break;
     }
@@ -529,7 +537,13 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   // log is opened for the first time.
   if (const std::string home = sys::stateHome(); ::access(home.c_str(), F_OK) != 0) (void)sys::makePrivatePath(home);
   RunRecord record;
-  Supervisor(plan, request, record, result).run();
+  Lifecycle life(result.lifecycle, Clock::now());
+  life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
+  Supervisor(plan, request, record, life, result).run();
+  if (!result.lifecycle.empty()) {
+    life.end(result);
+    life.reach(RunState::cleanup);
+  }
   record.end(result);
   return result;
 }

@@ -1,0 +1,185 @@
+// The profile `cargo` with real crates: what it is for, and what a hostile build script meets in it.
+#include <map>
+#include <sstream>
+
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+class CargoProfile : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (IsSkipped()) return;
+    requireOrSkip(systemHas("cargo") && systemHas("rustc"), "cargo is not installed below /usr");
+    workspace.write("Cargo.toml",
+                    "[package]\nname = 'demo'\nversion = '0.1.0'\nedition = '2021'\nbuild = 'build.rs'\n"
+                    "[dependencies]\nhelper = { path = 'helper' }\n");
+    workspace.write("helper/Cargo.toml", "[package]\nname = 'helper'\nversion = '0.1.0'\nedition = '2021'\n");
+    workspace.write("helper/src/lib.rs", "pub fn answer() -> i32 { 42 }\n");
+    workspace.write("src/lib.rs", "");
+    workspace.write("build.rs", "fn main() { println!(\"cargo:rustc-env=BUILT_BY=script\"); }\n");
+    workspace.write("tests/built.rs",
+                    "#[test] fn by_script_and_helper() {\n"
+                    "  assert_eq!((env!(\"BUILT_BY\"), helper::answer()), (\"script\", 42));\n}\n");
+    RunOptions lock;
+    lock.cwd = workspace.path();
+    lock.env["CARGO_HOME"] = home_.path();
+    ASSERT_EQ(runProgram({"/usr/bin/cargo", "generate-lockfile", "--offline"}, lock).exit_status, 0);
+    workspace.openToAll();
+    how_.timeout = std::chrono::minutes(5);
+    how_.env["CAISSON_HOME"] = state_.path();
+  }
+
+  [[nodiscard]] RunOutput cargo(const std::vector<std::string>& words, std::vector<std::string> options = {}) const {
+    std::vector<std::string> command{"cargo"};
+    command.insert(command.end(), words.begin(), words.end());
+    options.insert(options.begin(), {"--profile", "cargo"});
+    return run(options, command, how_);
+  }
+
+  /// A build script with this body; what it finds wrong it panics about.
+  void buildScript(const std::string& body) const {
+    workspace.write(
+        "build.rs",
+        "use std::{fs, fs::OpenOptions, io::Write, process::Command};\n#[allow(unused_imports)]\nfn main() {\n" + body +
+            "\nlet _ = (Command::new(\"x\"), OpenOptions::new(), fs::metadata(\"/\"), std::io::sink().flush());\n"
+            "println!(\"cargo:rustc-env=BUILT_BY=script\");\n}\n");
+    workspace.openToAll();
+  }
+
+  RunOptions how_;
+  const TempDir home_;
+  const TempDir state_;
+};
+
+TEST_F(CargoProfile, BuildsAndTestsACrateWithABuildScriptAndAPathDependency) {
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+  const RunOutput tested = cargo({"test", "--quiet", "--tests"});
+  EXPECT_EQ(tested.exit_status, 0) << tested.describe();
+  EXPECT_TRUE(contains(tested.out, "1 passed")) << tested.describe();
+  EXPECT_FALSE(exists(workspace / "target"));
+}
+
+TEST_F(CargoProfile, ABuildScriptFindsNoShellNoInterpreterAndNoPlaceForOne) {
+  workspace.write("build.rs", R"(
+use std::process::Command;
+fn main() {
+    for program in ["sh", "/bin/sh", "/usr/bin/bash", "python3", "node", "perl", "/usr/bin/env"] {
+        if Command::new(program).arg("--version").output().is_ok() { panic!("ran {program}"); }
+    }
+    for place in ["/tmp/copy", "/cargo-home/copy", "/logs/copy", "/workspace/copy"] {
+        if std::fs::copy("/usr/bin/cargo", place).is_err() { continue; }
+        if Command::new(place).arg("--version").output().is_ok() { panic!("ran {place}"); }
+    }
+    std::fs::copy("/usr/bin/ar", "/target/copy").or_else(|_| std::fs::copy("/usr/bin/cargo", "/target/copy")).unwrap();
+    if std::fs::write("/workspace/written", "x").is_ok() { panic!("wrote to the workspace"); }
+    println!("cargo:rustc-env=BUILT_BY=script");
+}
+)");
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+}
+
+TEST_F(CargoProfile, OnlyItsCommandsRun) {
+  EXPECT_EQ(cargo({"--version"}).exit_status, 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"install", "x"}, {"run"}, {"build", "--config", "build.rustc-wrapper='/target/x'"}, {"publish"}}) {
+    const RunOutput refused = cargo(words);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "commands.")) << refused.describe();
+  }
+  EXPECT_EQ(run({"--profile", "cargo"}, {"bash", "-c", "true"}).exit_status, 125);
+}
+
+/// The states of a result, as one text.
+std::string statesOf(const nlohmann::json& result) {
+  std::string text;
+  for (const auto& step : result["lifecycle"]) text += (text.empty() ? "" : " ") + step["state"].get<std::string>();
+  return text;
+}
+
+TEST_F(CargoProfile, LogsCanBeWrittenAndNothingElse) {
+  buildScript(R"(
+    let mut log = OpenOptions::new().create(true).append(true).open("/logs/build.log").expect("a log can be made");
+    writeln!(log, "first").unwrap();
+    let mut again = OpenOptions::new().append(true).open("/logs/build.log").expect("and appended to");
+    writeln!(again, "second").unwrap();
+    if fs::read("/logs/build.log").is_ok() { panic!("read it back"); }
+    if fs::read(format!("/proc/self/fd/{}", std::os::unix::io::AsRawFd::as_raw_fd(&log))).is_ok() { panic!("read by descriptor"); }
+    if fs::remove_file("/logs/build.log").is_ok() { panic!("removed it"); }
+    if fs::rename("/logs/build.log", "/logs/other").is_ok() { panic!("renamed it"); }
+    if fs::rename("/logs/build.log", "/tmp/other").is_ok() { panic!("moved it away"); }
+    if fs::hard_link("/logs/build.log", "/tmp/other").is_ok() { panic!("linked it"); }
+    if OpenOptions::new().write(true).truncate(true).open("/logs/build.log").is_ok() { panic!("emptied it"); }
+)");
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+}
+
+TEST_F(CargoProfile, MetadataIsTheSystemsAndTheWorkspaceIsReadOnly) {
+  buildScript(R"(
+    fs::read_dir("/metadata").expect("it is there");
+    for place in ["/metadata/x", "/workspace/x", "/usr/x", "/x"] {
+        if fs::write(place, "x").is_ok() { panic!("wrote {place}"); }
+    }
+    for place in ["/target/x", "/cargo-home/x", "/tmp/x", "/home/sandbox/x"] {
+        fs::write(place, "x").unwrap_or_else(|error| panic!("{place}: {error}"));
+        fs::read(place).unwrap_or_else(|error| panic!("{place}: {error}"));
+    }
+)");
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+}
+
+TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
+  buildScript(R"(
+    let block = vec![0u8; 1 << 20];
+    let mut log = fs::OpenOptions::new().create(true).append(true).open("/logs/full").unwrap();
+    let mut written = 0;
+    while log.write_all(&block).is_ok() { written += 1; }
+    if written > 100 || written < 90 { panic!("{written} MiB of logs"); }
+)");
+  const RunOutput built = cargo({"build", "--quiet"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+  const auto policy = runCaisson({"policy", "explain", "--profile", "cargo", "--json"}).json()["policy"];
+  std::map<std::string, std::uint64_t> sizes;
+  for (const auto& mount : policy["filesystem"]["tmpfs"]) sizes[mount["path"]] = mount["size"];
+  EXPECT_EQ(sizes["/target"], 5ULL << 30);
+  EXPECT_EQ(sizes["/logs"], 100ULL << 20);
+  EXPECT_EQ(sizes["/tmp"], 1ULL << 30);
+  EXPECT_EQ(policy["resources"]["cpu_seconds"], 300);
+  EXPECT_EQ(policy["resources"]["wall_seconds"], 600);
+}
+
+TEST_F(CargoProfile, StatesAreInTheResultAndOnRecord) {
+  EXPECT_EQ(statesOf(cargo({"--version"}, {"--json"}).json()),
+            "Created Initialized Running Monitoring Completed Cleanup");
+  buildScript("std::thread::sleep(std::time::Duration::from_secs(60));");
+  EXPECT_EQ(statesOf(cargo({"build", "--quiet"}, {"--json", "--timeout", "3s"}).json()),
+            "Created Initialized Running Monitoring Timeout Cleanup");
+  buildScript("unsafe { std::arch::asm!(\"ud2\") }");
+  const RunOutput failed = cargo({"build", "--quiet"}, {"--json"});
+  EXPECT_EQ(statesOf(failed.json()), "Created Initialized Running Monitoring Completed Cleanup")
+      << "cargo itself reports that its script crashed";
+  EXPECT_NE(failed.json()["exit_code"], 0);
+
+  const RunOutput log = runCaisson({"audit", "show", "--json", "--event", "lifecycle"}, how_);
+  std::istringstream lines(log.out);
+  std::map<std::string, std::string> of_run;
+  std::vector<std::string> order;
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    const std::string id = event["sandbox"];
+    if (!of_run.contains(id)) order.push_back(id);
+    of_run[id] += (of_run[id].empty() ? "" : " ") + event["data"]["state"].get<std::string>();
+  }
+  ASSERT_EQ(order.size(), 3U) << log.describe();
+  EXPECT_EQ(of_run[order[0]], "Created Initialized Running Monitoring Completed Cleanup");
+  EXPECT_EQ(of_run[order[1]], "Created Initialized Running Monitoring Timeout Cleanup");
+}
+
+}  // namespace
+}  // namespace caisson::test
