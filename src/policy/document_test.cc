@@ -69,6 +69,26 @@ TEST(Document, AKeyGivenTwiceIsAnError) {
   EXPECT_FALSE(read("{a: 1, \"a\": 2}", Format::yaml));
 }
 
+TEST(Document, DatesHaveNoMeaning) {
+  for (const char* text : {"name = 1979-05-27\n", "a = 07:32:00\n", "a = [1979-05-27T07:32:00Z]\n"}) {
+    const auto document = read(text, Format::toml);
+    ASSERT_FALSE(document) << text;
+    EXPECT_NE(document.error().message().find("dates and times"), std::string::npos) << document.error().message();
+  }
+}
+
+TEST(Document, NumbersBeyondADoubleAreExactOrRefused) {
+  // 2^53 + 1 is the first whole number that a double cannot hold.
+  const auto exact = read(R"({"a": 9007199254740993})", Format::json);
+  ASSERT_TRUE(exact) << exact.error().message();
+  EXPECT_EQ(exact->root.find("a")->integer, 9007199254740993);
+  for (const char* text : {R"({"a": 18446744073709551617})", R"({"a": 1e400})", R"({"a": -9223372036854775809})"}) {
+    const auto document = read(text, Format::json);
+    ASSERT_FALSE(document) << text;
+    EXPECT_NE(document.error().message().find("too large"), std::string::npos) << document.error().message();
+  }
+}
+
 TEST(Document, YamlFollowsTheCoreSchema) {
   const auto document = read(
       "yes: yes\noctal: 0o17\nhex: 0xff\nold: 017\nquoted: \"true\"\nsingle: '1'\nempty:\ntilde: ~\nneg: -1.5e3\n"

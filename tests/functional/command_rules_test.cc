@@ -57,6 +57,19 @@ TEST_F(CommandRules, AreExplainedBeforehand) {
   EXPECT_FALSE(contains(spoof.out, "\xe2\x80\xae")) << spoof.describe();
 }
 
+TEST_F(CommandRules, NamesOfPoliciesAreShownHarmless) {
+  const std::string file = workspace.write("deceptive.toml",
+                                           "name = \"a\xe2\x80\xae"
+                                           "b\"\ndescription = \"c\xe2\x80\x8b"
+                                           "d\"\n");
+  const RunOutput shown = runCaisson({"policy", "explain", file});
+  EXPECT_EQ(shown.exit_status, 0) << shown.describe();
+  EXPECT_FALSE(contains(shown.out, "\xe2\x80\xae")) << shown.describe();
+  EXPECT_FALSE(contains(shown.out, "\xe2\x80\x8b")) << shown.describe();
+  EXPECT_TRUE(contains(shown.out, "a\\u{202e}b")) << shown.describe();
+  EXPECT_TRUE(contains(shown.out, "c\\u{200b}d")) << shown.describe();
+}
+
 TEST_F(CommandRules, PatternsThatCannotWorkAreErrors) {
   for (const std::string pattern : {"(", "(?=x)", "x^", "$x", "((a{99}){99}){99}", ""}) {
     const RunOutput output = runCaisson({"policy", "check", policy("blocked_patterns = ['" + pattern + "']\n")});

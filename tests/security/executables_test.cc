@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 
 #include "security/attack.h"
 
@@ -18,6 +19,24 @@ constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
 
 constexpr const char* kListed = "/usr/bin/true";
 constexpr const char* kUnlisted = "/usr/bin/id";
+
+/// A small library that every program can load.
+std::string systemLibrary() {
+  for (const char* file : {"/lib/x86_64-linux-gnu/libutil.so.1", "/lib/aarch64-linux-gnu/libutil.so.1",
+                           "/lib64/libutil.so.1", "/usr/lib/libutil.so.1"}) {
+    if (access(file, R_OK) == 0) return file;
+  }
+  return {};
+}
+
+/// Whether /proc/PID/maps shows code of this file. A loader that was refused may leave its data mapped.
+bool mapsCode(const std::string& maps, const std::string& file) {
+  std::istringstream lines(maps);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(file) && line.find("r-xp") != std::string::npos) return true;
+  }
+  return false;
+}
 
 class ExecutableList : public testing::Test {
  protected:
@@ -108,6 +127,37 @@ TEST_F(ExecutableList, HoldsAgainstFilesWithoutAName) {
 TEST_F(ExecutableList, HoldsAgainstHardLinksOfThePayloadsOwn) {
   EXPECT_TRUE(contained(inSandbox(attack({"execute-hard-link", kListed, "/tmp/link"}))));
   EXPECT_TRUE(contained(inSandbox(attack({"execute-hard-link", kUnlisted, "/tmp/link"}))));
+}
+
+TEST_F(ExecutableList, HoldsAgainstAHardLinkBesideTheProgram) {
+  const TempDir workspace;
+  workspace.write("brought", readFile(kListed), 0755);
+  workspace.openToAll();
+  Attack link = attack({"execute-hard-link", "/workspace/brought", "/workspace/link"});
+  link.workspace = workspace.path() + ":overlay";
+  expectOnlyStoppedBy("noexec,landlock", link);
+}
+
+TEST_F(ExecutableList, HoldsAgainstPreloading) {
+  const TempDir workspace;
+  const std::string library = workspace.write("library.so", readFile(systemLibrary()), 0755);
+  workspace.openToAll();
+  const Attack attempt =
+      attack({}, "allowed_executables = ['cat']\n[environment.set]\nLD_PRELOAD = '/workspace/library.so'");
+  std::vector<std::string> words{
+      attempt.options[0], attempt.options[1], "--workspace", workspace.path() + ":overlay", "--", "cat",
+      "/proc/self/maps"};
+  std::vector<std::string> command{"run"};
+  command.insert(command.end(), words.begin(), words.end());
+  const RunOutput held = runCaisson(command);
+  EXPECT_EQ(held.exit_status, 0) << held.describe();
+  EXPECT_FALSE(mapsCode(held.out, "library.so")) << held.describe();
+  EXPECT_NE(held.err.find("cannot be preloaded"), std::string::npos) << held.describe();
+  if (!mayWeaken()) return;
+  std::vector<std::string> without{weakenedPath(), "noexec"};
+  without.insert(without.end(), words.begin(), words.end());
+  const RunOutput loaded = runProgram(without);
+  EXPECT_TRUE(mapsCode(loaded.out, "library.so")) << loaded.describe();
 }
 
 TEST_F(ExecutableList, UnlistedProgramsAreNotEvenReadable) {

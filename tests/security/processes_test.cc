@@ -124,5 +124,18 @@ TEST(SingleExec, HoldsAgainstASecondProgram) {
   EXPECT_EQ(weakened("allow:execve", attack).out, "refused: fcntl: EBADF\n") << "the second program did not run";
 }
 
+/// SPEC X2: `allow_fork = false`. Threads are still made; they are no second program.
+TEST(SingleProcess, HoldsAgainstAFork) {
+  const TempDir directory;
+  const std::string policy = directory.write("policy.toml", "[process]\nallow_fork = false\n");
+  directory.openToAll();
+  const Attack attack{.verb = {"count-forks", "3"}, .options = {"--policy", policy}};
+  const RunOutput output = inSandbox(attack);
+  EXPECT_EQ(output.exit_status, 1) << output.describe();
+  EXPECT_NE(output.out.find("refused: fork: EPERM"), std::string::npos) << output.describe();
+  if (!mayWeaken()) return;
+  EXPECT_NE(weakened("allow:clone,allow:fork,allow:vfork", attack).out.find("started 3"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace caisson::test
