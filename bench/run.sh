@@ -4,7 +4,7 @@
 #   bench/run.sh BUILD_DIR [--also-root] [options of bench]
 #
 # Started by root it becomes the user `caisson-bench` (made if missing) and, with --also-root, measures the launch
-# table as root too. BUILD_DIR holds caisson and bench/{bench,floor,repeat,syscall_loop}.
+# table as root too. BUILD_DIR holds caisson and bench/{audit_events,bench,floor,repeat,syscall_loop}.
 set -eu
 
 user=caisson-bench
@@ -32,7 +32,7 @@ reachable() { runuser -u "$user" -- test -x "$1"; }
 stage_file() { if [ -x "$1" ]; then cp "$1" "$stage/"; fi; }
 caisson=$build/caisson
 if ! reachable "$tools/bench"; then
-  for name in bench floor repeat syscall_loop; do stage_file "$tools/$name"; done
+  for name in audit_events bench floor repeat syscall_loop; do stage_file "$tools/$name"; done
   tools=$stage
 fi
 if [ -x "$caisson" ] && ! reachable "$caisson"; then
