@@ -99,7 +99,10 @@ Result<Log> Log::open(const std::string& directory, Settings settings) {
   return log;
 }
 
-Log::~Log() { handOver(); }
+Log::~Log() {
+  handOver();
+  if (counted_) addMetrics(directory_.get(), path_, *counted_);
+}
 
 Error Log::failed(std::string_view call, std::string_view name, int sys_errno) const {
   return sysError(
@@ -206,7 +209,8 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
 void Log::handOver() {
   if (!owes_sync_ || !directory_) return;  // without a directory: moved from
   owes_sync_ = false;
-  if (counted_) addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
+  // A run adds its figures once, when it has ended: of a short one this is on the way.
+  if (counted_ && counted_->lifetime.count > 0) addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
   sys::Fd lock(::openat(directory_.get(), kSyncName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   // Held: a syncer is at work, and it looks for newer events, under the head's lock, before it lets go.
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;

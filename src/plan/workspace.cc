@@ -230,10 +230,11 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
 Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
   if (host.own_state.empty()) return {};
   const auto check = [&](const std::string& shown) -> Result<void> {
-    // A session's own directories are shown in its sandbox; all else there is the owner's (log, approvals, tools,
-    // tokens).
-    const bool of_session = below(shown, host.own_state + "/sessions");
-    const bool private_part = below(shown, host.own_state) && !of_session;
+    // A session's own directories are shown in its sandbox, and those that `caisson verify` makes for its checks; all
+    // else there is the owner's (log, approvals, tools, tokens).
+    const bool made_to_be_shown =
+        below(shown, host.own_state + "/sessions") || shown.starts_with(host.own_state + "/verify-");
+    const bool private_part = below(shown, host.own_state) && !made_to_be_shown;
     const bool cannot_hide = plan.tier == policy::Tier::landlock && below(host.own_state, shown);
     if (!private_part && !cannot_hide) return {};
     return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
