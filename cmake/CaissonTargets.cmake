@@ -16,10 +16,6 @@ function(caisson_precompiled name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-caisson_precompiled(caisson_headers
-  <algorithm> <array> <charconv> <chrono> <cstring> <functional> <map> <memory> <optional> <set> <span> <string>
-  <string_view> <utility> <variant> <vector>)
-
 # Linker names ("re2") of the libraries from elsewhere that the layers need. Header-only ones need no name:
 # the public headers include nothing but the standard library.
 function(caisson_linker_names result)
@@ -66,7 +62,6 @@ function(caisson_layer name)
     target_link_libraries(caisson_${name} PUBLIC caisson_${lower})
   endforeach()
   target_link_libraries(caisson_${name} PUBLIC ${ARG_LIBS})
-  caisson_precompile(caisson_${name} caisson_headers)
   set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS caisson_${name})
   # Here and not at install: imported targets are known only to the folder that found them.
   caisson_linker_names(names ${ARG_LIBS})
