@@ -76,6 +76,7 @@ Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
                              "processes of the session are running: stop them first, or say that they may be ended "
                              "(--stop)"));
       }
+      if (settled) awaitRelease(directory_);
     }
   }
   auto ended = endSandbox(directory_);

@@ -247,6 +247,11 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   return launched->init;
 }
 
+void awaitRelease(const sys::RootDir& directory) {
+  constexpr int kPauseUs = 50;
+  for (int waited = 0; waited < kEndPatienceMs * 1000 / kPauseUs && isAlive(directory); ++waited) ::usleep(kPauseUs);
+}
+
 Result<void> endSandbox(const sys::RootDir& directory) {
   const auto record = readInitRecord(directory);
   if (!record) {

@@ -39,6 +39,11 @@ bool isAlive(const sys::RootDir& directory);
 Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, const Metadata& metadata,
                            const plan::Plan& plan);
 
+/// Waits until a pid 1 that has said its last word lets go of its lock. Nothing else runs in its sandbox then, and what
+/// is left of its end, taking down the mounts, grows with the number of files it has seen: nobody need wait for that.
+/// (The kernel closes a process's files before it leaves its namespaces.)
+void awaitRelease(const sys::RootDir& directory);
+
 /// Ends pid 1, and with it everything in the sandbox, and removes its cgroup. Fine when there is none.
 Result<void> endSandbox(const sys::RootDir& directory);
 

@@ -1,0 +1,40 @@
+// What the rows about sessions share: where they work, and the rows about file work.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caisson/session.h"
+#include "scratch.h"
+
+namespace bench {
+
+[[noreturn]] void fatal(const std::string& why);
+
+struct Setting {
+  std::string caisson = "build/caisson", floor = "build/bench/floor";
+  unsigned files = 200'000;
+  std::string home, workspace;
+
+  /// Makes the directories, and CAISSON_HOME known to the library.
+  void prepare(const Scratch& scratch);
+  /// A session over the workspace, without limits that would get into the way of the measurement.
+  [[nodiscard]] caisson::Session create() const { return create(workspace); }
+  [[nodiscard]] caisson::Session create(const std::string& directory) const;
+  [[nodiscard]] caisson::SessionPool pool(std::size_t size) const;
+};
+
+/// Writes this many small files, in directories of a hundred.
+void fill(caisson::Session& session, unsigned files);
+
+/// Memory of a session's pid 1 that nobody shares with it.
+double privateKib(const Setting& setting, const caisson::Session& session);
+
+struct FileWork {
+  std::string name;
+  double native = 0, inside = 0;  ///< medians, in milliseconds
+  double limit = 0;               ///< how many times native is promised
+};
+std::vector<FileWork> measureFileWork(const Setting& setting);
+
+}  // namespace bench

@@ -1,0 +1,228 @@
+// What sessions cost, beside what they are measured by: fork+exec, the floor of a launch, plain directories.
+//
+//   bench/sessions --caisson build/caisson --floor build/bench/floor [--only exec,create,pool,layers,many,files]
+//   [--files N]
+//
+// Every row says its target from docs/performance.md and whether it was met. State and workspaces are in a directory of
+// the benchmark's own below $TMPDIR.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "caisson/session.h"
+#include "process.h"
+#include "scratch.h"
+#include "session_rows.h"
+#include "statistics.h"
+
+namespace bench {
+namespace {
+
+void row(const std::string& name, const std::string& value, const std::string& target, bool met) {
+  std::printf("| %-62s | %-24s | %-22s | %s |\n", name.c_str(), value.c_str(), target.c_str(),
+              met ? "met" : "**missed**");
+  std::fflush(stdout);
+}
+
+std::string text(const char* format, double a, double b = 0) {
+  char room[96];
+  std::snprintf(room, sizeof(room), format, a, b);
+  return room;
+}
+
+/// Each piece of work in turn, again and again: what else goes on in the machine meets all of them alike.
+std::vector<Summary> alternate(unsigned rounds, const std::vector<std::function<double()>>& works) {
+  std::vector<std::vector<double>> samples(works.size());
+  for (unsigned round = 0; round < rounds + 10; ++round) {
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const double took = works[i]();
+      if (round >= 10) samples[i].push_back(took);
+    }
+  }
+  std::vector<Summary> results;
+  for (const auto& sample : samples) results.push_back(summarize(sample));
+  return results;
+}
+
+double timed(const std::function<void()>& work) {
+  const double begin = nowMs();
+  work();
+  return nowMs() - begin;
+}
+
+double execOnce(caisson::Session& session) {
+  return timed([&] {
+    const auto result = session.exec(
+        {.command = {"/usr/bin/true"}, .out = caisson::StreamMode::discard, .err = caisson::StreamMode::discard});
+    if (!result || exitStatus(*result) != 0) fatal("exec failed");
+  });
+}
+
+double spawnOnce() { return timeOnce({.argv = {"/usr/bin/true"}}).value_or(0); }
+
+void measureExec(const Setting& setting) {
+  caisson::Session session = setting.create();
+  const Command line{.argv = {setting.caisson, "session", "exec", session.id(), "--", "/usr/bin/true"},
+                     .environment = {"CAISSON_HOME=" + setting.home, "PATH=/usr/bin:/bin"}};
+  const auto results =
+      alternate(400, {spawnOnce, [&] { return execOnce(session); }, [&] { return timeOnce(line).value_or(0); }});
+  const double base = results[0].median;
+  row("fork+exec of true, for comparison", text("%.3f ms", base), "", true);
+  row("exec in a live session, library", text("%.3f ms, %.2fx", results[1].median, results[1].median / base),
+      "1.5x, under 1 ms", results[1].median <= 1.5 * base && results[1].median < 1);
+  row("exec in a live session, command line", text("%.3f ms, %.2fx", results[2].median, results[2].median / base), "3x",
+      results[2].median <= 3 * base);
+  if (!session.destroy()) fatal("destroy failed");
+}
+
+void measureCreate(const Setting& setting) {
+  const Command floor{.argv = {setting.floor, "/usr/bin/true"}};
+  std::vector<double> removals;
+  const auto create = [&] {
+    std::optional<caisson::Session> made;
+    const double took = timed([&] { made = setting.create(); });
+    removals.push_back(timed([&] { (void)made->destroy(); }));
+    return took;
+  };
+  const auto results = alternate(100, {[&] { return timeOnce(floor).value_or(0); }, create});
+  row("the floor of a launch, for comparison", text("%.2f ms", results[0].median), "", true);
+  row("create, library", text("%.2f ms, %.2fx", results[1].median, results[1].median / results[0].median),
+      "2x the floor", results[1].median <= 2 * results[0].median);
+  row("destroy, for information", text("%.2f ms", median(removals)), "", true);
+}
+
+struct LayerTimes {
+  double checkpoint, restore, fork;
+};
+
+LayerTimes measureLayers(const Setting& setting, unsigned files) {
+  caisson::Session session = setting.create();
+  fill(session, files);
+  std::vector<double> checkpoints, restores, forks;
+  for (unsigned round = 0; round < 12; ++round) {
+    // Every operation with the whole tree in the layer that is frozen or dropped: in the first round, and with the
+    // tree below in the others.
+    if (!session.write("touched", std::to_string(round))) fatal("write failed");
+    const std::string name = "p" + std::to_string(round);
+    checkpoints.push_back(timed([&] {
+      if (!session.checkpoint(name)) fatal("checkpoint failed");
+    }));
+    if (!session.write("touched", "again")) fatal("write failed");
+    restores.push_back(timed([&] {
+      if (!session.restore(name)) fatal("restore failed");
+    }));
+    if (!session.write("touched", "more")) fatal("write failed");
+    std::optional<caisson::Session> other;
+    forks.push_back(timed([&] {
+      auto made = session.fork();
+      if (!made) fatal("fork failed");
+      other = *std::move(made);
+    }));
+    if (!other->destroy()) fatal("destroy failed");
+  }
+  const double first = checkpoints.front();
+  std::printf("  %u files: the first checkpoint, of all of them, took %.2f ms\n", files, first);
+  if (!session.destroy()) fatal("destroy failed");
+  return {median(checkpoints), median(restores), median(forks)};
+}
+
+void measureHistory(const Setting& setting) {
+  const LayerTimes small = measureLayers(setting, 100);
+  const LayerTimes large = measureLayers(setting, setting.files);
+  const auto line = [&](const char* name, double few, double many) {
+    row(std::string(name) + ", 100 and " + std::to_string(setting.files) + " files",
+        text("%.2f and %.2f ms", few, many), "5 ms, within 20 %", many < 5 && few < 5 && many <= 1.2 * few);
+  };
+  line("checkpoint", small.checkpoint, large.checkpoint);
+  line("restore", small.restore, large.restore);
+  line("fork", small.fork, large.fork);
+}
+
+void measurePool(const Setting& setting) {
+  auto pool = setting.pool(32);
+  std::vector<double> samples, firsts;
+  for (int round = 0; round < 4; ++round) {
+    while (pool.ready() < 32) ::usleep(10'000);
+    for (int i = 0; i < 25; ++i) {
+      std::optional<caisson::Session> taken;
+      samples.push_back(timed([&] {
+        auto one = pool.take();
+        if (!one) fatal(one.error().message());
+        taken = *std::move(one);
+      }));
+      firsts.push_back(execOnce(*taken));
+      (void)taken->destroy();
+    }
+  }
+  row("a session from the pool, library", text("%.3f ms", median(samples)), "under 1 ms", median(samples) < 1);
+  row("its first exec, for information", text("%.3f ms", median(firsts)), "", true);
+}
+
+void measureMany(const Setting& setting) {
+  std::vector<caisson::Session> sessions;
+  sessions.push_back(setting.create());
+  row("an idle session's own memory", text("%.0f KiB", privateKib(setting, sessions.front())), "under 1 MiB",
+      privateKib(setting, sessions.front()) < 1024);
+  std::vector<double> alone, among;
+  for (int i = 0; i < 300; ++i) alone.push_back(execOnce(sessions.front()));
+  while (sessions.size() < 500) sessions.push_back(setting.create());
+  for (int i = 0; i < 1000; ++i) among.push_back(execOnce(sessions[static_cast<std::size_t>(i * 37) % 500]));
+  // The first exec of each opens a connection; the second look is at sessions in use.
+  std::vector<double> again(among.begin() + 500, among.end());
+  row("exec with 1 and with 500 live sessions", text("%.3f and %.3f ms", median(alone), median(again)), "2x",
+      median(again) <= 2 * median(alone));
+  row("the first exec of each of the 500, for information",
+      text("%.3f ms", median({among.begin(), among.begin() + 500})), "", true);
+  for (caisson::Session& one : sessions) (void)one.destroy();
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  using namespace bench;
+  Setting setting;
+  std::string only = "exec,create,pool,layers,many,files";
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--caisson")
+      setting.caisson = argv[i + 1];
+    else if (name == "--floor")
+      setting.floor = argv[i + 1];
+    else if (name == "--only")
+      only = argv[i + 1];
+    else if (name == "--files")
+      setting.files = static_cast<unsigned>(std::atoi(argv[i + 1]));
+    else
+      fatal("unknown option " + name);
+  }
+  const auto scratch = Scratch::make();
+  if (!scratch) fatal(scratch.error());
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;  // five hundred sessions are held by this one process
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  setting.prepare(*scratch);
+  std::printf("uid %d, other programs use %.0f %% of the processors\n\n", static_cast<int>(geteuid()),
+              busyElsewhere() * 100);
+  std::printf("| %-62s | %-24s | %-22s | |\n|---|---|---|---|\n", "what", "measured", "target");
+  const auto wanted = [&](const char* part) { return only.find(part) != std::string::npos; };
+  if (wanted("exec")) measureExec(setting);
+  if (wanted("create")) measureCreate(setting);
+  if (wanted("pool")) measurePool(setting);
+  if (wanted("layers")) measureHistory(setting);
+  if (wanted("many")) measureMany(setting);
+  if (wanted("files")) {
+    for (const FileWork& work : measureFileWork(setting)) {
+      row(work.name, text("%.0f ms, %.2fx native", work.inside, work.inside / work.native), text("%.2fx", work.limit),
+          work.inside <= work.limit * work.native);
+    }
+  }
+  std::printf("\nother programs use %.0f %% of the processors\n", busyElsewhere() * 100);
+  return 0;
+}
