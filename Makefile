@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-neighbours test-kill fuzz-smoke clean help
+.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-neighbours test-stress fuzz-smoke clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -49,9 +49,10 @@ test-mcp: ## the MCP server under the official conformance suite and clients (in
 test-neighbours: ## whether abuse in one sandbox slows another (measured, so on a quiet machine)
 	@sh scripts/build.sh --tests release && cd build && CAISSON_MEASURE=1 tests/functional/functional_limits --gtest_filter='*Neighbour*'
 
-test-kill: ## audited runs and writers killed at any moment, some thousands of them
-	@sh scripts/build.sh --tests release && cd build && CAISSON_STRESS=$${CAISSON_STRESS:-20} tests/functional/functional_audit --gtest_filter='*Killing*' && \
-	  CAISSON_STRESS=$${CAISSON_STRESS:-20} tests/unit_tests --gtest_filter='*Killed*'
+test-stress: ## audited runs and writers killed at any moment, some thousands of them; long histories of sessions
+	@sh scripts/build.sh --tests release && cd build && export CAISSON_STRESS=$${CAISSON_STRESS:-20} && \
+	  tests/functional/functional_audit --gtest_filter='*Killing*' && tests/unit_tests --gtest_filter='*Killed*' && \
+	  CAISSON_STRESS=$$((CAISSON_STRESS / 4 + 1)) tests/session/session_promises --gtest_filter='*Model*'
 
 fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh

@@ -14,6 +14,7 @@
 #include "audit/check.h"
 #include "audit/log.h"
 #include "audit/reader.h"
+#include "support/environment.h"
 #include "support/temp_dir.h"
 
 namespace caisson::audit {
@@ -53,10 +54,8 @@ pid_t startWriter(const std::string& path, std::size_t incarnation, std::atomic<
   ::_exit(1);
 }
 
-/// CAISSON_STRESS multiplies the rounds.
 TEST(KilledWriters, LoseNothingThatWasAcknowledged) {
-  const char* stress = std::getenv("CAISSON_STRESS");
-  const std::size_t rounds = 40 * static_cast<std::size_t>(std::max(1, stress == nullptr ? 1 : std::atoi(stress)));
+  const std::size_t rounds = 40 * static_cast<std::size_t>(test::stress());
   constexpr std::size_t kWriters = 3;
   const test::TempDir dir;
   const std::string path = dir / "audit";

@@ -19,6 +19,8 @@ namespace caisson::isolation {
 
 namespace {
 
+constexpr int kTriesForRoom = 50;  // a millisecond each
+
 void waitForGo(const Block& block) {
   Message message;
   const long got = raw(SYS_recvfrom, block.control, &message, sizeof(message), 0, nullptr, nullptr);
@@ -131,8 +133,12 @@ int startPayload(const Block& block, const Helper& helper, int terminal, bool ti
   PayloadStart start{&block, &helper, terminal, &listening};
   constexpr int kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;
   int payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
-  if (payload < 0 && errno == EAGAIN) {  // a limit on processes that just has no room for the helper beside it
+  // A limit on processes that just has no room for the helper beside it. The kernel counts a thread a little longer
+  // than it lets others wait for it.
+  for (int tries = 0; payload < 0 && errno == EAGAIN && tries < kTriesForRoom; ++tries) {
     helper.waitForEnd();
+    const timespec pause{0, tries == 0 ? 0 : 1'000'000};
+    raw(SYS_nanosleep, &pause, nullptr);
     payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   }
   if (payload < 0 && errno == EINVAL && time) {

@@ -108,6 +108,9 @@ void explainFailure(Error& error, const plan::Plan& plan) {
   } else if (error.stage == Stage::self_test) {
     error.reason = "the sandbox is not tight on this host; the program was not started";
     error.hint = "run `caisson doctor`, and please report this";
+  } else if (error.stage == Stage::launch && code == EAGAIN) {
+    error.reason = "the limit on processes leaves no room for the program itself";
+    error.hint = "raise it with --pids, or this user's own (ulimit -u)";
   } else if (code == EPERM || code == EACCES || code == ENOSYS) {
     error.hint = "run `caisson doctor`: it names what this host forbids and the remedy";
   }

@@ -232,10 +232,8 @@ TEST_F(Audit, FollowPrintsWhatIsAdded) {
 }
 
 /// Several processes at once, killed at any moment: whatever ran is on record, and the chain is whole.
-/// CAISSON_STRESS multiplies the rounds.
 TEST_F(Audit, KillingWritersAtAnyMomentLosesNothing) {
-  const char* stress = std::getenv("CAISSON_STRESS");
-  const int rounds = 50 * std::max(1, stress == nullptr ? 1 : std::atoi(stress));
+  const int rounds = 50 * stress();
   constexpr int kWorkers = 4;
   ASSERT_EQ(::chmod(workspace.path().c_str(), 0777), 0);
   std::vector<std::thread> workers;

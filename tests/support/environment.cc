@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -43,6 +44,11 @@ bool fullIsolationAvailable(std::string* why) {
   static const std::optional<std::string> reason = reasonAgainstFullIsolation();
   if (reason && why != nullptr) *why = *reason;
   return !reason;
+}
+
+int stress() {
+  const char* wish = std::getenv("CAISSON_STRESS");
+  return std::max(1, wish == nullptr ? 1 : std::atoi(wish));
 }
 
 bool mustRun() {

@@ -26,6 +26,10 @@ bool fullIsolationAvailable(std::string* why = nullptr);
 /// CAISSON_MUST_RUN is set: a test that can't run is a failed test.
 bool mustRun();
 
+/// CAISSON_STRESS multiplies the rounds of tests that look for rare events: 1 unless it is set, as make test-stress
+/// does.
+int stress();
+
 /// Whether a program is on PATH.
 bool hasProgram(const std::string& name);
 
