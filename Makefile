@@ -52,7 +52,7 @@ test-neighbours: ## whether abuse in one sandbox slows another (measured, so on 
 test-stress: ## audited runs and writers killed at any moment, some thousands of them; long histories of sessions
 	@sh scripts/build.sh --tests release && cd build && export CAISSON_STRESS=$${CAISSON_STRESS:-20} && \
 	  tests/functional/functional_audit --gtest_filter='*Killing*' && tests/unit_tests --gtest_filter='*Killed*' && \
-	  CAISSON_STRESS=$$((CAISSON_STRESS / 4 + 1)) tests/session/session_promises --gtest_filter='*Model*'
+	  CAISSON_STRESS=$$((CAISSON_STRESS / 2 + 1)) tests/session/session_promises --gtest_filter='*Model*'
 
 fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh

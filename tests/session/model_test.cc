@@ -136,7 +136,7 @@ TEST_P(SessionModel, BehavesLikePlainDirectories) {
   pairs.push_back({create(), newCopy(workspace.path()), {}});
   const std::string begin = newCopy(workspace.path());
   std::string history;
-  for (int step = 0; step < 25 * stress(); ++step) {
+  for (int step = 0; step < 15 * stress(); ++step) {
     Pair& pair = pairs[pick(static_cast<unsigned>(pairs.size()))];
     const unsigned kind = pick(14);
     std::string done;
