@@ -184,18 +184,17 @@ Result<std::string> readRegularFile(const std::string& path) {
                            S_ISDIR(facts.st_mode) ? "it is a directory, not a policy file" : "it is not a regular file",
                            "name a file in TOML, JSON or YAML"));
   }
-  std::string text(kMaxDocumentBytes + 1, '\0');
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t count = ::read(file.number, text.data() + length, text.size() - length);
+  // Piece by piece: room for the largest file at once would be most of a launch's page faults.
+  std::string text;
+  char piece[16 * 1024];
+  while (text.size() <= kMaxDocumentBytes) {
+    const ssize_t count = ::read(file.number, piece, sizeof(piece));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(sysError(Stage::policy, "read", path, errno));
-    if (count == 0) break;
-    length += static_cast<std::size_t>(count);
+    if (count == 0) return text;
+    text.append(piece, static_cast<std::size_t>(count));
   }
-  if (length > kMaxDocumentBytes) return fail(plainError(Stage::policy, "load", path, "the file is larger than 1 MiB"));
-  text.resize(length);
-  return text;
+  return fail(plainError(Stage::policy, "load", path, "the file is larger than 1 MiB"));
 }
 
 }  // namespace caisson::policy
