@@ -1,6 +1,7 @@
 // Nothing runs unseen: every run is on record before it starts, and what is on record survives whatever dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,26 @@ TEST_F(Audit, IsWrittenBeforeTheProgramStarts) {
   EXPECT_TRUE(eventually(
       [&] { return exists(home_ / "audit/00000001.jsonl") && log().find("sleep 20") != std::string::npos; }));
   EXPECT_EQ(log().find("sandbox_exited"), std::string::npos);
+}
+
+/// The sandbox is built while its record is written; a log that makes its writers wait shows that it waits for that.
+TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  ASSERT_EQ(::chmod(workspace.path().c_str(), 0777), 0);
+  const std::string mark = workspace / "mark";
+  for (const char* level : {"full", "process"}) {
+    const int head = ::open((home_ / "audit/head").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_TRUE(eventually([&] { return ::flock(head, LOCK_EX | LOCK_NB) == 0; }));
+    BackgroundProgram program({caissonBinary(), "run", "--level", level, "--workspace", workspace.path() + ":rw", "--",
+                               "touch", level == std::string("full") ? "/workspace/mark" : mark},
+                              options());
+    sleepFor(milliseconds(500));
+    EXPECT_FALSE(exists(mark)) << level << ": the program ran before it was on record";
+    ::close(head);
+    EXPECT_EQ(program.wait(seconds(20)), 0) << level;
+    EXPECT_TRUE(exists(mark)) << level;
+    ::unlink(mark.c_str());
+  }
 }
 
 TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
