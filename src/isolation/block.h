@@ -6,6 +6,7 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -139,6 +140,7 @@ struct Block {
 
   const FlatLimit* limits;
   std::uint32_t limit_count;
+  bool few_processes;            ///< may be had, so that one of ours more would be felt
   const std::uint8_t* affinity;  ///< cpu mask bytes, or null
   std::uint32_t affinity_bytes;
   std::uint32_t affinity_count;  ///< how many of them, when they are an offer
@@ -201,6 +203,8 @@ struct Message {
   std::int32_t numbers[2];  ///< in `prepared` with bit 7 of `descriptors`: to be fetched by these numbers instead
   std::uint32_t sized;      ///< in `prepared`: which tmpfs steps of the plan follow as descriptors, bit by bit
   std::uint64_t ipc_bytes;  ///< in `measured`: what System V objects hold that no process shows
+  bool alone;               ///< in `finished`: no process is left but pid 1, and
+  rusage used[2];           ///< what it used itself, and those that it waited for
   char call[kCallBytes];
   char object[kObjectBytes];
 };

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kStack = 64 * 1024;
 constexpr std::size_t kPage = 4096;
+constexpr std::uint64_t kFewProcesses = 64;
 static_assert(sizeof(FlatStep) % alignof(FlatStep) == 0);
 
 /// Hands out pieces of one mapping. Sized once, generously, from the plan; the pages that are not used cost nothing.
@@ -354,6 +355,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   for (std::size_t i = 0; i < plan.rlimits.size(); ++i) limits[i] = {plan.rlimits[i].resource, plan.rlimits[i].value};
   block->limits = limits;
   block->limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
+  block->few_processes = plan.max_processes > 0 && plan.max_processes < kFewProcesses;
   if (!plan.cpu_affinity.empty()) {
     std::uint8_t* mask = arena.array<std::uint8_t>(kAffinityBytes);
     for (const std::uint32_t cpu : plan.cpu_affinity) {

@@ -1,11 +1,16 @@
 #include "isolation/helper.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cerrno>
 
 #include "isolation/child.h"
 
@@ -15,13 +20,35 @@ namespace {
 std::int32_t now(const std::int32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
 /// Not the private kind of futex: the payload's process waits too, and the kernel wakes by the other kind.
+void waitOnce(const std::int32_t& word, std::int32_t value, const timespec* longest) {
+  raw(SYS_futex, &word, FUTEX_WAIT, value, longest, nullptr, 0);
+}
+
 void waitWhile(const std::int32_t& word, std::int32_t value) {
-  while (now(word) == value) raw(SYS_futex, &word, FUTEX_WAIT, value, nullptr, nullptr, 0);
+  while (now(word) == value) waitOnce(word, value, nullptr);
 }
 
 void publish(std::int32_t& word, std::int32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   raw(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+/// The kernel tends to leave a new thread with the processor that made it, and another idle: then what was to be done
+/// side by side is done in turn.
+void sendElsewhere(int thread) {
+  unsigned here = 0;
+  std::uint8_t processors[kAffinityBytes] = {};
+  const long known = raw(SYS_sched_getaffinity, 0, sizeof(processors), processors);
+  if (known <= 0 || raw(SYS_getcpu, &here, nullptr, nullptr) < 0 || here >= sizeof(processors) * 8) return;
+  processors[here / 8] = static_cast<std::uint8_t>(processors[here / 8] & ~(1U << (here % 8)));
+  raw(SYS_sched_setaffinity, thread, known, processors);  // refused where there is no other
+}
+
+/// What pivot_root stacks on the root is what its parent directory is.
+bool hasOldRoot() {
+  struct stat root, above;
+  return raw(SYS_newfstatat, AT_FDCWD, "/", &root, 0) != 0 || raw(SYS_newfstatat, AT_FDCWD, "/..", &above, 0) != 0 ||
+         root.st_dev != above.st_dev || root.st_ino != above.st_ino;
 }
 
 }  // namespace
@@ -34,6 +61,7 @@ void Helper::start() {
       CLONE_VM | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
   const int made = ::clone(entry, block_.init_stack_top, kFlags, this, &thread_, nullptr, &thread_);
   threaded_ = made > 0;
+  if (threaded_) sendElsewhere(made);
   if (!threaded_) makeNetwork();
 }
 
@@ -74,8 +102,24 @@ void Helper::detachOldRoot() {
 }
 
 void Helper::detach() const {
+  // The working directory of this thread is still the caller's.
+  must(block_, Stage::mounts, "chdir", "new root", raw(SYS_chdir, "/"));
   // This thread's root followed pivot_root; what is stacked on "/" is the old one. Gone, the host is unreachable.
   must(block_, Stage::mounts, "umount2", "old root", raw(SYS_umount2, "/", MNT_DETACH));
+}
+
+void Helper::waitUntilOldRootIsGone() const {
+  // umount2 takes it out of the tree first and then waits until nobody in the kernel looks at it, which takes far
+  // longer: that is left to the thread, out of the payload's sight. Where pid 1 is not hidden, or a thread more counts,
+  // it has to end first.
+  if (!block_.own_root || !block_.hide_init || block_.few_processes) return waitForEnd();
+  constexpr timespec kShort{0, 20'000};
+  for (;;) {
+    const std::int32_t running = now(thread_);
+    if (!hasOldRoot()) return;
+    if (running == 0) reportAndExit(block_, Stage::self_test, "self-test", "the host's root is still there", EPERM);
+    waitOnce(thread_, running, &kShort);
+  }
 }
 
 void Helper::waitForEnd() const {

@@ -1,7 +1,8 @@
 // A second thread of pid 1, for the two steps of a launch that mostly wait inside the kernel.
 //
 // Making a network namespace and detaching the old root take a third of a launch, and neither needs anything from
-// what happens meanwhile. They are done beside the rest; the payload's program is not executed before both are over.
+// what happens meanwhile. They are done beside the rest; the payload's program is not executed before it is in the one
+// and the other is out of reach.
 // A failure in the thread is reported like any other and ends pid 1, and everything with it.
 #pragma once
 
@@ -23,6 +24,8 @@ class Helper {
   void joinNetwork();
   /// Has the old root detached, which pivot_root left on top of the new one.
   void detachOldRoot();
+  /// For the payload's process: returns when no path leads to the old root any more.
+  void waitUntilOldRootIsGone() const;
   /// Returns when the thread has run its last instruction; from then on its stack and this object are free.
   void waitForEnd() const;
 

@@ -72,11 +72,25 @@ CAISSON_INIT void forward(int payload, int signal) {
   if (raw(SYS_kill, -payload, signal) < 0) raw(SYS_kill, payload, signal);
 }
 
-CAISSON_INIT [[noreturn]] void finish(int control, int status) {
+/// Whoever loses its parent in this pid namespace becomes a child of pid 1.
+CAISSON_INIT bool isAlone() {
+  for (;;) {
+    int status = 0;
+    const long pid = raw(SYS_wait4, -1, &status, WNOHANG, nullptr);
+    if (pid <= 0) return pid == -ECHILD;
+  }
+}
+
+CAISSON_INIT [[noreturn]] void finish(const Block& block, int control, int status) {
   Message message;
   for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
   message.kind = MessageKind::finished;
   message.value = status;
+  // Then the supervisor need not wait until the kernel has taken the namespaces apart.
+  if (!block.subreaper && isAlone()) {
+    message.alone = raw(SYS_getrusage, RUSAGE_SELF, &message.used[0]) == 0 &&
+                    raw(SYS_getrusage, RUSAGE_CHILDREN, &message.used[1]) == 0;
+  }
   raw(SYS_write, control, &message, sizeof(message));
   // The end of pid 1 is the end of everything in its namespace, however it daemonised.
   for (;;) raw(SYS_exit_group, 0);
@@ -157,7 +171,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
         if (pid <= 0) break;
         if (pid == payload) {
           if (subreaper) killRemaining(block->children_path);
-          finish(control, status);
+          finish(*block, control, status);
         }
       }
     }

@@ -133,7 +133,7 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   forbidNewPrivileges(block);
   if (block.drop_capabilities) dropCapabilities(block);
   const char* const* const first = firstPresent(block.exec.candidates);
-  helper.waitForEnd();  // before the filter, which may not let this process wait
+  helper.waitUntilOldRootIsGone();  // before the filter, which may not let this process wait
   selfTest(block);
   listening = installFilter(block);
   selfTestOfFilter(block);

@@ -19,6 +19,7 @@
 #include "egress/process.h"
 #include "isolation/block.h"
 #include "supervise/changes.h"
+#include "supervise/control_channel.h"
 #include "supervise/denials.h"
 #include "supervise/egress.h"
 #include "supervise/escape.h"
@@ -58,6 +59,17 @@ bool needsStore(const plan::Plan& plan) {
   });
 }
 
+void addUsage(const rusage& used, Usage& sum) {
+  const auto ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
+  sum.user_cpu_ms += ms(used.ru_utime);
+  sum.system_cpu_ms += ms(used.ru_stime);
+  sum.peak_memory_bytes = std::max(sum.peak_memory_bytes, static_cast<std::uint64_t>(used.ru_maxrss) * 1024);
+  sum.read_bytes += static_cast<std::uint64_t>(used.ru_inblock) * 512;
+  sum.written_bytes += static_cast<std::uint64_t>(used.ru_oublock) * 512;
+}
+
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, const Request& request, RunRecord& record, Lifecycle& life, RunResult& result)
@@ -69,6 +81,9 @@ class Supervisor {
         signals_(request.forward_signals),
         violations_(plan),
         input_(request.input, request.relay_stdin) {}
+  ~Supervisor();  ///< waits until the kernel has taken the sandbox apart
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
 
   void run();
 
@@ -81,10 +96,14 @@ class Supervisor {
   [[nodiscard]] bool streamsBusy() const;
   void watch();
   void onMessage();
-  void fetch(const Message& message, int* received);
-  void takeSized(std::uint32_t mask, const int* received);
+  void onPrepared(Arrival& arrival);
+  void onStarted(const Message& message, Fd listener);
+  void onFinished(const Message& message);
+  void fetch(Arrival& arrival);
+  void useTerminal(Fd master);
+  void nobodyLeft();
+  void reap(rusage* usage);
   void onSignal(int signal);
-  void onStarted(const Message& message, int listener);
   void onViolation(short events);
   void onOutOfMemory();
   void kill();
@@ -119,8 +138,9 @@ class Supervisor {
   Ending ending_;
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;
-  bool init_gone_ = false;
-  bool abandoned_ = false;  // asked to end while only passing output on
+  bool init_gone_ = false;    // or as good as: nothing runs in the sandbox any more
+  bool usage_known_ = false;  // from pid 1 itself; otherwise its end tells
+  bool abandoned_ = false;    // asked to end while only passing output on
   int terminate_requests_ = 0;
 };
 
@@ -200,8 +220,17 @@ Result<void> Supervisor::launchHeld() {
 void Supervisor::abandon() {
   kill();
   sandbox_.control.reset();  // for a pid 1 without a namespace of its own: it ends with this socket
-  while (sys::raw(SYS_wait4, sandbox_.init, nullptr, __WALL, nullptr) == -EINTR) {
+  reap(nullptr);
+}
+
+void Supervisor::reap(rusage* usage) {
+  const pid_t init = std::exchange(sandbox_.init, -1);
+  while (sys::raw(SYS_wait4, init, nullptr, __WALL, usage) == -EINTR) {
   }
+}
+
+Supervisor::~Supervisor() {
+  if (sandbox_.init > 0) reap(nullptr);
 }
 
 Result<void> Supervisor::makeCgroup() {
@@ -325,72 +354,38 @@ void Supervisor::watch() {
     if ((out_ && out_->flooded()) || (err_ && err_->flooded())) endFor(Limit::output);
     if (polls[0].revents != 0) {
       onMessage();  // the last word may have come together with the end
-      init_gone_ = true;
-      deadline_.reset();
-      grace_.reset();
+      nobodyLeft();
     }
   }
 }
 
+void Supervisor::nobodyLeft() {
+  init_gone_ = true;
+  deadline_.reset();
+  grace_.reset();
+}
+
 /// Takes the descriptors a child could not send out of it, while it waits.
-void Supervisor::fetch(const Message& message, int* received) {
-  int count = 0;
+void Supervisor::fetch(Arrival& arrival) {
+  std::size_t count = 0;
   for (int bit = 0; bit < 2; ++bit) {
-    if ((message.descriptors & (1U << bit)) == 0) continue;
-    const long got = sys::raw(SYS_pidfd_getfd, sandbox_.pidfd.get(), message.numbers[bit], 0);
+    if ((arrival.message.descriptors & (1U << bit)) == 0) continue;
+    const long got = sys::raw(SYS_pidfd_getfd, sandbox_.pidfd.get(), arrival.message.numbers[bit], 0);
     if (got < 0) return kill();
-    received[count++] = static_cast<int>(got);
+    arrival.descriptors[count++] = Fd(static_cast<int>(got));
   }
-  Message go{};
-  go.kind = MessageKind::go;
-  ::send(sandbox_.control.get(), &go, sizeof(go), MSG_NOSIGNAL);
+  send(MessageKind::go);
 }
 
 void Supervisor::onMessage() {
   for (;;) {
-    Message message{};
-    iovec io{&message, sizeof(message)};
-    constexpr std::size_t kMost = 2 + isolation::kMaxSized;
-    alignas(cmsghdr) char room[CMSG_SPACE(kMost * sizeof(int))];
-    msghdr header{};
-    header.msg_iov = &io;
-    header.msg_iovlen = 1;
-    header.msg_control = room;
-    header.msg_controllen = sizeof(room);
-    const ssize_t got = ::recvmsg(sandbox_.control.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got != static_cast<ssize_t>(sizeof(message))) {
-      if (got == 0) sandbox_.control.reset();
-      return;
-    }
-    int received[kMost];
-    std::fill_n(received, kMost, -1);
-    if (const cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr && part->cmsg_type == SCM_RIGHTS) {
-      const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      std::memcpy(received, CMSG_DATA(part), std::min(count, kMost) * sizeof(int));
-    }
-    if (message.kind == MessageKind::prepared && (message.descriptors & isolation::kFetch) != 0)
-      fetch(message, received);
-    int next = 0;
+    Arrival arrival;
+    const Channel state = receive(sandbox_.control.get(), arrival);
+    if (state == Channel::closed) sandbox_.control.reset();
+    if (state != Channel::message) return;
+    Message& message = arrival.message;
     switch (message.kind) {
-      case MessageKind::prepared:
-        life_.reach(RunState::initialized);
-        if (plan_.namespaces.time && message.value != 1) {
-          result_.layers["time_namespace"] = "missing";
-          result_.warnings.push_back("no time namespace: the host's uptime is visible");
-        }
-        if ((message.descriptors & 1) != 0) changes_ = Fd(received[next++]);
-        if (changes_) limits_->addUpper(changes_.get());
-        if ((message.descriptors & 2) != 0) {
-          terminal_ = Fd(received[next++]);
-          ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
-          if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
-          // What the pty prints goes to the first of our own outputs that is a terminal.
-          const int sink = terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
-          auto& stream = terminal_wish_.stream[1] ? out_ : err_;
-          stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay, sink, kNoLimit);
-        }
-        takeSized(message.sized, received + next);
-        break;
+      case MessageKind::prepared: onPrepared(arrival); break;
       case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
       case MessageKind::failure:
         message.call[isolation::kCallBytes - 1] = 0;
@@ -398,29 +393,62 @@ void Supervisor::onMessage() {
         ending_.failure = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
         break;
       case MessageKind::started:
-        onStarted(message, received[0]);
+        onStarted(message, std::move(arrival.descriptors[0]));
         life_.reach(RunState::monitoring);
         break;
-      case MessageKind::finished: ending_.wait_status = message.value; break;
+      case MessageKind::finished: onFinished(message); break;
       default: break;
     }
   }
 }
 
-void Supervisor::takeSized(std::uint32_t mask, const int* received) {
+void Supervisor::onPrepared(Arrival& arrival) {
+  const Message& message = arrival.message;
+  if ((message.descriptors & isolation::kFetch) != 0) fetch(arrival);
+  life_.reach(RunState::initialized);
+  if (plan_.namespaces.time && message.value != 1) {
+    result_.layers["time_namespace"] = "missing";
+    result_.warnings.push_back("no time namespace: the host's uptime is visible");
+  }
+  Fd* next = arrival.descriptors;
+  if ((message.descriptors & 1) != 0) changes_ = std::move(*next++);
+  if (changes_) limits_->addUpper(changes_.get());
+  if ((message.descriptors & 2) != 0) useTerminal(std::move(*next++));
   std::vector<Fd> directories;
-  for (std::uint32_t bits = mask; bits != 0; bits &= bits - 1) directories.emplace_back(*received++);
-  limits_->addSized(mask, std::move(directories));
+  for (std::uint32_t bits = message.sized; bits != 0 && next != std::end(arrival.descriptors); bits &= bits - 1) {
+    directories.push_back(std::move(*next++));
+  }
+  limits_->addSized(message.sized, std::move(directories));
 }
 
-void Supervisor::onStarted(const Message& message, int listener) {
-  listener_ = Listener(Fd(listener));
+void Supervisor::useTerminal(Fd master) {
+  terminal_ = std::move(master);
+  ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
+  if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
+  // What the pty prints goes to the first of our own outputs that is a terminal.
+  const int sink = terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
+  auto& stream = terminal_wish_.stream[1] ? out_ : err_;
+  stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay, sink, kNoLimit);
+}
+
+void Supervisor::onFinished(const Message& message) {
+  ending_.wait_status = message.value;
+  // pid 1 is on its way out too, but that takes the kernel a while: it has the namespaces to take apart.
+  if (!message.alone) return;
+  usage_known_ = true;
+  for (const rusage& used : message.used) addUsage(used, result_.usage);
+  nobodyLeft();
+}
+
+void Supervisor::onStarted(const Message& message, Fd listener) {
+  const bool heard = listener.valid();
+  listener_ = Listener(std::move(listener));
   if (message.value > 0) {
     result_.layers["seccomp_notify"] = "missing: " + errnoName(message.value);
     result_.warnings.push_back(
         "refused system calls are not reported: a filter around caisson listens already, and the kernel has room for "
         "one listener");
-  } else if (!ending_.failure && (message.value < 0 || listener < 0)) {
+  } else if (!ending_.failure && (message.value < 0 || !heard)) {
     ending_.failure = sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
                                "too many descriptors of this user are on their way through sockets; try again");
     kill();
@@ -490,20 +518,12 @@ void Supervisor::kill() {
 void Supervisor::collect(Clock::time_point start) {
   if (out_) out_->drain(kDrainPatienceMs);
   if (err_) err_->drain(kDrainPatienceMs);
-  rusage usage{};
-  int status = 0;
-  while (sys::raw(SYS_wait4, sandbox_.init, &status, __WALL, &usage) == -EINTR) {
+  if (!usage_known_) {
+    rusage usage{};
+    reap(&usage);
+    addUsage(usage, result_.usage);
   }
-  const auto ms = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
-  };
-  Usage& u = result_.usage;
-  u.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  u.user_cpu_ms = ms(usage.ru_utime);
-  u.system_cpu_ms = ms(usage.ru_stime);
-  u.peak_memory_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  u.read_bytes = static_cast<std::uint64_t>(usage.ru_inblock) * 512;
-  u.written_bytes = static_cast<std::uint64_t>(usage.ru_oublock) * 512;
+  result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   if (egress_) {
     egress_->finish(
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
@@ -539,7 +559,9 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   RunRecord record;
   Lifecycle life(result.lifecycle, Clock::now());
   life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
-  Supervisor(plan, request, record, life, result).run();
+  // Lives until the end is on record: the kernel takes the sandbox apart meanwhile.
+  Supervisor supervisor(plan, request, record, life, result);
+  supervisor.run();
   if (!result.lifecycle.empty()) {
     life.end(result);
     life.reach(RunState::cleanup);
