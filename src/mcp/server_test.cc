@@ -48,6 +48,11 @@ class Recorder final : public Channel {
 
 class McpServer : public testing::Test {
  protected:
+  /// As a transport does when its client is gone: calls that were not answered hold their client, and it them.
+  void TearDown() override {
+    server.endSubscriptions();
+    client->cancelAll();
+  }
   void send(Json message) {
     message["jsonrpc"] = "2.0";
     server.receive(client, *decodeMessage(std::move(message)), channel, Server::Expect::either);
