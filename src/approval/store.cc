@@ -86,12 +86,23 @@ std::string_view name(Scope scope) {
   return "once";
 }
 
-Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes) {
+Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes, std::string_view session) {
   auto log = audit::Log::open();
   if (!log) return fail(log.error());
   const auto type = yes ? audit::EventType::approval_given : audit::EventType::approval_denied;
-  return log->append(
-      {type, audit::Severity::warn, "", audit::Fields().text("what", what).text("scope", "once").text("by", by)});
+  audit::Fields fields;
+  fields.text("what", what).text("scope", "once").text("by", by);
+  if (!session.empty()) fields.text("session", session);
+  return log->append({type, audit::Severity::warn, "", fields});
+}
+
+Result<void> recordQuestion(std::string_view what, std::string_view by, std::string_view session) {
+  auto log = audit::Log::open();
+  if (!log) return fail(log.error());
+  audit::Fields fields;
+  fields.text("what", what).text("by", by);
+  if (!session.empty()) fields.text("session", session);
+  return log->append({audit::EventType::approval_asked, audit::Severity::info, "", fields});
 }
 
 Result<Store> Store::open() {
@@ -190,6 +201,12 @@ Result<Approval> Store::grant(Approval approval, std::int64_t now) {
 Result<std::vector<Approval>> Store::list(std::int64_t now) const { return read(now); }
 
 Result<bool> Store::redeem(std::string_view what, std::string_view session, std::int64_t now) {
+  const auto used = use(what, session, now);
+  if (!used) return fail(used.error());
+  return used->has_value();
+}
+
+Result<std::optional<Approval>> Store::use(std::string_view what, std::string_view session, std::int64_t now) {
   auto held = lock();
   if (!held) return fail(held.error());
   auto approvals = read(now);
@@ -197,12 +214,13 @@ Result<bool> Store::redeem(std::string_view what, std::string_view session, std:
   const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) {
     return one.what == what && (one.scope != Scope::session || (!session.empty() && one.session == session));
   });
-  if (found == approvals->end()) return false;
-  if (auto recorded = record("redeem", *found); !recorded) return fail(recorded.error());
-  if (found->scope != Scope::once) return true;
+  if (found == approvals->end()) return std::nullopt;
+  const Approval used = *found;
+  if (auto recorded = record("redeem", used); !recorded) return fail(recorded.error());
+  if (used.scope != Scope::once) return used;
   approvals->erase(found);  // before it is used: after a crash it is lost, not used twice
   if (auto written = write(*approvals); !written) return fail(written.error());
-  return true;
+  return used;
 }
 
 Result<bool> Store::revoke(std::string_view id, std::int64_t now) {

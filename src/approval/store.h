@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,9 @@ inline constexpr std::int64_t kLongestUnused = 24L * 3600;
 inline constexpr std::int64_t kLongest = 365L * 24 * 3600;
 
 /// Puts an answer on record that was given for one run and is not kept. Not recorded means not given.
-Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes);
+Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes, std::string_view session = {});
+/// Puts on record that an owner is being asked.
+Result<void> recordQuestion(std::string_view what, std::string_view by, std::string_view session);
 
 class Store {
  public:
@@ -51,6 +54,8 @@ class Store {
   Result<std::vector<Approval>> list(std::int64_t now) const;
   /// Whether there is one for exactly this (in this session, if any); one given for once is used up.
   Result<bool> redeem(std::string_view what, std::string_view session, std::int64_t now);
+  /// The same; which one it was.
+  Result<std::optional<Approval>> use(std::string_view what, std::string_view session, std::int64_t now);
   /// Whether there was one with this id.
   Result<bool> revoke(std::string_view id, std::int64_t now);
 

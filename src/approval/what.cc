@@ -36,7 +36,7 @@ bool isSubject(std::string_view kind, std::string_view subject) {
   if (kind == "level") return subject == "none";
   if (kind == "net") return subject == "host" || subject == "proxy";
   if (kind == "host") return isHost(subject);
-  if (kind == "path") return !policy::findFlaw(policy::Syntax::shown_path, subject);
+  if (kind == "path" || kind == "commit") return !policy::findFlaw(policy::Syntax::shown_path, subject);
   if (kind == "project") return isDigest(subject);
   return (kind == "tool" || kind == "policy") && isWord(subject);
 }
@@ -53,8 +53,8 @@ Result<void> checkWhat(std::string_view what) {
   std::string shown;
   for (const char c : what.substr(0, 80)) shown += c > 0x20 && c < 0x7F ? c : '?';
   return fail(plainError(Stage::usage, "approve", shown, "not something that can be approved",
-                         "expected level:none, net:host, net:proxy, host:NAME[:PORT], path:/PATH, tool:NAME, "
-                         "project:SHA256 or policy:WORD"));
+                         "expected level:none, net:host, net:proxy, host:NAME[:PORT], path:/PATH, commit:/PATH, "
+                         "tool:NAME, project:SHA256 or policy:WORD"));
 }
 
 std::string meaning(std::string_view what) {
@@ -67,6 +67,8 @@ std::string meaning(std::string_view what) {
   if (what == "net:proxy") return "the command reaches the hosts its policy names, through the egress filter";
   if (kind == "host") return "the command can send anything it sees to " + subject;
   if (kind == "path") return "the command can read " + subject;
+  if (kind == "commit")
+    return "what sandboxes change is written to the real files below " + subject + " without showing you each change";
   if (kind == "tool")
     return "the tool " + subject + " may do what its declaration asks for: a shell below level full, or network";
   if (kind == "project") return "a policy file of a repository decides what its commands may do";

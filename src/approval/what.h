@@ -4,6 +4,7 @@
 //   net:host   net:proxy        the host's network; the egress filter instead of no network
 //   host:example.org:443        one host (pattern), with a port or without
 //   path:/srv/data              one host path
+//   commit:/srv/project         what sandboxes changed is written to this directory
 //   tool:NAME                   what a declared tool asks for: a shell below `full`, network
 //   project:SHA256              a project's policy file with exactly this content
 //   policy:WORD                 what a policy asks for with `approvals.required`

@@ -1,43 +1,10 @@
 // `caisson mcp` as an agent host meets it, over stdio with real sandboxes.
-#include <gtest/gtest.h>
-
 #include <csignal>
 
-#include "mcp_client.h"
-#include "support/environment.h"
-#include "support/run.h"
-#include "support/temp_dir.h"
+#include "mcp_fixture.h"
 
 namespace caisson::test {
 namespace {
-
-using Json = nlohmann::json;
-
-class Mcp : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    requireOrSkip(fullIsolationAvailable(&why), why);
-    home.openToAll();
-    workspace.write("a.txt", "from the host\n");
-    workspace.openToAll();
-  }
-  [[nodiscard]] std::map<std::string, std::string> environment() const {
-    return {{"CAISSON_HOME", home / "state"}, {"CAISSON_LOG", "off"}};
-  }
-  std::unique_ptr<McpClient> start(Json capabilities = Json::object()) const {
-    return std::make_unique<McpClient>(std::vector<std::string>{"--workspace", workspace.path()}, environment(),
-                                       std::move(capabilities));
-  }
-  static std::string create(McpClient& client, Json arguments = Json::object()) {
-    const Json made = client.tool("sandbox_create", std::move(arguments));
-    EXPECT_TRUE(made.contains("sandbox_id")) << made;
-    return made.value("sandbox_id", "");
-  }
-  [[nodiscard]] std::string sessions() const { return runCaisson({"session", "list"}, {.env = environment()}).out; }
-
-  const TempDir home, workspace;
-};
 
 TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
   const auto client = start();
@@ -194,12 +161,12 @@ TEST_F(Mcp, ADirectoryBeyondTheWorkspaceIsShownOnlyWithConsent) {
   const Json params{{"name", "sandbox_create"}, {"arguments", arguments}};
   const Json asked = client->request("tools/call", params)["result"];
   ASSERT_EQ(asked["resultType"], "input_required") << asked;
-  EXPECT_NE(asked["inputRequests"]["workspace"]["params"]["message"].get<std::string>().find(other.path()),
+  EXPECT_NE(asked["inputRequests"]["approval"]["params"]["message"].get<std::string>().find(other.path()),
             std::string::npos);
   const auto reply = [&](const Json& answer, const Json& to) {
     Json again = to;
     again["requestState"] = asked["requestState"];
-    again["inputResponses"] = {{"workspace", answer}};
+    again["inputResponses"] = {{"approval", answer}};
     return client->request("tools/call", again);
   };
   const Json yes{{"action", "accept"}, {"content", {{"decision", "allow"}}}};
@@ -227,11 +194,11 @@ TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
   };
   const auto reply = [](const Json& asked, const char* decision) {
     return Json{{"requestState", asked["requestState"]},
-                {"inputResponses", {{"commit", {{"action", "accept"}, {"content", {{"decision", decision}}}}}}}};
+                {"inputResponses", {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}}}};
   };
   const Json asked = commit(Json::object(), Json::object());
   ASSERT_EQ(asked["resultType"], "input_required") << asked;
-  const std::string words = asked["inputRequests"]["commit"]["params"]["message"];
+  const std::string words = asked["inputRequests"]["approval"]["params"]["message"];
   EXPECT_NE(words.find("modified a.txt"), std::string::npos) << words;
   EXPECT_EQ(words.find("pre-commit"), std::string::npos) << words;
   EXPECT_EQ(commit(Json::object(), reply(asked, "deny"))["isError"], true);
@@ -246,7 +213,8 @@ TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
   EXPECT_FALSE(exists(workspace / ".git/hooks/pre-commit"));
   const Json hook = commit({{"paths", {".git/hooks/pre-commit"}}}, Json::object());
   ASSERT_EQ(hook["resultType"], "input_required") << hook;
-  EXPECT_NE(hook["inputRequests"]["commit"]["params"]["message"].get<std::string>().find("execute"), std::string::npos);
+  EXPECT_NE(hook["inputRequests"]["approval"]["params"]["message"].get<std::string>().find("execute"),
+            std::string::npos);
   const auto mute = start();
   EXPECT_EQ(mute->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"], true);
 }

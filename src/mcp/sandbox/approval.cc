@@ -1,9 +1,26 @@
 #include "mcp/sandbox/approval.h"
 
+#include <algorithm>
+#include <ctime>
+
+#include "approval/what.h"
 #include "base/utf8.h"
 
 namespace caisson::mcp {
 namespace {
+
+using approval::Approval;
+using approval::Scope;
+
+constexpr std::string_view kQuestion = "approval";
+constexpr std::string_view kBy = "elicitation";
+constexpr std::string_view kDeny = "deny";
+constexpr std::string_view kAllow = "allow";
+constexpr std::string_view kForSandbox = "allow for this sandbox";
+constexpr std::string_view kForLong = "allow for 30 days";
+constexpr std::int64_t kLong = 30L * 24 * 3600;
+
+std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 bool deceives(char32_t code) {
   if (code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0xAD || code == 0x61C || code == 0x180E) return true;
@@ -11,31 +28,115 @@ bool deceives(char32_t code) {
          (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF || (code >= 0xE0000 && code <= 0xE007F);
 }
 
-}  // namespace
-
-Consent consentTo(const Call& call, std::string_view key) {
-  if (const Json* answer = call.input(key)) {
-    const Json* content = findObject(*answer, "content");
-    const bool accepted = textAt(*answer, "action") == "accept" && content != nullptr;
-    return accepted && textAt(*content, "decision") == "allow" ? Consent::given : Consent::refused;
-  }
-  return call.can("elicitation") ? Consent::not_asked_yet : Consent::nobody_to_ask;
+/// Before forms had modes, elicitation meant a form.
+bool canAsk(const Call& call) {
+  const Json* declared = findObject(call.capabilities, "elicitation");
+  return declared != nullptr && (declared->empty() || declared->contains("form"));
 }
 
-InputRequest askConsent(std::string message) {
+/// Paths with blanks or letters beyond ASCII can't be on record: what is stored must be readable without doubt.
+bool canBeKept(const Wish& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
+
+std::vector<std::string_view> choicesOf(const Wish& wish) {
+  std::vector<std::string_view> choices{kDeny};
+  const bool kept = canBeKept(wish);
+  if (wish.once) choices.push_back(kAllow);
+  if (kept && !wish.sandbox.empty()) choices.push_back(kForSandbox);
+  if (kept) choices.push_back(kForLong);
+  return choices;
+}
+
+InputRequest questionFor(const Wish& wish) {
+  const auto choices = choicesOf(wish);
+  std::string description = wish.once ? "Allow this once, or deny it" : "Allow this, or deny it";
+  if (choices.size() > 2) description += ". What is allowed for longer: caisson approvals list, revoke";
   return {"elicitation/create",
           {{"mode", "form"},
-           {"message", std::move(message)},
+           {"message", wish.message},
            {"requestedSchema",
             {{"type", "object"},
              {"properties",
               {{"decision",
                 {{"type", "string"},
                  {"title", "Decision"},
-                 {"description", "Allow this once, or deny it"},
-                 {"enum", Json::array({"deny", "allow"})},
-                 {"default", "deny"}}}}},
+                 {"description", std::move(description)},
+                 {"enum", choices},
+                 {"default", kDeny}}}}},
              {"required", Json::array({"decision"})}}}}};
+}
+
+Error refusal(const Wish& wish, std::string reason, std::string hint) {
+  return {.stage = Stage::usage,
+          .call = "approval",
+          .object = wish.what.substr(0, 300),
+          .reason = std::move(reason),
+          .hint = std::move(hint)};
+}
+
+/// The exact command that allows it.
+std::string remedyFor(const Wish& wish) {
+  std::string text;
+  if (canBeKept(wish)) {
+    const std::string grant = "`caisson approvals grant " + shellWord(wish.what);
+    text = "the user can run " + grant + " --for 1h`";
+    if (!wish.sandbox.empty()) text += ", or " + grant + " --session " + wish.sandbox + "` for this sandbox only,";
+    text += " in a terminal; then try again";
+  }
+  if (wish.remedy.empty()) return text;
+  return text.empty() ? wish.remedy : text + ". Or " + wish.remedy;
+}
+
+/// What the person chose; a word that was not offered is no consent.
+std::string_view decisionIn(const Json& answer, const Wish& wish) {
+  const Json* content = findObject(answer, "content");
+  if (textAt(answer, "action") != "accept" || content == nullptr) return kDeny;
+  const std::string decision = textAt(*content, "decision").value_or("");
+  for (const std::string_view choice : choicesOf(wish))
+    if (choice == decision) return choice;
+  return kDeny;
+}
+
+/// Nothing is given unless it is on record.
+Word keepAnswer(const Wish& wish, std::string_view decision) {
+  if (decision == kDeny || decision == kAllow) {
+    const bool yes = decision == kAllow;
+    if (auto recorded = approval::recordAnswer(wish.what, kBy, yes, wish.sandbox); !recorded) return recorded.error();
+    if (!yes) return refusal(wish, "the user did not allow it", "");
+    return Approval{.what = wish.what, .by = std::string(kBy)};
+  }
+  auto store = approval::Store::open();
+  if (!store) return store.error();
+  Approval given{.what = wish.what, .by = std::string(kBy)};
+  if (decision == kForSandbox) {
+    given.scope = Scope::session;
+    given.session = wish.sandbox;
+  } else {
+    given.scope = Scope::timed;
+    given.expires = now() + kLong;
+  }
+  auto granted = store->grant(std::move(given), now());
+  if (!granted) return granted.error();
+  return *std::move(granted);
+}
+
+}  // namespace
+
+Word ownersWord(const Call& call, const Wish& wish) {
+  const std::string state = wish.what + "\n" + wish.exactly;
+  // An answer counts for exactly the question that this server put: the state is signed and comes back with it.
+  const Json* answer = call.state == state ? call.input(kQuestion) : nullptr;
+  if (answer != nullptr) return keepAnswer(wish, decisionIn(*answer, wish));
+  if (canBeKept(wish)) {
+    auto store = approval::Store::open();
+    if (!store) return store.error();
+    auto used = store->use(wish.what, wish.sandbox, now());
+    if (!used) return used.error();
+    if (*used) return **std::move(used);
+  }
+  if (!canAsk(call))
+    return refusal(wish, "the user has to allow this, and this client can't ask them", remedyFor(wish));
+  if (auto recorded = approval::recordQuestion(wish.what, kBy, wish.sandbox); !recorded) return recorded.error();
+  return NeedsInput{{{std::string(kQuestion), questionFor(wish)}}, state};
 }
 
 bool showable(std::string_view text) {
@@ -45,6 +146,14 @@ bool showable(std::string_view text) {
     text.remove_prefix(next.length);
   }
   return true;
+}
+
+std::string shellWord(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  std::string quoted = "'";
+  for (const char letter : text) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
 }
 
 }  // namespace caisson::mcp

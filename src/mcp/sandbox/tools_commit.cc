@@ -95,19 +95,18 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (dangerous || !sandboxes.settings().commit_without_asking) {
     const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
     if (!info) return failure(call, info.error());
-    Consent consent = consentTo(call, "commit");
-    const std::string digest = digestOf(*planned);
-    if (consent == Consent::given && call.state != digest) consent = Consent::not_asked_yet;
-    if (consent == Consent::refused) return errorResult("the user did not allow the commit; nothing was written");
-    if (consent == Consent::nobody_to_ask)
-      return errorResult(
-          "the user has to allow this, and this client can't ask. They can run `caisson session commit " +
-          (*sandbox)->id() + "` themselves, or start the server with `caisson mcp --allow-commit`");
-    if (consent == Consent::not_asked_yet) {
-      auto text = question(*planned, everything->held, info->workspace);
-      if (!text) return errorResult("a path contains characters that hide what they are; name the other paths");
-      return NeedsInput{{{"commit", askConsent(std::move(*text))}}, digest};
-    }
+    std::string by_hand = "they can run `caisson session commit " + (*sandbox)->id();
+    for (const std::string& path : request.paths) by_hand += " " + shellWord(path);
+    auto text = question(*planned, everything->held, info->workspace);
+    if (!text) return errorResult("a path contains characters that hide what they are; name the other paths");
+    Word word = ownersWord(call, {.what = "commit:" + info->workspace,
+                                  .sandbox = (*sandbox)->id(),
+                                  .message = std::move(*text),
+                                  .exactly = digestOf(*planned),
+                                  .keep = !dangerous,  // a word given beforehand says nothing about these
+                                  .remedy = by_hand + "` themselves; nothing was written"});
+    if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
+    if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
   }
   request.dry_run = false;
   const auto done = plan(request);

@@ -87,19 +87,16 @@ WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, cons
   const std::string path = canonical(asked);
   if (path.empty()) return refusal(asked, "there is no such directory", "leave it out for an empty workspace");
   if (isAllowed(path, settings.allowed) || isAllowed(path, rootsOf(call))) return path;
-  switch (consentTo(call, "workspace")) {
-    case Consent::given: return path;
-    case Consent::refused: return refusal(path, "the user did not allow this directory to be shown", "");
-    case Consent::nobody_to_ask:
-      return refusal(path, "this directory is outside of what the user opened to the server",
-                     "the user can start the server with `caisson mcp --workspace " + path + "`");
-    case Consent::not_asked_yet: break;
-  }
   if (!showable(path)) return refusal(path, "its name contains characters that hide what they are", "");
-  return NeedsInput{{{"workspace", askConsent("Show the directory " + path +
-                                              " to a new sandbox? Commands in it can read all of it. What they change "
-                                              "is kept apart from the real files.")}},
-                    "workspace"};
+  Word word =
+      ownersWord(call, {.what = "path:" + path,
+                        .message = "Show the directory " + path +
+                                   " to a new sandbox? Commands in it can read all of it. What they change is "
+                                   "kept apart from the real files.",
+                        .remedy = "the server can be started with `caisson mcp --workspace " + shellWord(path) + "`"});
+  if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
+  if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
+  return path;
 }
 
 }  // namespace caisson::mcp

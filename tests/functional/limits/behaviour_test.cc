@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "functional/sandbox.h"
@@ -131,6 +132,26 @@ TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
 }
 
 /// Limits are not reservations: more may be promised than there is, and nobody is refused for it.
+/// T-107: who waits for a result must not learn how long the program really took, only between which two ticks.
+TEST_F(Limits, ResultsComeBackOnATimeQuantum) {
+  const auto took = [&](const std::string& command) {
+    const auto begin = std::chrono::steady_clock::now();
+    const json result = with("[resources]\ntime_quantum_seconds = 0.5\n", {"sh", "-c", command});
+    const auto waited = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin).count();
+    EXPECT_EQ(result["outcome"], "exited") << result.dump();
+    EXPECT_GE(waited, result["duration_ms"].get<double>()) << "the figure is rounded, the wait is not";
+    return result["duration_ms"].get<double>();
+  };
+  const double at_once = took("true");
+  EXPECT_GE(at_once, 500);
+  EXPECT_EQ(std::fmod(at_once, 500), 0);
+  const double soon = took("sleep 0.2");
+  EXPECT_EQ(std::fmod(soon, 500), 0);
+  const double later = took("sleep 0.6");
+  EXPECT_GE(later, 1000);
+  EXPECT_EQ(std::fmod(later, 500), 0);
+}
+
 TEST_F(Limits, OfSeveralRunsMayExceedTheMachine) {
   std::vector<std::unique_ptr<BackgroundProgram>> others;
   for (int i = 0; i < 8; ++i) {

@@ -1,0 +1,159 @@
+// What an owner approved, at the door of `caisson mcp`: given on a terminal or by elicitation, kept in one store,
+// revoked at once (SPEC section 11, INV-S7).
+#include "functional/sandbox.h"
+#include "functional/terminal.h"
+#include "mcp_fixture.h"
+
+namespace caisson::test {
+namespace {
+
+class McpApprovals : public Mcp {
+ protected:
+  void SetUp() override {
+    Mcp::SetUp();
+    other.write("note.txt", "of another project");
+    other.openToAll();
+  }
+  [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words) const {
+    return runCaisson(words, {.env = environment()});
+  }
+  /// `caisson approvals grant WORDS`, with somebody at the terminal who answers yes.
+  void grant(const std::vector<std::string>& words) const {
+    std::vector<std::string> argv{"/usr/bin/env", "CAISSON_HOME=" + (home / "state"), caissonBinary(), "approvals",
+                                  "grant"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    Terminal terminal(argv, workspace.path());
+    ASSERT_TRUE(terminal.shows("[y/N]")) << terminal.screen();
+    sleepFor(std::chrono::milliseconds(200));  // what is typed before the question is thrown away
+    terminal.type("y\n");
+    ASSERT_EQ(terminal.wait(), 0) << terminal.screen();
+  }
+  [[nodiscard]] Json approvals() const { return caisson({"approvals", "list", "--json"}).json(); }
+  [[nodiscard]] Json showOther() const {
+    return {{"name", "sandbox_create"}, {"arguments", {{"workspace_path", other.path()}}}};
+  }
+  static bool isMade(const Json& result) {
+    return result.contains("structuredContent") && result["structuredContent"].contains("sandbox_id");
+  }
+
+  const TempDir other;
+};
+
+TEST_F(McpApprovals, WhatWasGrantedOnATerminalIsNotAskedAgain) {
+  grant({"path:" + other.path(), "--for", "1h"});
+  for (const Json& capabilities : {Json::object(), Json{{"elicitation", Json::object()}}}) {
+    const auto client = start(capabilities);
+    const Json result = client->request("tools/call", showOther())["result"];
+    EXPECT_TRUE(isMade(result)) << result;
+  }
+  const std::string audit = caisson({"audit", "show", "--json"}).out;
+  EXPECT_TRUE(contains(audit, "\"action\":\"redeem\"")) << audit;
+}
+
+TEST_F(McpApprovals, AGrantForOneUseIsUsedUp) {
+  grant({"path:" + other.path()});
+  const auto client = start();
+  EXPECT_TRUE(isMade(client->request("tools/call", showOther())["result"]));
+  EXPECT_EQ(client->request("tools/call", showOther())["result"]["isError"], true);
+}
+
+TEST_F(McpApprovals, WhatIsRevokedCountsNoMoreAtOnce) {
+  grant({"path:" + other.path(), "--for", "1h"});
+  const auto client = start();
+  EXPECT_TRUE(isMade(client->request("tools/call", showOther())["result"]));
+  ASSERT_EQ(caisson({"approvals", "revoke", approvals()[0]["id"]}).exit_status, 0);
+  EXPECT_EQ(client->request("tools/call", showOther())["result"]["isError"], true);
+}
+
+TEST_F(McpApprovals, AGrantIsForExactlyOneThing) {
+  grant({"path:" + other.path() + "x", "--for", "1h"});
+  grant({"commit:" + other.path(), "--for", "1h"});
+  EXPECT_EQ(start()->request("tools/call", showOther())["result"]["isError"], true);
+}
+
+TEST_F(McpApprovals, ARefusalNamesTheCommandThatWouldAllowIt) {
+  const auto client = start();
+  const Json refused = client->call("sandbox_create", {{"workspace_path", other.path()}});
+  EXPECT_EQ(refused["isError"], true);
+  const std::string hint = refused["structuredContent"]["hint"];
+  EXPECT_TRUE(contains(hint, "`caisson approvals grant path:" + other.path() + " --for 1h`")) << hint;
+  grant({"path:" + other.path(), "--for", "1h"});  // and that is true
+  EXPECT_TRUE(isMade(client->request("tools/call", showOther())["result"]));
+}
+
+TEST_F(McpApprovals, ANameThatAShellWouldExecuteIsQuotedInTheRefusal) {
+  other.makeDir("$(touch${IFS}x)", 0755);
+  const Json refused = start()->call("sandbox_create", {{"workspace_path", other / "$(touch${IFS}x)"}});
+  const std::string hint = refused["structuredContent"]["hint"];
+  EXPECT_TRUE(contains(hint, "'path:" + (other / "$(touch${IFS}x)") + "'")) << hint;
+}
+
+TEST_F(McpApprovals, AnAnswerIsKeptForAsLongAsThePersonSaid) {
+  const auto client = start({{"elicitation", {{"form", Json::object()}}}});
+  const Json once = client->request("tools/call", showOther())["result"];
+  ASSERT_EQ(once["resultType"], "input_required") << once;
+  EXPECT_TRUE(isMade(reply(*client, showOther(), once, "allow")["result"]));
+  EXPECT_EQ(approvals().size(), 0U);
+  const Json asked = client->request("tools/call", showOther())["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  // Nobody can choose what was not offered: there is no sandbox yet that it could be for.
+  EXPECT_EQ(reply(*client, showOther(), asked, "allow for this sandbox")["result"]["isError"], true);
+  EXPECT_TRUE(isMade(reply(*client, showOther(), asked, "allow for 30 days")["result"]));
+  const Json kept = approvals();
+  ASSERT_EQ(kept.size(), 1U) << kept;
+  EXPECT_EQ(kept[0]["what"], "path:" + other.path());
+  EXPECT_EQ(kept[0]["scope"], "time");
+  EXPECT_EQ(kept[0]["by"], "elicitation");
+  EXPECT_EQ(kept[0]["expires"].get<std::int64_t>() - kept[0]["given"].get<std::int64_t>(), 30 * 24 * 3600);
+  EXPECT_TRUE(isMade(start()->request("tools/call", showOther())["result"]));  // another server, another client
+  const std::string audit = caisson({"audit", "show", "--json"}).out;
+  for (const char* event : {"approval_asked", "approval_given", "approval_denied"})
+    EXPECT_TRUE(contains(audit, event)) << event << audit;
+}
+
+TEST_F(McpApprovals, AnAnswerThatNobodyAskedForIsNoAnswer) {
+  const auto client = start({{"elicitation", Json::object()}});
+  Json forged = showOther();
+  forged["inputResponses"] = {{"approval", {{"action", "accept"}, {"content", {{"decision", "allow for 30 days"}}}}}};
+  EXPECT_EQ(client->request("tools/call", forged)["result"]["resultType"], "input_required");
+  EXPECT_EQ(approvals().size(), 0U);
+}
+
+TEST_F(McpApprovals, AClientThatOnlyOpensAddressesCannotAsk) {
+  const Json refused =
+      start({{"elicitation", {{"url", Json::object()}}}})->request("tools/call", showOther())["result"];
+  EXPECT_EQ(refused["isError"], true) << refused;
+}
+
+TEST_F(McpApprovals, ASandboxMayCommitAsLongAsItsApprovalStands) {
+  workspace.makeDir(".git/hooks", 0777);
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  const auto change = [&](const std::string& text) {
+    client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "a.txt"}, {"content", text}});
+    client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", ".git/hooks/pre-commit"}, {"content", text}});
+  };
+  const Json commit{{"name", "sandbox_commit"}, {"arguments", {{"sandbox_id", id}}}};
+  change("first");
+  const Json asked = client->request("tools/call", commit)["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_EQ(reply(*client, commit, asked, "allow for this sandbox")["result"]["structuredContent"]["committed"], true);
+  change("second");
+  EXPECT_EQ(client->tool("sandbox_commit", {{"sandbox_id", id}})["committed"], true);
+  EXPECT_EQ(readFile(workspace / "a.txt"), "second");
+  // What the host would execute is asked about each time, whatever was approved before.
+  Json hook = commit;
+  hook["arguments"]["paths"] = {".git/hooks/pre-commit"};
+  EXPECT_EQ(client->request("tools/call", hook)["result"]["resultType"], "input_required");
+  // It was for this sandbox: another one asks.
+  const std::string second = create(*client);
+  client->tool("sandbox_write_file", {{"sandbox_id", second}, {"path", "b.txt"}, {"content", "b"}});
+  EXPECT_EQ(client->call("sandbox_commit", {{"sandbox_id", second}})["resultType"], "input_required");
+  ASSERT_EQ(caisson({"approvals", "revoke", approvals()[0]["id"]}).exit_status, 0);
+  change("third");
+  EXPECT_EQ(client->request("tools/call", commit)["result"]["resultType"], "input_required");
+  EXPECT_EQ(readFile(workspace / "a.txt"), "second");
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,52 @@
+// A server of its own for each test, with a state and a workspace of its own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mcp_client.h"
+#include "support/environment.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace caisson::test {
+
+using Json = nlohmann::json;
+
+class Mcp : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+    home.openToAll();
+    workspace.write("a.txt", "from the host\n");
+    workspace.openToAll();
+  }
+  [[nodiscard]] std::map<std::string, std::string> environment() const {
+    return {{"CAISSON_HOME", home / "state"}, {"CAISSON_LOG", "off"}};
+  }
+  std::unique_ptr<McpClient> start(Json capabilities = Json::object()) const {
+    return std::make_unique<McpClient>(std::vector<std::string>{"--workspace", workspace.path()}, environment(),
+                                       std::move(capabilities));
+  }
+  /// Answers a question of the server: the same request again, with what it gave us and the person's decision.
+  static Json reply(McpClient& client, Json params, const Json& asked, const std::string& decision) {
+    params["requestState"] = asked["requestState"];
+    params["inputResponses"] = {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}};
+    return client.request("tools/call", std::move(params));
+  }
+  static std::string create(McpClient& client, Json arguments = Json::object()) {
+    const Json made = client.tool("sandbox_create", std::move(arguments));
+    EXPECT_TRUE(made.contains("sandbox_id")) << made;
+    return made.value("sandbox_id", "");
+  }
+  [[nodiscard]] std::string sessions() const { return runCaisson({"session", "list"}, {.env = environment()}).out; }
+
+  const TempDir home, workspace;
+};
+
+}  // namespace caisson::test
