@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "plan/syscall_filter.h"
 
@@ -38,92 +39,192 @@ constexpr std::uint32_t argumentOffset(const ArgumentTest& test) {
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8U * test.argument + half);
 }
 
-/// Falls through when the test holds, else jumps `skip` instructions further.
-constexpr void emitTest(Code& code, const ArgumentTest& test, std::size_t skip) {
-  code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, argumentOffset(test)));
-  switch (test.kind) {
-    case ArgumentTest::Kind::equal:
-      if (test.mask != 0xffffffff) code.push_back(statement(BPF_ALU | BPF_AND | BPF_K, test.mask));
-      code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, test.want, 0, skip));
-      return;
-    case ArgumentTest::Kind::any_bit: code.push_back(jump(BPF_JMP | BPF_JSET | BPF_K, test.mask, 0, skip)); return;
-    case ArgumentTest::Kind::no_bit: code.push_back(jump(BPF_JMP | BPF_JSET | BPF_K, test.mask, skip, 0)); return;
+/// Writes a program from its end to its beginning. Jumps only go forward, so every target is there before the jump and
+/// its distance is known; and what several rules have in common, an answer or a whole rule, is written once. The kernel
+/// copies, checks and compiles a filter for every process that it is attached to: half the length is half the price.
+class Assembler {
+ public:
+  using Label = std::size_t;  ///< of an instruction: how many come after it
+
+  constexpr Label emit(sock_filter instruction) {
+    backwards_.push_back(instruction);
+    return backwards_.size() - 1;
   }
-}
 
-constexpr std::size_t testLength(const ArgumentTest& test) {
-  return test.kind == ArgumentTest::Kind::equal && test.mask != 0xffffffff ? 3 : 2;
-}
+  /// An instruction that the program goes on from at `next`.
+  constexpr Label emitBefore(Label next, sock_filter instruction) {
+    if (distance(next) != 0) emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(next))));
+    return emit(instruction);
+  }
 
-constexpr Code emitRule(const SyscallRule& rule) {
-  Code code;
-  for (const Branch& branch : rule.branches) {
-    std::size_t rest = 1;  // the branch's own answer
-    for (const ArgumentTest& test : branch.tests) rest += testLength(test);
-    for (const ArgumentTest& test : branch.tests) {
-      rest -= testLength(test);
-      emitTest(code, test, rest);
+  /// A comparison of the accumulator.
+  constexpr Label emitJump(int comparison, std::uint32_t k, Label yes, Label no) {
+    bringNear(no);
+    bringNear(yes);
+    return emit(jump(BPF_JMP | comparison | BPF_K, k, distance(yes), distance(no)));
+  }
+
+  constexpr Label answerWith(Action action) {
+    const sock_filter wanted = answer(action);
+    for (Answer& known : answers_) {
+      if (known.value != wanted.k) continue;
+      if (!isNear(known.at)) known.at = emit(wanted);  // one more is as short as a jump to the other
+      return known.at;
     }
-    code.push_back(answer(branch.action));
+    answers_.push_back({wanted.k, emit(wanted)});
+    return answers_.back().at;
   }
-  code.push_back(answer(rule.otherwise));
-  return code;
-}
 
-/// Numbers from `first` on, up to the next segment, share `code`.
-struct Segment {
-  std::uint32_t first;
-  Code code;
+  /// Where a rule is decided. It finds any accumulator.
+  constexpr Label decide(const SyscallRule& rule) {
+    if (rule.branches.empty()) return answerWith(rule.otherwise);
+    for (const Decision& known : decisions_) {
+      if (known.rule->otherwise == rule.otherwise && known.rule->branches == rule.branches) return known.at;
+    }
+    Label next = answerWith(rule.otherwise);
+    for (auto branch = rule.branches.rbegin(); branch != rule.branches.rend(); ++branch) {
+      Label holds = answerWith(branch->action);
+      for (auto test = branch->tests.rbegin(); test != branch->tests.rend(); ++test) {
+        holds = emitTest(*test, holds, next);
+      }
+      next = holds;
+    }
+    decisions_.push_back({&rule, next});
+    return next;
+  }
+
+  constexpr Code take() {
+    std::reverse(backwards_.begin(), backwards_.end());
+    return std::move(backwards_);
+  }
+
+ private:
+  struct Answer {
+    std::uint32_t value;
+    Label at;
+  };
+  struct Decision {
+    const SyscallRule* rule;
+    Label at;
+  };
+
+  /// From the instruction that is written next.
+  [[nodiscard]] constexpr std::size_t distance(Label target) const { return backwards_.size() - target - 1; }
+  [[nodiscard]] constexpr bool isNear(Label target) const { return distance(target) + 2 <= kMaxShortJump; }
+  /// Conditional jumps reach 255 instructions only; room is left for two of these.
+  constexpr void bringNear(Label& target) {
+    if (isNear(target)) return;
+    target = emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(target))));
+  }
+  /// A test that leaves its argument in the accumulator need not have it loaded again.
+  [[nodiscard]] constexpr Label behindLoad(Label target, const sock_filter& load) const {
+    const sock_filter& there = backwards_[target];
+    return there.code == load.code && there.k == load.k ? target - 1 : target;
+  }
+
+  constexpr Label emitTest(const ArgumentTest& test, Label yes, Label no) {
+    const sock_filter load = statement(BPF_LD | BPF_W | BPF_ABS, argumentOffset(test));
+    const bool masked = test.kind == ArgumentTest::Kind::equal && test.mask != 0xffffffff;
+    if (!masked) {
+      yes = behindLoad(yes, load);
+      no = behindLoad(no, load);
+    }
+    switch (test.kind) {
+      case ArgumentTest::Kind::equal: emitJump(BPF_JEQ, test.want, yes, no); break;
+      case ArgumentTest::Kind::any_bit: emitJump(BPF_JSET, test.mask, yes, no); break;
+      case ArgumentTest::Kind::no_bit: emitJump(BPF_JSET, test.mask, no, yes); break;
+    }
+    if (masked) emit(statement(BPF_ALU | BPF_AND | BPF_K, test.mask));
+    return emit(load);
+  }
+
+  Code backwards_;
+  std::vector<Answer> answers_;
+  std::vector<Decision> decisions_;
 };
 
-constexpr bool same(const Code& a, const Code& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const sock_filter& x, const sock_filter& y) {
-    return x.code == y.code && x.jt == y.jt && x.jf == y.jf && x.k == y.k;
-  });
+/// Numbers from `first` on, up to the next segment, are decided by `rule`.
+struct Segment {
+  std::uint32_t first;
+  const SyscallRule* rule;
+};
+
+constexpr bool decideAlike(const SyscallRule& a, const SyscallRule& b) {
+  return a.otherwise == b.otherwise && a.branches == b.branches;
 }
 
-constexpr std::vector<Segment> segments(const SyscallFilter& filter) {
+constexpr std::vector<Segment> segments(const SyscallFilter& filter, const SyscallRule& unlisted) {
   std::vector<const SyscallRule*> sorted;
   sorted.reserve(filter.rules.size());
   for (const SyscallRule& rule : filter.rules) sorted.push_back(&rule);
   std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->number < b->number; });
 
   std::vector<Segment> result;
-  const Code unlisted{answer(filter.unlisted)};
-  const auto add = [&](std::uint32_t first, Code code) {
-    if (result.empty() || !same(result.back().code, code)) result.push_back({first, std::move(code)});
+  const auto add = [&](std::uint32_t first, const SyscallRule& rule) {
+    if (result.empty() || !decideAlike(*result.back().rule, rule)) result.push_back({first, &rule});
   };
   std::uint32_t next = 0;
   for (const SyscallRule* rule : sorted) {
     const auto number = static_cast<std::uint32_t>(rule->number);
-    if (number > next || result.empty()) {
-      if (number > next) add(next, unlisted);
-    }
-    add(number, emitRule(*rule));
+    if (number > next) add(next, unlisted);
+    add(number, *rule);
     next = number + 1;
   }
   add(next, unlisted);
   return result;
 }
 
-/// Binary search over the segments; the accumulator holds the call's number.
-constexpr Code emitTree(std::vector<Segment>& all, std::size_t begin, std::size_t end) {
-  if (end - begin == 1) return std::move(all[begin].code);
-  const std::size_t middle = begin + (end - begin) / 2;
-  const std::uint32_t pivot = all[middle].first;
-  Code left = emitTree(all, begin, middle);
-  Code right = emitTree(all, middle, end);
-  Code code;
-  code.reserve(left.size() + right.size() + 2);
-  if (left.size() <= kMaxShortJump) {
-    code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, pivot, left.size(), 0));
-  } else {  // conditional jumps reach 255 instructions only
-    code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, pivot, 0, 1));
-    code.push_back(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(left.size())));
+constexpr std::size_t kMostExceptions = 3;  // more would make the way to the last one longer than a deeper tree
+
+/// Segments that follow each other and are decided alike, but for a few single numbers.
+struct Leaf {
+  std::size_t begin, end;     ///< of its segments
+  const SyscallRule* common;  ///< for all of them but the exceptions
+};
+
+constexpr bool isSingle(const std::vector<Segment>& all, std::size_t at) {
+  return at + 1 < all.size() && all[at + 1].first == all[at].first + 1;
+}
+
+constexpr Leaf leafFrom(const std::vector<Segment>& all, std::size_t begin, const SyscallRule& common) {
+  std::size_t end = begin;
+  for (std::size_t exceptions = 0; end < all.size(); ++end) {
+    if (decideAlike(*all[end].rule, common)) continue;
+    if (!isSingle(all, end) || ++exceptions > kMostExceptions) break;
   }
-  code.insert(code.end(), left.begin(), left.end());
-  code.insert(code.end(), right.begin(), right.end());
-  return code;
+  return {begin, end, &common};
+}
+
+constexpr std::vector<Leaf> leaves(const std::vector<Segment>& all) {
+  std::vector<Leaf> result;
+  for (std::size_t at = 0; at < all.size(); at = result.back().end) {
+    Leaf leaf = leafFrom(all, at, *all[at].rule);
+    if (at + 1 < all.size() && isSingle(all, at)) {
+      const Leaf other = leafFrom(all, at, *all[at + 1].rule);
+      if (other.end > leaf.end) leaf = other;
+    }
+    result.push_back(leaf);
+  }
+  return result;
+}
+
+/// The accumulator holds the call's number.
+constexpr Assembler::Label emitLeaf(Assembler& code, const std::vector<Segment>& all, const Leaf& leaf) {
+  Assembler::Label next = code.decide(*leaf.common);
+  for (std::size_t at = leaf.end; at-- > leaf.begin;) {
+    if (decideAlike(*all[at].rule, *leaf.common)) continue;
+    next = code.emitJump(BPF_JEQ, all[at].first, code.decide(*all[at].rule), next);
+  }
+  return next;
+}
+
+/// Binary search over the leaves.
+constexpr Assembler::Label emitTree(Assembler& code, const std::vector<Segment>& all, std::span<const Leaf> part) {
+  if (part.size() == 1) return emitLeaf(code, all, part.front());
+  const std::size_t middle = part.size() / 2;
+  const Assembler::Label right = emitTree(code, all, part.subspan(middle));
+  const Assembler::Label left = emitTree(code, all, part.first(middle));
+  return code.emitJump(BPF_JGE, all[part[middle].begin].first, right, left);
 }
 
 constexpr std::uint32_t kNativeArchitecture =
@@ -134,23 +235,23 @@ constexpr std::uint32_t kNativeArchitecture =
 #endif
 
 constexpr Code emitProgram(const SyscallFilter& filter) {
-  Code code;
-  if (filter.check_architecture) {
-    // First of all: the same number means another call under another architecture.
-    code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
-    code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, kNativeArchitecture, 1, 0));
-    code.push_back(answer(kForeign));
-  }
-  code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+  Assembler code;
+  const SyscallRule unlisted{-1, {}, filter.unlisted};
+  code.answerWith(kForeign);  // the kernel wants an answer at the very end
+  const std::vector<Segment> all = segments(filter, unlisted);
+  const std::vector<Leaf> parts = leaves(all);
+  Assembler::Label start = emitTree(code, all, parts);
 #if defined(__x86_64__)
   // x32 shares the architecture and sets this bit; every number above it is foreign.
-  code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, kX32Bit, 0, 1));
-  code.push_back(answer(kForeign));
+  start = code.emitJump(BPF_JGE, kX32Bit, code.answerWith(kForeign), start);
 #endif
-  std::vector<Segment> all = segments(filter);
-  const Code tree = emitTree(all, 0, all.size());
-  code.insert(code.end(), tree.begin(), tree.end());
-  return code;
+  start = code.emitBefore(start, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+  if (filter.check_architecture) {
+    // First of all: the same number means another call under another architecture.
+    start = code.emitJump(BPF_JEQ, kNativeArchitecture, start, code.answerWith(kForeign));
+    code.emitBefore(start, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
+  }
+  return code.take();
 }
 
 }  // namespace caisson::plan::bpf

@@ -7,6 +7,8 @@
 
 #include <random>
 
+#include "plan/syscalls.h"
+
 namespace caisson::plan {
 namespace {
 
@@ -203,6 +205,26 @@ TEST(FilterCompiler, LongJumpsAreTakenWhereShortOnesDoNotReach) {
     EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, same), linear(filter, number, same)) << number;
     EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, other), linear(filter, number, other)) << number;
   }
+}
+
+/// The kernel compiles the program again for every process it is attached to.
+TEST(FilterCompiler, WhatRulesHaveInCommonIsWrittenOnce) {
+  SyscallFilter filter;
+  filter.unlisted = refuse(38);
+  for (int number = 0; number < 100; ++number) {
+    if (number % 10 == 3) continue;  // a hole
+    SyscallRule rule{number, {}, kAllow};
+    if (number % 10 == 7) {
+      rule.branches.push_back({{{1, ArgumentTest::Half::low, ArgumentTest::Kind::equal, 0xffffffff, 5}}, notify(1)});
+      rule.branches.push_back({{{1, ArgumentTest::Half::low, ArgumentTest::Kind::equal, 0xffffffff, 6}}, notify(1)});
+    }
+    filter.rules.push_back(std::move(rule));
+  }
+  const auto program = compile(filter);
+  ASSERT_TRUE(program);
+  // Ten holes and ten numbers with a rule that is written once: an argument is loaded and compared twice.
+  EXPECT_LT(program->size(), 50U);
+  EXPECT_LT(builtinProgram().size(), 200U);
 }
 
 }  // namespace
