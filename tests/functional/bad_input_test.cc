@@ -167,10 +167,11 @@ TEST_F(BadInput, AWorkspaceOfSomebodyElse) {
 
 TEST_F(BadInput, AWorkspaceThatVanishesMeanwhile) {
   for (const std::string mode : {"overlay", "ro", "rw"}) {
-    const RunOutput output = onHost(
-        "mkdir gone; echo x > gone/f; { \"$CAISSON\" run --workspace gone:" + mode +
-            " -- sh -c 'sleep 0.5; ls; touch new; exit 4'; echo status $?; } & sleep 0.25; rm gone/f; rmdir gone; wait",
-        {.timeout = seconds(20)});
+    const RunOutput output =
+        onHost("rm -f said; mkdir gone; echo x > gone/f; { \"$CAISSON\" run --workspace gone:" + mode +
+                   " -- sh -c 'echo begun; sleep 0.5; ls; touch new; exit 4' > said; echo status $?; } & "
+                   "until grep -q begun said 2>/dev/null; do sleep 0.02; done; rm gone/f; rmdir gone; wait",
+               {.timeout = seconds(20)});
     EXPECT_TRUE(contains(output.out, "status 4")) << mode << output.describe();
   }
 }
