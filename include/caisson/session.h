@@ -52,7 +52,9 @@ struct SessionInfo {
   std::int64_t created = 0;  ///< seconds since 1970
   double expires_in = 0;     ///< seconds; 0: expired
   bool live = false;         ///< its sandbox is up; else the next command starts it
-  std::string problem;       ///< why it cannot be used (unreadable metadata, a newer format), or empty
+  std::string network;       ///< "none", "proxy" or "host"
+  std::vector<std::string> allowed_hosts;
+  std::string problem;  ///< why it cannot be used (unreadable metadata, a newer format), or empty
 };
 
 enum class OutputStreamKind : std::uint8_t { out, err };
@@ -116,6 +118,10 @@ struct WriteOptions {
 /// What to do when processes of the session run: an open file would go on changing what is to be frozen.
 enum class WhenBusy : std::uint8_t { refuse, stop };
 
+/// For how long openHost() opens a host: until the session's end, or as long as an owner's approval of `host:PATTERN`
+/// (`caisson approvals`) stands, for the session or for a time.
+enum class HostTerm : std::uint8_t { session, while_approved };
+
 struct CheckpointInfo {
   std::string name;
   std::int64_t created = 0;  ///< seconds since 1970
@@ -171,6 +177,8 @@ class Session {
  public:
   [[nodiscard]] const std::string& id() const;
   Result<SessionInfo> info() const;
+  /// Its policy as it is now, as JSON.
+  Result<std::string> policyJson() const;
 
   /// Runs a command to its end. Processes that it leaves behind live on in the session. An error is returned only when
   /// the request or the session is unusable; a command that could not be started is a result with `setup_failed`.
@@ -219,6 +227,13 @@ class Session {
   /// Allows or denies a host (as in network.allowed_hosts, with or without ":port") from now on; only in a session with
   /// network mode proxy. Connections that no longer fit are cut.
   Result<void> network(bool allow, std::string_view pattern);
+  /// The same, and also for a session that was made without network: it then gets an egress, and is started anew by the
+  /// next command as after checkpoint().
+  Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy = WhenBusy::refuse);
+  /// Takes it off the list of allowed hosts again, without denying what else allows it.
+  Result<void> closeHost(std::string_view pattern);
+  /// Closes what is open while approved and is approved no more. Every command begins with this.
+  Result<void> reviewHosts();
 
   /// Makes a TCP port of the session reachable at 127.0.0.1 of the host, on `host_port` or, if that is 0, on a free
   /// one; with `inward` the host's port at 127.0.0.1 of the session. Only what the policy lists (network.exposed_ports,

@@ -3,6 +3,7 @@
 
 #include "approval/store.h"
 #include "approval/what.h"
+#include "caisson/session.h"
 #include "cli/approval.h"
 #include "cli/json_writer.h"
 #include "cli/output.h"
@@ -91,6 +92,22 @@ int grant(const Arguments& arguments) {
   return print(granted->id + "\n");
 }
 
+/// Live sessions let go of hosts that stood by a revoked approval, now and not at their next command.
+int closeWhatIsApprovedNoMore() {
+  auto sessions = SessionStore::open();
+  if (!sessions) return complain(sessions.error());
+  const auto infos = sessions->list();
+  if (!infos) return complain(infos.error());
+  int status = 0;
+  for (const SessionInfo& info : *infos) {
+    if (info.network != "proxy") continue;
+    auto session = sessions->find(info.id);
+    if (!session) continue;  // it ended a moment ago
+    if (auto reviewed = session->reviewHosts(); !reviewed) status = complain(reviewed.error());
+  }
+  return status;
+}
+
 int revoke(const Arguments& arguments) {
   if (arguments.operands.empty()) {
     return complain(usageError("approvals revoke", "no approval named", "caisson approvals list shows their ids"));
@@ -105,7 +122,7 @@ int revoke(const Arguments& arguments) {
           usageError("approvals revoke " + safeLine(id), "nothing with this id is approved", "caisson approvals list"));
     }
   }
-  return 0;
+  return closeWhatIsApprovedNoMore();
 }
 
 constexpr Verb kList{

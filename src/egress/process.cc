@@ -183,7 +183,7 @@ bool Process::receive(const std::function<void(const Report&)>& take) {
 
 Result<void> Process::change(const Change& change) {
   if (auto pattern = parsePattern(change.pattern); !pattern) {
-    return fail(plainError(Stage::policy, change.allow ? "allow" : "deny", change.pattern, pattern.error(),
+    return fail(plainError(Stage::policy, "egress", change.pattern, pattern.error(),
                            "use a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\""));
   }
   const std::string packet = encode(change);

@@ -57,7 +57,8 @@ TEST(Settings, SurviveTheWay) {
   EXPECT_EQ(read->become, settings.become);
   EXPECT_TRUE(read->allow_missing_sni && read->resident && !read->allow_encrypted_hello);
   EXPECT_FALSE(decodeSettings("x"));
-  EXPECT_TRUE(decodeChange(encode(Change{true, "a.example"}))->allow);
+  for (const auto kind : {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget})
+    EXPECT_EQ(decodeChange(encode(Change{kind, "a.example"}))->kind, kind);
   EXPECT_FALSE(decodeChange(pack({"widen", "a"})));
 }
 

@@ -230,4 +230,11 @@ Result<void> Rules::deny(std::string_view text) {
   return {};
 }
 
+Result<void> Rules::forget(std::string_view text) {
+  auto pattern = parsePattern(text);
+  if (!pattern) return fail(unusable("forget", text, pattern.error()));
+  std::erase_if(allowed_, [&](const HostPattern& old) { return old.text == pattern->text; });
+  return {};
+}
+
 }  // namespace caisson::egress

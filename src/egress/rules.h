@@ -66,6 +66,8 @@ class Rules {
   /// Live changes (N10). The later word wins: allowing a host takes back a denial of the same text, and the reverse.
   Result<void> allow(std::string_view pattern);
   Result<void> deny(std::string_view pattern);
+  /// Takes it off the permitted ones; what else permits or denies a host stays.
+  Result<void> forget(std::string_view pattern);
 
  private:
   struct PortRange {

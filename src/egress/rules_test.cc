@@ -122,6 +122,12 @@ TEST(Rules, TheLaterWordWins) {
   EXPECT_TRUE(allows(rules, "example.org"));
   ASSERT_TRUE(rules.allow("db.example:5432"));
   EXPECT_TRUE(allows(rules, "db.example", 5432));
+  // What is forgotten is neither permitted nor denied: a wider pattern still decides.
+  ASSERT_TRUE(rules.forget("example.org"));
+  EXPECT_FALSE(allows(rules, "example.org"));
+  ASSERT_TRUE(rules.allow(".example.org"));
+  EXPECT_TRUE(allows(rules, "example.org"));
+  EXPECT_FALSE(rules.forget("not a host"));
   EXPECT_FALSE(rules.allow("not a host"));
 }
 

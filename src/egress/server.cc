@@ -203,7 +203,9 @@ void Server::onSupervisor() {
 Result<void> Server::applyChange(std::string_view packet) {
   const auto change = decodeChange(packet);
   if (!change) return fail(plainError(Stage::policy, "egress", "change", "it is malformed"));
-  auto applied = change->allow ? rules.allow(change->pattern) : rules.deny(change->pattern);
+  auto applied = change->kind == Change::Kind::allow  ? rules.allow(change->pattern)
+                 : change->kind == Change::Kind::deny ? rules.deny(change->pattern)
+                                                      : rules.forget(change->pattern);
   if (!applied) return applied;
   for (const auto& connection : connections_) connection->judgeAgain();
   return {};

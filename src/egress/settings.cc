@@ -1,6 +1,8 @@
 #include "egress/settings.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "egress/records.h"
 
@@ -8,6 +10,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kMostTexts = 8;
+constexpr std::string_view kChanges[] = {"allow", "deny", "forget"};  // in the order of Change::Kind
 
 std::uint64_t number(const std::string& text) {
   std::uint64_t value = 0;
@@ -69,12 +72,16 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
   return s;
 }
 
-std::string encode(const Change& change) { return pack({change.allow ? "allow" : "deny", change.pattern}); }
+std::string encode(const Change& change) {
+  return pack({std::string(kChanges[static_cast<std::size_t>(change.kind)]), change.pattern});
+}
 
 std::optional<Change> decodeChange(std::string_view packet) {
   auto texts = unpack(packet, 2);
-  if (!texts || texts->size() != 2 || ((*texts)[0] != "allow" && (*texts)[0] != "deny")) return std::nullopt;
-  return Change{(*texts)[0] == "allow", std::move((*texts)[1])};
+  if (!texts || texts->size() != 2) return std::nullopt;
+  const auto* const word = std::find(std::begin(kChanges), std::end(kChanges), (*texts)[0]);
+  if (word == std::end(kChanges)) return std::nullopt;
+  return Change{static_cast<Change::Kind>(word - std::begin(kChanges)), std::move((*texts)[1])};
 }
 
 }  // namespace caisson::egress

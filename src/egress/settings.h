@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,9 +33,10 @@ Settings settingsFor(const policy::Network& network);
 std::string encode(const Settings& settings);
 std::optional<Settings> decodeSettings(std::string_view packet);
 
-/// A change while it runs (N10): "allow" or "deny" with a pattern.
+/// A change while it runs (N10). To forget a pattern is to take it off the list of permitted ones without denying it.
 struct Change {
-  bool allow = false;
+  enum class Kind : std::uint8_t { allow, deny, forget };
+  Kind kind = Kind::deny;
   std::string pattern;
 };
 

@@ -164,6 +164,7 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     return fail(plainError(Stage::usage, "session exec", "--background", "a background command has no terminal",
                            "give its input beforehand, or keep it open and feed it"));
   }
+  if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
   if (metadata_.auto_checkpoint) {
     if (auto made = checkpointIfChanged(); !made) return fail(made.error());
   }

@@ -114,6 +114,7 @@ Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy)
 
 Result<RunResult> Handle::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
+  if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
   std::string notice;
   if (metadata_.auto_checkpoint) {
     auto made = checkpointIfChanged();

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "egress/settings.h"
 #include "session/connection.h"
 #include "session/record.h"
 #include "session/sandbox.h"
@@ -42,6 +43,9 @@ class Handle {
 
   // network.cc
   Result<void> changeNetwork(bool allow, std::string_view pattern);
+  Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
+  Result<void> closeHost(std::string_view pattern);
+  Result<void> reviewHosts();
   /// What the session's egress has refused and carried since somebody last asked.
   void addNetworkRecord(RunResult& result);
 
@@ -88,6 +92,8 @@ class Handle {
   /// Does `work` with the workspace, again with a new sandbox if the old one went away.
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
+  /// Writes `after` and tells the egress, if there is one. The caller holds the lock.
+  Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
   Result<void> checkRoom(std::uint64_t bytes);
   Result<sys::RootDir> logDirectory();
   /// Ends pid 1 if nothing else runs, or, when told to, everything. The caller holds the lock.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <utility>
 
 #include "session/attendant.h"
 #include "session/handle.h"
@@ -213,6 +214,9 @@ Result<Store::Found> Handle::fork(const ForkOptions& options) {
   Metadata other = std::move(after);
   other.id = store_->newId();
   if (auto noted = note("forked", other.id); !noted) return fail(noted.error());
+  for (const std::string& host : std::exchange(other.granted, {})) {
+    std::erase(other.policy.network.allowed_hosts, host);  // approved for this session, not for another one
+  }
   other.name = options.name;
   other.upper = newLayerName();
   other.expires = Moment::now();

@@ -127,8 +127,8 @@ std::string toJson(const Metadata& metadata) {
          ",\"upper\":" + jsonString(metadata.upper) + ",\"checkpoints\":" + checkpoints +
          "],\"auto_checkpoint\":" + (metadata.auto_checkpoint ? "true" : "false") +
          ",\"pooled\":" + (metadata.pooled ? "true" : "false") +
-         ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"policy\":" + policy::toJson(metadata.policy) +
-         "}\n";
+         ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"granted\":" + list(metadata.granted) +
+         ",\"policy\":" + policy::toJson(metadata.policy) + "}\n";
 }
 
 Result<Metadata> metadataFromJson(std::string_view text, const std::string& where) {
@@ -153,6 +153,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.upper = reader.text("upper");
   metadata.auto_checkpoint = reader.flag("auto_checkpoint");
   metadata.pooled = reader.flag("pooled");
+  if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // older ones have none
   metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
   if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
     for (const Node& item : checkpoints->items) {

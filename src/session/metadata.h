@@ -47,6 +47,7 @@ struct Metadata {
   bool pooled = false;   ///< made ahead and not handed out yet
   uid_t payload_id = 0;  ///< of a root caller's sessions: what its files belong to
   policy::Policy policy;
+  std::vector<std::string> granted;  ///< of the permitted hosts: those that stand only as long as an approval does
 
   [[nodiscard]] double secondsLeft(const Moment& now) const;
 };

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 
+#include "approval/owner.h"
+#include "approval/store.h"
 #include "egress/process.h"
 #include "policy/validate.h"
 #include "session/handle.h"
@@ -16,6 +19,8 @@
 
 namespace caisson::session {
 namespace {
+
+using Kind = egress::Change::Kind;
 
 constexpr int kAnswerMs = 5000;
 
@@ -70,35 +75,117 @@ void put(std::vector<std::string>& to, std::vector<std::string>& from, const std
 
 }  // namespace
 
+std::string_view networkName(policy::NetworkMode mode) {
+  switch (mode) {
+    case policy::NetworkMode::none: return "none";
+    case policy::NetworkMode::proxy: return "proxy";
+    case policy::NetworkMode::host: return "host";
+  }
+  return "none";
+}
+
 Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init) {
   auto listener = listenIn(directory);
   if (!listener) return fail(listener.error());
   return egress::startResident(supervise::egressSettings(plan), std::move(link), init, listener->get());
 }
 
+Result<void> Handle::applyNetwork(Metadata after, const std::vector<egress::Change>& changes) {
+  if (auto checked = policy::validate(after.policy, approval::noCeilings()); !checked) return checked;
+  if (auto written = writeMetadata(directory_, after); !written) return written;
+  metadata_ = std::move(after);
+  planner_.reset();
+  if (!isAlive(directory_)) return {};  // the next command starts it with the new rules
+  for (const egress::Change& change : changes) {
+    std::optional<Error> failure;
+    auto asked = ask(directory_, egress::encode(change), [&](const egress::Report& report) {
+      if (report.kind == egress::Report::Kind::failed) {
+        failure = plainError(Stage::policy, "session network", change.pattern, report.text);
+      }
+    });
+    if (!asked) return asked;
+    if (failure) return fail(*failure);
+  }
+  return {};
+}
+
 Result<void> Handle::changeNetwork(bool allow, std::string_view pattern) {
   auto held = lock();
   if (!held) return fail(held.error());
-  policy::Network& network = metadata_.policy.network;
+  Metadata after = metadata_;
+  policy::Network& network = after.policy.network;
   if (network.mode != policy::NetworkMode::proxy) {
     return fail(plainError(Stage::policy, "session network", id(), "the session was made without an egress",
                            "make one with --net proxy"));
   }
   const std::string text(pattern);
   put(allow ? network.allowed_hosts : network.denied_hosts, allow ? network.denied_hosts : network.allowed_hosts, text);
-  if (auto checked = policy::validate(metadata_.policy); !checked) return checked;
-  if (auto written = writeMetadata(directory_, metadata_); !written) return written;
-  planner_.reset();
-  if (!isAlive(directory_)) return {};  // the next command starts it with the new rules
-  std::optional<Error> failure;
-  auto asked = ask(directory_, egress::encode(egress::Change{allow, text}), [&](const egress::Report& report) {
-    if (report.kind == egress::Report::Kind::failed) {
-      failure = plainError(Stage::policy, "session network", text, report.text);
-    }
-  });
-  if (!asked) return asked;
-  if (failure) return fail(*failure);
-  return {};
+  std::erase(after.granted, text);  // by now it stands by itself, or not at all
+  return applyNetwork(std::move(after), {{allow ? Kind::allow : Kind::deny, text}});
+}
+
+Result<void> Handle::openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  Metadata after = metadata_;
+  policy::Network& network = after.policy.network;
+  if (network.mode == policy::NetworkMode::host) {
+    return fail(plainError(Stage::policy, "session network", id(), "the session has the host's own network already"));
+  }
+  const std::string text(pattern);
+  if (network.mode == policy::NetworkMode::none) {
+    // What a policy without network lists was never looked at by anybody who knew that it would count.
+    network.mode = policy::NetworkMode::proxy;
+    network.allowed_hosts.clear();
+    network.private_hosts.clear();
+  }
+  put(network.allowed_hosts, network.denied_hosts, text);
+  std::erase(after.granted, text);
+  if (term == HostTerm::while_approved) after.granted.push_back(text);
+  if (auto checked = policy::validate(after.policy, approval::noCeilings()); !checked) return checked;
+  if (metadata_.policy.network.mode == policy::NetworkMode::none) {
+    // The egress and the sandbox are started together.
+    if (auto settled = settle("session network", when_busy); !settled) return settled;
+  }
+  if (auto noted = note("network", "allow " + text); !noted) return noted;
+  return applyNetwork(std::move(after), {{Kind::allow, text}});
+}
+
+Result<void> Handle::closeHost(std::string_view pattern) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  Metadata after = metadata_;
+  const std::string text(pattern);
+  std::erase(after.granted, text);
+  if (std::erase(after.policy.network.allowed_hosts, text) == 0) return {};
+  (void)note("network", "close " + text);  // also when the log is lost: closing must always be possible
+  return applyNetwork(std::move(after), {{Kind::forget, text}});
+}
+
+Result<void> Handle::reviewHosts() {
+  if (metadata_.granted.empty()) return {};
+  auto store = approval::Store::open();
+  if (!store) return fail(store.error());
+  auto held = lock();
+  if (!held) return fail(held.error());
+  const auto approvals = store->list(std::time(nullptr));
+  if (!approvals) return fail(approvals.error());
+  Metadata after = metadata_;
+  std::vector<egress::Change> changes;
+  for (const std::string& host : metadata_.granted) {
+    const bool stands = std::any_of(approvals->begin(), approvals->end(), [&](const approval::Approval& one) {
+      const bool here =
+          one.scope == approval::Scope::timed || (one.scope == approval::Scope::session && one.session == id());
+      return here && one.what == "host:" + host;
+    });
+    if (stands) continue;
+    std::erase(after.granted, host);
+    std::erase(after.policy.network.allowed_hosts, host);
+    changes.push_back({Kind::forget, host});
+    (void)note("network", "close " + host);
+  }
+  if (changes.empty()) return {};
+  return applyNetwork(std::move(after), changes);
 }
 
 void Handle::addNetworkRecord(RunResult& result) {

@@ -10,6 +10,9 @@ namespace caisson::session {
 
 inline constexpr const char* kEgressSocket = "egress";
 
+/// As a policy writes it.
+std::string_view networkName(policy::NetworkMode mode);
+
 /// Starts it for the sandbox whose pid 1 `init` is a descriptor of; it ends with that. Returns when it is at work.
 Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init);
 

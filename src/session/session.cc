@@ -1,7 +1,9 @@
 // The public Session and SessionStore.
 #include "caisson/session.h"
 
+#include "policy/json.h"
 #include "session/handle.h"
+#include "session/network.h"
 #include "session/pool.h"
 
 namespace caisson {
@@ -32,7 +34,15 @@ Result<SessionInfo> Session::info() const {
   info.created = found->metadata.began.wall_ns / 1'000'000'000;
   info.expires_in = found->metadata.secondsLeft(session::Moment::now());
   info.live = session::isAlive(found->directory);
+  info.network = session::networkName(found->metadata.policy.network.mode);
+  info.allowed_hosts = found->metadata.policy.network.allowed_hosts;
   return info;
+}
+
+Result<std::string> Session::policyJson() const {
+  auto found = handle_->store().find("session", id());
+  if (!found) return fail(found.error());
+  return policy::toJson(found->metadata.policy);
 }
 
 Result<RunResult> Session::exec(const ExecRequest& request) { return handle_->exec(request); }
@@ -89,6 +99,14 @@ Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return 
 Result<CommitReport> Session::commit(const CommitRequest& request) { return handle_->commit(request); }
 
 Result<void> Session::network(bool allow, std::string_view pattern) { return handle_->changeNetwork(allow, pattern); }
+
+Result<void> Session::openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy) {
+  return handle_->openHost(pattern, term, when_busy);
+}
+
+Result<void> Session::closeHost(std::string_view pattern) { return handle_->closeHost(pattern); }
+
+Result<void> Session::reviewHosts() { return handle_->reviewHosts(); }
 
 Result<OpenPort> Session::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
   return handle_->openPort(port, host_port, inward);

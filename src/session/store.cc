@@ -12,6 +12,7 @@
 #include "approval/owner.h"
 #include "plan/workspace.h"
 #include "policy/validate.h"
+#include "session/network.h"
 #include "session/sandbox.h"
 #include "session/steps.h"
 #include "supervise/host.h"
@@ -94,6 +95,8 @@ SessionInfo infoOf(const RootDir& directory, const std::string& id) {
   info.created = metadata->began.wall_ns / 1'000'000'000;
   info.expires_in = metadata->secondsLeft(Moment::now());
   info.live = isAlive(directory);
+  info.network = networkName(metadata->policy.network.mode);
+  info.allowed_hosts = metadata->policy.network.allowed_hosts;
   return info;
 }
 

@@ -83,6 +83,18 @@ async function flow(client, where, answers) {
   assert.equal(answers.asked.length, 2);
   assert.ok(answers.asked[0].includes(where.other));
 
+  // A host on the network: the same, and a yes is kept where the owner finds it.
+  answers.next = { action: 'accept', content: { decision: 'deny' } };
+  const wish = { sandbox_id, host: 'example.org', stop_processes: true };
+  assert.equal((await client.callTool({ name: 'sandbox_network', arguments: wish })).isError, true);
+  answers.next = { action: 'accept', content: { decision: 'allow for this sandbox' } };
+  assert.deepEqual((await call('sandbox_network', wish)).allowed_hosts, ['example.org']);
+  const [kept] = JSON.parse(execFileSync(caisson, ['approvals', 'list', '--json'],
+    { env: environment(where.state), encoding: 'utf8' }));
+  assert.deepEqual([kept.what, kept.session, kept.by], ['host:example.org', sandbox_id, 'elicitation']);
+  execFileSync(caisson, ['approvals', 'revoke', kept.id], { env: environment(where.state) });
+  assert.equal((await call('sandbox_info', { sandbox_id })).allowed_hosts, undefined);
+
   const list = await client.listResources();
   assert.ok(list.resources.some((resource) => resource.uri.includes(sandbox_id)));
   const read = await client.readResource({ uri: `caisson://${sandbox_id}/info` });

@@ -7,15 +7,16 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool,    &kProcessTool, &kReadTool,   &kWriteTool,
-                                  &kEditTool,   &kCheckpointTool, &kRestoreTool, &kForkTool,   &kDiffTool,
-                                  &kCommitTool, &kListTool,       &kInfoTool,    &kDestroyTool};
+constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool,    &kProcessTool, &kReadTool, &kWriteTool,
+                                  &kEditTool,   &kCheckpointTool, &kRestoreTool, &kForkTool, &kDiffTool,
+                                  &kCommitTool, &kNetworkTool,    &kListTool,    &kInfoTool, &kDestroyTool};
 
 constexpr std::string_view kInstructions =
     "caisson gives you sandboxes: isolated Linux computers in which every command is safe to run. Begin with "
     "sandbox_create (once per task), run commands with sandbox_execute. The user's project is at /workspace as a "
-    "copy-on-write view: nothing you do there changes the user's files until it is committed. There is no network "
-    "unless the user allowed it. Commands that take long return an exec_id; go on with sandbox_process. When "
+    "copy-on-write view: nothing you do there changes the user's files until it is committed. There is no network; "
+    "sandbox_network asks the user for a host. Commands that take long return an exec_id; go on with sandbox_process. "
+    "When "
     "something is denied, sandbox_info tells why and what would allow it.";
 
 class SandboxFeatures final : public Features {
@@ -72,10 +73,21 @@ class SandboxFeatures final : public Features {
 
 std::span<const Tool* const> allTools() { return kTools; }
 
+Json describeDenial(const Denial& denial) {
+  Json value{{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}};
+  const bool network = denial.operation.starts_with("network:") && !denial.remedy.empty();
+  value["remedy"] = network ? "ask the user with sandbox_network" : denial.remedy;
+  return value;
+}
+
 Json failure(const Call& call, const Error& error) {
   Json value{{"error", error.message()}};
   if (!error.hint.empty()) value["hint"] = error.hint;
   return structuredResult(call, std::move(value), true);
+}
+
+WhenBusy whenBusy(const Arguments& arguments) {
+  return arguments.flag("stop_processes") ? WhenBusy::stop : WhenBusy::refuse;
 }
 
 std::unique_ptr<Features> makeSandboxFeatures(Sandboxes& sandboxes, std::string version) {

@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t kMostCommands = 256;  ///< at the same time, in all sandboxes
 constexpr std::size_t kIdleHandles = 16;    ///< per sandbox
 constexpr std::chrono::seconds kSweepEvery{30};
+constexpr std::chrono::milliseconds kReviewEvery{250};
 
 /// Ids are what the store makes of them: letters and digits. Anything else is not worth asking it.
 bool looksLikeId(const std::string& id) {
@@ -39,6 +40,12 @@ std::vector<std::shared_ptr<Execution>> Sandbox::executions() const {
   return {executions_.begin(), executions_.end()};
 }
 
+void Sandbox::forgetHandles() {
+  const std::lock_guard lock(mutex_);
+  ++handles_since_;
+  idle_.clear();
+}
+
 void Sandbox::record(const std::vector<Denial>& denials) {
   const std::lock_guard lock(mutex_);
   for (const Denial& denial : denials) denials_.push_back(denial);
@@ -51,38 +58,80 @@ std::vector<Denial> Sandbox::denials() const {
 }
 
 Sandboxes::Sandboxes(SandboxSettings settings)
-    : settings_(std::move(settings)), sweeper_([this] { sweep(); }), workers_(kMostCommands) {}
+    : settings_(std::move(settings)), sweeper_([this] { look(); }), workers_(kMostCommands) {}
 
 Sandboxes::~Sandboxes() {
   finish();
   sweeper_.join();
 }
 
-/// Removes what crashed processes left and what outlived its time. Beside everything else, so that the first answer of
-/// the server does not wait for it.
-void Sandboxes::sweep() {
+/// Beside everything else, so that no answer of the server waits for it.
+void Sandboxes::look() {
+  auto next_sweep = Execution::Clock::now();
   std::unique_lock lock(mutex_);
   while (!finished_) {
     lock.unlock();
-    if (auto opened = store()) {
-      if (const auto removed = opened->clean(false)) {
-        for (const std::string& id : *removed) writeLog(LogLevel::info, "sandbox expired", {{"sandbox_id", id}});
-      } else {
-        writeLog(LogLevel::warning, "clean-up failed", {{"error", removed.error().message()}});
-      }
-      const std::vector<SandboxPointer> known = all();  // first: what is made meanwhile is not judged
-      if (const auto live = opened->list()) {
-        for (const SandboxPointer& sandbox : known) {
-          const bool there = std::any_of(live->begin(), live->end(),
-                                         [&](const SessionInfo& info) { return info.id == sandbox->id(); });
-          const std::lock_guard guard(mutex_);
-          if (!there) sandboxes_.erase(sandbox->id());
-        }
-      }
+    if (Execution::Clock::now() >= next_sweep) {
+      sweep();
+      next_sweep = Execution::Clock::now() + kSweepEvery;
     }
+    reviewApproved();
     lock.lock();
-    ending_.wait_for(lock, kSweepEvery, [this] { return finished_; });
+    const auto until = approved_.empty() ? next_sweep : std::min(next_sweep, Execution::Clock::now() + kReviewEvery);
+    const bool watching = !approved_.empty();
+    ending_.wait_until(lock, until, [&] { return finished_ || watching != !approved_.empty(); });
   }
+}
+
+/// Removes what crashed processes left and what outlived its time.
+void Sandboxes::sweep() {
+  auto opened = store();
+  if (!opened) return;
+  if (const auto removed = opened->clean(false)) {
+    for (const std::string& id : *removed) writeLog(LogLevel::info, "sandbox expired", {{"sandbox_id", id}});
+  } else {
+    writeLog(LogLevel::warning, "clean-up failed", {{"error", removed.error().message()}});
+  }
+  const std::vector<SandboxPointer> known = all();  // first: what is made meanwhile is not judged
+  const auto live = opened->list();
+  if (!live) return;
+  for (const SandboxPointer& sandbox : known) {
+    const bool there =
+        std::any_of(live->begin(), live->end(), [&](const SessionInfo& info) { return info.id == sandbox->id(); });
+    const std::lock_guard guard(mutex_);
+    if (there) continue;
+    sandboxes_.erase(sandbox->id());
+    approved_.erase(sandbox->id());
+  }
+}
+
+/// Closes hosts whose approval was revoked, or is over.
+void Sandboxes::reviewApproved() {
+  std::map<std::string, SandboxPointer> approved;
+  {
+    const std::lock_guard lock(mutex_);
+    approved = approved_;
+  }
+  for (const auto& [id, sandbox] : approved) {
+    const auto reviewed = with(*sandbox, [](Session& session) { return session.reviewHosts(); });
+    if (reviewed) continue;
+    writeLog(LogLevel::warning, "approvals could not be reviewed",
+             {{"sandbox_id", id}, {"error", reviewed.error().message()}});
+    const std::lock_guard lock(mutex_);
+    if (!sandboxes_.contains(id)) approved_.erase(id);  // the sandbox is gone
+  }
+}
+
+Result<void> Sandboxes::openHost(const SandboxPointer& sandbox, const std::string& host, bool while_approved,
+                                 WhenBusy when_busy) {
+  const HostTerm term = while_approved ? HostTerm::while_approved : HostTerm::session;
+  auto opened = with(*sandbox, [&](Session& session) { return session.openHost(host, term, when_busy); });
+  sandbox->forgetHandles();
+  if (!opened || !while_approved) return opened;
+  const std::lock_guard lock(mutex_);
+  approved_[sandbox->id()] = sandbox;
+  ending_.notify_all();
+  return {};
 }
 
 Result<SessionStore> Sandboxes::store() {
@@ -101,7 +150,7 @@ Result<SandboxPointer> Sandboxes::create(const SessionOptions& options, bool sta
   auto session = opened->create(options);
   if (!session) return std::unexpected(session.error());
   auto sandbox = adopt(session->id(), stays);
-  give(*sandbox, std::move(*session));
+  give(*sandbox, std::move(*session), 0);
   return sandbox;
 }
 
@@ -158,15 +207,17 @@ Result<void> Sandboxes::destroy(const std::string& id) {
   {
     const std::lock_guard lock(mutex_);
     sandboxes_.erase(id);
+    approved_.erase(id);
   }
   writeLog(LogLevel::info, "sandbox destroyed", {{"sandbox_id", id}});
   if (announcer_ != nullptr) announcer_->changed(Announcer::Change::resources);
   return {};
 }
 
-Result<Session> Sandboxes::take(Sandbox& sandbox) {
+Result<Session> Sandboxes::take(Sandbox& sandbox, std::uint64_t& since) {
   {
     const std::lock_guard lock(sandbox.mutex_);
+    since = sandbox.handles_since_;
     if (!sandbox.idle_.empty()) {
       Session session = std::move(sandbox.idle_.back());
       sandbox.idle_.pop_back();
@@ -178,9 +229,10 @@ Result<Session> Sandboxes::take(Sandbox& sandbox) {
   return opened->find(sandbox.id());
 }
 
-void Sandboxes::give(Sandbox& sandbox, Session session) {
+void Sandboxes::give(Sandbox& sandbox, Session session, std::uint64_t since) {
   const std::lock_guard lock(sandbox.mutex_);
-  if (sandbox.idle_.size() < kIdleHandles) sandbox.idle_.push_back(std::move(session));
+  if (since == sandbox.handles_since_ && sandbox.idle_.size() < kIdleHandles)
+    sandbox.idle_.push_back(std::move(session));
 }
 
 std::shared_ptr<Execution> Sandboxes::begin(const SandboxPointer& sandbox, ExecRequest request, std::string command) {

@@ -40,6 +40,9 @@ class Sandbox {
   void remember(const std::shared_ptr<Execution>& execution);
   [[nodiscard]] std::shared_ptr<Execution> execution(const std::string& exec_id) const;
   [[nodiscard]] std::vector<std::shared_ptr<Execution>> executions() const;
+  /// Something about it changed that handles keep a copy of: those that nobody uses are dropped, the others when they
+  /// come back.
+  void forgetHandles();
   /// What was refused in its commands, newest last.
   void record(const std::vector<Denial>& denials);
   [[nodiscard]] std::vector<Denial> denials() const;
@@ -51,7 +54,8 @@ class Sandbox {
   std::string id_;
   bool stays_;
   mutable std::mutex mutex_;
-  std::vector<Session> idle_;  ///< handles that nobody uses now; one must not be used by two threads
+  std::vector<Session> idle_;        ///< handles that nobody uses now; one must not be used by two threads
+  std::uint64_t handles_since_ = 0;  ///< counts forgetHandles()
   std::deque<std::shared_ptr<Execution>> executions_;
   std::deque<Denial> denials_;
   std::uint64_t next_execution_ = 1;
@@ -78,12 +82,17 @@ class Sandboxes {
   /// Calls `use` with a handle that nobody else uses.
   template <class Use>
   auto with(Sandbox& sandbox, Use use) -> decltype(use(std::declval<Session&>())) {
-    auto session = take(sandbox);
+    std::uint64_t since = 0;
+    auto session = take(sandbox, since);
     if (!session) return std::unexpected(session.error());
     auto result = use(*session);
-    give(sandbox, std::move(*session));
+    give(sandbox, std::move(*session), since);
     return result;
   }
+
+  /// Opens a host in a sandbox. `while_approved`: it is closed again when the approval is revoked or expires.
+  Result<void> openHost(const SandboxPointer& sandbox, const std::string& host, bool while_approved,
+                        WhenBusy when_busy);
 
   /// Begins a command in a thread of its own.
   std::shared_ptr<Execution> begin(const SandboxPointer& sandbox, ExecRequest request, std::string command);
@@ -95,9 +104,11 @@ class Sandboxes {
 
  private:
   Result<SessionStore> store();
-  Result<Session> take(Sandbox& sandbox);
-  void give(Sandbox& sandbox, Session session);
+  Result<Session> take(Sandbox& sandbox, std::uint64_t& since);
+  void give(Sandbox& sandbox, Session session, std::uint64_t since);
+  void look();
   void sweep();
+  void reviewApproved();
 
   SandboxSettings settings_;
   Announcer* announcer_ = nullptr;
@@ -106,6 +117,7 @@ class Sandboxes {
   bool finished_ = false;
   std::optional<SessionStore> store_;
   std::map<std::string, SandboxPointer> sandboxes_;
+  std::map<std::string, SandboxPointer> approved_;  ///< those with hosts that stand by an approval
   std::thread sweeper_;
   Workers workers_;
 };

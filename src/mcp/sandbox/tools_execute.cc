@@ -87,9 +87,7 @@ void describeEnd(Json& value, const RunResult& result) {
   if (result.out.dropped > 0) value["stdout_dropped_bytes"] = result.out.dropped;
   if (result.err.dropped > 0) value["stderr_dropped_bytes"] = result.err.dropped;
   Json denials = Json::array();
-  for (const Denial& denial : result.denials)
-    denials.push_back(
-        {{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}, {"remedy", denial.remedy}});
+  for (const Denial& denial : result.denials) denials.push_back(describeDenial(denial));
   if (!denials.empty()) value["denials"] = std::move(denials);
   if (!result.notices.empty()) value["notices"] = result.notices;
 }

@@ -7,11 +7,6 @@ namespace {
 
 constexpr std::size_t kMostChanges = 500;
 
-constexpr Parameter kStop{.name = "stop_processes",
-                          .type = ParameterType::boolean,
-                          .description =
-                              "End running processes of the sandbox first; else it is refused while there "
-                              "are any."};
 constexpr Parameter kCheckpointParameters[] = {
     kSandboxId, {.name = "name", .description = "A name for the checkpoint; chosen for you if left out."}, kStop};
 constexpr Parameter kRestoreParameters[] = {
@@ -30,10 +25,6 @@ constexpr Parameter kForkParameters[] = {kSandboxId,
                                          kStop};
 constexpr Parameter kDiffParameters[] = {
     kSandboxId, {.name = "checkpoint", .description = "Compare with this checkpoint (default: with the beginning)."}};
-
-WhenBusy whenBusy(const Arguments& arguments) {
-  return arguments.flag("stop_processes") ? WhenBusy::stop : WhenBusy::refuse;
-}
 
 Outcome checkpoint(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));

@@ -46,6 +46,7 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   }
   if (set && arguments.has("memory")) set = policy->set("resources.memory", arguments.text("memory"));
   if (!set) return failure(call, set.error());
+  const char* const network = policy->model().network.mode == policy::NetworkMode::none ? "none" : "proxy";
   SessionOptions options{.policy = *std::move(policy), .name = arguments.text("name")};
   options.ttl_seconds = static_cast<double>(arguments.integer("timeout_seconds").value_or(3600));
   auto sandbox = sandboxes.create(options, arguments.flag("keep"));
@@ -55,7 +56,7 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
                                  {"workspace", workspace},
                                  {"directory", "/workspace"},
                                  {"profile", profile},
-                                 {"network", "none"},
+                                 {"network", network},
                                  {"expires_in_seconds", options.ttl_seconds}});
 }
 
@@ -65,7 +66,9 @@ Json describe(const SessionInfo& info) {
              {"workspace", info.workspace},
              {"created", info.created},
              {"expires_in_seconds", static_cast<std::int64_t>(info.expires_in)},
-             {"live", info.live}};
+             {"live", info.live},
+             {"network", info.network}};
+  if (!info.allowed_hosts.empty()) value["allowed_hosts"] = info.allowed_hosts;
   if (!info.problem.empty()) value["problem"] = info.problem;
   return value;
 }
@@ -88,6 +91,18 @@ Outcome list(Sandboxes& sandboxes, Call& call, const Arguments& /*arguments*/) {
   return structuredResult(call, {{"sandboxes", std::move(found)}});
 }
 
+/// What of the policy a model can run into. The whole of it would fill its context.
+Json summaryOf(const std::string& policy) {
+  const Json all = Json::parse(policy);
+  Json summary{{"name", all["name"]}, {"level", all["isolation"]["level"]}, {"network", all["network"]["mode"]}};
+  for (const char* key : {"allowed_hosts", "allowed_ports", "denied_hosts"}) summary[key] = all["network"][key];
+  for (const char* key : {"cpus", "memory", "wall_seconds", "output", "open_files"})
+    summary[key] = all["resources"][key];
+  summary["max_processes"] = all["process"]["max_processes"];
+  summary["denied_paths"] = all["filesystem"]["denied"];
+  return summary;
+}
+
 Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
@@ -95,10 +110,11 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (!described) return failure(call, described.error());
   Json value = describe(*described);
   value["commands"] = commandsOf(**sandbox);
+  const auto policy = sandboxes.with(**sandbox, [](Session& session) { return session.policyJson(); });
+  if (!policy) return failure(call, policy.error());
+  value["policy"] = summaryOf(*policy);
   Json denials = Json::array();
-  for (const Denial& denial : (*sandbox)->denials())
-    denials.push_back(
-        {{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}, {"remedy", denial.remedy}});
+  for (const Denial& denial : (*sandbox)->denials()) denials.push_back(describeDenial(denial));
   value["denials"] = std::move(denials);
   return structuredResult(call, std::move(value));
 }
@@ -143,12 +159,15 @@ constinit const Tool kInfoTool{
     .name = "sandbox_info",
     .title = "Look at a sandbox",
     .description =
-        "One sandbox in detail: its workspace, how long it will live, its recent commands with their exec_id, and what "
-        "was denied in it, each with the rule and what would allow it. Use it when something fails for no visible "
+        "One sandbox in detail: its workspace, how long it will live, its policy with limits and permitted hosts, its "
+        "recent commands with their exec_id, and what was denied in it, each with the rule and what would allow it. "
+        "Use it when something fails for no visible "
         "reason.",
     .parameters = kOnlyId,
     .output = R"("sandbox_id":{"type":"string"},"name":{"type":"string"},"workspace":{"type":"string"},
       "created":{"type":"integer"},"expires_in_seconds":{"type":"number"},"live":{"type":"boolean"},
+      "network":{"type":"string"},"allowed_hosts":{"type":"array","items":{"type":"string"}},
+      "policy":{"type":"object","description":"Limits and rules; memory and output in bytes, null: the default"},
       "commands":{"type":"array","items":{"type":"object"}},"denials":{"type":"array","items":{"type":"object"}},
       "problem":{"type":"string"})",
     .behaviour = {.read_only = true, .destructive = false, .idempotent = true},

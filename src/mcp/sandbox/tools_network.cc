@@ -1,0 +1,115 @@
+// The tool by which a model asks for a host. The person decides, host by host (INV-S7); what was decided is in the
+// approvals store, and as soon as it is revoked there the host is closed again.
+#include <algorithm>
+
+#include "approval/what.h"
+#include "base/utf8.h"
+#include "mcp/sandbox/approval.h"
+#include "mcp/sandbox/sandboxes.h"
+#include "mcp/sandbox/tools.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr Parameter kParameters[] = {
+    kSandboxId,
+    {.name = "host",
+     .required = true,
+     .description = "A host name such as pypi.org, one with a port such as db.example.com:5432, or *.example.com for "
+                    "its subdomains. Without a port: 80 and 443."},
+    {.name = "action",
+     .description = "allow (default): ask the user to open it; close: give it up again.",
+     .choices = "allow|close"},
+    {.name = "reason", .description = "Why it is needed, in a few words: the user reads it."},
+    kStop,
+};
+
+/// Names are the same in any case; what is on record must be written in one way.
+std::string lowerCase(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
+std::string messageFor(const SessionInfo& info, const std::string& host, const std::string& reason) {
+  constexpr std::size_t kLongestReason = 200;
+  std::string text =
+      "Let a sandbox reach " + host + " over the network?\nCommands in it can send there whatever they see";
+  if (!info.workspace.empty()) text += ", all of " + info.workspace + " included";
+  text += ".";
+  // The model's own words come last and marked as such: they are a claim, not a fact.
+  std::string words = reason.substr(0, kLongestReason);
+  while (!isUtf8(words)) words.pop_back();  // cut through a character
+  if (!words.empty()) text += "\nThe model says why: \"" + words + "\"";
+  return text;
+}
+
+Outcome describe(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, const std::string& host, bool allowed,
+                 bool started_anew) {
+  const auto info = sandboxes.with(sandbox, [](Session& session) { return session.info(); });
+  if (!info) return failure(call, info.error());
+  Json value{{"sandbox_id", sandbox.id()},
+             {"host", host},
+             {"allowed", allowed},
+             {"network", info->network},
+             {"allowed_hosts", info->allowed_hosts}};
+  if (started_anew)
+    value["note"] =
+        "The sandbox got its network and starts anew with the next command: /tmp and /home/sandbox are empty.";
+  return structuredResult(call, std::move(value));
+}
+
+Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
+  auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
+  if (!sandbox) return failure(call, sandbox.error());
+  const std::string host = lowerCase(arguments.text("host"));
+  const std::string what = "host:" + host;
+  if (!approval::checkWhat(what))
+    return errorResult(
+        "`host` must be a name or address, with or without :port; * alone is not possible, and names "
+        "beyond ASCII are written as xn--...");
+  if (arguments.text("action") == "close") {
+    const auto closed = sandboxes.with(**sandbox, [&](Session& session) { return session.closeHost(host); });
+    if (!closed) return failure(call, closed.error());
+    return describe(sandboxes, call, **sandbox, host, false, false);
+  }
+  const auto info = sandboxes.with(**sandbox, [](Session& session) -> Result<SessionInfo> {
+    if (auto reviewed = session.reviewHosts(); !reviewed) return std::unexpected(reviewed.error());
+    return session.info();
+  });
+  if (!info) return failure(call, info.error());
+  if (std::ranges::find(info->allowed_hosts, host) != info->allowed_hosts.end() && info->network == "proxy")
+    return describe(sandboxes, call, **sandbox, host, true, false);
+  const std::string reason = arguments.text("reason");
+  if (!showable(reason) || !showable(info->workspace))
+    return errorResult("`reason` contains characters that hide what they are");
+  Word word = ownersWord(
+      call, {.what = what, .sandbox = (*sandbox)->id(), .message = messageFor(*info, host, reason), .once = false});
+  if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
+  if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
+  // One that was given for one use is used up by this sandbox; any other can be taken back.
+  const bool while_approved = std::get<approval::Approval>(word).scope != approval::Scope::once;
+  if (auto opened = sandboxes.openHost(*sandbox, host, while_approved, whenBusy(arguments)); !opened)
+    return failure(call, opened.error());
+  return describe(sandboxes, call, **sandbox, host, true, info->network == "none");
+}
+
+}  // namespace
+
+constinit const Tool kNetworkTool{
+    .name = "sandbox_network",
+    .title = "Ask for a host on the network",
+    .description =
+        "Sandboxes have no network. With this the user is asked to let one of them reach one host; once allowed, every "
+        "program in it reaches that host and no other. The first host starts the sandbox anew: /workspace stays, /tmp "
+        "and running processes do not (see stop_processes). The user may take it back at any time. Private and "
+        "local addresses are never reachable.",
+    .parameters = kParameters,
+    .output = R"("sandbox_id":{"type":"string"},"host":{"type":"string"},"allowed":{"type":"boolean"},
+      "network":{"type":"string"},"allowed_hosts":{"type":"array","items":{"type":"string"}},
+      "note":{"type":"string"})",
+    .behaviour = {.destructive = true, .idempotent = true, .open_world = true},
+    .perform = network,
+};
+
+}  // namespace caisson::mcp
