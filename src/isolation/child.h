@@ -89,8 +89,9 @@ void selfTest(const Block& block);
 void selfTestOfFilter(const Block& block);
 
 /// Runs as the payload's process: applies the last layers and executes the program. Never returns.
-/// Not before `helper` is through.
-[[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening);
+/// Not before `helper` is through, and `gate` returns.
+[[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening,
+                                void (*gate)(const Block& block) = nullptr);
 
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);

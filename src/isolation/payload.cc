@@ -119,7 +119,8 @@ const char* const* firstPresent(const char* const* candidate) {
 
 }  // namespace
 
-void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening) {
+void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening,
+                   void (*gate)(const Block& block)) {
   if (block.new_session) must(block, Stage::launch, "setsid", "", raw(SYS_setsid));
   takeStandardStreams(block, terminal);
   resetSignals();
@@ -135,6 +136,7 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   const char* const* const first = firstPresent(block.exec.candidates);
   helper.waitUntilOldRootIsGone();  // before the filter, which may not let this process wait
   selfTest(block);
+  if (gate != nullptr) gate(block);  // likewise
   listening = installFilter(block);
   selfTestOfFilter(block);
 

@@ -312,18 +312,23 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
 
 }  // namespace
 
-Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
+Result<void> setCommand(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
   if (auto checked = checkCommand(policy, command); !checked) return fail(checked.error());
   if (command.argv.empty()) {
     return fail(plainError(Stage::usage, "run", "", "no command given", "caisson run -- COMMAND ARGUMENT..."));
   }
-  if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
   if (auto checked = checkExecutables(policy, host, command); !checked) return fail(checked.error());
+  plan.command = command.argv;
+  return {};
+}
+
+Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
   Plan plan;
+  if (auto set = setCommand(policy, host, command, plan); !set) return fail(set.error());
+  if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
   plan.level = policy.isolation.level;
   plan.tier = policy.isolation.tier;
   plan.hostname = policy.isolation.hostname;
-  plan.command = command.argv;
   plan.apparmor_profile = policy.isolation.apparmor_profile;
   plan.self_test = policy.isolation.self_test;
   plan.layers["audit"] = policy.audit.enabled ? "hash chain" : "off";

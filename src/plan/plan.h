@@ -285,6 +285,10 @@ bool limitsIo(const policy::Resources& resources);
 /// or when the policy asks for what this build cannot enforce (never silently ignored).
 Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Command& command);
 
+/// Makes a plan that build() made of the same policy and host, for a command that is as interactive, one for `command`:
+/// an error when the policy refuses it.
+Result<void> setCommand(const policy::Policy& policy, const HostFacts& host, const Command& command, Plan& plan);
+
 /// The plan as text for people, or as JSON.
 std::string describe(const Plan& plan);
 std::string describeJson(const Plan& plan);

@@ -215,6 +215,7 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     }
     const Reply& reply = std::get<Reply>(said->what);
     if (reply.say == Say::started) {
+      record_.handOver();
       if (SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
       return true;
     }

@@ -44,7 +44,6 @@ void adapt(plan::Plan& plan, const ExecRequest& request) {
     plan.environment.push_back(name + "=" + value);
   }
   if (!request.working_directory.empty()) plan.working_directory = request.working_directory;
-  plan.steps.clear();  // the tree stands already
 }
 
 }  // namespace
@@ -91,17 +90,25 @@ Result<const Connection*> Handle::connect() {
   return &*connection_;
 }
 
-Result<plan::Plan> Handle::plan(const plan::Command& command) {
+Result<Planner*> Handle::planner() {
   if (!planner_) {
     auto planner = Planner::observe(directory_, metadata_);
     if (!planner) return fail(planner.error());
     planner_ = std::move(*planner);
   }
-  return planner_->plan(metadata_, command);
+  return &*planner_;
+}
+
+Result<plan::Plan> Handle::plan(const plan::Command& command) {
+  auto planner = this->planner();
+  if (!planner) return fail(planner.error());
+  return (*planner)->plan(metadata_, command);
 }
 
 Result<plan::Plan> Handle::planFor(const ExecRequest& request) {
-  auto plan = this->plan({request.command, request.interactive});
+  auto planner = this->planner();
+  if (!planner) return fail(planner.error());
+  auto plan = (*planner)->planCommand(metadata_, {request.command, request.interactive});
   if (plan) adapt(*plan, request);
   return plan;
 }
@@ -126,12 +133,12 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
-    if (auto recorded = record_.starting(id(), metadata_.policy, *plan, request.command, false); !recorded) {
-      return fail(recorded.error());
-    }
+    const auto record = [&] { return record_.starting(id(), metadata_.policy, *plan, request.command, false); };
     SessionWatch watch(store_->place(), directory_, metadata_, *plan, [this] { return this->plan({{"true"}, false}); });
     bool lives_on = false;
-    if (auto result = runCommand(*plan, request, id(), **connection, watch, lives_on)) {
+    auto ran = runCommand(*plan, request, id(), **connection, watch, record, lives_on);
+    if (!ran) return fail(ran.error());
+    if (std::optional<RunResult>& result = *ran) {
       if (lives_on && SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
       addNetworkRecord(*result);
       if (!notice.empty()) result->notices.push_back(notice);

@@ -85,6 +85,7 @@ class Handle {
 
  private:
   Result<std::optional<Connection>> startSandbox();
+  Result<Planner*> planner();
   /// The plan for a request, checked.
   Result<plan::Plan> planFor(const ExecRequest& request);
   /// The workspace as the session's programs see it, from outside.

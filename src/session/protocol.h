@@ -11,7 +11,7 @@
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kProtocol = 0x43530002;
+inline constexpr std::uint32_t kProtocol = 0x43530003;
 
 /// Where pid 1's program finds its descriptors.
 inline constexpr int kControlDescriptor = 3;  ///< to the process that starts the sandbox
@@ -22,6 +22,7 @@ inline constexpr int kResidentDescriptors = 3;
 enum class Ask : std::uint32_t {
   hello,        ///< -> welcome, with the workspace's directory
   execute,      ///< descriptors: block, 0, 1, 2 -> started, then finished
+  go,           ///< for a held command; `signal` other than 0: it is not to run. No answer.
   background,   ///< descriptors: block, 0 or a pipe is made, log of 1, log of 2, record -> started
   signal,       ///< `signal` to all processes of `exec` -> done
   list,         ///< -> one entry per command that runs, then done
@@ -36,11 +37,16 @@ enum class Ask : std::uint32_t {
   enforce,      ///< end everything but pid 1; commands end with the limit `signal` -> done
 };
 
+/// A held command waits no longer, since pid 1 waits with it; a failure with this object and ETIMEDOUT says so.
+inline constexpr long kGoPatienceMs = 50;
+inline constexpr const char* kGoObject = "the command's record";
+
 /// caisson::Limit::cpu, the one that pid 1 itself finds.
 inline constexpr std::uint32_t kCpuLimit = 2;
 
 enum RequestFlag : std::uint32_t {
   kKeepInput = 1U << 0,  ///< background: make a pipe for standard input and keep its end for take_input
+  kHeld = 1U << 1,       ///< execute: everything but the program, which waits for `go`
 };
 
 struct Request {

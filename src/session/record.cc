@@ -56,9 +56,11 @@ Result<void> Record::starting(const std::string& session, const policy::Policy& 
   execute.text("mode", background ? "background" : "foreground");
   const std::array events = {Event{EventType::sandbox_entered, Severity::info, session, {}},
                              Event{EventType::sandbox_execute, Severity::info, session, std::move(execute)}};
-  auto written = (*log)->append(events);
-  if (written) (*log)->handOver();
-  return written;
+  return (*log)->append(events);
+}
+
+void Record::handOver() {
+  if (log_) log_->handOver();
 }
 
 void Record::ended(RunResult& result) {

@@ -15,6 +15,8 @@ class Record {
   /// Puts on record that a command is about to start. An error means that it must not.
   Result<void> starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
                         const std::vector<std::string>& command, bool background);
+  /// Sees to it that what was recorded so far reaches the disk; for when there is time.
+  void handOver();
   /// How it ended. What can't be recorded any more is a warning: it has happened.
   void ended(RunResult& result);
   /// A change of the session's state: "created", "checkpointed", "committed" ... An error means that it must not be.

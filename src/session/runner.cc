@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "isolation/compile.h"
 #include "policy/model.h"
 #include "supervise/changes.h"
 #include "supervise/input_feed.h"
@@ -53,15 +52,18 @@ class Runner {
         number_(foregroundNumber()),
         input_(request.input, request.relay_stdin) {}
 
-  /// False: pid 1 was gone before the command started.
-  bool run();
+  /// False: pid 1 was gone before the command started. An error: what `record` says, and it did not start.
+  Result<bool> run(const std::function<Result<void>()>& record);
   [[nodiscard]] bool livesOn() const { return finished_ && finished_->others != 0; }
 
  private:
-  Result<void> start();
+  Result<void> start(bool held);
+  void release(bool may_run);
+  void awaitEnd();
   Result<Fd> makeStream(int stream);
   void watch();
   void onSaid();
+  void onFailure(Error failure);
   void onSignal(int signal);
   void signalCommand(int signal, bool group_only);
   void kill();
@@ -80,6 +82,7 @@ class Runner {
   Fd terminal_;
   std::optional<OutputStream> out_, err_;
   bool started_ = false, ended_ = false, gone_ = false;
+  bool late_ = false;  ///< it waited for its record in vain
   bool killed_ = false, timed_out_ = false, cancelled_ = false;
   Limit limit_ = Limit::none;
   int terminate_requests_ = 0;
@@ -121,7 +124,7 @@ Result<Fd> Runner::makeStream(int stream) {
   return theirs;
 }
 
-Result<void> Runner::start() {
+Result<void> Runner::start(bool held) {
   TerminalSize size;
   if (request_.interactive) {
     terminal_wish_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),
@@ -146,24 +149,59 @@ Result<void> Runner::start() {
   request.address = compiled->address;
   request.bytes = compiled->bytes;
   request.exec = number_;
+  request.flags = held ? std::uint32_t{kHeld} : 0;
   request.cpu_ms = plan_.cpu_seconds ? std::max<std::int64_t>(1, std::llround(*plan_.cpu_seconds * 1e3)) : 0;
   const int descriptors[] = {compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get()};
   gone_ = !connection_.send(request, descriptors);
   return {};
 }
 
-bool Runner::run() {
+void Runner::release(bool may_run) {
+  session::Request go;
+  go.ask = Ask::go;
+  go.signal = may_run ? 0 : 1;
+  gone_ = !connection_.send(go) || gone_;
+}
+
+/// Of a command that must not run: nothing of it may be left on the connection for the next one.
+void Runner::awaitEnd() {
+  bool closed = false;
+  while (!closed) {
+    const auto said = connection_.receive(true, closed);
+    const auto* reply = said ? std::get_if<Reply>(&said->what) : nullptr;
+    if (reply != nullptr && reply->exec == number_ && reply->say != Say::started) return;
+  }
+}
+
+Result<bool> Runner::run(const std::function<Result<void>()>& record) {
   const auto begin = Clock::now();
-  if (auto started = start(); !started) {
+  if (auto started = start(true); !started) {
     result_.error = started.error();
     return true;
   }
   if (gone_) return false;
+  limits_.noteFreeRoom();
+  const auto recorded = record();
+  release(recorded.has_value());
+  if (!recorded) {
+    awaitEnd();
+    return fail(recorded.error());
+  }
   const std::optional<double> limit = request_.timeout_seconds ? request_.timeout_seconds : plan_.wall_seconds;
   if (limit) deadline_ = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit));
   std::optional<supervise::RawTerminal> raw_mode;
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
   watch();
+  if (late_ && !gone_ && !killed_) {
+    late_ = started_ = ended_ = false;
+    finished_.reset();
+    number_ = foregroundNumber();
+    if (auto started = start(false); !started) {
+      result_.error = started.error();
+      return true;
+    }
+    watch();
+  }
   if (!started_ && !failure_ && gone_) return false;
   if (limit_ == Limit::none && finished_) limit_ = static_cast<Limit>(finished_->limit);
   if (limit_ == Limit::none) limit_ = limits_.lookAtTheEnd().value_or(Limit::none);
@@ -193,7 +231,8 @@ void Runner::watch() {
     polls.push_back({connection_.descriptor(), POLLIN, 0});
     polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    input_.addPolls(polls);
+    const bool feeds = started_ && !late_;  // not to a process that may have to be started again
+    if (feeds) input_.addPolls(polls);
     if (out_) out_->addPolls(polls);
     if (err_) err_->addPolls(polls);
     const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
@@ -216,7 +255,7 @@ void Runner::watch() {
       cancelled_ = true;
       kill();
     }
-    input_.pump(polls);
+    if (feeds) input_.pump(polls);
     if (out_) out_->pump();
     if (err_) err_->pump();
     if (polls[0].revents != 0) onSaid();
@@ -232,7 +271,7 @@ void Runner::onSaid() {
       return;
     }
     if (const auto* message = std::get_if<Message>(&said->what)) {
-      if (message->kind == isolation::MessageKind::failure) failure_ = errorOf(*message);
+      if (message->kind == isolation::MessageKind::failure) onFailure(errorOf(*message));
       continue;
     }
     const Reply& reply = std::get<Reply>(said->what);
@@ -258,6 +297,14 @@ void Runner::onSaid() {
       finished_ = reply;
       ended_ = true;
     }
+  }
+}
+
+void Runner::onFailure(Error failure) {
+  if (failure.sys_errno == ETIMEDOUT && failure.object == kGoObject) {
+    late_ = true;
+  } else {
+    failure_ = std::move(failure);
   }
 }
 
@@ -343,28 +390,10 @@ void Runner::classify() {
 
 }  // namespace
 
-Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSize& terminal) {
-  CompiledCommand compiled;
-  compiled.file = Fd(::memfd_create("caisson-block", MFD_CLOEXEC));
-  if (!compiled.file) return fail(sysError(Stage::launch, "memfd_create", "block", errno));
-  auto mapping = isolation::BlockMapping::compile(plan, compiled.file.get());
-  if (!mapping) return fail(mapping.error());
-  isolation::Block& block = **mapping;
-  block.listen = false;
-  block.landlock_abi = 0;  // pid 1 is in the session's domain, and what it starts is born there
-  for (int stream = 0; stream < 3; ++stream) {
-    block.terminal[stream] = terminal.stream[stream];
-    block.wants_terminal = block.wants_terminal || terminal.stream[stream];
-  }
-  block.rows = terminal.rows;
-  block.columns = terminal.columns;
-  compiled.address = reinterpret_cast<std::uint64_t>(&block);
-  compiled.bytes = block.mapping_bytes;
-  return compiled;
-}
-
-std::optional<RunResult> runCommand(const plan::Plan& plan, const ExecRequest& request, const std::string& session,
-                                    const Connection& connection, SessionWatch& watch, bool& lives_on) {
+Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
+                                            const std::string& session, const Connection& connection,
+                                            SessionWatch& watch, const std::function<Result<void>()>& record,
+                                            bool& lives_on) {
   RunResult result;
   result.sandbox_id = session;
   result.layers = plan.layers;
@@ -372,7 +401,9 @@ std::optional<RunResult> runCommand(const plan::Plan& plan, const ExecRequest& r
   result.warnings = plan.warnings;
   result.notices = plan.notices;
   Runner runner(plan, request, connection, watch, result);
-  if (!runner.run()) return std::nullopt;
+  const auto ran = runner.run(record);
+  if (!ran) return fail(ran.error());
+  if (!*ran) return std::nullopt;
   lives_on = runner.livesOn();
   return result;
 }

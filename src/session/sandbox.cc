@@ -172,6 +172,21 @@ Result<plan::Plan> Planner::plan(const Metadata& metadata, const plan::Command& 
   return plan;
 }
 
+Result<plan::Plan> Planner::planCommand(const Metadata& metadata, const plan::Command& command) {
+  if (!common_ || common_is_interactive_ != command.interactive) {
+    auto whole = plan(metadata, command);
+    if (!whole) return whole;
+    whole->steps.clear();
+    whole->landlock.rules.clear();
+    common_ = std::move(*whole);
+    common_is_interactive_ = command.interactive;
+    return *common_;
+  }
+  plan::Plan plan = *common_;
+  if (auto set = plan::setCommand(policy, facts, command, plan); !set) return fail(set.error());
+  return plan;
+}
+
 std::vector<std::string> directoriesInMemory(const plan::Plan& plan) {
   std::vector<std::string> paths;
   for (const plan::Step& step : plan.steps) {

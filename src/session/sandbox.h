@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "plan/plan.h"
 #include "session/metadata.h"
@@ -26,6 +28,12 @@ struct Planner {
   static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
   /// The plan for one command. Its steps build the whole sandbox; the rest is what each command gets.
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
+  /// The same without the steps and without what pid 1 is in already. Most of it is one command's as the next one's.
+  Result<plan::Plan> planCommand(const Metadata& metadata, const plan::Command& command);
+
+ private:
+  std::optional<plan::Plan> common_;
+  bool common_is_interactive_ = false;
 };
 
 /// Where the plan mounts memory, in its order: what pid 1 knows by number.

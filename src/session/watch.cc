@@ -114,6 +114,9 @@ SessionWatch::SessionWatch(const Place& place, const sys::RootDir& directory, co
       whole_(std::move(whole)),
       on_disk_(limits.disk.has_value()) {
   if (needed(limits)) first_ = Clock::now() + kFirstLook;
+}
+
+void SessionWatch::noteFreeRoom() {
   if (on_disk_) free_at_start_ = freeRoom();
 }
 

@@ -28,6 +28,8 @@ class SessionWatch {
   SessionWatch(const Place& place, const sys::RootDir& directory, const Metadata& metadata, const plan::Plan& limits,
                std::function<Result<plan::Plan>()> whole);
 
+  /// Notes how much is free on disk, for lookAtTheEnd(). Before the command starts.
+  void noteFreeRoom();
   /// When to look; nothing when there is nothing to look at.
   [[nodiscard]] std::optional<Clock::time_point> next() const;
   /// Looks, and ends everything in the session when a limit is exceeded: that limit, once.

@@ -98,6 +98,7 @@ int answer(State& state, const Request& request, int client, int* descriptors, i
       }
       return 0;
     }
+    case Ask::go: return EPROTO;
     case Ask::list: list(state, descriptor); return 0;
     case Ask::take_input: {
       const Command* command = findCommand(state, request.exec);
@@ -174,9 +175,10 @@ void acceptClient(State& state) {
   if (accepted < 0) return;
   int descriptor = static_cast<int>(accepted);
   if (!mayAsk(descriptor, state.owner)) return closeDescriptor(descriptor);
-  for (Client& client : state.clients) {
-    if (client.descriptor >= 0) continue;
-    client.descriptor = descriptor;
+  for (int i = 0; i < kMaxClients; ++i) {
+    if (state.clients[i].descriptor >= 0) continue;
+    state.clients[i].descriptor = descriptor;
+    if (state.client_bound <= i) state.client_bound = i + 1;
     return;
   }
   closeDescriptor(descriptor);
@@ -192,6 +194,10 @@ void serveClient(State& state, int index) {
   if (received != 0) {
     for (int& one : descriptors) closeDescriptor(one);
     return dropClient(state, index);
+  }
+  if (request.ask == Ask::go) {  // the command did not wait for it
+    for (int& one : descriptors) closeDescriptor(one);
+    return;
   }
   Reply say;
   say.exec = request.exec;

@@ -1,6 +1,7 @@
 // Commands of a session: start, output, end.
 #include <fcntl.h>
 #include <linux/prctl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -26,8 +27,10 @@ constexpr std::int64_t kFirstLookMs = 20, kLongestLookMs = 1000;
 std::int64_t microseconds(const timeval& time) { return time.tv_sec * 1000000LL + time.tv_usec; }
 
 Command* freeCommand(State& state) {
-  for (Command& command : state.commands) {
-    if (!command.used) return &command;
+  for (int i = 0; i < kMaxCommands; ++i) {
+    if (state.commands[i].used) continue;
+    if (state.command_bound <= i) state.command_bound = i + 1;
+    return &state.commands[i];
   }
   return nullptr;
 }
@@ -54,13 +57,30 @@ long mapBlock(const Request& request, int descriptor) {
   return -EINVAL;
 }
 
+/// Returns when who asked has put the command on record. It has not long: pid 1 waits for this process's exec, and all
+/// else that pid 1 looks after waits with it.
+void awaitGo(const isolation::Block& block) {
+  const long patience[2] = {kGoPatienceMs / 1000, kGoPatienceMs % 1000 * 1000000};
+  pollfd said{block.control, POLLIN, 0};
+  long ready;
+  do {
+    ready = raw(SYS_ppoll, &said, 1, patience, nullptr, 0);
+  } while (ready == -EINTR);
+  if (ready == 0) isolation::reportAndExit(block, Stage::launch, "wait", kGoObject, ETIMEDOUT);
+  Request go;
+  const long got = raw(SYS_recvfrom, block.control, &go, sizeof(go), MSG_DONTWAIT, nullptr, nullptr);
+  const bool heard = got == static_cast<long>(sizeof(go)) && go.protocol == kProtocol && go.ask == Ask::go;
+  if (heard && go.signal == 0) return;
+  for (;;) raw(SYS_exit_group, 125);  // it must not run, or nobody is left who asked for it
+}
+
 /// The child shares this memory until its exec and runs below this very stack frame: nothing is copied.
-[[gnu::noinline]] long startPayload(const isolation::Block& block, int terminal) {
+[[gnu::noinline]] long startPayload(const isolation::Block& block, int terminal, bool held) {
   const isolation::Helper none(block);  // the sandbox stands: there is nothing left to wait for
   const long pid = raw(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
     isolation::Listening nobody;  // see compileCommand
-    isolation::becomePayload(block, none, terminal, nobody);
+    isolation::becomePayload(block, none, terminal, nobody, held ? awaitGo : nullptr);
   }
   return pid;
 }
@@ -153,7 +173,7 @@ void closeDescriptor(int& descriptor) {
 }
 
 Command* findCommand(State& state, std::uint32_t number) {
-  for (Command& command : state.commands) {
+  for (Command& command : state.inUse()) {
     if (command.used && command.number == number) return &command;
   }
   return nullptr;
@@ -186,7 +206,7 @@ int startCommand(State& state, const Request& request, int client, int* descript
   int terminal = -1;
   if (error == 0 && block.wants_terminal) error = openPty(block, *terminal_master, terminal);
   if (error == 0) {
-    const long pid = startPayload(block, terminal);
+    const long pid = startPayload(block, terminal, (request.flags & kHeld) != 0 && !background);
     if (pid < 0) error = static_cast<int>(-pid);
     command->pid = static_cast<int>(pid);
   }
@@ -256,7 +276,7 @@ void reapAll(State& state) {
     rusage usage{};
     const long pid = raw(SYS_wait4, -1, &status, WNOHANG, &usage);
     if (pid <= 0) return;
-    for (Command& command : state.commands) {
+    for (Command& command : state.inUse()) {
       if (!command.used || command.ended || command.pid != pid) continue;
       finish(state, command, status, usage);
       break;
@@ -282,7 +302,7 @@ void enforceDeadlines(State& state) {
   if (now >= state.end_ms) {
     for (;;) raw(SYS_exit_group, 0);  // the session's time is over: everything in the namespace ends with pid 1
   }
-  for (Command& command : state.commands) {
+  for (Command& command : state.inUse()) {
     if (!command.used || command.ended) continue;
     if (command.cpu_ms != 0 && now >= command.cpu_look_ms) holdToCpuTime(command, now);
     if (command.deadline_ms == 0 || now < command.deadline_ms) continue;

@@ -39,7 +39,7 @@ std::int64_t announce() {
 /// The next moment something has to end, in milliseconds from now.
 std::int64_t untilNextDeadline() {
   std::int64_t next = state.end_ms;
-  for (const Command& command : state.commands) {
+  for (const Command& command : state.inUse()) {
     if (command.used && !command.ended && command.deadline_ms != 0 && command.deadline_ms < next) {
       next = command.deadline_ms;
     }
@@ -53,7 +53,14 @@ std::int64_t untilNextDeadline() {
 
 pollfd polls[2 + kMaxClients + 2 * kMaxCommands];
 
+void lowerBounds() {
+  while (state.command_bound > 0 && !state.commands[state.command_bound - 1].used) --state.command_bound;
+  while (state.client_bound > 0 && state.clients[state.client_bound - 1].descriptor < 0) --state.client_bound;
+}
+
 void turn() {
+  lowerBounds();
+  const int clients = state.client_bound, pipes = 2 * state.command_bound;
   int count = 0;
   const auto add = [&](int descriptor) {
     polls[count].fd = descriptor;
@@ -64,11 +71,11 @@ void turn() {
   add(state.signals);
   add(state.listener);
   int client_slots[kMaxClients];
-  for (int i = 0; i < kMaxClients; ++i) {
+  for (int i = 0; i < clients; ++i) {
     client_slots[i] = state.clients[i].descriptor >= 0 ? add(state.clients[i].descriptor) : -1;
   }
   int pipe_slots[2 * kMaxCommands];
-  for (int i = 0; i < 2 * kMaxCommands; ++i) {
+  for (int i = 0; i < pipes; ++i) {
     const Command& command = state.commands[i / 2];
     pipe_slots[i] = command.used && command.pipes[i % 2] >= 0 ? add(command.pipes[i % 2]) : -1;
   }
@@ -83,12 +90,12 @@ void turn() {
     raw(SYS_read, state.signals, info, sizeof(info));
     reapAll(state);
   }
-  for (int i = 0; i < 2 * kMaxCommands; ++i) {
+  for (int i = 0; i < pipes; ++i) {
     if (pipe_slots[i] < 0 || polls[pipe_slots[i]].revents == 0) continue;
     pump(state.commands[i / 2], i % 2);
     releaseIfDone(state.commands[i / 2]);
   }
-  for (int i = 0; i < kMaxClients; ++i) {
+  for (int i = 0; i < clients; ++i) {
     if (client_slots[i] >= 0 && polls[client_slots[i]].revents != 0) serveClient(state, i);
   }
   if (polls[1].revents != 0) acceptClient(state);

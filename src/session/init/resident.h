@@ -41,14 +41,24 @@ struct Client {
   int descriptor;  ///< -1: free
 };
 
+template <class T>
+struct Part {
+  T *first, *last;
+  T* begin() const { return first; }
+  T* end() const { return last; }
+};
+
 struct State {
   Command commands[kMaxCommands];
   Client clients[kMaxClients];
+  int command_bound, client_bound;  ///< above these all are free: an idle session does not look at them
   int listener, signals, workspace;
   std::int64_t end_ms;
   const char* const* sized;  ///< paths of its directories in memory
   int sized_count;
   unsigned owner;  ///< the uid of who may ask, as it shows in this user namespace
+
+  Part<Command> inUse() { return {commands, commands + command_bound}; }
 };
 
 std::int64_t nowMs();
