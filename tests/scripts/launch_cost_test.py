@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""launch_cost_test.py CAISSON: how many system calls a launch makes, against what it made when that was last looked at.
+
+Time on a shared machine proves nothing; a count does. A launch that needs more calls than written here has become
+dearer: find out why, or raise the figure in the same commit that says what the calls are for.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# Where the host decides (which of /etc is there, how many directories PATH has), this is for a host with everything.
+MOST = {
+    "supervisor, before the clone": 145,
+    "pid 1, before it starts the payload": 390,
+    "its second thread": 14,
+    "payload, before its program": 200,
+}
+CGROUP = 75  # more for the supervisor, where there is one to make
+
+LINE = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(\w+)(.*)$")
+
+
+def environment(directory):
+    return {"PATH": "/usr/bin:/bin", "HOME": directory}
+
+
+def trace(caisson, directory):
+    """The calls of one launch in the order in which they ended: thread, name, rest of the line."""
+    out = os.path.join(directory, "trace")
+    command = ["strace", "-f", "-qq", "-e", "signal=none", "-o", out, caisson, "run", "--", "true"]
+    done = subprocess.run(command, cwd=directory, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env=environment(directory))
+    if "ptrace" in done.stderr and "not permitted" in done.stderr:
+        print("this host lets nobody trace")
+        sys.exit(77)
+    if done.returncode != 0:
+        sys.exit(f"{command} failed ({done.returncode}): {done.stderr.strip()}")
+    calls = []
+    with open(out, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            found = LINE.match(line)
+            if found and "<unfinished" not in found[3]:
+                calls.append((int(found[1]), found[2], found[3]))
+    return calls
+
+
+def threads(calls):
+    """Who is who. Ids in the trace are the tracer's, results of a clone those of the namespace: the order tells."""
+    order = list(dict.fromkeys(thread for thread, _, _ in calls))
+    main = order[0]
+    init = next(thread for thread in order if any(t == thread and n == "pivot_root" for t, n, _ in calls))
+    helper = next(thread for thread in order if any(t == thread and n.startswith("umount") for t, n, _ in calls))
+    payload = next(thread for thread in order if any(t == thread and n == "seccomp" for t, n, _ in calls))
+    return main, init, helper, payload
+
+
+def until(calls, thread, name):
+    count = 0
+    for who, what, _ in calls:
+        if who != thread:
+            continue
+        count += 1
+        if what == name:
+            return count
+    sys.exit(f"no {name} in the trace")
+
+
+def count(caisson, directory):
+    calls = trace(caisson, directory)
+    main, init, helper, payload = threads(calls)
+    return {
+        "supervisor, before the clone": until(calls, main, "clone3"),
+        "pid 1, before it starts the payload": until(calls, init, "signalfd4"),
+        "its second thread": sum(1 for who, _, _ in calls if who == helper),
+        # Its first execve is the one that strace shows it with; before it, everything is ours.
+        "payload, before its program": until(calls, payload, "execve"),
+    }
+
+
+def main():
+    caisson = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as directory:
+        result = subprocess.run([caisson, "run", "--json", "--", "true"], cwd=directory, check=True, text=True,
+                                stdin=subprocess.DEVNULL, capture_output=True, env=environment(directory))
+        most = dict(MOST)
+        if json.loads(result.stdout)["layers"].get("cgroup", "missing") != "missing":
+            most["supervisor, before the clone"] += CGROUP
+        counts = count(caisson, directory)
+    dearer = 0
+    for what, made in counts.items():
+        print(f"{what:<40}{made:>5} of {most[what]}")
+        dearer += made > most[what]
+    if dearer:
+        sys.exit("a launch makes more system calls than before")
+
+
+if __name__ == "__main__":
+    main()
