@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
 
 namespace caisson::mcp {
@@ -83,6 +84,8 @@ Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std:
     value["stdout_bytes"] = info->out_bytes;
     value["stderr_bytes"] = info->err_bytes;
     value["truncated"] = out_cut || err_cut;
+    const std::string whole = outputUri(sandbox, backgroundId(number), out_cut ? "stdout" : "stderr");
+    if (out_cut || err_cut) value["full_output_uri"] = whole;
     if (info->out_dropped > 0) value["stdout_dropped_bytes"] = info->out_dropped;
     if (info->err_dropped > 0) value["stderr_dropped_bytes"] = info->err_dropped;
     if (!isUtf8(out->data) || !isUtf8(err->data)) value["binary"] = true;
@@ -90,7 +93,9 @@ Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std:
       describeEnd(value, *info);
       value["duration_ms"] = static_cast<std::int64_t>(info->usage.wall_ms);
     }
-    return structuredResult(call, std::move(value));
+    Json result = structuredResult(call, std::move(value));
+    if (out_cut || err_cut) addLink(call, result, whole, out_cut ? "whole stdout" : "whole stderr", "text/plain");
+    return result;
   });
   return described ? *described : failure(call, described.error());
 }

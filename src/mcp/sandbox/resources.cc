@@ -1,8 +1,7 @@
 #include "mcp/sandbox/resources.h"
 
-#include "base/utf8.h"
-#include "mcp/base64.h"
 #include "mcp/results.h"
+#include "mcp/uri.h"
 
 namespace caisson::mcp {
 namespace {
@@ -25,64 +24,60 @@ Json sandboxJson(Sandboxes& sandboxes, const SandboxPointer& sandbox) {
   return value;
 }
 
-Json jsonContent(const std::string& uri, const Json& value) {
-  return {{"uri", uri}, {"mimeType", "application/json"}, {"text", writeJson(value)}};
-}
-
-Json bytesContent(const std::string& uri, const std::string& bytes) {
-  if (isUtf8(bytes)) return {{"uri", uri}, {"mimeType", "text/plain"}, {"text", bytes}};
-  return {{"uri", uri}, {"mimeType", "application/octet-stream"}, {"blob", encodeBase64(bytes)}};
-}
-
-Outcome readOutput(const Call& call, const Sandbox& sandbox, const std::string& uri, std::string_view rest) {
-  const std::size_t slash = rest.find('/');
-  const auto execution = sandbox.execution(std::string(rest.substr(0, slash)));
-  const std::string_view stream = slash == std::string_view::npos ? "" : rest.substr(slash + 1);
-  if (execution == nullptr || (stream != "stdout" && stream != "stderr"))
-    return resourceNotFound(call, uri, "there is no such output");
-  const auto view = execution->view();
-  return resourceResult(call, bytesContent(uri, stream == "stdout" ? view.out : view.err));
-}
-
-Json completion(std::vector<std::string> values, const std::string& begin) {
-  constexpr std::size_t kMost = 100;
-  std::erase_if(values, [&](const std::string& value) { return !value.starts_with(begin); });
-  const std::size_t total = values.size();
-  if (values.size() > kMost) values.resize(kMost);
-  return {{"completion", {{"values", values}, {"total", total}, {"hasMore", total > values.size()}}}};
-}
-
 }  // namespace
+
+std::string fileUri(const Sandbox& sandbox, std::string_view path) {
+  constexpr std::string_view kWorkspace = "/workspace/";
+  if (path.starts_with(kWorkspace)) path.remove_prefix(kWorkspace.size());
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return std::string(kScheme) + sandbox.id() + "/fs/" + encodePercent(path);
+}
+
+std::string outputUri(const Sandbox& sandbox, std::string_view exec_id, std::string_view stream) {
+  return std::string(kScheme) + sandbox.id() + "/exec/" + std::string(exec_id) + "/" + std::string(stream);
+}
+
+std::string auditUri(const Sandbox& sandbox) { return std::string(kScheme) + sandbox.id() + "/audit"; }
 
 Json listResources(Sandboxes& sandboxes) {
   Json list = Json::array();
-  list.push_back({{"uri", kAll},
-                  {"name", "sandboxes"},
-                  {"title", "All sandboxes"},
-                  {"description", "The sandboxes of this server and their commands."},
-                  {"mimeType", "application/json"}});
-  for (const SandboxPointer& sandbox : sandboxes.all())
-    list.push_back({{"uri", std::string(kScheme) + sandbox->id() + "/info"},
-                    {"name", sandbox->id()},
-                    {"title", "Sandbox " + sandbox->id()},
-                    {"description", "One sandbox: its workspace, its commands, how long it will live."},
+  const auto add = [&](std::string uri, std::string name, std::string title, std::string_view description) {
+    list.push_back({{"uri", std::move(uri)},
+                    {"name", std::move(name)},
+                    {"title", std::move(title)},
+                    {"description", description},
                     {"mimeType", "application/json"}});
+  };
+  add(std::string(kAll), "sandboxes", "All sandboxes", "The sandboxes of this server and their commands.");
+  for (const SandboxPointer& sandbox : sandboxes.all()) {
+    const std::string& id = sandbox->id();
+    add(std::string(kScheme) + id + "/info", id, "Sandbox " + id,
+        "One sandbox: its workspace, its commands, how long it will live.");
+    add(fileUri(*sandbox, ""), id + "/fs", "Files of " + id, "What is in the sandbox's /workspace, with addresses.");
+    add(auditUri(*sandbox), id + "/audit", "Record of " + id,
+        "What is on record about the sandbox: commands, how they ended, what was refused.");
+  }
   return list;
 }
 
 Json listTemplates() {
-  return Json::array({{{"uriTemplate", "caisson://{sandbox_id}/info"},
-                       {"name", "sandbox"},
-                       {"description", "One sandbox."},
-                       {"mimeType", "application/json"}},
-                      {{"uriTemplate", "caisson://{sandbox_id}/exec/{exec_id}/stdout"},
-                       {"name", "stdout"},
-                       {"description", "Everything that is kept of a command's standard output."},
-                       {"mimeType", "text/plain"}},
-                      {{"uriTemplate", "caisson://{sandbox_id}/exec/{exec_id}/stderr"},
-                       {"name", "stderr"},
-                       {"description", "Everything that is kept of a command's standard error."},
-                       {"mimeType", "text/plain"}}});
+  const auto entry = [](std::string_view uri, std::string_view name, std::string_view description,
+                        std::string_view type) {
+    Json value{{"uriTemplate", uri}, {"name", name}, {"description", description}};
+    if (!type.empty()) value["mimeType"] = type;
+    return value;
+  };
+  return Json::array(
+      {entry("caisson://{sandbox_id}/info", "sandbox", "One sandbox.", "application/json"),
+       entry("caisson://{sandbox_id}/fs/{+path}", "file",
+             "A file of the sandbox's /workspace, or what is in a directory of it.", ""),
+       entry("caisson://{sandbox_id}/exec/{exec_id}/stdout", "stdout",
+             "Everything that is kept of a command's standard output.", "text/plain"),
+       entry("caisson://{sandbox_id}/exec/{exec_id}/stderr", "stderr",
+             "Everything that is kept of a command's standard error.", "text/plain"),
+       entry("caisson://{sandbox_id}/audit", "audit",
+             "What is on record about a sandbox: commands, how they ended, what was refused. The last 500 events.",
+             "application/json")});
 }
 
 Outcome readResource(Sandboxes& sandboxes, const Call& call) {
@@ -101,28 +96,11 @@ Outcome readResource(Sandboxes& sandboxes, const Call& call) {
   const std::string_view part = rest.substr(slash + 1);
   if (part == "info") return resourceResult(call, jsonContent(uri, sandboxJson(sandboxes, *sandbox)));
   constexpr std::string_view kExec = "exec/";
-  if (part.starts_with(kExec)) return readOutput(call, **sandbox, uri, part.substr(kExec.size()));
+  if (part.starts_with(kExec)) return readOutputContent(sandboxes, call, **sandbox, uri, part.substr(kExec.size()));
+  constexpr std::string_view kFiles = "fs/";
+  if (part.starts_with(kFiles)) return readFileContent(sandboxes, call, **sandbox, uri, part.substr(kFiles.size()));
+  if (part == "audit") return readAuditContent(call, **sandbox, uri);
   return resourceNotFound(call, uri);
-}
-
-Outcome completeArgument(Sandboxes& sandboxes, const Call& call) {
-  const Json* argument = findObject(call.params, "argument");
-  const Json* reference = findObject(call.params, "ref");
-  if (argument == nullptr || reference == nullptr || !textAt(*argument, "name"))
-    return RpcError{code::kInvalidParams, "params.ref and params.argument.name are needed", {}};
-  const std::string name = *textAt(*argument, "name");
-  const std::string begin = textAt(*argument, "value").value_or("");
-  std::vector<std::string> values;
-  if (name == "sandbox_id") {
-    for (const SandboxPointer& sandbox : sandboxes.all()) values.push_back(sandbox->id());
-  } else if (name == "exec_id") {
-    const Json* context = findObject(call.params, "context");
-    const Json* given = context == nullptr ? nullptr : findObject(*context, "arguments");
-    const auto sandbox = sandboxes.find(given == nullptr ? "" : textAt(*given, "sandbox_id").value_or(""));
-    if (sandbox)
-      for (const auto& execution : (*sandbox)->executions()) values.push_back(execution->id());
-  }
-  return completion(std::move(values), begin);
 }
 
 }  // namespace caisson::mcp

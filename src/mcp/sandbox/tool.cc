@@ -144,4 +144,9 @@ Json structuredResult(const Call& call, Json value, bool failed) {
   return result;
 }
 
+void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type) {
+  if (!hasStructuredContent(call.version)) return;  // both came with 2025-06-18
+  result["content"].push_back({{"type", "resource_link"}, {"uri", uri}, {"name", name}, {"mimeType", type}});
+}
+
 }  // namespace caisson::mcp

@@ -68,4 +68,8 @@ std::string checkArguments(const Tool& tool, const Json& values);
 /// The result of a tool: everything is in structuredContent, and once more as text for clients that know only that.
 Json structuredResult(const Call& call, Json value, bool failed = false);
 
+/// Adds a pointer to something that can be fetched by address, for clients that know such pointers. The address must be
+/// in structuredContent as well: many hosts show nothing else to the model.
+void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type);
+
 }  // namespace caisson::mcp

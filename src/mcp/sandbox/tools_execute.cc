@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "mcp/sandbox/background.h"
+#include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 
@@ -103,9 +104,8 @@ Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution
   value["stdout_bytes"] = view.out.size();
   value["stderr_bytes"] = view.err.size();
   value["truncated"] = out_cut || err_cut;
-  if (out_cut || err_cut)
-    value["full_output_uri"] =
-        "caisson://" + sandbox.id() + "/exec/" + execution.id() + (out_cut ? "/stdout" : "/stderr");
+  const std::string whole = outputUri(sandbox, execution.id(), out_cut ? "stdout" : "stderr");
+  if (out_cut || err_cut) value["full_output_uri"] = whole;
   if (!isUtf8(view.out) || !isUtf8(view.err)) value["binary"] = true;
   value["duration_ms"] = static_cast<std::int64_t>(view.seconds * 1000);
   if (!view.result) {
@@ -115,7 +115,9 @@ Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution
   const RunResult& result = **view.result;
   describeEnd(value, result);
   const bool failed = result.outcome == OutcomeKind::setup_failed || result.outcome == OutcomeKind::denied;
-  return structuredResult(call, std::move(value), failed);
+  Json described = structuredResult(call, std::move(value), failed);
+  if (out_cut || err_cut) addLink(call, described, whole, out_cut ? "whole stdout" : "whole stderr", "text/plain");
+  return described;
 }
 
 /// Waits with signs of life. Whether the call is still wanted.

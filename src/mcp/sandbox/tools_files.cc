@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "mcp/base64.h"
+#include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 
@@ -120,7 +121,11 @@ Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) 
     return session.write(path, content, options);
   });
   if (!written) return failure(call, written.error());
-  return structuredResult(call, {{"path", path}, {"bytes_written", given}, {"size", content.size()}});
+  const std::string uri = fileUri(**sandbox, path);
+  Json result =
+      structuredResult(call, {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"uri", uri}});
+  addLink(call, result, uri, path, isUtf8(content) ? "text/plain" : "application/octet-stream");
+  return result;
 }
 
 Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -182,7 +187,8 @@ constinit const Tool kWriteTool{
         "Make or replace a file of the sandbox's /workspace; missing directories are made. The user's own file of that "
         "name is not changed.",
     .parameters = kWriteParameters,
-    .output = R"("path":{"type":"string"},"bytes_written":{"type":"integer"},"size":{"type":"integer"})",
+    .output = R"("path":{"type":"string"},"bytes_written":{"type":"integer"},"size":{"type":"integer"},
+      "uri":{"type":"string","description":"The file as a resource"})",
     .behaviour = {.destructive = true, .idempotent = true},
     .perform = writeFile,
 };

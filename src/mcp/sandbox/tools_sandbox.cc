@@ -1,4 +1,5 @@
 // Tools for sandboxes as a whole: make, list, look at, end.
+#include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
@@ -116,7 +117,10 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   Json denials = Json::array();
   for (const Denial& denial : (*sandbox)->denials()) denials.push_back(describeDenial(denial));
   value["denials"] = std::move(denials);
-  return structuredResult(call, std::move(value));
+  value["audit_uri"] = auditUri(**sandbox);
+  Json result = structuredResult(call, std::move(value));
+  addLink(call, result, auditUri(**sandbox), "what is on record about the sandbox", "application/json");
+  return result;
 }
 
 Outcome destroy(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -169,6 +173,7 @@ constinit const Tool kInfoTool{
       "network":{"type":"string"},"allowed_hosts":{"type":"array","items":{"type":"string"}},
       "policy":{"type":"object","description":"Limits and rules; memory and output in bytes, null: the default"},
       "commands":{"type":"array","items":{"type":"object"}},"denials":{"type":"array","items":{"type":"object"}},
+      "audit_uri":{"type":"string","description":"What is on record about the sandbox, as a resource"},
       "problem":{"type":"string"})",
     .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
     .perform = info,

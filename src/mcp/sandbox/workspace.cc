@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "mcp/sandbox/approval.h"
+#include "mcp/uri.h"
 
 namespace caisson::mcp {
 namespace {
@@ -48,26 +49,7 @@ std::string pathOfFileUri(std::string_view uri) {
   uri.remove_prefix(kScheme.size());
   if (uri.starts_with("localhost/")) uri.remove_prefix(9);
   if (!uri.starts_with('/')) return {};
-  std::string path;
-  for (std::size_t at = 0; at < uri.size(); ++at) {
-    if (uri[at] != '%') {
-      path += uri[at];
-      continue;
-    }
-    const auto digit = [&](std::size_t place) {
-      const char letter = place < uri.size() ? uri[place] : '?';
-      if (letter >= '0' && letter <= '9') return letter - '0';
-      if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-      if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
-      return -1;
-    };
-    const int high = digit(at + 1);
-    const int low = digit(at + 2);
-    if (high < 0 || low < 0 || high * 16 + low == 0) return {};
-    path += static_cast<char>(high * 16 + low);
-    at += 2;
-  }
-  return path;
+  return decodePercent(uri).value_or("");
 }
 
 bool isWithin(std::string_view path, std::string_view directory) {
