@@ -158,6 +158,22 @@ Result<ExecInfo> describe(const RootDir& directory, const RootDir& logs, std::ui
 
 Result<RootDir> Handle::logDirectory() { return directory_.enter(kLogDirectory); }
 
+void Handle::recordEndedCommands() {
+  auto logs = logDirectory();
+  auto entries = logs ? logs->list("") : fail(logs.error());
+  if (!entries) return;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    const auto number = numberOf(entry.name, ".json");
+    if (!number || readEnd(*logs, *number)) continue;
+    // Somebody may be about to start it in the next sandbox: that empties this record again.
+    EndRecord record;
+    record.status = SIGKILL;
+    record.ended = std::time(nullptr);
+    const std::string_view bytes(reinterpret_cast<const char*>(&record), sizeof(record));
+    (void)logs->writeFileAtomic(fileName(*number, ".end"), bytes, 0600);
+  }
+}
+
 Result<std::uint32_t> Handle::start(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (request.interactive || request.relay_stdin) {

@@ -68,6 +68,8 @@ Result<std::optional<Connection>> Handle::startSandbox() {
   if (metadata_.secondsLeft(Moment::now()) <= 0) {
     return fail(plainError(Stage::state, "session", id(), "the session's time is over", "make a new one"));
   }
+  if (auto ended = endSandbox(directory_); !ended) return fail(ended.error());
+  recordEndedCommands();
   planner_.reset();
   auto plan = this->plan({{"true"}, false});
   if (!plan) return fail(plan.error());

@@ -97,6 +97,8 @@ class Handle {
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
   Result<void> checkRoom(std::uint64_t bytes);
   Result<sys::RootDir> logDirectory();
+  /// Background commands that ended together with a sandbox which is gone: the next one's life is not theirs.
+  void recordEndedCommands();
   /// Ends pid 1 if nothing else runs, or, when told to, everything. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
   void makeRoom();

@@ -104,6 +104,22 @@ TEST_F(SessionBackground, StopEndsChildrenInOtherGroups) {
   EXPECT_EQ(output(session, "ps ax | grep -c ' [s]leep 4712$' || true"), "0\n");
 }
 
+/// Its record is written by pid 1, which did not live to write it.
+TEST_F(SessionBackground, EndsForGoodWithItsSandbox) {
+  Session session = create();
+  const auto exec = session.start({.command = {"sleep", "100"}});
+  ASSERT_TRUE(exec) << exec.error().message();
+  ASSERT_TRUE(session.checkpoint("p", WhenBusy::stop));
+  EXPECT_EQ(output(session, "echo anew"), "anew\n");
+  const auto next = session.start({.command = {"sleep", "100"}});
+  ASSERT_TRUE(next) << next.error().message();
+  const auto all = session.processes();
+  ASSERT_TRUE(all && all->size() == 2);
+  EXPECT_FALSE(all->front().running) << "a new sandbox is not the old one's life";
+  EXPECT_EQ(all->front().signal, SIGKILL);
+  EXPECT_TRUE(all->back().running);
+}
+
 TEST_F(SessionFiles, AreReadAndWrittenByteForByte) {
   workspace.write("real", "from the host");
   Session session = create();

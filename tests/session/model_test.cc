@@ -1,19 +1,12 @@
 // Random operations on sessions and on a model made of plain directory copies: never a difference.
-// Not compared, since an overlay differs there by design: inode numbers, link counts, directory times and sizes.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <random>
-
-#include "functional/session.h"
+#include "session/model.h"
 #include "session/squash.h"
 
 namespace caisson::test {
 namespace {
-
-constexpr const char* kDescribe =
-    "find . -mindepth 1 -printf '%y %m %p %l\\n' | LC_ALL=C sort; "
-    "find . -type f -exec md5sum {} + 2>/dev/null | LC_ALL=C sort -k2";
 
 struct Pair {
   Session session;
@@ -21,38 +14,8 @@ struct Pair {
   std::map<std::string, std::string> checkpoints;  // name -> copy
 };
 
-class SessionModel : public SessionTest, public testing::WithParamInterface<unsigned> {
+class SessionModel : public ModelTest {
  protected:
-  std::string newCopy(const std::string& of) {
-    const std::string to = models / ("m" + std::to_string(copies_++));
-    EXPECT_EQ(runProgram({"cp", "-a", of, to}).exit_status, 0);
-    return to;
-  }
-  static std::string inModel(const std::string& model, const std::string& script) {
-    const RunOutput out = runProgram({"sh", "-c", "umask 022; " + script}, {.cwd = model});
-    return out.out;
-  }
-  unsigned pick(unsigned below) { return static_cast<unsigned>(random_() % below); }
-  std::string path() {
-    static constexpr const char* kNames[] = {"a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/h"};
-    return kNames[pick(9)];
-  }
-  /// One change that does the same in both; it may fail, then in both.
-  std::string change() {
-    const std::string one = path(), other = path(), word = std::to_string(pick(1000));
-    switch (pick(10)) {
-      case 0:
-      case 1: return "echo " + word + " > " + one;
-      case 2: return "echo " + word + " >> " + one;
-      case 3: return "rm -f " + one;
-      case 4: return "rm -rf " + one;
-      case 5: return "mkdir -p " + one;
-      case 6: return "test -f " + one + " && test ! -d " + other + " && mv -T " + one + " " + other;
-      case 7: return "test -e " + one + " -o -L " + one + " || ln -s t" + word + " " + one;
-      case 8: return "test -f " + one + " && chmod " + (pick(2) == 0 ? "755 " : "640 ") + one;
-      default: return "test -d " + one + " && test ! -e n" + word + " && mv " + one + " n" + word;
-    }
-  }
   /// The layers of a session become one, in a process of its own.
   void squash(const Session& session) {
     const pid_t child = ::fork();
@@ -124,10 +87,6 @@ class SessionModel : public SessionTest, public testing::WithParamInterface<unsi
   void expectSame(Pair& pair, const std::string& after) {
     ASSERT_EQ(output(pair.session, kDescribe), inModel(pair.model, kDescribe)) << "after: " << after;
   }
-
-  const TempDir models;
-  std::mt19937 random_{GetParam()};
-  int copies_ = 0;
 };
 
 TEST_P(SessionModel, BehavesLikePlainDirectories) {
