@@ -50,10 +50,11 @@ void adapt(plan::Plan& plan, const ExecRequest& request) {
 
 Result<sys::Fd> Handle::lock() {
   auto lock = lockFile(directory_, kLockFile, true);
-  if (!lock || !isCurrent(store_->place(), id(), directory_)) {
+  if (!isCurrent(store_->place(), id(), directory_)) {
     return fail(plainError(Stage::state, "session", id(), "the session was destroyed",
                            "`caisson session list` shows the sessions of this user"));
   }
+  if (!lock) return lock;
   auto metadata = readMetadata(directory_);
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);

@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,6 +85,24 @@ Result<sys::Cgroup> makeCgroup(const plan::Plan& plan, const std::string& id) {
                               .cpuset = wish.cpuset});
 }
 
+/// What an overlay's upper layer needs of the file system; without it some work would fail halfway, much later.
+Result<void> checkFeatures(const std::string& path, int directory) {
+  constexpr long kOverlay = 0x794c7630, kNfs = 0x6969;
+  const auto unfit = [&](std::string_view why) {
+    return fail(plainError(Stage::state, "session", path, why,
+                           "set CAISSON_HOME to a directory on a local disk (ext4, xfs, btrfs)"));
+  };
+  struct statfs system{};
+  if (::fstatfs(directory, &system) != 0) return fail(sysError(Stage::state, "fstatfs", path, errno));
+  if (system.f_type == kOverlay) return unfit("it lies on an overlay, which cannot hold another one's changes");
+  if (system.f_type == kNfs) return unfit("it lies on NFS, which cannot hold an overlay's changes");
+  char value[8];
+  if (::fgetxattr(directory, "user.overlay.opaque", value, sizeof(value)) < 0 && errno == EOPNOTSUPP) {
+    return unfit("its file system has no user attributes (user.*), by which an overlay marks replaced directories");
+  }
+  return {};
+}
+
 /// The store's directory, which belongs to the sandbox's user where that is not the caller.
 Result<std::string> prepareStore(const Place& place, const Metadata& metadata, const plan::Plan& plan) {
   if (auto made = place.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
@@ -92,7 +112,10 @@ Result<std::string> prepareStore(const Place& place, const Metadata& metadata, c
       ::fchown(store->get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
     return fail(sysError(Stage::state, "fchown", metadata.family, errno));
   }
-  return Place::canonicalPath(store->get());
+  auto path = Place::canonicalPath(store->get());
+  if (!path) return path;
+  if (auto fit = checkFeatures(*path, store->get()); !fit) return fail(fit.error());
+  return path;
 }
 
 /// Waits until pid 1 says that it is ready, or what failed.

@@ -115,6 +115,8 @@ std::unexpected<Error> RootDir::refuse(std::string_view call, std::string_view o
                                        std::string_view reason) const {
   Error error = sysError(options_.stage, call, object, sys_errno);
   error.reason = reason;
+  if (sys_errno == ENOSPC || sys_errno == EDQUOT) error.hint = "free some space where " + knownAs() + " lies";
+  if (sys_errno == EROFS) error.hint = knownAs() + " lies on a file system that is mounted read-only";
   return std::unexpected(std::move(error));
 }
 

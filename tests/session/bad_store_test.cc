@@ -1,0 +1,198 @@
+// A store on a file system that is full, read-only or without what an overlay needs; and clocks that jump. Every
+// operation says what is wrong, and nothing is lost.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+#include "functional/session.h"
+#include "session/metadata.h"
+
+namespace caisson::test {
+namespace {
+
+/// Does `work` in a process of its own, with a mount namespace in which `type` is mounted for CAISSON_HOME. As an
+/// ordinary user that takes a user namespace as well.
+class BadStore : public SessionTest {
+ protected:
+  void withStore(const char* type, const char* settings, const std::function<void(const std::string& point)>& work) {
+    const std::string point = home / "mounted";
+    ASSERT_EQ(::mkdir(point.c_str(), 0755), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::alarm(200);
+      enterNamespaces();
+      if (::mount("none", point.c_str(), type, 0, settings) != 0) {
+        std::perror(type);
+        ::_exit(2);
+      }
+      ::chmod(point.c_str(), 0755);
+      work(point);
+      (void)session(point, {"list"});
+      (void)runCaisson({"clean", "--all"}, {.env = {{"CAISSON_HOME", point + "/state"}}});
+      std::fflush(nullptr);
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "see above";
+  }
+  [[nodiscard]] RunOutput session(const std::string& point, std::vector<std::string> arguments,
+                                  const std::string& input = "") const {
+    arguments.insert(arguments.begin(), "session");
+    return runCaisson(arguments,
+                      {.stdin_data = input, .env = {{"CAISSON_HOME", point + "/state"}}, .cwd = workspace.path()});
+  }
+  /// Refused, with the reason and with something to do about it.
+  void expectRefused(const std::string& point, const std::vector<std::string>& arguments, const std::string& reason,
+                     const std::string& input = "") const {
+    const RunOutput out = session(point, arguments, input);
+    EXPECT_EQ(out.exit_status, 125) << arguments.front() << ": " << out.describe();
+    EXPECT_NE(out.err.find(reason), std::string::npos) << arguments.front() << ": " << out.describe();
+    EXPECT_NE(out.err.find("try: "), std::string::npos) << arguments.front() << ": " << out.describe();
+  }
+  void expectDone(const std::string& point, const std::vector<std::string>& arguments, const std::string& output,
+                  const std::string& input = "") const {
+    const RunOutput out = session(point, arguments, input);
+    EXPECT_EQ(out.exit_status, 0) << arguments.front() << ": " << out.describe();
+    if (!output.empty()) {
+      EXPECT_EQ(out.out, output) << arguments.front();
+    }
+  }
+
+ private:
+  static void writeTo(const char* path, const std::string& text) { std::ofstream(path) << text; }
+  static void enterNamespaces() {
+    const std::string uid = std::to_string(::getuid()), gid = std::to_string(::getgid());
+    const bool root = ::getuid() == 0;
+    if (::unshare(root ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0) ::_exit(3);
+    if (!root) {
+      writeTo("/proc/self/setgroups", "deny");
+      writeTo("/proc/self/uid_map", uid + " " + uid + " 1");
+      writeTo("/proc/self/gid_map", gid + " " + gid + " 1");
+    }
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(4);
+  }
+};
+
+TEST_F(BadStore, AFullOneRefusesAndKeepsWhatItHas) {
+  withStore("tmpfs", "size=2m", [&](const std::string& point) {
+    expectDone(point, {"create", "--name", "n"}, "");
+    expectDone(point, {"write", "n", "keep"}, "", "kept\n");
+    expectDone(point, {"checkpoint", "n", "one"}, "one\n");
+    expectDone(point, {"exec", "n", "--", "sh", "-c", "cat /dev/zero > fill 2>/dev/null; true"}, "");
+    const std::string much(300'000, 'm');
+    expectRefused(point, {"write", "n", "keep"}, "No space left", much);
+    expectRefused(point, {"write", "n", "big"}, "No space left", much);
+    expectDone(point, {"read", "n", "keep"}, "kept\n");
+    expectRefused(point, {"create", "--name", "other"}, "No space left");
+    expectRefused(point, {"renew", "n", "2h"}, "No space left");
+    expectRefused(point, {"exec", "n", "--background", "--", "true"}, "No space left");
+    expectDone(point, {"read", "n", "keep"}, "kept\n");
+    // The way out of it: what filled it is let go of.
+    expectDone(point, {"restore", "n", "one"}, "");
+    expectDone(point, {"read", "n", "keep"}, "kept\n");
+    expectDone(point, {"commit", "n", "keep"}, "");
+    EXPECT_EQ(readFile(workspace / "keep"), "kept\n");
+    expectDone(point, {"destroy", "n"}, "");
+    expectDone(point, {"create", "--name", "n"}, "");
+    expectDone(point, {"exec", "n", "--", "echo", "again"}, "again\n");
+    expectDone(point, {"destroy", "n"}, "");
+  });
+}
+
+TEST_F(BadStore, AReadOnlyOneSaysSoAndIsAsBeforeWhenItCanBeWritten) {
+  withStore("tmpfs", "size=8m", [&](const std::string& point) {
+    expectDone(point, {"create", "--name", "n"}, "");
+    expectDone(point, {"write", "n", "keep"}, "", "kept\n");
+    expectDone(point, {"checkpoint", "n", "one"}, "one\n");
+    // Not before the last writer has gone: the process that brings the audit to the disk.
+    ASSERT_TRUE(eventually(
+        [&] { return ::mount(nullptr, point.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0; }));
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{"create"},
+                                                      {"exec", "n", "--", "true"},
+                                                      {"exec", "n", "--background", "--", "true"},
+                                                      {"read", "n", "keep"},
+                                                      {"write", "n", "keep"},
+                                                      {"checkpoint", "n", "two"},
+                                                      {"restore", "n", "one"},
+                                                      {"fork", "n"},
+                                                      {"renew", "n", "2h"},
+                                                      {"commit", "n"},
+                                                      {"destroy", "n"}}) {
+      expectRefused(point, arguments, "Read-only file system", "overwritten");
+    }
+    const RunOutput listed = session(point, {"list"});
+    EXPECT_NE(listed.out.find(" n "), std::string::npos) << listed.describe();
+    ASSERT_EQ(::mount(nullptr, point.c_str(), nullptr, MS_REMOUNT | MS_BIND, nullptr), 0);
+    expectDone(point, {"read", "n", "keep"}, "kept\n");
+    expectDone(point, {"checkpoint", "n", "two"}, "two\n");
+    expectDone(point, {"destroy", "n"}, "");
+  });
+}
+
+/// ramfs has no extended attributes: an overlay would be mounted there, and later fail to replace a directory.
+TEST_F(BadStore, OneWithoutUserAttributesIsRefusedByThatName) {
+  withStore("ramfs", "", [&](const std::string& point) {
+    expectRefused(point, {"create", "--name", "n"}, "no user attributes (user.*)");
+    EXPECT_EQ(session(point, {"list"}).out, "") << "nothing is left of it";
+  });
+}
+
+TEST_F(BadStore, OneOnAnOverlayIsRefusedByThatName) {
+  const std::string upper = home / "upper", work = home / "work", lower = home / "lower";
+  for (const std::string& one : {upper, work, lower}) ASSERT_EQ(::mkdir(one.c_str(), 0755), 0);
+  const std::string settings = "lowerdir=" + lower + ",upperdir=" + upper + ",workdir=" + work + ",userxattr";
+  withStore("overlay", settings.c_str(),
+            [&](const std::string& point) { expectRefused(point, {"create", "--name", "n"}, "lies on an overlay"); });
+}
+
+using SessionClock = SessionTest;
+
+TEST_F(SessionClock, WhileTheMachineRunsOnTheWallClockMayJump) {
+  Session session = create();
+  const std::string file = home_path + "/sessions/" + session.id() + "/meta.json";
+  constexpr std::int64_t kDay = 86'400'000'000'000;
+  // A clock that jumps by a day is, to a session, a day between what it wrote and what it reads.
+  for (const std::int64_t jump : {kDay, -kDay}) {
+    auto text = readFile(file);
+    auto metadata = session::metadataFromJson(text, file);
+    ASSERT_TRUE(metadata) << metadata.error().message();
+    metadata->began.wall_ns -= jump;
+    metadata->expires.wall_ns -= jump;
+    std::ofstream(file, std::ios::trunc) << session::toJson(*metadata);
+    const auto listed = store->list();
+    ASSERT_TRUE(listed && listed->size() == 1) << "a jump ends no session";
+    EXPECT_GT(listed->front().expires_in, 3000);
+    EXPECT_LT(listed->front().expires_in, 3601) << "nor does one lengthen its life";
+    EXPECT_EQ(output(session, "echo lives"), "lives\n");
+    std::ofstream(file, std::ios::trunc) << text;
+  }
+}
+
+TEST_F(SessionClock, AfterARestartOnlyTheWallClockIsLeft) {
+  Session gone = create(), kept = create();
+  for (Session* one : {&gone, &kept}) {
+    const std::string file = home_path + "/sessions/" + one->id() + "/meta.json";
+    auto metadata = session::metadataFromJson(readFile(file), file);
+    ASSERT_TRUE(metadata) << metadata.error().message();
+    metadata->expires.boot = metadata->began.boot = "another-boot";
+    metadata->expires.boot_ns = one == &gone ? INT64_MAX : 0;  // means nothing here
+    if (one == &gone) metadata->expires.wall_ns = session::Moment::now().wall_ns - 1;
+    std::ofstream(file, std::ios::trunc) << session::toJson(*metadata);
+  }
+  const auto listed = store->list();
+  ASSERT_TRUE(listed) << listed.error().message();
+  ASSERT_EQ(listed->size(), 1U) << "the one whose time was over is removed";
+  EXPECT_EQ(listed->front().id, kept.id());
+  EXPECT_FALSE(store->find(gone.id()));
+}
+
+}  // namespace
+}  // namespace caisson::test
