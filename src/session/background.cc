@@ -199,7 +199,7 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     if (auto recorded = record_.starting(id(), metadata_.policy, *plan, request.command, true); !recorded) {
       return fail(recorded.error());
     }
-    auto compiled = compileCommand(*plan, {});
+    auto compiled = compileCommand(*plan, {}, false);
     if (!compiled) return fail(compiled.error());
     auto input = inputFile(request.input);
     if (!input) return fail(input.error());

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -62,7 +63,7 @@ std::optional<Connection::Said> Connection::receive(bool wait, bool& closed) con
   isolation::Message message{};
   static_assert(sizeof(Reply) < sizeof(isolation::Message));
   iovec io{&message, sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))];
+  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))];
   msghdr header{};
   header.msg_iov = &io;
   header.msg_iovlen = 1;
@@ -75,9 +76,10 @@ std::optional<Connection::Said> Connection::receive(bool wait, bool& closed) con
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   Said said;
   if (const cmsghdr* part = CMSG_FIRSTHDR(&header); got > 0 && part != nullptr && part->cmsg_type == SCM_RIGHTS) {
-    int received;
-    std::memcpy(&received, CMSG_DATA(part), sizeof(received));
-    said.descriptor = sys::Fd(received);
+    int received[2] = {-1, -1};
+    std::memcpy(received, CMSG_DATA(part), std::min<std::size_t>(part->cmsg_len - CMSG_LEN(0), sizeof(received)));
+    said.descriptor = sys::Fd(received[0]);
+    said.second = sys::Fd(received[1]);
   }
   if (got == static_cast<ssize_t>(sizeof(Reply))) {
     Reply reply;

@@ -26,6 +26,7 @@ class Connection {
   struct Said {
     std::variant<Reply, isolation::Message> what;
     sys::Fd descriptor;  ///< that came with it
+    sys::Fd second;      ///< and another one
   };
   /// The next, waiting for it if `wait`. Nothing: no more can come (or, without waiting, nothing is there now: `closed`
   /// tells which).

@@ -136,13 +136,16 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
-    const auto record = [&] { return record_.starting(id(), metadata_.policy, *plan, request.command, false); };
+    const Recorder recorder{
+        .starting = [&] { return record_.starting(id(), metadata_.policy, *plan, request.command, false); },
+        .refused = [&](const Violation& violation) { record_.callRefused(id(), violation); }};
     SessionWatch watch(store_->place(), directory_, metadata_, *plan, [this] { return this->plan({{"true"}, false}); });
-    bool lives_on = false;
-    auto ran = runCommand(*plan, request, id(), **connection, watch, record, lives_on);
+    Aftermath after;
+    auto ran = runCommand(*plan, request, id(), **connection, watch, recorder, after);
     if (!ran) return fail(ran.error());
     if (std::optional<RunResult>& result = *ran) {
-      if (lives_on && SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
+      if (result->escape) record_.escaped(metadata_.policy, *plan, request.command, after.last, *result);
+      if (after.lives_on && SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
       addNetworkRecord(*result);
       if (!notice.empty()) result->notices.push_back(notice);
       record_.ended(*result);

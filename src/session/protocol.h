@@ -11,7 +11,7 @@
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kProtocol = 0x43530003;
+inline constexpr std::uint32_t kProtocol = 0x43530004;
 
 /// Where pid 1's program finds its descriptors.
 inline constexpr int kControlDescriptor = 3;  ///< to the process that starts the sandbox
@@ -64,13 +64,19 @@ struct Request {
 
 enum class Say : std::uint32_t { ready, welcome, started, finished, entry, done, refused };
 
+/// What comes with `started`, in this order.
+enum StartedFlag : std::uint32_t {
+  kTerminal = 1U << 0,
+  kListener = 1U << 1,  ///< of the filter's notifications
+};
+
 struct Reply {
   Say say = Say::done;
-  std::int32_t value = 0;  ///< wait status; errno when refused
+  std::int32_t value = 0;  ///< wait status; errno when refused; started: StartedFlag
   std::uint32_t exec = 0;
   std::int32_t pid = 0;
   std::int64_t user_us = 0, system_us = 0, peak_kib = 0, in_blocks = 0, out_blocks = 0;
-  std::int64_t amount = 0;
+  std::int64_t amount = 0;   ///< started: why there is no listener although one was wished for (errno)
   std::uint32_t limit = 0;   ///< finished: the limit (caisson::Limit) that ended it
   std::uint32_t others = 0;  ///< finished: whether anything runs on in the session
 };

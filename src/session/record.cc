@@ -63,6 +63,19 @@ void Record::handOver() {
   if (log_) log_->handOver();
 }
 
+void Record::callRefused(const std::string& session, const Violation& violation) {
+  supervise::recordViolation(log_ ? &*log_ : nullptr, session, violation);
+}
+
+void Record::escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
+                     const supervise::LastOutput& last, RunResult& result) {
+  const Request request{.policy = Policy(policy), .command = command};
+  supervise::respondToEscape(
+      plan, request, last, log_ ? &*log_ : nullptr, result,
+      "nothing reached the real workspace; what the session wrote is kept in it, to be looked at "
+      "(diff), taken back (restore) or removed (destroy)");
+}
+
 void Record::ended(RunResult& result) {
   if (!log_) return;
   std::vector<Event> events;

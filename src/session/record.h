@@ -7,6 +7,7 @@
 #include "audit/log.h"
 #include "caisson/session.h"
 #include "plan/plan.h"
+#include "supervise/escape.h"
 
 namespace caisson::session {
 
@@ -17,6 +18,11 @@ class Record {
                         const std::vector<std::string>& command, bool background);
   /// Sees to it that what was recorded so far reaches the disk; for when there is time.
   void handOver();
+  /// A refused call.
+  void callRefused(const std::string& session, const Violation& violation);
+  /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
+  void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
+               const supervise::LastOutput& last, RunResult& result);
   /// How it ended. What can't be recorded any more is a warning: it has happened.
   void ended(RunResult& result);
   /// A change of the session's state: "created", "checkpointed", "committed" ... An error means that it must not be.

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "policy/model.h"
+#include "session/refusals.h"
 #include "supervise/changes.h"
 #include "supervise/input_feed.h"
 #include "supervise/outcome.h"
@@ -42,19 +43,24 @@ std::uint32_t foregroundNumber() {
 class Runner {
  public:
   Runner(const plan::Plan& plan, const ExecRequest& request, const Connection& connection, SessionWatch& watch,
-         RunResult& result)
+         const Recorder& recorder, RunResult& result)
       : plan_(plan),
         request_(request),
         connection_(connection),
         limits_(watch),
+        recorder_(recorder),
         result_(result),
+        refusals_(plan, recorder.refused),
         signals_(request.forward_signals),
         number_(foregroundNumber()),
         input_(request.input, request.relay_stdin) {}
 
   /// False: pid 1 was gone before the command started. An error: what `record` says, and it did not start.
-  Result<bool> run(const std::function<Result<void>()>& record);
-  [[nodiscard]] bool livesOn() const { return finished_ && finished_->others != 0; }
+  Result<bool> run();
+  void tellAftermath(Aftermath& aftermath) const {
+    aftermath.lives_on = finished_ && finished_->others != 0;
+    aftermath.last = last_;
+  }
 
  private:
   Result<void> start(bool held);
@@ -64,6 +70,8 @@ class Runner {
   void watch();
   void onSaid();
   void onFailure(Error failure);
+  void onStarted(const Reply& reply, Connection::Said& said);
+  void endEverything();
   void onSignal(int signal);
   void signalCommand(int signal, bool group_only);
   void kill();
@@ -74,7 +82,10 @@ class Runner {
   const ExecRequest& request_;
   const Connection& connection_;
   SessionWatch& limits_;
+  const Recorder& recorder_;
   RunResult& result_;
+  Refusals refusals_;
+  supervise::LastOutput last_;
   supervise::SignalRelay signals_;
   std::uint32_t number_;
   supervise::TerminalWish terminal_wish_;
@@ -136,7 +147,7 @@ Result<void> Runner::start(bool held) {
     size.rows = terminal_wish_.rows;
     size.columns = terminal_wish_.columns;
   }
-  auto compiled = compileCommand(plan_, size);
+  auto compiled = compileCommand(plan_, size, true);
   if (!compiled) return fail(compiled.error());
   Fd ends[3];
   for (int stream = 0; stream < 3; ++stream) {
@@ -173,7 +184,7 @@ void Runner::awaitEnd() {
   }
 }
 
-Result<bool> Runner::run(const std::function<Result<void>()>& record) {
+Result<bool> Runner::run() {
   const auto begin = Clock::now();
   if (auto started = start(true); !started) {
     result_.error = started.error();
@@ -181,7 +192,7 @@ Result<bool> Runner::run(const std::function<Result<void>()>& record) {
   }
   if (gone_) return false;
   limits_.noteFreeRoom();
-  const auto recorded = record();
+  const auto recorded = recorder_.starting();
   release(recorded.has_value());
   if (!recorded) {
     awaitEnd();
@@ -208,9 +219,11 @@ Result<bool> Runner::run(const std::function<Result<void>()>& record) {
   if (out_) out_->drain(kDrainPatienceMs);
   if (err_) err_->drain(kDrainPatienceMs);
   result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  last_ = {out_ ? out_->tail() : "", err_ ? err_->tail() : ""};
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
   classify();
+  refusals_.report(plan_, result_);
   return true;
 }
 
@@ -219,6 +232,7 @@ int Runner::timeoutMs() const {
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
   if (killed_) next.reset();
   if (const auto look = limits_.next(); look && (!next || *look < *next)) next = look;
+  if (const auto resume = refusals_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
   if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
@@ -231,6 +245,7 @@ void Runner::watch() {
     polls.push_back({connection_.descriptor(), POLLIN, 0});
     polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
+    polls.push_back({refusals_.descriptor(), POLLIN, 0});
     const bool feeds = started_ && !late_;  // not to a process that may have to be started again
     if (feeds) input_.addPolls(polls);
     if (out_) out_->addPolls(polls);
@@ -255,6 +270,7 @@ void Runner::watch() {
       cancelled_ = true;
       kill();
     }
+    if (polls[3].revents != 0 && refusals_.onEvents(polls[3].revents)) endEverything();
     if (feeds) input_.pump(polls);
     if (out_) out_->pump();
     if (err_) err_->pump();
@@ -282,22 +298,40 @@ void Runner::onSaid() {
       ended_ = true;
       return;
     }
-    if (reply.say == Say::started) {
-      started_ = true;
-      if (said->descriptor) {
-        terminal_ = std::move(said->descriptor);
-        ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
-        if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
-        auto& stream = terminal_wish_.stream[1] ? out_ : err_;
-        stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay,
-                       terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO, kNoLimit);
-      }
-    }
+    if (reply.say == Say::started) onStarted(reply, *said);
     if (reply.say == Say::finished) {
       finished_ = reply;
       ended_ = true;
     }
   }
+}
+
+void Runner::onStarted(const Reply& reply, Connection::Said& said) {
+  started_ = true;
+  const bool terminal = (reply.value & kTerminal) != 0;
+  if ((reply.value & kListener) != 0) refusals_.listen(std::move(terminal ? said.second : said.descriptor));
+  if (reply.amount > 0) {
+    result_.layers["seccomp_notify"] = "missing: " + errnoName(static_cast<int>(reply.amount));
+    result_.warnings.push_back(
+        "refused system calls are not reported: a filter around caisson listens already, and the kernel has room for "
+        "one listener");
+  }
+  if (!terminal || !said.descriptor) return;
+  terminal_ = std::move(said.descriptor);
+  ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
+  if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
+  auto& stream = terminal_wish_.stream[1] ? out_ : err_;
+  stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay,
+                 terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO, kNoLimit);
+}
+
+/// An escape attempt: what the command left behind, and what other commands run, may be part of it.
+void Runner::endEverything() {
+  killed_ = true;
+  session::Request request;
+  request.ask = Ask::enforce;
+  request.exec = number_;
+  (void)connection_.send(request);
 }
 
 void Runner::onFailure(Error failure) {
@@ -392,19 +426,17 @@ void Runner::classify() {
 
 Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
                                             const std::string& session, const Connection& connection,
-                                            SessionWatch& watch, const std::function<Result<void>()>& record,
-                                            bool& lives_on) {
+                                            SessionWatch& watch, const Recorder& recorder, Aftermath& aftermath) {
   RunResult result;
   result.sandbox_id = session;
   result.layers = plan.layers;
-  result.layers["seccomp_notify"] = "off in sessions";
   result.warnings = plan.warnings;
   result.notices = plan.notices;
-  Runner runner(plan, request, connection, watch, result);
-  const auto ran = runner.run(record);
+  Runner runner(plan, request, connection, watch, recorder, result);
+  const auto ran = runner.run();
   if (!ran) return fail(ran.error());
   if (!*ran) return std::nullopt;
-  lives_on = runner.livesOn();
+  runner.tellAftermath(aftermath);
   return result;
 }
 

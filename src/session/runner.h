@@ -8,6 +8,7 @@
 #include "plan/plan.h"
 #include "session/connection.h"
 #include "session/watch.h"
+#include "supervise/escape.h"
 
 namespace caisson::session {
 
@@ -20,14 +21,25 @@ struct TerminalSize {
   bool stream[3] = {false, false, false};
   std::uint16_t rows = 24, columns = 80;
 };
-Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSize& terminal);
+/// `listen`: somebody will answer the calls that the filter refuses, and so see them.
+Result<CompiledCommand> compileCommand(const plan::Plan& plan, const TerminalSize& terminal, bool listen);
+
+struct Recorder {
+  /// Puts the command on record: beside the preparations in the sandbox, and before its program starts. Its error is
+  /// runCommand's, and then nothing was started.
+  std::function<Result<void>()> starting;
+  /// A call that was refused.
+  std::function<void(const Violation&)> refused;
+};
+
+struct Aftermath {
+  bool lives_on = false;       ///< whether anything runs on in the session
+  supervise::LastOutput last;  ///< for the trace of an escape attempt
+};
 
 /// Nothing when pid 1 went away before the command started: then it may be tried again.
-/// `record` puts the command on record: beside the preparations in the sandbox, and before its program starts. Its
-/// error is this one's, and then nothing was started. `lives_on`: whether anything runs on in the session.
 Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
                                             const std::string& session, const Connection& connection,
-                                            SessionWatch& watch, const std::function<Result<void>()>& record,
-                                            bool& lives_on);
+                                            SessionWatch& watch, const Recorder& recorder, Aftermath& aftermath);
 
 }  // namespace caisson::session

@@ -65,6 +65,15 @@ void removeOldest(const sys::RootDir& traces) {
   for (std::size_t i = 0; i + kMostTraces <= by_age.size(); ++i) (void)traces.removeTree(by_age[i].second);
 }
 
+/// A session may see more than one attempt.
+std::string freeName(const sys::RootDir& traces, const std::string& id) {
+  std::string name = id;
+  for (std::size_t number = 2; number <= kMostTraces && traces.stat(name); ++number) {
+    name = id + "-" + std::to_string(number);
+  }
+  return name;
+}
+
 Result<std::string> keepTrace(const plan::Plan& plan, const Request& request, const LastOutput& last,
                               const RunResult& result) {
   const std::string place = sys::stateHome() + "/traces";
@@ -73,7 +82,8 @@ Result<std::string> keepTrace(const plan::Plan& plan, const Request& request, co
   auto traces = sys::RootDir::adopt(std::move(*directory), {.known_as = place});
   if (!traces) return fail(traces.error());
   removeOldest(*traces);
-  if (auto made = traces->makeDirs(result.sandbox_id, 0700); !made) return fail(made.error());
+  const std::string name = freeName(*traces, result.sandbox_id);
+  if (auto made = traces->makeDirs(name, 0700); !made) return fail(made.error());
   std::string events;
   for (const Violation& violation : result.violations) events += fieldsOf(violation).json() + "\n";
   const struct {
@@ -85,10 +95,10 @@ Result<std::string> keepTrace(const plan::Plan& plan, const Request& request, co
                {"stdout.tail", last.out},
                {"stderr.tail", last.err}};
   for (const auto& file : files) {
-    auto written = traces->writeFileAtomic(result.sandbox_id + "/" + file.name, file.content, 0600);
+    auto written = traces->writeFileAtomic(name + "/" + file.name, file.content, 0600);
     if (!written) return fail(written.error());
   }
-  return place + "/" + result.sandbox_id;
+  return place + "/" + name;
 }
 
 std::string rollbackOf(const plan::Plan& plan) {
@@ -141,9 +151,9 @@ void recordViolation(audit::Log* log, const std::string& sandbox_id, const Viola
 }
 
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
-                     RunResult& result) {
+                     RunResult& result, const std::string& kept) {
   Escape& escape = *result.escape;
-  escape.rollback = rollbackOf(plan);
+  escape.rollback = kept.empty() ? rollbackOf(plan) : kept;
   result.notices.push_back("rollback: " + escape.rollback);
   if (auto trace = keepTrace(plan, request, last, result)) {
     escape.trace = *trace;

@@ -19,8 +19,8 @@ struct LastOutput {
 
 /// For a result with `escape` set: says what became of the payload's changes, keeps policy, plan, events and last
 /// output below CAISSON_HOME/traces, puts the tool or command into quarantine, and raises the alert. What can't be done
-/// is a notice: the sandbox has ended either way.
+/// is a notice: the sandbox has ended either way. `kept`: what became of the changes where the sandbox does not decide.
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
-                     RunResult& result);
+                     RunResult& result, const std::string& kept = {});
 
 }  // namespace caisson::supervise

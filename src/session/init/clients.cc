@@ -77,7 +77,7 @@ void list(State& state, int descriptor) {
 
 /// The error, positive, or 0. May put a descriptor to send into `attached`; the others are closed by the caller.
 int answer(State& state, const Request& request, int client, int* descriptors, int count, Reply& say, int& attached,
-           bool& attached_is_ours) {
+           bool& attached_is_ours, int& listener) {
   const int descriptor = state.clients[client].descriptor;
   switch (request.ask) {
     case Ask::hello:
@@ -86,7 +86,7 @@ int answer(State& state, const Request& request, int client, int* descriptors, i
       attached_is_ours = false;
       return 0;
     case Ask::execute:
-    case Ask::background: return startCommand(state, request, client, descriptors, count, say, &attached);
+    case Ask::background: return startCommand(state, request, client, descriptors, count, say, &attached, &listener);
     case Ask::signal: {
       const Command* command = findCommand(state, request.exec);
       if (command == nullptr) return ESRCH;
@@ -151,20 +151,23 @@ int answer(State& state, const Request& request, int client, int* descriptors, i
 
 }  // namespace
 
-void reply(int descriptor, const Reply& message, int with_descriptor) {
+void reply(int descriptor, const Reply& message, int with_descriptor, int and_another) {
   iovec io{const_cast<Reply*>(&message), sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr header{};
   header.msg_iov = &io;
   header.msg_iovlen = 1;
-  if (with_descriptor >= 0) {
+  auto* part = reinterpret_cast<cmsghdr*>(room);
+  int* slots = reinterpret_cast<int*>(CMSG_DATA(part));
+  unsigned count = 0;
+  if (with_descriptor >= 0) slots[count++] = with_descriptor;
+  if (and_another >= 0) slots[count++] = and_another;
+  if (count > 0) {
     header.msg_control = room;
-    header.msg_controllen = sizeof(room);
-    auto* part = reinterpret_cast<cmsghdr*>(room);
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
     part->cmsg_level = SOL_SOCKET;
     part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    *reinterpret_cast<int*>(CMSG_DATA(part)) = with_descriptor;
+    part->cmsg_len = CMSG_LEN(count * sizeof(int));
   }
   // Never waits: who does not read its answers loses them.
   raw(SYS_sendmsg, descriptor, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -203,13 +206,15 @@ void serveClient(State& state, int index) {
   say.exec = request.exec;
   int attached = -1;
   bool attached_is_ours = true;
-  const int error = answer(state, request, index, descriptors, count, say, attached, attached_is_ours);
+  int listener = -1;
+  const int error = answer(state, request, index, descriptors, count, say, attached, attached_is_ours, listener);
   for (int& one : descriptors) closeDescriptor(one);
   if (error != 0) {
     say.say = Say::refused;
     say.value = error;
   }
-  reply(descriptor, say, error == 0 ? attached : -1);
+  reply(descriptor, say, error == 0 ? attached : -1, error == 0 ? listener : -1);
+  closeDescriptor(listener);  // who asked has it, or nobody: then every call that it would be told of fails
   if (attached_is_ours) closeDescriptor(attached);
 }
 

@@ -75,13 +75,13 @@ void awaitGo(const isolation::Block& block) {
 }
 
 /// The child shares this memory until its exec and runs below this very stack frame: nothing is copied.
-[[gnu::noinline]] long startPayload(const isolation::Block& block, int terminal, bool held) {
+/// Nor is the table of descriptors: the filter's listener, which is made in the child, is here as well.
+[[gnu::noinline]] long startPayload(const isolation::Block& block, int terminal, bool held,
+                                    isolation::Listening& listening) {
   const isolation::Helper none(block);  // the sandbox stands: there is nothing left to wait for
-  const long pid = raw(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
-  if (pid == 0) {
-    isolation::Listening nobody;  // see compileCommand
-    isolation::becomePayload(block, none, terminal, nobody, held ? awaitGo : nullptr);
-  }
+  const long pid = raw(SYS_clone, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+  if (pid == 0) isolation::becomePayload(block, none, terminal, listening, held ? awaitGo : nullptr);
+  takeStandardNumbers();  // they are the payload's streams now, which must end when the payload does
   return pid;
 }
 
@@ -179,8 +179,14 @@ Command* findCommand(State& state, std::uint32_t number) {
   return nullptr;
 }
 
+void takeStandardNumbers() {
+  for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
+    raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
+  }
+}
+
 int startCommand(State& state, const Request& request, int client, int* descriptors, int count, Reply& answer,
-                 int* terminal_master) {
+                 int* terminal_master, int* listener) {
   const bool background = request.ask == Ask::background;
   if (count != (background ? 5 : 4)) return EINVAL;
   Command* command = freeCommand(state);
@@ -206,7 +212,13 @@ int startCommand(State& state, const Request& request, int client, int* descript
   int terminal = -1;
   if (error == 0 && block.wants_terminal) error = openPty(block, *terminal_master, terminal);
   if (error == 0) {
-    const long pid = startPayload(block, terminal, (request.flags & kHeld) != 0 && !background);
+    isolation::Listening listening;
+    // Written by a process that the compiler knows nothing of: what it does before its exec never returns here.
+    asm volatile("" : : "r"(&listening) : "memory");
+    const long pid = startPayload(block, terminal, (request.flags & kHeld) != 0 && !background, listening);
+    asm volatile("" : : "r"(&listening) : "memory");
+    *listener = listening.descriptor;
+    answer.amount = listening.error;
     if (pid < 0) error = static_cast<int>(-pid);
     command->pid = static_cast<int>(pid);
   }
@@ -238,6 +250,7 @@ int startCommand(State& state, const Request& request, int client, int* descript
     command->client = client;
   }
   answer.say = Say::started;
+  answer.value = static_cast<int>((*terminal_master >= 0 ? kTerminal : 0U) | (*listener >= 0 ? kListener : 0U));
   answer.exec = command->number;
   answer.pid = command->pid;
   return 0;

@@ -108,10 +108,7 @@ extern "C" [[noreturn]] void residentMain(const long* stack) {
   const auto* const* argv = reinterpret_cast<const char* const*>(stack + 1);
   // An exec makes a process readable again; nothing of the payload's runs yet.
   if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0) refuse("prctl", "dumpable", hidden);
-  // Taken, so that no connection gets one of the numbers that become a payload's standard streams.
-  for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
-    raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
-  }
+  takeStandardNumbers();
   const std::uint64_t all = ~0ULL;
   raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);

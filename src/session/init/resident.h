@@ -77,8 +77,11 @@ bool anythingRuns();
 // commands.cc
 Command* findCommand(State& state, std::uint32_t number);
 /// Starts what the request asks for; the error (positive), or 0. Takes over the descriptors it keeps.
+/// What goes back to who asked: the terminal's other end, and the listener of the command's filter.
 int startCommand(State& state, const Request& request, int client, int* descriptors, int count, Reply& reply,
-                 int* terminal_master);
+                 int* terminal_master, int* listener);
+/// Takes 0, 1 and 2, so that no connection gets one of the numbers that become a payload's standard streams.
+void takeStandardNumbers();
 /// Reaps all that ended.
 void reapAll(State& state);
 /// Moves output of a background command from pipe to log.
@@ -88,7 +91,7 @@ void enforceDeadlines(State& state);
 void releaseIfDone(Command& command);
 
 // clients.cc
-void reply(int descriptor, const Reply& reply, int with_descriptor = -1);
+void reply(int descriptor, const Reply& reply, int with_descriptor = -1, int and_another = -1);
 void acceptClient(State& state);
 void serveClient(State& state, int index);
 
