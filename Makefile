@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-neighbours test-stress fuzz-smoke clean help
+.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-neighbours test-stress fuzz-smoke clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -45,6 +45,9 @@ clang: ## the suites built by Clang
 
 test-mcp: ## the MCP server under the official conformance suite and clients (installs them from npm)
 	@sh scripts/test_mcp.sh
+
+test-mcp-stress: ## 64 clients at one MCP server built with ThreadSanitizer; some minutes (CLIENTS=64 ROUNDS=1)
+	@sh scripts/build.sh tsan caisson && python3 tests/mcp/stress.py build-tsan/caisson $${CLIENTS:-64} $${ROUNDS:-1}
 
 test-neighbours: ## whether abuse in one sandbox slows another (measured, so on a quiet machine)
 	@sh scripts/build.sh --tests release && cd build && CAISSON_MEASURE=1 tests/functional/functional_limits --gtest_filter='*Neighbour*'

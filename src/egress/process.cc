@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "egress/program.h"
+#include "sys/clone.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::egress {
@@ -145,8 +146,8 @@ Result<Process> Process::spawn(const Settings& settings, sys::Fd link, int init,
   int pidfd = -1;
   Process process;
   // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
-  process.pid_ = ::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
-                         &start, &pidfd);
+  process.pid_ = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes,
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD, &start, &pidfd);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::munmap(stack, kStackBytes);

@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "isolation/helper.h"
+#include "sys/clone.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
@@ -132,14 +133,14 @@ int payloadEntry(void* argument) {
 int startPayload(const Block& block, const Helper& helper, int terminal, bool time, Listening& listening) {
   PayloadStart start{&block, &helper, terminal, &listening};
   constexpr int kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;
-  int payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+  int payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   // A limit on processes that just has no room for the helper beside it. The kernel counts a thread a little longer
   // than it lets others wait for it.
   for (int tries = 0; payload < 0 && errno == EAGAIN && tries < kTriesForRoom; ++tries) {
     helper.waitForEnd();
     const timespec pause{0, tries == 0 ? 0 : 1'000'000};
     raw(SYS_nanosleep, &pause, nullptr);
-    payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+    payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   }
   if (payload < 0 && errno == EINVAL && time) {
     // Before Linux 6.3 a process that is to enter another time namespace may not share memory: so enter it here first,
@@ -149,7 +150,7 @@ int startPayload(const Block& block, const Helper& helper, int terminal, bool ti
     must(block, Stage::namespaces, "open", "/proc/self/ns/time_for_children", own);
     must(block, Stage::namespaces, "setns", "time namespace", raw(SYS_setns, own, sys::kCloneNewTime));
     closeFd(static_cast<int>(own));
-    payload = ::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
+    payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   }
   if (payload < 0) reportAndExit(block, Stage::launch, "clone", "payload", errno);
   return payload;

@@ -13,10 +13,7 @@
 #include <cerrno>
 
 #include "isolation/child.h"
-
-/// The C library's clone, under the name that no sanitizer puts itself before: what that hands to the new thread lies
-/// in a frame of its own, which is gone when the thread does not start at once.
-extern "C" int __clone(int (*entry)(void*), void* stack, int flags, void* argument, ...);  // NOLINT
+#include "sys/clone.h"
 
 namespace caisson::isolation {
 namespace {
@@ -63,7 +60,7 @@ void Helper::start() {
   // handed over; the working directory and root are not.
   constexpr int kFlags =
       CLONE_VM | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-  const int made = ::__clone(entry, block_.init_stack_top, kFlags, this, &thread_, nullptr, &thread_);
+  const int made = sys::clone(entry, block_.init_stack_top, kFlags, this, &thread_, nullptr, &thread_);
   threaded_ = made > 0;
   if (threaded_) sendElsewhere(made);
   if (!threaded_) makeNetwork();

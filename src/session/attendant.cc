@@ -16,6 +16,7 @@
 #include "session/squash.h"
 #include "session/store.h"
 #include "session/watch.h"
+#include "sys/clone.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -75,7 +76,7 @@ Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: only SIGKILL ends it before its work is done
   // No exit signal: a program that embeds us must not see this child in its own handling of SIGCHLD.
-  const int child = ::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &start);
+  const int child = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &start);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child > 0) {

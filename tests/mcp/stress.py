@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""stress.py CAISSON [CLIENTS [ROUNDS]]: a crowd of clients at one `caisson mcp --http`, doing everything at once.
+
+Half of the clients speak 2026-07-28, half 2025-11-25 with a session each. Every client has sandboxes of its own and
+checks that what it gets back is its own: outputs, files, states, refusals. Calls are cancelled in the middle, questions
+answered with no, streams of changes listened to. In the end the server is told to stop and must leave nothing.
+Built with ThreadSanitizer (make test-mcp-stress), the server must not report anything either.
+"""
+import http.client
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+CAPABILITIES = {"elicitation": {"form": {}}}
+WAIT = 240  # seconds for one answer: instrumented, on two cores, behind sixty others
+
+
+class Failure(Exception):
+    pass
+
+
+class Client:
+    def __init__(self, port, number):
+        self.port, self.number, self.ids = port, number, 0
+        self.modern = number % 2 == 0
+        self.session = None
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
+        if not self.modern:
+            self.request("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "s", "version": "1"}})
+            self.post(self.connection, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+            self.connection.getresponse().read()
+
+    def message(self, method, params):
+        self.ids += 1
+        if self.modern:
+            params = {**params, "_meta": {"io.modelcontextprotocol/protocolVersion": MODERN,
+                                          "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}}
+        return {"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}
+
+    def post(self, connection, message):
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if self.modern:
+            headers.update({"MCP-Protocol-Version": MODERN, "Mcp-Method": message["method"]})
+            params = message.get("params", {})
+            name = params.get("uri" if message["method"] == "resources/read" else "name")
+            if name:
+                headers["Mcp-Name"] = name
+        elif self.session:
+            headers.update({"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": self.session})
+        connection.request("POST", "/mcp", json.dumps(message), headers)
+
+    def request(self, method, params):
+        message = self.message(method, params)
+        self.post(self.connection, message)
+        response = self.connection.getresponse()
+        self.session = response.getheader("Mcp-Session-Id") or self.session
+        body = response.read().decode()
+        if response.getheader("Content-Type", "").startswith("text/event-stream"):
+            pieces = [json.loads(line[5:]) for line in body.splitlines() if line.startswith("data:") and line[5:].strip()]
+        else:
+            pieces = [json.loads(body)]
+        for piece in pieces:
+            if piece.get("id") == message["id"]:
+                if "result" not in piece and "error" not in piece:
+                    raise Failure(f"neither result nor error: {piece}")
+                return piece
+        raise Failure(f"{method}: no answer in {body[:300]!r} ({response.status})")
+
+    def tool(self, name, /, **arguments):
+        answer = self.request("tools/call", {"name": name, "arguments": arguments})
+        result = answer.get("result", {})
+        if result.get("isError") or "structuredContent" not in result:
+            raise Failure(f"{name}: {json.dumps(answer)[:600]}")
+        return result["structuredContent"]
+
+    def begin_and_leave(self, box):
+        """Starts a call and cancels it: by hanging up since 2026-07-28, by a notification before. That one takes another
+        connection and could come before the call itself, so it is sent when the command is seen to run."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
+        message = self.message("tools/call", {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": "sleep 1000"}})
+        self.post(connection, message)
+        if self.modern:
+            time.sleep(random.random() * 0.3)
+        else:
+            while self.tool("sandbox_execute", sandbox_id=box, command="pgrep sleep || echo none")["stdout"] == "none\n":
+                time.sleep(0.05)
+            self.post(self.connection, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": message["id"]}})
+            self.connection.getresponse().read()
+        connection.close()
+
+    def end(self):
+        if self.session:
+            self.connection.request("DELETE", "/mcp", headers={"Mcp-Session-Id": self.session, "MCP-Protocol-Version": LEGACY})
+            self.connection.getresponse().read()
+        self.connection.close()
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        raise Failure(f"{what}: {got!r} instead of {wanted!r}")
+
+
+def one_round(client, round_number, outside):
+    mark = f"client-{client.number}-round-{round_number}"
+    box = client.tool("sandbox_create", empty=True)["sandbox_id"]
+    expect("output", client.tool("sandbox_execute", sandbox_id=box, command=f"echo {mark}; exit 3")["stdout"], mark + "\n")
+    client.tool("sandbox_write_file", sandbox_id=box, path="mine", content=mark)
+    expect("file", client.tool("sandbox_read_file", sandbox_id=box, path="mine")["content"], mark)
+    client.begin_and_leave(box)
+    for _ in range(3):
+        expect("echo", client.tool("sandbox_execute", sandbox_id=box, command="cat mine")["stdout"], mark)
+    client.request("resources/read", {"uri": f"caisson://{box}/fs/mine"})
+    client.request("resources/list", {})
+    client.request("tools/list", {})
+    if (client.number // 2 + round_number) % 2 == 0:
+        client.tool("sandbox_checkpoint", sandbox_id=box, name="one", stop_processes=True)
+        client.tool("sandbox_write_file", sandbox_id=box, path="mine", content="other")
+        client.tool("sandbox_restore", sandbox_id=box, checkpoint="one", stop_processes=True)
+        expect("restored", client.tool("sandbox_read_file", sandbox_id=box, path="mine")["content"], mark)
+    else:
+        background = client.tool("sandbox_execute", sandbox_id=box, command="sleep 1000", background=True)
+        client.tool("sandbox_process", sandbox_id=box, exec_id=background["exec_id"], action="kill")
+        client.tool("sandbox_info", sandbox_id=box)
+    refused(client, {"name": "sandbox_create", "arguments": {"workspace_path": outside}})
+    client.tool("sandbox_list")
+    left = ""
+    for _ in range(100):  # what was cancelled is gone, with a moment's delay
+        left = client.tool("sandbox_execute", sandbox_id=box, command="pgrep sleep || echo none")["stdout"]
+        if left == "none\n":
+            break
+        time.sleep(0.1)
+    expect("processes of a cancelled call", left, "none\n")
+    expect("destroyed", client.tool("sandbox_destroy", sandbox_id=box)["destroyed"], True)
+    gone = client.request("tools/call", {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": "true"}})
+    expect("use after the end", gone["result"].get("isError"), True)
+
+
+def refused(client, params):
+    """Somebody who can ask is asked and says no; the others are refused at once."""
+    result = client.request("tools/call", params)["result"]
+    if client.modern:
+        expect("question", result.get("resultType"), "input_required")
+        result = client.request("tools/call", {**params, "requestState": result["requestState"],
+                                               "inputResponses": {"approval": {"action": "decline"}}})["result"]
+    expect("refusal", result.get("isError"), True)
+
+
+def listen(port, stop):
+    """Reads what changes until the server ends the stream."""
+    client = Client(port, 0)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
+    client.post(connection, client.message("subscriptions/listen", {"notifications": {"resourcesListChanged": True}}))
+    response = connection.getresponse()
+    seen = 0
+    try:
+        while not stop.is_set():
+            line = response.readline()
+            if not line:
+                break
+            seen += line.startswith(b"data:")
+    except OSError:
+        pass
+    connection.close()
+    return seen
+
+
+def main():
+    caisson = os.path.abspath(sys.argv[1])
+    clients = int(sys.argv[2]) if len(sys.argv) > 2 else 64
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="caisson-mcp-stress."))
+    for name in ("project", "outside"):
+        (scratch / name).mkdir()
+    reports = scratch / "report"
+    environment = {**os.environ, "CAISSON_HOME": str(scratch / "state"), "CAISSON_LOG": "info",
+                   "TSAN_OPTIONS": f"log_path={reports} exitcode=66 die_after_fork=0 " + os.environ.get("TSAN_OPTIONS", "")}
+    log = open(scratch / "server.log", "w+")
+    server = subprocess.Popen([caisson, "mcp", "--http", "0", "--http-without-token", "--workspace", str(scratch / "project")],
+                              env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+    port = None
+    for _ in range(600):
+        found = [json.loads(line) for line in open(scratch / "server.log") if '"port"' in line]
+        if found:
+            port = found[0]["port"]
+            break
+        if server.poll() is not None:
+            break
+        time.sleep(0.1)
+    if not port:
+        sys.exit("the server did not start: " + open(scratch / "server.log").read())
+
+    problems, stop, begin = [], threading.Event(), time.monotonic()
+    finished = [0]
+    changes = [0] * 8
+
+    def work(number):
+        try:
+            client = Client(port, number)
+            for round_number in range(rounds):
+                one_round(client, round_number, str(scratch / "outside"))
+            client.end()
+            finished[0] += 1
+        except Exception as problem:  # noqa: BLE001: every kind of failure is a finding
+            problems.append(f"client {number}: {type(problem).__name__}: {problem}")
+
+    def hear(number):
+        changes[number] = listen(port, stop)
+
+    ears = [threading.Thread(target=hear, args=(number,)) for number in range(len(changes))]
+    crowd = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
+    for thread in ears + crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    took = time.monotonic() - begin
+    stop.set()
+    server.terminate()
+    try:
+        status = server.wait(60)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        status = server.wait()
+        problems.append("the server did not end when it was told to")
+    for thread in ears:
+        thread.join()
+    if status != 0:
+        problems.append(f"the server ended with status {status}: " + open(scratch / "server.log").read()[-2000:])
+    if min(changes) == 0:
+        problems.append(f"a listener heard of no change: {changes}")
+    left = subprocess.run([caisson, "session", "list"], env=environment, capture_output=True, text=True).stdout
+    if left:
+        problems.append("sessions are left: " + left)
+    for report in sorted(scratch.glob("report.*")):
+        problems.append(f"ThreadSanitizer, {report.name}:\n{report.read_text()[:12000]}")
+    for problem in problems[:20]:
+        print(problem, file=sys.stderr)
+    print(f"{clients} clients, {finished[0]} of them through {rounds} rounds in {took:.0f} s, "
+          f"{sum(changes)} changes heard by {len(changes)} listeners, {len(problems)} problems")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
