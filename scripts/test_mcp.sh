@@ -1,21 +1,30 @@
 #!/bin/sh
-# The MCP server under the official conformance suite and the official clients. Everything comes from npm, Node 22
-# included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
+# test_mcp.sh [--built]: the MCP server under the official conformance suite and the official clients. Everything comes
+# from npm, Node 22 included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
+# --built: build/caisson is there already, and others may be building beside us.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
-sh "$root/scripts/build.sh" release caisson
-caisson=$root/build/caisson
+if [ "${1:-}" != --built ]; then sh "$root/scripts/build.sh" release caisson; fi
 suite=$root/build/mcp-suite
+mkdir -p "$suite"
+# A copy: what is tested stays the same while others go on building.
+caisson=$suite/caisson
+cp "$root/build/caisson" "$caisson.new" && mv "$caisson.new" "$caisson"
+if ! command -v npm >/dev/null 2>&1; then
+  CAISSON_LOG_FILE=$suite/install.log sh "$root/scripts/install_dependencies.sh" --optional mcp
+fi
 command -v npm >/dev/null 2>&1 || die "npm is missing; install the packages nodejs and npm"
 
-mkdir -p "$suite"
 if ! cmp -s "$root/tests/mcp/package-lock.json" "$suite/installed.json"; then
   say "installing the suite (npm)"
   cp "$root/tests/mcp/package.json" "$root/tests/mcp/package-lock.json" "$suite/"
   # Not `npm ci`: it refuses a lock without the optional binaries of other systems, which a registry need not have.
-  (cd "$suite" && npm install --no-save --no-audit --no-fund --loglevel=error >install.log 2>&1) || {
+  # A registry that can't be reached must be a clear failure, and soon: not npm's ten minutes of trying.
+  (cd "$suite" && timeout 180 npm install --no-save --no-audit --no-fund --loglevel=error --fetch-retries=1 \
+    --fetch-timeout=30000 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000 >install.log 2>&1) || {
     tail -n 20 "$suite/install.log" >&2
-    die "npm could not install the suite"
+    die "npm could not install the official suite; is its registry reachable from here? \
+Without it nothing of make test-mcp can be shown"
   }
   cp "$root/tests/mcp/package-lock.json" "$suite/installed.json"
 fi
