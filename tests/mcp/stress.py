@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -244,7 +245,9 @@ def main():
         print(problem, file=sys.stderr)
     print(f"{clients} clients, {finished[0]} of them through {rounds} rounds in {took:.0f} s, "
           f"{sum(changes)} changes heard by {len(changes)} listeners, {len(problems)} problems")
-    sys.exit(1 if problems else 0)
+    if problems:
+        sys.exit(f"what the server left is in {scratch}")
+    shutil.rmtree(scratch)  # the sandboxes are gone; what is left was written by the server
 
 
 if __name__ == "__main__":
