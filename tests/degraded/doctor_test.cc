@@ -18,6 +18,10 @@ std::string nameOf(const testing::TestParamInfo<Obstacle>& test) { return asTest
 
 class Doctor : public DegradedTest, public testing::WithParamInterface<Obstacle> {
  protected:
+  void SetUp() override {
+    if (kThreadSanitizer) GTEST_SKIP() << "a program with a thread of its sanitizer's cannot try namespaces";
+    DegradedTest::SetUp();
+  }
   [[nodiscard]] RunOutput doctor(const std::vector<std::string>& options = {}) const {
     std::vector<std::string> arguments{"doctor"};
     arguments.insert(arguments.end(), options.begin(), options.end());

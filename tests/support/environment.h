@@ -20,6 +20,14 @@ std::string sourceFile(const std::string& relative);
 
 bool runsAsRoot();
 
+/// ThreadSanitizer gives every process a thread and writes a file of its own before main: such a program can neither
+/// enter a user namespace by unshare nor start under a limit on file sizes.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 /// Whether `full` works here, found by running `true` in it once; `why` gets the reason if not.
 bool fullIsolationAvailable(std::string* why = nullptr);
 
