@@ -5,6 +5,7 @@
 set -eu
 program=$1
 result=$2
+name=$(basename "$program")
 user=caisson-tester
 
 # Two entries may start at once; only one of them creates the user.
@@ -26,7 +27,7 @@ drop() {
 
 clean_up() {
   drop rm -rf --one-file-system "$stage/work" 2>/dev/null || :
-  rm -f "$stage/bin/program" "$stage/bin/caisson" "$stage/bin/payload" "$stage/bin/caisson-weakened"
+  rm -f "$stage/bin/$name" "$stage/bin/caisson" "$stage/bin/payload" "$stage/bin/caisson-weakened"
   rm -rf "$stage/source"  # of root alone: no test could write there
   rmdir "$stage/work" "$stage/bin" "$stage" 2>/dev/null || :
 }
@@ -42,7 +43,7 @@ reachable() {
     printf '%s' "$stage/bin/$2"
   fi
 }
-program=$(reachable "$program" program)
+program=$(reachable "$program" "$name")
 caisson=$(reachable "${CAISSON_BIN:-}" caisson)
 payload=$(reachable "${CAISSON_PAYLOAD:-}" payload)
 weakened=$(reachable "${CAISSON_WEAKENED:-}" caisson-weakened)

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 
 #include "policy/decode.h"
 #include "policy/fields.h"
@@ -12,11 +14,21 @@ namespace caisson::policy {
 
 extern const char* const kProfileDirectory;
 
+namespace {
+
+/// Where the sources are handed over as copies, CAISSON_SOURCE_DIR says so.
+std::string profileDirectory() {
+  const char* source = std::getenv("CAISSON_SOURCE_DIR");
+  return source != nullptr && *source != 0 ? std::string(source) + "/src/policy/profiles" : kProfileDirectory;
+}
+
+}  // namespace
+
 TEST(Profiles, TheCompiledProfileIsTheFile) {
   ASSERT_FALSE(builtinNames().empty());
   EXPECT_EQ(builtinNames()[0], "bash");
   for (const std::string_view name : builtinNames()) {
-    const std::string path = std::string(kProfileDirectory) + "/" + std::string(name) + ".toml";
+    const std::string path = profileDirectory() + "/" + std::string(name) + ".toml";
     const auto text = readRegularFile(path);
     ASSERT_TRUE(text) << text.error().message();
     const auto document = readText(*text, Format::toml, path);

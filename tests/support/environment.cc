@@ -1,9 +1,11 @@
 #include "support/environment.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -23,11 +25,39 @@ std::optional<std::string> reasonAgainstFullIsolation() {
   return "full isolation is not available here: " + output.describe();
 }
 
+/// Whether a user without any rights here can execute it.
+bool isOpenToAll(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0005) != 0005) return false;
+  for (std::size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0;
+       slash = path.rfind('/', slash - 1)) {
+    if (::stat(path.substr(0, slash).c_str(), &status) != 0 || (status.st_mode & 0001) == 0) return false;
+  }
+  return true;
+}
+
+/// Root's sandboxes run as a user of their own, who can't go below /root, say: a copy then, for as long as this runs.
+std::string openToAll(const std::string& path) {
+  if (isOpenToAll(path)) return path;
+  static std::filesystem::path directory;
+  char name[] = "/tmp/caisson-payload-XXXXXX";
+  if (::mkdtemp(name) == nullptr || ::chmod(name, 0755) != 0) return path;
+  directory = name;
+  std::atexit([] { std::filesystem::remove_all(directory); });
+  const std::filesystem::path copy = directory / "payload";
+  std::error_code failed;
+  std::filesystem::copy_file(path, copy, failed);
+  return failed || ::chmod(copy.c_str(), 0755) != 0 ? path : copy.string();
+}
+
 }  // namespace
 
 std::string caissonBinary() { return fromEnvironment("CAISSON_BIN", CAISSON_BUILT_BINARY); }
 
-std::string payloadPath() { return fromEnvironment("CAISSON_PAYLOAD", CAISSON_BUILT_PAYLOAD); }
+std::string payloadPath() {
+  static const std::string path = openToAll(fromEnvironment("CAISSON_PAYLOAD", CAISSON_BUILT_PAYLOAD));
+  return path;
+}
 
 std::vector<std::string> payload(std::vector<std::string> verb_and_arguments) {
   verb_and_arguments.insert(verb_and_arguments.begin(), payloadPath());
