@@ -18,11 +18,6 @@ tools=$build/bench
 also_root=no
 if [ "${1:-}" = --also-root ]; then also_root=yes; shift; fi
 
-if [ "$(id -u)" -ne 0 ]; then
-  exec "$tools/bench" --caisson "$build/caisson" "$@"
-fi
-
-id "$user" >/dev/null 2>&1 || useradd -m "$user"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
@@ -38,6 +33,12 @@ if [ -x "$caisson" ]; then
   caisson=$stage/caisson
 fi
 
+if [ "$(id -u)" -ne 0 ]; then
+  "$tools/bench" --caisson "$caisson" "$@"
+  exit
+fi
+
+id "$user" >/dev/null 2>&1 || useradd -m "$user"
 # The result file is the caller's: the ordinary user writes a staged one.
 json=
 previous=
