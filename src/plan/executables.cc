@@ -51,8 +51,9 @@ Result<void> checkPrograms(const HostFacts& host) {
       return fail(listError(program.entry, "more files lie below this directory than can be looked at",
                             "name the directories of programs in it"));
     }
-    if (isMultiCall(lastPart(program.real)) && !isMultiCall(lastPart(program.entry))) {
-      const std::string many(lastPart(program.real));
+    const std::string many =
+        isMultiCall(lastPart(program.real)) ? std::string(lastPart(program.real)) : program.multi_call;
+    if (!many.empty() && !isMultiCall(lastPart(program.entry))) {
       return fail(listError(program.entry, "it is " + many + " here, which is a shell and every other applet as well",
                             "list \"" + many + "\" if all of them are meant"));
     }

@@ -44,6 +44,7 @@ struct Program {
   std::string path;        ///< by that name, in a directory without links; empty: not on this host
   std::string real;        ///< the file it leads to
   std::string script_for;  ///< of a script: the real path of its interpreter
+  std::string multi_call;  ///< "busybox" if that is what it is, whatever it is called
   bool directory = false;  ///< stands for everything below
   bool too_large = false;  ///< a directory with more below than was looked at
 };

@@ -13,6 +13,7 @@
 #include "plan/executables.h"
 #include "sys/elf.h"
 #include "sys/fd.h"
+#include "sys/program_file.h"
 
 namespace caisson::supervise {
 namespace {
@@ -147,6 +148,7 @@ plan::Program observe(const std::string& entry, const std::vector<std::string>& 
   const sys::Fd file(::open(program.real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   const auto needs = file ? sys::readProgram(file.get()) : std::nullopt;
   if (needs && !needs->elf) program.script_for = realPath(needs->interpreter);
+  if (needs && needs->elf) program.multi_call = sys::multiCallProgram(file.get());
   return program;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
@@ -52,6 +53,12 @@ bool sameBytes(const Fd& one, const Fd& other) {
   }
 }
 
+struct MultiCall {
+  std::string_view name, words;
+};
+constexpr MultiCall kMultiCall[] = {{"busybox", "BusyBox v"}, {"toybox", "landley.net/toybox"}};
+constexpr off_t kLargestMultiCall = 3 << 20;
+
 }  // namespace
 
 std::string locateProgram(std::string_view name, std::string_view path) {
@@ -98,6 +105,27 @@ std::string scriptInterpreter(const std::string& file) {
     if (!interpreter.ends_with("/env")) break;
   }
   return interpreter;
+}
+
+std::string_view multiCallProgram(int fd) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kLargestMultiCall) return {};
+  // Each piece begins with the end of the one before: the words may lie across.
+  constexpr std::size_t kOverlap = 32;
+  std::vector<char> room(kPiece + kOverlap);
+  std::size_t kept = 0;
+  for (off_t at = 0; at < info.st_size;) {
+    const ssize_t got = ::pread(fd, room.data() + kept, kPiece, at);
+    if (got <= 0) return {};
+    const std::size_t size = kept + static_cast<std::size_t>(got);
+    for (const MultiCall& one : kMultiCall) {
+      if (::memmem(room.data(), size, one.words.data(), one.words.size()) != nullptr) return one.name;
+    }
+    kept = std::min(size, kOverlap);
+    std::memmove(room.data(), room.data() + size - kept, kept);
+    at += got;
+  }
+  return {};
 }
 
 }  // namespace caisson::sys

@@ -1,5 +1,6 @@
 #include "sys/program_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,6 +66,23 @@ TEST_F(ProgramFile, NamesItsInterpreter) {
   EXPECT_EQ(scriptInterpreter(write("f", "#!")), "");
   EXPECT_EQ(scriptInterpreter(write("g", "#!\n/bin/sh")), "");
   EXPECT_EQ(scriptInterpreter(directory_ + "/missing"), "");
+}
+
+TEST_F(ProgramFile, IsBusyboxUnderWhateverName) {
+  const auto kind = [&](const std::string& text) {
+    const std::string file = write("ls", text);
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    const std::string_view found = multiCallProgram(fd);
+    ::close(fd);
+    return found;
+  };
+  EXPECT_EQ(kind("ELF" + std::string(70'000, 'x') + "BusyBox v1.35.0"), "busybox");
+  EXPECT_EQ(kind(std::string(65'530, 'x') + "BusyBox v1.35.0"), "busybox") << "across two pieces";
+  EXPECT_EQ(kind("Toybox %s (see https://landley.net/toybox)"), "toybox");
+  EXPECT_EQ(kind("BusyBox"), "");
+  EXPECT_EQ(kind(""), "");
+  EXPECT_EQ(kind(std::string(4 << 20, 'x') + "BusyBox v1"), "") << "larger than either of them is";
+  EXPECT_EQ(multiCallProgram(-1), "");
 }
 
 }  // namespace

@@ -1,0 +1,131 @@
+// Executable lists against a real busybox: a shell and some hundred programs in one file, which is each of them by the
+// name it is called by.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+#if defined(__x86_64__)
+constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
+#else
+constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
+#endif
+
+constexpr const char* kBusybox = "/usr/bin/busybox";
+
+class Busybox : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+    requireOrSkip(access(kBusybox, X_OK) == 0, "busybox is not installed");
+    workspace_.write("busybox", readFile(kBusybox), 0755);
+    workspace_.openToAll();
+    files_.openToAll();
+  }
+
+  [[nodiscard]] std::string policy(const std::string& process) const {
+    return files_.write("policy.toml", "[process]\n" + process + "\n");
+  }
+
+  /// Tries `verb` where only the payload itself and these may be started; the workspace brings a busybox of its own.
+  [[nodiscard]] Attack attack(std::vector<std::string> verb, const std::string& also = "/usr/bin/id") const {
+    const std::string list = "allowed_executables = ['" + payloadPath() + "', '" + also + "']";
+    return {
+        .verb = std::move(verb), .workspace = workspace_.path() + ":overlay", .options = {"--policy", policy(list)}};
+  }
+
+  const TempDir files_, workspace_;
+};
+
+TEST_F(Busybox, AsAShellIsNotThere) {
+  expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute", kBusybox, "sh", "-c", "exit 0"}));
+  expectOnlyStoppedBy("noexec,landlock", attack({"execute", "/workspace/busybox", "sh", "-c", "exit 0"}));
+}
+
+TEST_F(Busybox, AnAppletBySymbolicLink) {
+  expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute-symlink", kBusybox, "/tmp/true"}));
+  expectOnlyStoppedBy("noexec,landlock", attack({"execute-symlink", "/workspace/busybox", "/tmp/true"}));
+}
+
+TEST_F(Busybox, AnAppletByHardLink) {
+  expectOnlyStoppedBy("noexec,landlock", attack({"execute-hard-link", "/workspace/busybox", "/workspace/true"}));
+}
+
+TEST_F(Busybox, AnAppletByCopy) {
+  expectOnlyStoppedBy("noexec,landlock", attack({"execute-copy", "/workspace/busybox", "/tmp/true"}));
+  EXPECT_TRUE(contained(inSandbox(attack({"execute-copy", kBusybox, "/tmp/true"})))) << "it can't even be read";
+}
+
+TEST_F(Busybox, AnAppletThroughTheLoader) {
+  expectOnlyStoppedBy("noexec", attack({"execute-by-loader", kLoader, "/workspace/busybox", "/tmp/true"}));
+}
+
+/// Whoever lists `ls` does not mean a shell: not by link, by hard link, by copy, nor in whatever directory.
+TEST_F(Busybox, AListedNameThatIsBusyboxIsRefused) {
+  const TempDir bin;
+  bin.openToAll();
+  const std::string original = bin.write("busybox", readFile(kBusybox), 0755);
+  ASSERT_EQ(symlink("busybox", (bin / "by-symlink").c_str()), 0);
+  ASSERT_EQ(link(original.c_str(), (bin / "by-hard-link").c_str()), 0);
+  bin.write("by-copy", readFile(kBusybox), 0755);
+  for (const char* name : {"by-symlink", "by-hard-link", "by-copy"}) {
+    const RunOutput refused = inSandbox(attack({"execute", bin / name, "sh", "-c", "exit 0"}, bin / name));
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_NE(refused.err.find("it is busybox here, which is a shell"), std::string::npos) << refused.describe();
+  }
+  EXPECT_TRUE(succeeded(inSandbox(attack({"execute", kBusybox, "sh", "-c", "exit 0"}, kBusybox)))) << "named, it runs";
+}
+
+/// A blocklist takes it away under the names that the system has for it, and with it every shell that it is.
+TEST_F(Busybox, IsBlockedWhereShellsAre) {
+  const std::string blocked = policy("blocked_executables = ['sh', 'busybox']");
+  const std::string script =
+      "busybox sh -c 'echo ran'; /usr/bin/busybox echo ran; ln -s /usr/bin/busybox /tmp/echo; /tmp/echo ran;"
+      "cp /usr/bin/busybox /tmp/copy && /tmp/copy echo ran; cp /workspace/busybox /tmp/echo2; /tmp/echo2 ran;"
+      "/workspace/busybox echo ran; " +
+      std::string(kLoader) + " /workspace/busybox echo ran";
+  const RunOutput held = runCaisson(
+      {"run", "--policy", blocked, "--workspace", workspace_.path() + ":overlay", "--", "bash", "-c", script});
+  EXPECT_EQ(held.out, "") << held.describe();
+  if (!mayWeaken()) return;
+  const RunOutput loose = runProgram({weakenedPath(), "noexec,masks,landlock", "--policy", blocked, "--workspace",
+                                      workspace_.path() + ":overlay", "--", "bash", "-c", script});
+  EXPECT_NE(loose.out.find("ran\nran\nran"), std::string::npos) << loose.describe();
+}
+
+/// INV-S1: file tools have no shell, busybox's neither.
+TEST_F(Busybox, IsNoShellForFileTools) {
+  const std::string place = workspace_.path() + ":rw";
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"busybox", "sh", "-c", "echo ran"},
+           {"env", "busybox", "sh", "-c", "echo ran"},
+           {"env", workspace_ / "busybox", "sh", "-c", "echo ran"},
+           {"env", "-S", std::string(kLoader) + " " + kBusybox + " echo ran"},
+           {"env", "-S", std::string(kLoader) + " " + (workspace_ / "busybox") + " echo ran"}}) {
+    std::vector<std::string> words{"run", "--profile", "files", "--workspace", place, "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    const RunOutput output = runCaisson(words);
+    EXPECT_EQ(output.out, "") << output.describe();
+    EXPECT_NE(output.exit_status, 0) << output.describe();
+  }
+}
+
+/// With one exec only, a shell that is its own applets still starts no second program.
+TEST_F(Busybox, StartsNothingElseWithoutExecAndWithoutFork) {
+  const std::string no_exec = policy("allow_exec = false");
+  const RunOutput executed = runCaisson(
+      {"run", "--policy", no_exec, "--workspace", ":none", "--", "busybox", "sh", "-c", "/usr/bin/id; echo end"});
+  EXPECT_EQ(executed.out, "end\n") << executed.describe();
+  const std::string no_fork = policy("allow_fork = false");
+  const RunOutput forked = runCaisson({"run", "--policy", no_fork, "--workspace", ":none", "--", "busybox", "sh", "-c",
+                                       "(echo forked) & wait; echo end"});
+  EXPECT_EQ(forked.out.find("forked"), std::string::npos) << forked.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test
