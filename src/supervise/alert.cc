@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <string>
@@ -39,7 +40,8 @@ Fd inputOf(const std::string& text) {
   Fd file(::memfd_create("caisson-alert", MFD_CLOEXEC));
   if (file && ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.reset();
   if (file) ::lseek(file.get(), 0, SEEK_SET);
-  return file;
+  // Away from the numbers that the program is given.
+  return file ? Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10)) : Fd();
 }
 
 std::string ended(int status) {
@@ -47,16 +49,24 @@ std::string ended(int status) {
   return "signal " + std::to_string(WTERMSIG(status));
 }
 
-/// Runs the program with the text as its standard input; why that did not work, or "".
-std::string tellProgram(const std::vector<std::string>& command, const std::string& text) {
+/// Where a program finds what it is told in confidence.
+constexpr int kConfidence = 3;
+constexpr const char* kConfidencePath = "/proc/self/fd/3";
+
+/// Runs the program with the text as its standard input; why that did not work, or "". What is told `in_confidence` is
+/// behind kConfidencePath: arguments can be read by every user of the host.
+std::string tellProgram(const std::vector<std::string>& command, const std::string& text,
+                        const std::string& in_confidence = {}) {
   const Fd input = inputOf(text);
-  if (!input) return "no memory for its input";
+  const Fd confidence = inputOf(in_confidence);
+  if (!input || !confidence) return "no memory for its input";
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t streams;
   ::posix_spawn_file_actions_init(&streams);
   ::posix_spawn_file_actions_adddup2(&streams, input.get(), STDIN_FILENO);
+  if (!in_confidence.empty()) ::posix_spawn_file_actions_adddup2(&streams, confidence.get(), kConfidence);
   ::posix_spawn_file_actions_addopen(&streams, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&streams, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   // What the supervisor blocks or handles is not the program's business.
@@ -84,13 +94,33 @@ std::string tellProgram(const std::vector<std::string>& command, const std::stri
   return in_time ? ended(status) : "it did not end within ten seconds";
 }
 
+/// Scheme and host of an address, for messages: the rest often is what makes it a secret.
+std::string placeOf(const std::string& address) {
+  const std::size_t begin = address.find("://") + 3;
+  const std::size_t end = std::min(address.find_first_of("/?#", begin), address.size());
+  const std::size_t user = address.rfind('@', end);
+  const std::size_t host = user != std::string::npos && user >= begin ? user + 1 : begin;
+  return address.substr(0, begin) + address.substr(host, end - host);
+}
+
+/// A line of curl's configuration.
+std::string curlSetting(std::string_view key, std::string_view value) {
+  std::string line = std::string(key) + " = \"";
+  for (const char letter : value) {
+    if (letter == '"' || letter == '\\') line += '\\';
+    line += letter;
+  }
+  return line + "\"\n";
+}
+
 /// By the host's curl: it has TLS, proxies and certificates as this host is set up, and none of it is ours to get
 /// wrong.
 std::string tellWebhook(const std::string& address, const std::string& text) {
-  std::string problem = tellProgram({"curl", "--silent", "--fail", "--max-time", "9", "--proto", "=http,https",
-                                     "--header", "Content-Type: application/json", "--data-binary", "@-", address},
-                                    text);
-  return problem.empty() ? "" : "curl " + address + ": " + problem;
+  std::string problem =
+      tellProgram({"curl", "--silent", "--fail", "--max-time", "9", "--proto", "=http,https", "--header",
+                   "Content-Type: application/json", "--data-binary", "@-", "--config", kConfidencePath},
+                  text, curlSetting("url", address));
+  return problem.empty() ? "" : "curl " + placeOf(address) + ": " + problem;
 }
 
 }  // namespace

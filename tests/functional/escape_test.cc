@@ -121,10 +121,17 @@ TEST_F(EscapeResponse, AnAlertThatFailsIsOnRecord) {
 TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
   requireOrSkip(systemHas("curl"), "no curl");
   config_.write("server.py",
-                "import http.server, sys\n"
+                "import glob, http.server, sys\n"
                 "class Take(http.server.BaseHTTPRequestHandler):\n"
                 "  def do_POST(self):\n"
                 "    body = self.rfile.read(int(self.headers['Content-Length']))\n"
+                "    lines = []\n"
+                "    for file in glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/[0-9]*/environ'):\n"
+                "      try: lines.append(open(file, 'rb').read())\n"
+                "      except OSError: pass\n"
+                "    told = [line for line in lines if b'sesame-' + b'4711' in line]\n"
+                "    curl = [line for line in lines if line.startswith(b'curl\\0')]\n"
+                "    open(sys.argv[1] + '/seen', 'w').write(self.path + f' {len(curl) > 0} {len(told)}')\n"
                 "    self.send_response(204); self.end_headers()\n"
                 "    open(sys.argv[1] + '/body', 'wb').write(body)\n"
                 "server = http.server.HTTPServer(('127.0.0.1', 0), Take)\n"
@@ -134,13 +141,25 @@ TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
   ASSERT_TRUE(eventually([&] { return exists(config_ / "port") && readFile(config_ / "port").ends_with("\n"); }));
   std::string port = readFile(config_ / "port");
   port.pop_back();
-  config_.write("caisson/config.toml", "[alerts]\nwebhook = \"http://127.0.0.1:" + port + "/hook\"\n");
+  config_.write("caisson/config.toml", "[alerts]\nwebhook = \"http://127.0.0.1:" + port + "/hook/sesame-4711\"\n");
   RunOptions how = owned();
   how.env["no_proxy"] = "127.0.0.1";
   const RunOutput output = run({}, attempt(), how);
   EXPECT_EQ(output.exit_status, 125);
   ASSERT_TRUE(eventually([&] { return exists(config_ / "body"); })) << output.err;
   EXPECT_EQ(json::parse(readFile(config_ / "body"), nullptr, false)["event"], "escape_attempt");
+  EXPECT_EQ(readFile(config_ / "seen"), "/hook/sesame-4711 True 0") << "its address is in a list of processes";
+}
+
+/// Who knows the address of a webhook can post to it: it is told to nobody, also when the call fails.
+TEST_F(EscapeResponse, AWebhooksAddressIsASecret) {
+  requireOrSkip(systemHas("curl"), "no curl");
+  config_.write("caisson/config.toml",
+                "[alerts]\nwebhook = \"http://me:sesame-1@127.0.0.1:1/a\\\"b/sesame-2?k=sesame-3\"\n");
+  const RunOutput output = run({}, attempt(), owned());
+  EXPECT_TRUE(contains(output.err, "curl http://127.0.0.1:1: exit status")) << output.err;
+  EXPECT_FALSE(contains(output.err, "sesame")) << output.err;
+  EXPECT_FALSE(contains(log(), "sesame"));
 }
 
 TEST_F(EscapeResponse, AlertsThatMakeNoSenseAreRefusedBeforeAnythingRuns) {
