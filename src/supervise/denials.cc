@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/syscall_names.h"
+#include "plan/filesystem.h"
 #include "plan/syscalls.h"
 #include "policy/severity.h"
 
@@ -179,7 +180,7 @@ std::string describeEscape(const plan::Plan& plan, const Violation& call, bool m
   return text;
 }
 
-void explainLimits(const plan::Plan& plan, RunResult& result) {
+void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& result) {
   const auto add = [&](std::string_view rule, std::string object, std::string_view operation, std::string_view remedy) {
     result.denials.push_back({.rule = std::string(rule),
                               .object = std::move(object),
@@ -205,6 +206,10 @@ void explainLimits(const plan::Plan& plan, RunResult& result) {
         add("filesystem.max_file_size", "a file", "write", "raise filesystem.max_file_size in the policy");
         break;
       case Limit::disk:
+        if (!full.empty() && full != plan::kWorkspace) {
+          add("filesystem.tmpfs", full, "write", "give it a larger size in the policy ([[filesystem.tmpfs]])");
+          break;
+        }
         add("filesystem.max_total_size", "the workspace", "write", "raise filesystem.max_total_size in the policy");
         break;
       case Limit::processes:

@@ -15,7 +15,7 @@ void noteUnheardForeignCall(RunResult& result);
 /// Why the sandbox was ended: one attempt, or the last of `many`.
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many);
 
-/// Adds the limits that the payload met, whether or not they ended it.
-void explainLimits(const plan::Plan& plan, RunResult& result);
+/// Adds the limits that the payload met, whether or not they ended it. `full`: the sized directory that had no room.
+void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& result);
 
 }  // namespace caisson::supervise

@@ -102,7 +102,10 @@ std::uint64_t LimitWatch::lookAtSized() {
     noteUse(Limit::none, "files in " + one.name, static_cast<double>(fill->inodes_used),
             static_cast<double>(fill->inodes));
     // A program that cleans up after ENOSPC may leave a page or two; nobody stops at the very last byte by himself.
-    met_disk_ = met_disk_ || fill->used + 64 * 1024 > fill->total || fill->inodes_used + 4 > fill->inodes;
+    if (fill->used + 64 * 1024 > fill->total || fill->inodes_used + 4 > fill->inodes) {
+      met_disk_ = true;
+      full_ = one.name;
+    }
   }
   return in_memory;
 }

@@ -56,6 +56,8 @@ class LimitWatch {
   [[nodiscard]] bool ranOutOfMemory() const { return oom_kills_ > 0; }
   /// After finish: the limit that a program met which then failed by itself, if any.
   [[nodiscard]] Limit met() const;
+  /// The sized directory that was full, if one was.
+  [[nodiscard]] const std::string& full() const { return full_; }
 
  private:
   struct Sized {
@@ -82,6 +84,7 @@ class LimitWatch {
   std::uint64_t ipc_bytes_ = 0, oom_kills_ = 0;
   std::uint64_t cpu_usec_ = 0, memory_ = 0, memory_peak_ = 0, processes_peak_ = 0;
   bool met_processes_ = false, met_disk_ = false;
+  std::string full_;
   struct Near {
     std::string text;
     double share = 0;

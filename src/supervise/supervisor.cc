@@ -187,7 +187,7 @@ void Supervision::collect(Clock::time_point start) {
   result_.escape = violations_.escape();
   classify(std::move(ending_), plan_, *limits_, result_);
   violations_.report(result_);
-  explainLimits(plan_, result_);
+  explainLimits(plan_, limits_->full(), result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }

@@ -17,8 +17,8 @@ bool sameProgram(const std::string& one, const std::string& other);
 /// file is no script.
 std::string scriptInterpreter(const std::string& file);
 
-/// "busybox" or "toybox" if the open file is that, under whatever name and by whatever link or copy; else empty. Known by
-/// the words that every build of them carries. Larger files than either of them ever is are not looked through.
+/// "busybox" or "toybox" if the open file is that, under whatever name and by whatever link or copy; else empty. Known
+/// by the words that every build of them carries. Larger files than either of them ever is are not looked through.
 std::string_view multiCallProgram(int fd);
 
 }  // namespace caisson::sys

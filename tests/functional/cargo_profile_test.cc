@@ -154,6 +154,29 @@ TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
   EXPECT_EQ(policy["resources"]["wall_seconds"], 600);
 }
 
+/// What a build leaves in /target has a size; a build that meets it has failed for that, and says so.
+TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
+  std::string policy = "extends = \"cargo\"\n";  // a list of one's own stands for the profile's
+  for (const std::string place :
+       {"/target\"\nexec = true\nsize = \"24M", "/tmp\"\nsize = \"64M", "/cargo-home\"\nsize = \"64M"}) {
+    policy += "[[filesystem.tmpfs]]\npath = \"" + place + "\"\n";
+  }
+  workspace.write("small.toml", policy);
+  buildScript(R"(
+    let block = vec![7u8; 1 << 20];
+    let mut file = fs::File::create("/target/big").unwrap();
+    for _ in 0..200 { file.write_all(&block).expect("no room"); }
+)");
+  const std::vector<std::string> build{"cargo", "build", "--quiet"};
+  const RunOutput full = run({"--policy", "small.toml", "--json"}, build, how_);
+  EXPECT_EQ(full.json()["outcome"], "limit") << full.describe();
+  EXPECT_EQ(full.json()["limit"], "disk") << full.describe();
+  EXPECT_EQ(full.json()["denials"][0]["rule"], "filesystem.tmpfs") << full.describe();
+  EXPECT_EQ(full.json()["denials"][0]["object"], "/target") << full.describe();
+  EXPECT_EQ(statesOf(full.json()), "Created Initialized Running Monitoring Error Cleanup") << full.describe();
+  EXPECT_EQ(cargo({"build", "--quiet"}).exit_status, 0) << "the same build has room in the profile's own /target";
+}
+
 TEST_F(CargoProfile, StatesAreInTheResultAndOnRecord) {
   EXPECT_EQ(statesOf(cargo({"--version"}, {"--json"}).json()),
             "Created Initialized Running Monitoring Completed Cleanup");
