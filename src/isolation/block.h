@@ -156,14 +156,10 @@ struct Block {
 
   ExecArguments exec;
 
-  // cgroups to enter first of all, by writing to these
-  const int* cgroup_entries;
-  std::uint32_t cgroup_entry_count;
-  bool own_cgroup_namespace;  ///< made after entering, so that its root is the sandbox's own cgroup
+  bool own_cgroup_namespace;  ///< made inside the sandbox's own cgroup, so that this is its root
 
   // descriptors in the child
   int control;         ///< SOCK_SEQPACKET to the supervisor
-  bool held;           ///< wait for `go` when everything is built, before a payload starts
   int supervisor_end;  ///< the other end, inherited: while it is open here, the supervisor's death goes unnoticed
   int stdio[3];        ///< what becomes 0, 1, 2 of the payload
   bool terminal[3];    ///< those that get the pty instead
@@ -182,6 +178,9 @@ struct Block {
 // --- messages on the control socket ---
 
 inline constexpr std::uint32_t kAffinityBytes = 128;
+
+/// `go` may carry descriptors: cgroups to enter, by writing to them.
+inline constexpr std::size_t kMostCgroupEntries = 8;
 
 enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize, measure, measured };
 

@@ -22,10 +22,39 @@ namespace {
 
 constexpr int kTriesForRoom = 50;  // a millisecond each
 
-void waitForGo(const Block& block) {
+/// Returns how many descriptors came along, if `entries` has room for them.
+std::size_t waitForGo(const Block& block, int* entries = nullptr) {
   Message message;
-  const long got = raw(SYS_recvfrom, block.control, &message, sizeof(message), 0, nullptr, nullptr);
+  iovec io{&message, sizeof(message)};
+  alignas(cmsghdr) char room[CMSG_SPACE(kMostCgroupEntries * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  if (entries != nullptr) {
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+  }
+  const long got = raw(SYS_recvmsg, block.control, &header, MSG_CMSG_CLOEXEC);
   if (got != sizeof(message) || message.kind != MessageKind::go) raw(SYS_exit_group, 125);  // the supervisor is gone
+  const cmsghdr* part = CMSG_FIRSTHDR(&header);
+  if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) return 0;
+  const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  const int* slots = reinterpret_cast<const int*>(CMSG_DATA(part));
+  for (std::size_t i = 0; i < count; ++i) entries[i] = slots[i];
+  return count;
+}
+
+/// The end of building: the supervisor has made the cgroups and the record meanwhile. What follows is in its cgroups.
+void waitForRelease(const Block& block) {
+  int entries[kMostCgroupEntries];
+  const std::size_t count = waitForGo(block, entries);
+  for (std::size_t i = 0; i < count; ++i) {
+    must(block, Stage::limits, "write", "cgroup tasks", raw(SYS_write, entries[i], "0", 1));
+    closeFd(entries[i]);
+  }
+  if (block.own_cgroup_namespace) {
+    must(block, Stage::namespaces, "unshare", "cgroup namespace", raw(SYS_unshare, CLONE_NEWCGROUP));
+  }
 }
 
 void resetToDefault(int signal) {
@@ -223,9 +252,6 @@ bool enterTimeNamespace(const Block& block) {
 
 void runChild(const Block& block) {
   closeFd(block.supervisor_end);
-  for (std::uint32_t i = 0; i < block.cgroup_entry_count; ++i) {
-    must(block, Stage::limits, "write", "cgroup.procs", raw(SYS_write, block.cgroup_entries[i], "0", 1));
-  }
   Helper helper(block);
   helper.start();
   raw(SYS_umask, 022);
@@ -234,9 +260,6 @@ void runChild(const Block& block) {
     waitForGo(block);
   } else if (block.own_user_namespace) {
     writeIdMaps(block);
-  }
-  if (block.own_cgroup_namespace) {
-    must(block, Stage::namespaces, "unshare", "cgroup namespace", raw(SYS_unshare, CLONE_NEWCGROUP));
   }
   becomeInsideUser(block);
   if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
@@ -253,7 +276,7 @@ void runChild(const Block& block) {
   int terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
   const bool time = enterTimeNamespace(block);
-  if (block.held) waitForGo(block);
+  waitForRelease(block);
   sendPrepared(block, tree, master, time);
   if (block.resident.program >= 0) {
     helper.waitForEnd();  // an exec would end it half way

@@ -223,7 +223,7 @@ Error noIoLimit(const CgroupFacts& found, const HostFacts& host) {
 /// What a cgroup can hold it holds; what it cannot is named, and refused where the policy insists on it.
 Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan) {
   const CgroupFacts& found = host.cgroup;
-  CgroupPlan wish;
+  CgroupPlan wish{.at_birth = found.kind == "v2"};
   std::string held;
   std::string missing;
   const auto decide = [&](bool usable, std::string_view what) {

@@ -186,6 +186,7 @@ struct DiskQuota {
 
 /// Limits on the whole tree, held by a cgroup.
 struct CgroupPlan {
+  bool at_birth = false;  ///< v2: a process may start its life inside; so it is made before the sandbox, not beside
   std::optional<std::uint64_t> memory, memory_low, pids;
   std::uint64_t swap = 0;
   std::optional<double> cpus;

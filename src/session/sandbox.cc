@@ -259,7 +259,8 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   link.sandbox.reset();
 
   step("start: cloned");
-  Result<void> ready = awaitReady(launched->control.get(), plan);
+  Result<void> ready = supervise::release(*launched, *cgroup);
+  if (ready) ready = awaitReady(launched->control.get(), plan);
   if (ready && plan.egress) ready = startEgress(plan, directory, std::move(link.egress), launched->pidfd.get());
   if (ready) {
     std::vector<std::string> layers = metadata.frozen;

@@ -124,7 +124,7 @@ class SignalsBlocked {
 
 }  // namespace
 
-Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const LaunchWish& wish) {
+Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchWish& wish) {
   const TerminalWish& terminal = wish.terminal;
   const ResidentWish* resident = wish.resident;
   auto mapping = isolation::BlockMapping::compile(plan);
@@ -146,7 +146,6 @@ Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const Launc
   block.control = child_control->get();
   block.supervisor_end = launched.control.get();
   block.egress.link = wish.egress_link;
-  block.held = wish.held;
   const std::string& store = wish.store;  // in this process's memory, which the child has a copy of
   block.store_path = store.empty() ? nullptr : store.c_str();
   if (!store.empty() && plan.identity.parent_writes_maps) {
@@ -198,19 +197,14 @@ Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const Launc
     if (cgroup.descriptor() >= 0) {
       pid = cloneProcess(flags, cgroup.descriptor(), &pidfd);
       if (pid == 0) isolation::runChild(block);
+      launched.in_cgroup = pid > 0;
     }
-    if (pid < 0) {
-      // v1, or a kernel or filter that does not let a process start inside a cgroup: then it walks in first of all.
-      if (cgroup.descriptor() >= 0) {
-        if (auto opened = cgroup.openEntries(); !opened) return fail(opened.error());
-      }
-      block.cgroup_entries = cgroup.entries().data();
-      block.cgroup_entry_count = static_cast<std::uint32_t>(cgroup.entries().size());
+    if (pid <
+        0) {  // also where a kernel or filter does not let a process start inside a cgroup: release() brings it in
       pid = cloneProcess(flags, -1, &pidfd);
       if (pid == 0) isolation::runChild(block);
     }
   }
-  cgroup.closeEntries();
   if (pid < 0) return fail(cloneError(-pid));
   launched.init = static_cast<pid_t>(pid);
   launched.pidfd = Fd(pidfd);
@@ -224,6 +218,21 @@ Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const Launc
   return launched;
 }
 
-void release(const Launched& sandbox) { (void)sendGo(sandbox.control.get()); }
+Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup) {
+  Message go{};
+  go.kind = MessageKind::go;
+  if (cgroup.valid() && !sandbox.in_cgroup) {
+    const std::span<const int> entries = cgroup.entries();
+    // Walking in by itself costs pid 1 next to nothing; being moved waits for a grace period of the kernel's.
+    if (!entries.empty() && entries.size() <= isolation::kMostCgroupEntries) {
+      const long sent = isolation::sendMessage(sandbox.control.get(), go, entries.data(), entries.size());
+      cgroup.closeEntries();
+      if (sent != -ETOOMANYREFS) return {};
+    }
+    if (auto added = cgroup.add(sandbox.init); !added) return added;
+  }
+  (void)isolation::sendMessage(sandbox.control.get(), go, nullptr, 0);
+  return {};
+}
 
 }  // namespace caisson::supervise

@@ -30,6 +30,7 @@ struct Launched {
   sys::Fd output;  ///< read end of standard output, or invalid when it is the pty
   sys::Fd errors;
   bool pid_namespace = false;
+  bool in_cgroup = false;  ///< born in it
 };
 
 /// A program that becomes pid 1 and outlives its first command; see isolation::Resident. No payload is started then,
@@ -45,14 +46,15 @@ struct LaunchWish {
   bool feed_input = false;  ///< give the payload a pipe as standard input; else end of file at once
   std::string store;        ///< a directory for an overlay's changes, when the plan keeps them on disk
   int egress_link = -1;     ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress
-  bool held = false;        ///< build the sandbox, but start no payload before release()
   const ResidentWish* resident = nullptr;
 };
 
-/// `cgroup`: the one the sandbox lives in, or an empty one.
-Result<Launched> launch(const plan::Plan& plan, sys::Cgroup& cgroup, const LaunchWish& wish);
+/// The sandbox is being built when this returns, and then waits for release(). `cgroup`: one to be born in (v2), if it
+/// has a descriptor.
+Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchWish& wish);
 
-/// Lets a held sandbox go on. One that has ended meanwhile is found by whoever watches it.
-void release(const Launched& sandbox);
+/// Lets the sandbox go on, inside `cgroup` if that is not an empty one: nothing of the payload's runs outside. A
+/// sandbox that has ended meanwhile is found by whoever watches it.
+Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup);
 
 }  // namespace caisson::supervise

@@ -58,7 +58,10 @@ void Supervision::run() {
   }
   life_.reach(RunState::created);
   if (!started) return setupFailed(started.error(), plan_, result_);
-  release(sandbox_);
+  if (auto released = release(sandbox_, cgroup_); !released) {
+    abandon();
+    return setupFailed(released.error(), plan_, result_);
+  }
   limits_->begin(sandbox_.init, Clock::now());
   record_.handOver();
   // Its sockets wait for the egress process, not the other way round.
@@ -96,8 +99,10 @@ Result<void> Supervision::launchHeld() {
     if (!store) return fail(store.error());
     store_.emplace(std::move(*store));
   }
-  if (auto made = makeCgroup(); !made) return fail(made.error());
-  limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
+  const bool at_birth = plan_.cgroup && plan_.cgroup->at_birth;
+  if (at_birth) {
+    if (auto made = makeCgroup(); !made) return made;
+  }
   if (plan_.egress) {
     auto made = egress::makeLink();
     if (!made) return fail(made.error());
@@ -107,18 +112,23 @@ Result<void> Supervision::launchHeld() {
                          {.terminal = terminal_wish_,
                           .feed_input = hasInput(request_.relay_stdin, request_.input),
                           .store = store_ ? store_->path() : std::string(),
-                          .egress_link = link_.sandbox.get(),
-                          .held = true});
+                          .egress_link = link_.sandbox.get()});
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());
   sandbox_ = std::move(*launched);
+  if (!at_birth) {  // while the sandbox is being built
+    if (auto made = makeCgroup(); !made) {
+      abandon();
+      return made;
+    }
+  }
+  limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
   return {};
 }
 
 /// Ends a sandbox whose payload was never let start.
 void Supervision::abandon() {
-  kill();
-  sandbox_.control.reset();  // for a pid 1 without a namespace of its own: it ends with this socket
+  ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
   reap(nullptr);
 }
 
