@@ -73,6 +73,9 @@ int run(const Options& options) {
   section(printAudit);
   if (options.work) results.work = measureWork(options, *scratch);
   section(printWork);
+  if (options.growth) results.growth = measureGrowth(options, *scratch);
+  section(printGrowth);
+  endRows(results.rows);
   printNoise(results);
   printTargets(results);
   if (options.json.empty() || writeFile(options.json, toJson(results))) return 0;

@@ -11,6 +11,10 @@ namespace bench {
 namespace {
 
 constexpr unsigned kWarmUpRounds = 20;
+constexpr double kShareMs = 12;  // of one round that a row may take
+
+/// In how many rounds a row is launched once: one that takes a hundred times as long must not take the others' time.
+unsigned strideOf(const Row& row) { return std::clamp(static_cast<unsigned>(row.usual_ms / kShareMs), 1U, 50U); }
 
 /// Launches per second over one stretch with `in_flight` workers, each starting the next launch when one ends.
 double stretch(const Command& command, unsigned in_flight, double seconds) {
@@ -46,6 +50,7 @@ std::vector<LaunchResult> measureLaunches(const std::vector<Row>& rows, const Op
   for (unsigned round = 0; round < options.launches + kWarmUpRounds && nowMs() < deadline; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t index : order) {
+      if (round % strideOf(*results[index].row) != 0) continue;
       const auto elapsed = timeOnce(results[index].row->command);
       if (!elapsed) ++results[index].failures;
       if (elapsed && round >= kWarmUpRounds) samples[index].push_back(*elapsed);

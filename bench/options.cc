@@ -6,6 +6,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "peers.h"
+
 namespace bench {
 namespace {
 
@@ -25,7 +27,7 @@ bool toNumber(const std::string& text, double& value) {
 }
 
 bool chooseSections(const std::string& list, Options& options) {
-  options.launch = options.throughput = options.memory = options.audit = options.work = false;
+  options.launch = options.throughput = options.memory = options.audit = options.work = options.growth = false;
   for (const std::string& name : split(list, ',')) {
     if (name == "launch")
       options.launch = true;
@@ -37,6 +39,8 @@ bool chooseSections(const std::string& list, Options& options) {
       options.audit = true;
     else if (name == "work")
       options.work = true;
+    else if (name == "growth")
+      options.growth = true;
     else if (name == "parts")
       options.parts = options.launch = true;
     else
@@ -46,10 +50,12 @@ bool chooseSections(const std::string& list, Options& options) {
 }
 
 bool choosePeers(const std::string& list, Options& options) {
+  options.peers.clear();
+  if (list == "none") return true;
   for (const std::string& entry : split(list, ',')) {
     const auto equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (name != "firejail" && name != "nsjail" && name != "runc") return false;
+    if (!isPeer(name)) return false;
     options.peers[name] = equals == std::string::npos ? name : entry.substr(equals + 1);
   }
   return true;
@@ -90,13 +96,15 @@ bool apply(const std::string& name, const std::string& value, Options& options) 
 }  // namespace
 
 const char* usage() {
-  return "usage: bench [--caisson PATH] [--only launch,throughput,memory,audit,work,parts] [--json FILE]\n"
+  return "usage: bench [--caisson PATH] [--only launch,throughput,memory,audit,work,growth,parts] [--json FILE]\n"
          "             [--launches N] [--budget SECONDS] [--stretch SECONDS] [--batches N] [--files N]\n"
-         "             [--without-cgroup 'ARGS of caisson run'] [--peers firejail,nsjail,runc[=PATH]] [--tools DIR]\n";
+         "             [--without-cgroup 'ARGS of caisson run'] [--peers none|crun,firejail,nsjail,podman,runc[=PATH]] "
+         "[--tools DIR]\n";
 }
 
 std::expected<Options, std::string> parseOptions(int argc, char** argv) {
   Options options;
+  for (const std::string_view peer : usualPeers()) options.peers.emplace(peer, peer);
   std::error_code error;
   options.tools = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
   for (int i = 1; i < argc; i += 2) {

@@ -18,7 +18,7 @@ struct Options {
   double throughput_seconds = 0.5;           ///< one stretch; three for each row and number in flight
   unsigned files = 50000;                    ///< of the tree that git looks at
   unsigned batches = 8;                      ///< alternations between native and inside
-  bool launch = true, throughput = true, memory = true, audit = true, work = true;
+  bool launch = true, throughput = true, memory = true, audit = true, work = true, growth = true;
   bool parts = false;  ///< launch the floor with each part of its root left out, and nothing else
   std::string json;
 };

@@ -81,7 +81,7 @@ void printLaunches(const Results& results) {
 
 void printThroughput(const Results& results) {
   if (results.throughput.empty()) return;
-  std::printf("\nLaunches per second\n%-24s %10s %10s %10s\n", "in flight", "1", "2", "8");
+  std::printf("\nLaunches per second\n%-24s %10s %10s %10s %10s\n", "in flight", "1", "2", "8", "32");
   for (const Row& row : results.rows) {
     std::string line;
     for (const ThroughputResult& one : results.throughput) {
@@ -127,6 +127,21 @@ void printWork(const Results& results) {
     std::printf("%-30s %9.*f %20s %20s %6.1f%%\n", one.name.c_str(), is_time ? 2 : 1, one.native.median,
                 insideColumn(one.floor, is_time).c_str(), insideColumn(one.caisson, is_time).c_str(),
                 one.native.spread * 100);
+  }
+}
+
+void printGrowth(const Results& results) {
+  if (results.growth.empty()) return;
+  std::printf("\nGrowth: median of a launch in milliseconds with so many of a thing\n");
+  for (const GrowthResult& one : results.growth) {
+    if (!one.absent.empty()) {
+      std::printf("%-32s not measured: %s\n", one.what.c_str(), one.absent.c_str());
+      continue;
+    }
+    std::printf("%-32s", one.what.c_str());
+    for (const GrowthPoint& point : one.points) std::printf(" %4u: %7.2f", point.count, point.ms.median);
+    std::printf("   %6.1f us each%s\n", one.each(),
+                one.bend() == 0 ? "" : text(", %.2f times that per piece at the upper end", one.bend()).c_str());
   }
 }
 
@@ -178,6 +193,16 @@ std::string toJson(const Results& results) {
                    ",\"not_measured\":" + (one.absent.empty() ? "null" : quoted(one.absent)) +
                    ",\"native\":" + summaryJson(one.native) + ",\"floor\":" + insideJson(one.floor) +
                    ",\"caisson\":" + insideJson(one.caisson) + "}";
+          });
+  json += ",\n\"growth\":" + list(results.growth, [](const GrowthResult& one) {
+            return "{\"what\":" + quoted(one.what) +
+                   ",\"not_measured\":" + (one.absent.empty() ? "null" : quoted(one.absent)) +
+                   text(R"(,"us_each":%.3f,"bend":%.3f,"points":)", one.each(), one.bend()) +
+                   list(one.points,
+                        [](const GrowthPoint& point) {
+                          return text(R"({"count":%u,"ms":)", point.count) + summaryJson(point.ms) + "}";
+                        }) +
+                   "}";
           });
   std::string why;
   json += std::string(",\n\"noisy\":") + (isNoisy(results, why) ? quoted(why) : "null");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "audit.h"
+#include "growth.h"
 #include "launch.h"
 #include "memory.h"
 #include "work.h"
@@ -22,6 +23,7 @@ struct Results {
   std::vector<MemoryResult> memory;
   std::optional<AuditResult> audit;
   std::vector<WorkResult> work;
+  std::vector<GrowthResult> growth;
 };
 
 void printLaunches(const Results& results);
@@ -29,6 +31,7 @@ void printThroughput(const Results& results);
 void printMemory(const Results& results);
 void printAudit(const Results& results);
 void printWork(const Results& results);
+void printGrowth(const Results& results);
 
 /// One line for every target of the project that this run could judge.
 void printTargets(const Results& results);

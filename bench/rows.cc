@@ -8,6 +8,8 @@
 #include <sstream>
 #include <utility>
 
+#include "peers.h"
+
 namespace bench {
 namespace {
 
@@ -120,65 +122,14 @@ Row auditRow(const Options& options, const Scratch& scratch) {
   return row;
 }
 
-/// A bundle that runs `true` on the host's /usr, rootless: the least that runc accepts.
-std::string runcConfig() {
-  const std::string uid = std::to_string(geteuid());
-  const std::string gid = std::to_string(getegid());
-  return R"({"ociVersion":"1.0.2","root":{"path":"rootfs","readonly":true},"hostname":"sandbox","process":{"terminal":false,)"
-         R"("user":{"uid":1000,"gid":1000},"args":["true"],"env":["PATH=/usr/bin"],"cwd":"/","noNewPrivileges":true},)"
-         R"("mounts":[{"destination":"/usr","type":"bind","source":"/usr","options":["bind","ro","nosuid","nodev"]},)"
-         R"({"destination":"/proc","type":"proc","source":"proc"},)"
-         R"({"destination":"/dev","type":"tmpfs","source":"tmpfs","options":["nosuid","mode=755"]},)"
-         R"({"destination":"/tmp","type":"tmpfs","source":"tmpfs","options":["nosuid","nodev"]}],)"
-         R"("linux":{"uidMappings":[{"containerID":1000,"hostID":)" +
-         uid + R"(,"size":1}],"gidMappings":[{"containerID":1000,"hostID":)" + gid +
-         R"(,"size":1}],"namespaces":[{"type":"user"},{"type":"pid"},{"type":"mount"},{"type":"network"},)"
-         R"({"type":"ipc"},{"type":"uts"},{"type":"cgroup"}]}})";
-}
-
-std::string prepareRuncBundle(const Scratch& scratch) {
-  const std::string rootfs = scratch.path("bundle/rootfs");
-  std::error_code error;
-  std::filesystem::create_directories(rootfs, error);
-  for (const char* name : {"bin", "sbin", "lib", "lib64"}) {
-    std::filesystem::create_directory_symlink(std::string("usr/") + name, rootfs + "/" + name, error);
-  }
-  for (const char* name : {"usr", "proc", "dev", "tmp"}) std::filesystem::create_directory(rootfs + "/" + name, error);
-  writeFile(scratch.path("bundle/config.json"), runcConfig());
-  return scratch.path("bundle");
-}
-
-Row peerRow(const std::string& name, const std::string& path, const Scratch& scratch) {
-  Row row{Contender::peer, name, {{}, scratch.workspace(), cleanEnvironment(scratch)}, "", ""};
-  const auto program = findProgram(path);
-  if (!program) {
-    row.absent = "not installed";
-    return row;
-  }
-  Arguments& argv = row.command.argv;
-  argv = {*program};
-  if (name == "firejail") {
-    append(argv, {"--quiet", "--noprofile", "--net=none", "--private", "--private-dev", "--private-tmp",
-                  "--caps.drop=all", "--seccomp", "--nonewprivs", "--noroot", "--", kTrue});
-    row.open =
-        "set-up runs setuid root, the host's root stays visible, no Landlock, no memory limit, seccomp is a denylist";
-  } else if (name == "nsjail") {
-    append(argv, {"-Mo", "--really_quiet", "--user", "1000", "--group", "1000", "--bindmount_ro", "/usr", "--symlink",
-                  "/usr/bin:/bin", "--symlink", "/usr/lib:/lib", "--symlink", "/usr/lib64:/lib64", "--tmpfsmount",
-                  "/tmp", "--", kTrue});
-    row.open = "no seccomp unless a policy is given, no Landlock, no cgroup, /proc not masked";
-  } else {
-    append(argv, {"--root", scratch.path("runc"), "run", "--bundle", prepareRuncBundle(scratch), "caisson-bench"});
-    row.open = "this bundle has no seccomp, no masked paths, no limits; no Landlock";
-  }
-  return row;
-}
-
 /// A row that fails is not a fast row: it is named with its own words and left out.
 void tryOnce(Row& row) {
   if (!row.absent.empty()) return;
   const Captured result = capture(row.command);
-  if (result.status == 0) return;
+  if (result.status == 0) {
+    row.usual_ms = timeOnce(row.command).value_or(0);  // warm
+    return;
+  }
   row.absent = "exit status " + std::to_string(result.status);
   if (!result.err.empty()) row.absent += ": " + result.err.substr(0, result.err.find('\n'));
 }
@@ -238,6 +189,12 @@ std::vector<Row> makeRows(const Options& options, const Scratch& scratch) {
   for (const auto& [name, path] : options.peers) rows.push_back(peerRow(name, path, scratch));
   for (Row& row : rows) tryOnce(row);
   return rows;
+}
+
+void endRows(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (!row.after.argv.empty()) capture(row.after);
+  }
 }
 
 const Row* find(const std::vector<Row>& rows, Contender contender) {

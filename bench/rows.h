@@ -27,13 +27,18 @@ enum class Contender {
 struct Row {
   Contender contender = Contender::peer;
   std::string name;
-  Command command;     ///< runs `true`
-  std::string open;    ///< what this configuration does not isolate
-  std::string absent;  ///< why it cannot be measured; empty when it can
+  Command command;      ///< runs `true`
+  std::string open;     ///< what this configuration does not isolate
+  std::string absent;   ///< why it cannot be measured; empty when it can
+  Command after;        ///< ends what it left running; empty: nothing
+  double usual_ms = 0;  ///< about what a call takes
 };
 
 /// Every row that was asked for, the unavailable ones with the reason. Each available one has run once.
 std::vector<Row> makeRows(const Options& options, const Scratch& scratch);
+
+/// Ends what the rows left running.
+void endRows(const std::vector<Row>& rows);
 
 /// The variables that every measured program gets.
 std::vector<std::string> cleanEnvironment(const Scratch& scratch);

@@ -1,22 +1,31 @@
 #!/bin/sh
 # Runs the benchmark as an ordinary user: that is whom the targets are about.
 #
-#   bench/run.sh BUILD_DIR [--also-root] [options of bench]
+#   bench/run.sh BUILD_DIR [--everything] [--also-root] [options of bench]
 #
 # Started by root it becomes the user `caisson-bench` (made if missing) and, with --also-root, measures the launch
-# table as root too. BUILD_DIR holds caisson and bench/{audit_events,bench,floor,repeat,syscall_loop}.
+# table as root too. With --everything the tables of sessions, MCP, the egress and (root) limits follow.
 set -eu
 
 user=caisson-bench
-build=${1:?usage: run.sh BUILD_DIR [--also-root] [options of bench]}
+build=${1:?usage: run.sh BUILD_DIR [--everything] [--also-root] [options of bench]}
 shift
 build=$(cd "$build" && pwd)
+source=$(cd -- "$(dirname -- "$0")/.." && pwd)
 tools=$build/bench
 [ -x "$tools/bench" ] || tools=$build
 [ -x "$tools/bench" ] || { echo "run.sh: no bench program in $build or $build/bench" >&2; exit 1; }
 
+everything=no
 also_root=no
-if [ "${1:-}" = --also-root ]; then also_root=yes; shift; fi
+while :; do
+  case "${1:-}" in
+    --everything) everything=yes ;;
+    --also-root) also_root=yes ;;
+    *) break ;;
+  esac
+  shift
+done
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -25,7 +34,9 @@ chmod 755 "$stage"
 # Copies, of the yardstick too: the tree may lie where another user cannot go (/root), and what a linker just wrote the
 # kernel keeps in single pages, what was copied in large ones, as after an installation.
 stage_file() { if [ -x "$1" ]; then cp "$1" "$stage/"; fi; }
-for name in audit_events bench floor repeat syscall_loop; do stage_file "$tools/$name"; done
+for name in audit_events bench egress_tool floor mcp read_tree repeat sessions syscall_loop; do
+  stage_file "$tools/$name"
+done
 tools=$stage
 caisson=$build/caisson
 if [ -x "$caisson" ]; then
@@ -33,12 +44,14 @@ if [ -x "$caisson" ]; then
   caisson=$stage/caisson
 fi
 
-if [ "$(id -u)" -ne 0 ]; then
-  "$tools/bench" --caisson "$caisson" "$@"
-  exit
+home=$HOME
+as_user() { "$@"; }
+if [ "$(id -u)" -eq 0 ]; then
+  id "$user" >/dev/null 2>&1 || useradd -m "$user"
+  home=$(getent passwd "$user" | cut -d: -f6)
+  as_user() { (cd "$home" && runuser -u "$user" -- env HOME="$home" TMPDIR=/tmp "$@"); }
 fi
 
-id "$user" >/dev/null 2>&1 || useradd -m "$user"
 # The result file is the caller's: the ordinary user writes a staged one.
 json=
 previous=
@@ -46,11 +59,29 @@ for argument in "$@"; do
   if [ "$previous" = --json ]; then json=$argument; fi
   previous=$argument
 done
-home=$(getent passwd "$user" | cut -d: -f6)
-(cd "$home" && runuser -u "$user" -- env TMPDIR=/tmp "$tools/bench" --caisson "$caisson" "$@" \
-  ${json:+--json "$home/bench.json"})
-if [ -n "$json" ]; then mv "$home/bench.json" "$json"; fi
+staged=$home/.caisson-bench-$$.json
+as_user "$tools/bench" --caisson "$caisson" "$@" ${json:+--json "$staged"}
+if [ -n "$json" ]; then mv "$staged" "$json"; fi
 
+if [ "$everything" = yes ]; then
+  if [ -x "$tools/sessions" ]; then
+    printf '\nSessions\n'
+    as_user "$tools/sessions" --caisson "$caisson" --floor "$tools/floor"
+  fi
+  printf '\nMCP: small commands per second over one stdio connection\n'
+  as_user "$tools/mcp" --caisson "$caisson"
+  printf '\nEgress\n'
+  mkdir -p "$stage/source/bench" "$stage/source/tests/network"
+  cp "$source/bench/egress.sh" "$stage/source/bench/"
+  cp "$source/tests/network/world.sh" "$source/tests/network/internet.py" "$stage/source/tests/network/"
+  as_user sh "$stage/source/bench/egress.sh" "$caisson" "$tools/egress_tool"
+fi
+
+if [ "$(id -u)" -ne 0 ]; then exit; fi
+if [ "$everything" = yes ]; then
+  printf '\nLimits, as root\n'
+  bash "$source/bench/limits.sh" "$stage"
+fi
 if [ "$also_root" = yes ]; then
   printf '\n'
   "$tools/bench" --caisson "$caisson" --only launch

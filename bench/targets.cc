@@ -74,6 +74,8 @@ bool isNoisy(const Results& results, std::string& why) {
     return true;
   }
   for (const LaunchResult& launch : results.launches) {
+    if (launch.row->contender == Contender::peer)
+      continue;  // no target is about them, and the slow ones run less often
     if (launch.ms.spread > kLargestSpread) {
       std::snprintf(text, sizeof text, "the middle half of `%s` spans %.0f %% of its median", launch.row->name.c_str(),
                     launch.ms.spread * 100);
@@ -114,6 +116,9 @@ std::vector<Verdict> judge(const Results& results) {
     verdicts.push_back({"audit events per second on one core", results.audit->events_per_second, 20000, true, false});
   }
   for (const WorkResult& work : results.work) judgeWork(work, verdicts);
+  for (const GrowthResult& growth : results.growth) {
+    if (growth.bend() > 0) verdicts.push_back({"straightness: " + growth.what, growth.bend(), 1.5, false, noisy});
+  }
   return verdicts;
 }
 
