@@ -24,6 +24,7 @@
 #include "session/program.h"
 #include "session/protocol.h"
 #include "session/steps.h"
+#include "supervise/cgroup.h"
 #include "supervise/changes.h"
 #include "supervise/host.h"
 #include "supervise/launch.h"
@@ -71,18 +72,6 @@ Result<Fd> listenIn(const sys::RootDir& directory) {
   }
   if (::listen(listener.get(), kBacklog) != 0) return fail(sysError(Stage::state, "listen", kControlSocket, errno));
   return listener;
-}
-
-Result<sys::Cgroup> makeCgroup(const plan::Plan& plan, const std::string& id) {
-  if (!plan.cgroup) return sys::Cgroup{};
-  const plan::CgroupPlan& wish = *plan.cgroup;
-  return sys::Cgroup::create(sys::CgroupBase::find(), std::string(sys::kKeptCgroup) + id,
-                             {.memory = wish.memory,
-                              .memory_low = wish.memory_low,
-                              .swap = wish.swap,
-                              .pids = wish.pids,
-                              .cpus = wish.cpus,
-                              .cpuset = wish.cpuset});
 }
 
 /// What an overlay's upper layer needs of the file system; without it some work would fail halfway, much later.
@@ -237,7 +226,8 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
   if (!program) return fail(program.error());
   auto store = prepareStore(place, metadata, plan);
   if (!store) return fail(store.error());
-  auto cgroup = makeCgroup(plan, metadata.id);
+  const sys::CgroupBase base = plan.cgroup ? sys::CgroupBase::find() : sys::CgroupBase();
+  auto cgroup = supervise::makeCgroup(plan, base, std::string(sys::kKeptCgroup) + metadata.id, false);
   if (!cgroup) return fail(cgroup.error());
 
   supervise::ResidentWish wish;

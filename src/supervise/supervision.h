@@ -59,7 +59,7 @@ class Supervision {
 
   // The start and the end: supervisor.cc.
   Result<void> launchHeld();
-  Result<void> makeCgroup();
+  Result<void> prepareCgroup();
   Result<void> startEgress(Fd link);
   void abandon();
   void reap(rusage* usage);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "supervise/cgroup.h"
 #include "supervise/changes.h"
 #include "supervise/denials.h"
 #include "supervise/escape.h"
@@ -101,7 +102,7 @@ Result<void> Supervision::launchHeld() {
   }
   const bool at_birth = plan_.cgroup && plan_.cgroup->at_birth;
   if (at_birth) {
-    if (auto made = makeCgroup(); !made) return made;
+    if (auto made = prepareCgroup(); !made) return made;
   }
   if (plan_.egress) {
     auto made = egress::makeLink();
@@ -117,7 +118,7 @@ Result<void> Supervision::launchHeld() {
   if (!launched) return fail(launched.error());
   sandbox_ = std::move(*launched);
   if (!at_birth) {  // while the sandbox is being built
-    if (auto made = makeCgroup(); !made) {
+    if (auto made = prepareCgroup(); !made) {
       abandon();
       return made;
     }
@@ -145,23 +146,10 @@ Supervision::~Supervision() {
   reap(nullptr);
 }
 
-Result<void> Supervision::makeCgroup() {
+Result<void> Supervision::prepareCgroup() {
   if (!plan_.cgroup) return {};
   cgroup_base_ = sys::CgroupBase::find();
-  const plan::CgroupPlan& wish = *plan_.cgroup;
-  auto made = sys::Cgroup::create(cgroup_base_, result_.sandbox_id,
-                                  {.memory = wish.memory,
-                                   .memory_low = wish.memory_low,
-                                   .swap = wish.swap,
-                                   .pids = wish.pids,
-                                   .cpus = wish.cpus,
-                                   .cpuset = wish.cpuset,
-                                   .io_disks = wish.io_disks,
-                                   .io_rbps = wish.io_rbps,
-                                   .io_wbps = wish.io_wbps,
-                                   .io_riops = wish.io_riops,
-                                   .io_wiops = wish.io_wiops,
-                                   .account_cpu = plan_.cpu_seconds.has_value()});
+  auto made = makeCgroup(plan_, cgroup_base_, result_.sandbox_id, plan_.cpu_seconds.has_value());
   if (!made) return fail(made.error());
   cgroup_ = std::move(*made);
   out_of_memory_ = cgroup_.oomEvents();

@@ -87,6 +87,20 @@ TEST_F(SessionLimits, DiskEndsWhatACommandLeftBehind) {
   EXPECT_LT(storedKib(), 400 * 1024);
 }
 
+TEST_F(SessionLimits, OnDisksAreHeldOrRefused) {
+  SessionOptions wish = options();
+  ASSERT_TRUE(wish.policy.set("resources.io_write_bytes_per_second", "2M"));
+  auto made = store->create(wish);
+  if (!made) {
+    EXPECT_NE(made.error().object.find("resources.io_"), std::string::npos) << made.error().message();
+    return;
+  }
+  const auto begin = Clock::now();
+  const RunResult result = exec(*made, "dd if=/dev/zero of=file bs=1M count=4 oflag=direct status=none");
+  ASSERT_EQ(result.exit_code, 0) << result.err.data;
+  EXPECT_GE(Clock::now() - begin, milliseconds(1200)) << "4 MiB at 2 MiB a second";
+}
+
 TEST_F(SessionLimits, MemoryIsTheWholeSessions) {
   Session session = createWith({{"resources.memory", "100M"}});
   // Sixty megabytes each, held until the reader of its pipe ends: one fits, two do not.

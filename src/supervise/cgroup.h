@@ -1,0 +1,16 @@
+// The cgroup that a plan asks for.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "sys/cgroup.h"
+
+namespace caisson::supervise {
+
+/// An empty one when the plan has none. `account_cpu`: as in sys::CgroupLimits.
+Result<sys::Cgroup> makeCgroup(const plan::Plan& plan, const sys::CgroupBase& base, std::string_view name,
+                               bool account_cpu);
+
+}  // namespace caisson::supervise
