@@ -22,7 +22,7 @@ bool runsAsRoot();
 
 /// ThreadSanitizer gives every process a thread and writes a file of its own before main: such a program can neither
 /// enter a user namespace by unshare nor start under a limit on file sizes.
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(CAISSON_DRIVES_THREAD_SANITIZER)
 inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;
