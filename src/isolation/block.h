@@ -182,7 +182,18 @@ inline constexpr std::uint32_t kAffinityBytes = 128;
 /// `go` may carry descriptors: cgroups to enter, by writing to them.
 inline constexpr std::size_t kMostCgroupEntries = 8;
 
-enum class MessageKind : std::uint32_t { go, prepared, started, failure, finished, signal, resize, measure, measured };
+enum class MessageKind : std::uint32_t {
+  go,
+  prepared,
+  started,
+  running,
+  failure,
+  finished,
+  signal,
+  resize,
+  measure,
+  measured
+};
 
 inline constexpr std::uint8_t kFetch = 1U << 7;
 /// Descriptors in `prepared`: the overlay's upper directory, the pty, and sized directories up to this many.

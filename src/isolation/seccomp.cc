@@ -42,8 +42,13 @@ Listening installFilter(const Block& block) {
 }
 
 void handOverListener(const Block& block, const Listening& listening) {
-  if (!block.listen || (listening.descriptor < 0 && listening.error == 0)) return;  // or it did not come that far
   Message message{};
+  if (!block.listen) {
+    message.kind = MessageKind::running;
+    sendMessage(block.control, message, nullptr, 0);
+    return;
+  }
+  if (listening.descriptor < 0 && listening.error == 0) return;  // it did not come that far
   message.kind = MessageKind::started;
   message.value = listening.error;
   const std::size_t count = listening.descriptor >= 0 ? 1 : 0;

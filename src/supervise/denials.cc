@@ -199,8 +199,8 @@ void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& r
             "raise resources.cpu_seconds in the policy");
         break;
       case Limit::memory:
-        add("resources.memory", fmt::format("{} bytes", plan.cgroup ? plan.cgroup->memory.value_or(0) : 0),
-            "use memory", "raise the limit with --memory");
+        add("resources.memory", fmt::format("{} bytes", plan.memory_bytes), "use memory",
+            "raise the limit with --memory");
         break;
       case Limit::file_size:
         add("filesystem.max_file_size", "a file", "write", "raise filesystem.max_file_size in the policy");

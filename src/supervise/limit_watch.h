@@ -64,6 +64,7 @@ class LimitWatch {
     std::string name;
     sys::Fd fd;
   };
+  static bool isLaunchersPeak(std::uint64_t bytes);
   void noteUse(Limit limit, const std::string& what, double used, double most);
   void lookAtCgroup(const sys::CgroupUsage& counted);
   /// Bytes in the sized directories.

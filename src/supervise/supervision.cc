@@ -149,8 +149,10 @@ void Supervision::onMessage() {
         message.object[isolation::kObjectBytes - 1] = 0;
         ending_.failure = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
         break;
-      case MessageKind::started:
-        onStarted(message, std::move(arrival.descriptors[0]));
+      case MessageKind::started: onStarted(message, std::move(arrival.descriptors[0])); [[fallthrough]];
+      case MessageKind::running:
+        // Not before: until its exec the payload's process shows the memory of whoever launched it.
+        limits_->begin(sandbox_.init, Clock::now());
         life_.reach(RunState::monitoring);
         break;
       case MessageKind::finished: onFinished(message); break;

@@ -63,7 +63,6 @@ void Supervision::run() {
     abandon();
     return setupFailed(released.error(), plan_, result_);
   }
-  limits_->begin(sandbox_.init, Clock::now());
   record_.handOver();
   // Its sockets wait for the egress process, not the other way round.
   if (plan_.egress) {

@@ -180,7 +180,7 @@ TEST_F(Audit, ACommandThatTheRulesRefuseIsOnRecord) {
 TEST_F(Audit, StatsCountOverProcesses) {
   EXPECT_EQ(caisson({"stats"}).out, "Nothing has run yet.\n");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
-  ASSERT_EQ(run({"--timeout", "100ms"}, {"sh", "-c", "unshare -r true; sleep 5"}, options()).exit_status, 124);
+  ASSERT_EQ(run({"--timeout", "2s"}, {"sh", "-c", "unshare -r true; sleep 30"}, options()).exit_status, 124);
   const auto stats = caisson({"stats", "--json"}).json();
   EXPECT_EQ(stats["sandboxes_created"], 4);
   EXPECT_EQ(stats["timeouts"], 1);

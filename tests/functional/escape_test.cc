@@ -1,6 +1,9 @@
 // After an attempt to get out: the sandbox ends, the attempt is on record with a trace, an alert is raised, and what
 // tried it does not run again.
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
 
 #include "functional/audit_fixture.h"
 
@@ -120,6 +123,8 @@ TEST_F(EscapeResponse, AnAlertThatFailsIsOnRecord) {
 
 TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
   requireOrSkip(systemHas("curl"), "no curl");
+  // No other process of the machine, a second run of this test say, names it.
+  const std::string secret = "sesame-" + std::to_string(::getpid()) + "-" + std::to_string(::time(nullptr));
   config_.write("server.py",
                 "import glob, http.server, sys\n"
                 "class Take(http.server.BaseHTTPRequestHandler):\n"
@@ -129,7 +134,7 @@ TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
                 "    for file in glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/[0-9]*/environ'):\n"
                 "      try: lines.append(open(file, 'rb').read())\n"
                 "      except OSError: pass\n"
-                "    told = [line for line in lines if b'sesame-' + b'4711' in line]\n"
+                "    told = [line for line in lines if self.path.rpartition('/')[2].encode() in line]\n"
                 "    curl = [line for line in lines if line.startswith(b'curl\\0')]\n"
                 "    open(sys.argv[1] + '/seen', 'w').write(self.path + f' {len(curl) > 0} {len(told)}')\n"
                 "    self.send_response(204); self.end_headers()\n"
@@ -141,14 +146,14 @@ TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
   ASSERT_TRUE(eventually([&] { return exists(config_ / "port") && readFile(config_ / "port").ends_with("\n"); }));
   std::string port = readFile(config_ / "port");
   port.pop_back();
-  config_.write("caisson/config.toml", "[alerts]\nwebhook = \"http://127.0.0.1:" + port + "/hook/sesame-4711\"\n");
+  config_.write("caisson/config.toml", "[alerts]\nwebhook = \"http://127.0.0.1:" + port + "/hook/" + secret + "\"\n");
   RunOptions how = owned();
   how.env["no_proxy"] = "127.0.0.1";
   const RunOutput output = run({}, attempt(), how);
   EXPECT_EQ(output.exit_status, 125);
   ASSERT_TRUE(eventually([&] { return exists(config_ / "body"); })) << output.err;
   EXPECT_EQ(json::parse(readFile(config_ / "body"), nullptr, false)["event"], "escape_attempt");
-  EXPECT_EQ(readFile(config_ / "seen"), "/hook/sesame-4711 True 0") << "its address is in a list of processes";
+  EXPECT_EQ(readFile(config_ / "seen"), "/hook/" + secret + " True 0") << "its address is in a list of processes";
 }
 
 /// Who knows the address of a webhook can post to it: it is told to nobody, also when the call fails.

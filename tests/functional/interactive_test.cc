@@ -167,7 +167,7 @@ TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
   Terminal terminal(
       {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},
       workspace.path());
-  sleepFor(std::chrono::milliseconds(300));
+  ASSERT_TRUE(terminal.shows("[y/N] ")) << terminal.screen();  // what is typed before the question does not answer it
   terminal.type("no\n");
   EXPECT_EQ(terminal.wait(), 125) << terminal.screen();
   EXPECT_FALSE(contains(terminal.screen(), "ran-anyway\r\n")) << terminal.screen();
