@@ -87,6 +87,7 @@ constinit const Verb kRun{
         "Runs CMD with the current directory at /workspace. By default its changes there are dropped at the end, the "
         "system is read-only, there is no network, the environment is clean, and secrets are not visible.\n\n"
         "Standard input, output and error are passed through; on a terminal the command gets a terminal of its own. "
+        "With --net proxy, somebody at a terminal is asked about hosts that were not named. "
         "The exit status is the command's, or 124 after a time-out, 125 if caisson could not or would not run it, "
         "126 or 127 if CMD cannot be executed or found, 128+N after signal N.",
     .examples =

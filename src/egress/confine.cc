@@ -24,12 +24,12 @@ namespace rules = plan::rules;
 
 // Sockets, waiting, memory. Nothing that opens a file, starts a process, signals one or looks at one.
 constexpr std::string_view kCalls[] = {
-    "accept4",     "bind",        "brk",        "clock_gettime",   "close",          "connect",      "epoll_ctl",
-    "epoll_pwait", "epoll_wait",  "exit",       "exit_group",      "fcntl",          "futex",        "getpeername",
-    "getrandom",   "getsockname", "getsockopt", "madvise",         "mremap",         "munmap",       "pipe2",
-    "read",        "recvfrom",    "recvmsg",    "restart_syscall", "rt_sigprocmask", "rt_sigreturn", "sendmsg",
-    "sendto",      "setsockopt",  "shutdown",   "splice",          "write",          "writev",       "gettid",
-    "getpid",      "tgkill",
+    "accept4",        "brk",          "clock_gettime", "close",      "connect",    "epoll_ctl",
+    "epoll_pwait",    "epoll_wait",   "exit",          "exit_group", "fcntl",      "futex",
+    "getpeername",    "getrandom",    "getsockname",   "getsockopt", "madvise",    "mremap",
+    "munmap",         "pipe2",        "read",          "recvfrom",   "recvmsg",    "restart_syscall",
+    "rt_sigprocmask", "rt_sigreturn", "sendmsg",       "sendto",     "setsockopt", "shutdown",
+    "splice",         "write",        "writev",        "gettid",     "getpid",     "tgkill",
 };
 
 plan::SyscallFilter filter() {

@@ -55,11 +55,10 @@ void Connection::aim(HostPort target, Style style) {
     if (name.empty()) return deny("connect", {false, "no name was looked up that has this address", {}});
     target_.host = {std::string(name), std::nullopt};
   }
-  const Decision decision = server_.rules.judge(target_.host, target_.port);
-  if (!decision.allowed) return deny("connect", decision);
-  rule_ = decision.rule;
-  phase_ = Phase::connecting;
-  connecting_since_ = Clock::now();
+  if (permitted_ != target_) permitted_.reset();
+  const Decision decision = judge();
+  const bool asking = !decision.allowed && server_.ask(target_, decision);
+  if (!decision.allowed && !asking) return deny("connect", decision);
   if (upstream_) {  // of an earlier request, to another host
     server_.loop.forget(upstream_.get());
     upstream_.reset();
@@ -67,6 +66,30 @@ void Connection::aim(HostPort target, Style style) {
   upstream_ready_ = upstream_ended_ = false;
   from_upstream_.clear();
   to_upstream_.clear();
+  if (!asking) return goToTarget(decision);
+  phase_ = Phase::asking;
+  watchAll();
+}
+
+/// What a person allowed for this connection holds only as long as nobody forbids it.
+Decision Connection::judge() const {
+  Decision decision = server_.rules.judge(target_.host, target_.port);
+  if (!decision.allowed && decision.askable && permitted_ == target_) return {true, "allowed once by a person", {}};
+  return decision;
+}
+
+void Connection::answered(const HostPort& target, bool permitted) {
+  if (phase_ != Phase::asking || target_ != target) return;
+  if (permitted) permitted_ = target_;
+  const Decision decision = judge();
+  if (!decision.allowed) return deny("connect", decision);
+  goToTarget(decision);
+}
+
+void Connection::goToTarget(const Decision& decision) {
+  rule_ = decision.rule;
+  phase_ = Phase::connecting;
+  active_ = connecting_since_ = Clock::now();
   watchAll();
   server_.lookUp(target_.host, this, [this](const Server::Addresses& addresses) {
     if (phase_ == Phase::connecting) onAddresses(addresses);
@@ -79,7 +102,42 @@ void Connection::onAddresses(const Server::Addresses& addresses) {
     return unreachable(addresses.failed ? "no DNS server answered" : "the name does not exist");
   addresses_ = addresses.list;
   next_address_ = 0;
-  connectNext();
+  if (server_.settings.upstream_proxy.empty()) return connectNext();
+  server_.findProxy(this, [this](std::optional<Endpoint> proxy) {
+    if (phase_ != Phase::connecting) return;
+    if (!proxy) return unreachable("the name of the upstream proxy leads nowhere");
+    proxy_ = proxy;
+    connectNext();
+  });
+}
+
+/// The proxy is told the address that was checked, not the name: it must not look up another one.
+void Connection::askProxy() {
+  phase_ = Phase::proxying;
+  const std::string where = HostPort{{{}, address_}, target_.port}.text();
+  to_upstream_ = "CONNECT " + where + " HTTP/1.1\r\nHost: " + where + "\r\n\r\n";
+  from_upstream_.clear();
+  onProxyAnswer();
+}
+
+void Connection::onProxyAnswer() {
+  if (!flush(upstream_.get(), to_upstream_) || !readInto(upstream_.get(), from_upstream_, upstream_ended_)) {
+    return unreachable("the upstream proxy broke off");
+  }
+  constexpr bool kWithoutBody = true;  // what follows the head of a granted CONNECT is the server's
+  const http::ResponseHead head = http::parseResponse(from_upstream_, kWithoutBody);
+  if (head.status == http::Status::more && !upstream_ended_) {
+    const std::uint32_t write = to_upstream_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
+    server_.loop.watch(upstream_.get(), EPOLLIN | write, this);
+    return;
+  }
+  if (head.status == http::Status::done && head.code / 100 == 2) {
+    from_upstream_.erase(0, head.used);
+    return onConnected();
+  }
+  const std::string code = head.status == http::Status::done ? " with " + std::to_string(head.code) : "";
+  errno = EHOSTUNREACH;
+  unreachable("the upstream proxy refused" + code);
 }
 
 void Connection::connectNext() {
@@ -87,7 +145,7 @@ void Connection::connectNext() {
   while (next_address_ < addresses_.size()) {
     address_ = addresses_[next_address_++];
     if (upstream_) server_.loop.forget(upstream_.get());
-    upstream_ = startConnect({address_, target_.port});
+    upstream_ = startConnect(proxy_ ? *proxy_ : Endpoint{address_, target_.port});
     if (upstream_) {
       connecting_since_ = Clock::now();
       server_.loop.watch(upstream_.get(), EPOLLOUT, this);
@@ -144,7 +202,8 @@ void Connection::denyObject(std::string operation, const HostPort& target, const
   const std::string text = "caisson: " + request.object() + " is refused: " + decision.rule +
                            (decision.remedy.empty() ? "" : "\nto allow it: " + decision.remedy) + "\n";
   server_.report(std::move(request));
-  const bool may_answer = phase_ == Phase::hello || phase_ == Phase::connecting || phase_ == Phase::socks;
+  const bool may_answer =
+      phase_ == Phase::hello || phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::socks;
   if (style_ == Style::socks && may_answer) {
     const auto reply = socks::buildReply(socks::Reply::not_allowed);
     to_client_.append(reply.begin(), reply.end());
@@ -242,7 +301,8 @@ void Connection::watchAll() {
   std::uint32_t client = to_client_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
   std::uint32_t upstream = to_upstream_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
   const bool room = from_client_.size() < kBufferBytes && to_upstream_.size() < kBufferBytes;
-  if (phase_ != Phase::connecting && room && !client_ended_) client |= EPOLLIN;
+  const bool waiting = phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::proxying;
+  if (!waiting && room && !client_ended_) client |= EPOLLIN;
   if ((phase_ == Phase::first_bytes || phase_ == Phase::http) && to_client_.size() < kBufferBytes && !upstream_ended_) {
     upstream |= EPOLLIN;
   }
@@ -252,6 +312,8 @@ void Connection::watchAll() {
 
 void Connection::onEvents(int descriptor, std::uint32_t events) {
   active_ = Clock::now();
+  if (phase_ == Phase::asking) return close(true);  // as below
+  if (phase_ == Phase::proxying) return descriptor == client_.get() ? close(true) : onProxyAnswer();
   if (phase_ == Phase::connecting) {
     if (descriptor == client_.get()) return close(true);  // only errors are listened for: it went away
     int error = 0;
@@ -261,7 +323,7 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
       errno = error;
       return next_address_ < addresses_.size() ? connectNext() : unreachable(errnoName(error));
     }
-    return onConnected();
+    return proxy_ ? askProxy() : onConnected();
   }
   if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
   progress();
@@ -293,10 +355,14 @@ void Connection::progress() {
 }
 
 void Connection::tick(Clock::time_point now) {
-  if (phase_ == Phase::closed) return;
+  if (phase_ == Phase::closed || phase_ == Phase::asking) return;  // how long a person may think, the asker decides
   if (phase_ == Phase::connecting && upstream_ && now - connecting_since_ > kConnectPatience) {
     errno = ETIMEDOUT;
     return next_address_ < addresses_.size() ? connectNext() : unreachable("ETIMEDOUT");
+  }
+  if (phase_ == Phase::proxying && now - connecting_since_ > kConnectPatience) {
+    errno = ETIMEDOUT;
+    return unreachable("the upstream proxy does not answer");
   }
   const bool starting = phase_ == Phase::hello || phase_ == Phase::socks;
   if (starting && now - began_ > kStartPatience) return close(true);
@@ -314,7 +380,11 @@ void Connection::countBytes() {
 
 void Connection::judgeAgain() {
   if (phase_ == Phase::closed || phase_ == Phase::finishing || !has_target_) return;
-  Decision decision = server_.rules.judge(target_.host, target_.port);
+  const Decision decision = judge();
+  if (phase_ == Phase::asking) {
+    if (decision.allowed) return goToTarget(decision);
+    if (decision.askable) return;
+  }
   if (!decision.allowed) {
     phase_ = Phase::tunnel;  // whatever it was doing: cut, not answered
     deny("connect", decision);

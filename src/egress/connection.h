@@ -7,6 +7,7 @@
 //   then:        bytes both ways (splice), or HTTP requests one by one, each of them judged
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,15 +32,19 @@ class Connection final : public Watcher {
   void onEvents(int descriptor, std::uint32_t events) override;
   void resume() { pumpTunnel(); }
   void tick(Clock::time_point now);
-  /// Ends it if the rules, which have changed, no longer let it be (N10).
+  /// Ends it if the rules, which have changed, no longer let it be (N10); one that waited may go on.
   void judgeAgain();
+  /// A person was asked about `target`: if this connection waits for that, it goes on or is refused.
+  void answered(const HostPort& target, bool permitted);
   [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
 
  private:
   enum class Phase : std::uint8_t {
     hello,        ///< first bytes on the proxy port
     socks,        ///< greeting answered, request awaited
+    asking,       ///< a person decides about the target
     connecting,   ///< the target is being resolved or connected
+    proxying,     ///< the upstream proxy was asked to connect
     first_bytes,  ///< connected; the client's first bytes decide how it goes on
     http,         ///< requests one by one
     tunnel,       ///< bytes
@@ -50,8 +55,12 @@ class Connection final : public Watcher {
 
   // connection.cc: life and target
   void aim(HostPort target, Style style);
+  [[nodiscard]] Decision judge() const;
+  void goToTarget(const Decision& decision);
   void onAddresses(const Server::Addresses& addresses);
   void connectNext();
+  void askProxy();
+  void onProxyAnswer();
   void onConnected();
   void unreachable(std::string_view why);
   void deny(std::string operation, const Decision& decision);
@@ -91,10 +100,12 @@ class Connection final : public Watcher {
 
   HostPort target_;
   bool has_target_ = false;
+  std::optional<HostPort> permitted_;  ///< by a person, for this connection only
   std::string rule_;
   std::vector<Address> addresses_;
   std::size_t next_address_ = 0;
   Address address_;
+  std::optional<Endpoint> proxy_;  ///< the upstream one, where the policy has it
   Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
   bool reported_ = false;
 

@@ -93,7 +93,7 @@ bool Connection::takeRequest() {
   }
   http::RequestHead final = head;
   if (!final.has_authority) final.authority = target_;  // HTTP/1.0 without a Host field
-  const Decision decision = server_.rules.judge(target_.host, target_.port);
+  const Decision decision = judge();
   if (!decision.allowed) {
     deny("http", decision);
     return false;
@@ -182,7 +182,8 @@ bool Connection::judgeRedirect(std::string_view location) {
   } else {
     target.host.name = "redirect";
   }
-  if (decision.allowed) return true;
+  // A person may be asked about it, but not before the client really goes there.
+  if (decision.allowed || (server_.settings.ask && decision.askable)) return true;
   response_head_done_ = false;
   denyObject("redirect", target, decision);
   return false;

@@ -12,7 +12,8 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMostKept = 200, kMostClients = 16;
+// More than a server ever tells (kMostRequests and kMostDenials in server.cc, with their powers of ten).
+constexpr std::size_t kMostKept = 16384, kMostClients = 16;
 
 }  // namespace
 
@@ -42,14 +43,14 @@ void Control::answer(int descriptor) {
   const ssize_t got = ::recv(descriptor, packet, sizeof(packet), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   const auto send = [&](const std::string& text) {
-    ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
   };
   if (got > 0) {
     const std::string_view asked(packet, static_cast<std::size_t>(got));
     if (asked == "reports") {
-      for (const std::string& report : kept_) send(report);
-      kept_.clear();
-      send(encode({Report::Kind::totals, {}, {}, server_.totals}));
+      // As many as there is room for. Without the totals at their end there are more: whoever asks, asks again.
+      while (!kept_.empty() && send(kept_.front())) kept_.pop_front();
+      if (kept_.empty()) send(encode({Report::Kind::totals, {}, {}, server_.totals}));
     } else {
       const auto applied = server_.applyChange(asked);
       send(applied ? encode({Report::Kind::ready, {}, {}, {}})

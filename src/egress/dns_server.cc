@@ -99,6 +99,8 @@ void DnsServer::serve(int datagrams, int listener) {
   const int one = 1;
   ::setsockopt(datagrams_, SOL_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one));
   ::setsockopt(datagrams_, SOL_IP, IP_PKTINFO, &one, sizeof(one));
+  // To answer from whatever address was asked; IPv6 wants it said, although every address is delivered here.
+  ::setsockopt(datagrams_, SOL_IPV6, IPV6_FREEBIND, &one, sizeof(one));
   server_.loop.watch(datagrams_, EPOLLIN, this);
   if (listener_ >= 0) server_.loop.watch(listener_, EPOLLIN, this);
 }
@@ -165,6 +167,7 @@ void DnsServer::handle(dns::Bytes message, const void* owner, const Reply& reply
     return reply(dns::buildAnswer(*question, answer));
   }
   const Decision decision = server_.rules.judgeName(*host);
+  if (!decision.allowed && server_.settings.ask && decision.askable) return answerUnasked(*question, host->name, reply);
   if (!decision.allowed) return refuse(*question, host->name, decision, reply);
   if (question->type != dns::kTypeA && question->type != dns::kTypeAaaa) {
     // No other record is passed on: TXT and its like are room for tunnels, HTTPS records would switch on encrypted
@@ -172,6 +175,17 @@ void DnsServer::handle(dns::Bytes message, const void* owner, const Reply& reply
     return reply(dns::buildAnswer(*question, {}));
   }
   resolveFor(*question, *host, owner, reply);
+}
+
+/// A person decides when the program connects, since no resolver waits that long. Until then the name has an address
+/// that stands for it, and nothing leaves.
+void DnsServer::answerUnasked(const dns::Question& question, const std::string& name, const Reply& reply) {
+  dns::Answer answer;
+  answer.ttl = kAnswerTtl;
+  if (question.type == dns::kTypeA) {
+    if (const auto address = server_.names.addressOf(name, true)) answer.addresses.push_back(*address);
+  }
+  reply(dns::buildAnswer(question, answer));
 }
 
 void DnsServer::resolveFor(const dns::Question& question, const Host& host, const void* owner, const Reply& reply) {

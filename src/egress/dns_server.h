@@ -30,6 +30,7 @@ class DnsServer final : public Watcher {
   void accept();
   void handle(dns::Bytes message, const void* owner, const Reply& reply);
   void resolveFor(const dns::Question& question, const Host& host, const void* owner, const Reply& reply);
+  void answerUnasked(const dns::Question& question, const std::string& name, const Reply& reply);
   void refuse(const dns::Question& question, const std::string& name, const Decision& decision, const Reply& reply);
   [[nodiscard]] std::string pointerFor(std::string_view name) const;
 

@@ -149,6 +149,11 @@ std::expected<Host, std::string_view> canonicalHost(std::string_view raw) {
   return Host{std::move(name), std::nullopt};
 }
 
+std::string HostPort::text() const {
+  const bool brackets = host.address && !host.address->isV4();
+  return (brackets ? "[" + host.text() + "]" : host.text()) + ":" + std::to_string(port);
+}
+
 std::optional<std::uint16_t> parsePort(std::string_view text) {
   if (text.empty() || text.size() > 5 || text[0] == '0' || !std::ranges::all_of(text, isDigit)) return std::nullopt;
   std::uint32_t value = 0;

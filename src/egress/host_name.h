@@ -30,6 +30,10 @@ std::expected<Host, std::string_view> canonicalHost(std::string_view raw);
 struct HostPort {
   Host host;
   std::uint16_t port = 0;
+
+  /// "name:port" or "[v6]:port": a pattern that means exactly this.
+  [[nodiscard]] std::string text() const;
+  bool operator==(const HostPort&) const = default;
 };
 
 /// "host", "host:port", "[v6]" or "[v6]:port". Without a port, `default_port`; 0 then means that one is required.

@@ -53,6 +53,7 @@ std::string encode(const Report& report) {
       return pack({"totals", std::to_string(t.connections), std::to_string(t.denied), std::to_string(t.queries),
                    std::to_string(t.sent), std::to_string(t.received)});
     }
+    case Report::Kind::question: return pack({"question", report.request.host, std::to_string(report.request.port)});
     case Report::Kind::request: break;
   }
   const Request& r = report.request;
@@ -69,6 +70,10 @@ std::optional<Report> decodeReport(std::string_view packet) {
   if ((t[0] == "ready" || t[0] == "failed") && t.size() == 2) {
     report.kind = t[0] == "ready" ? Report::Kind::ready : Report::Kind::failed;
     report.text = t[1];
+  } else if (t[0] == "question" && t.size() == 3) {
+    report.kind = Report::Kind::question;
+    report.request.host = t[1];
+    report.request.port = static_cast<std::uint16_t>(number(t[2]));
   } else if (t[0] == "totals" && t.size() == 6) {
     report.kind = Report::Kind::totals;
     report.totals = {number(t[1]), number(t[2]), number(t[3]), number(t[4]), number(t[5])};

@@ -37,9 +37,10 @@ struct Totals {
   std::uint64_t connections = 0, denied = 0, queries = 0, sent = 0, received = 0;
 };
 
-/// A report of the egress process: ready, failed (with the reason), one request, or the final totals.
+/// A report of the egress process: ready, failed (with the reason), one request, a host to ask a person about (only
+/// host and port of the request are set), or the final totals.
 struct Report {
-  enum class Kind : std::uint8_t { ready, failed, request, totals };
+  enum class Kind : std::uint8_t { ready, failed, request, question, totals };
 
   Kind kind = Kind::ready;
   std::string text;

@@ -29,6 +29,13 @@ TEST(Records, SurviveTheWay) {
   const auto totals = decodeReport(encode({Report::Kind::totals, {}, {}, {1, 2, 3, 4, 5}}));
   ASSERT_TRUE(totals);
   EXPECT_EQ(totals->totals.received, 5U);
+  Report question{Report::Kind::question, {}, {}, {}};
+  question.request.host = "a.example";
+  question.request.port = 443;
+  const auto asked = decodeReport(encode(question));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->kind, Report::Kind::question);
+  EXPECT_EQ(asked->request.object(), "a.example:443");
 }
 
 TEST(Records, ALyingPacketIsDropped) {
@@ -46,18 +53,21 @@ TEST(Settings, SurviveTheWay) {
   settings.rules.allowed_hosts = {"a.example", ".b.example"};
   settings.rules.denied_ports = {"1-1023"};
   settings.dns_servers = {"192.0.2.1"};
+  settings.upstream_proxy = "proxy.example:3128";
   settings.max_bytes = 1 << 20;
   settings.allow_missing_sni = true;
   settings.become = 70000;
-  settings.resident = true;
+  settings.resident = settings.ask = true;
   const auto read = decodeSettings(encode(settings));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rules.allowed_hosts, settings.rules.allowed_hosts);
   EXPECT_EQ(read->rules.denied_ports, settings.rules.denied_ports);
   EXPECT_EQ(read->become, settings.become);
-  EXPECT_TRUE(read->allow_missing_sni && read->resident && !read->allow_encrypted_hello);
+  EXPECT_EQ(read->upstream_proxy, settings.upstream_proxy);
+  EXPECT_TRUE(read->allow_missing_sni && read->resident && read->ask && !read->allow_encrypted_hello);
   EXPECT_FALSE(decodeSettings("x"));
-  for (const auto kind : {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget})
+  for (const auto kind :
+       {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget, Change::Kind::permit, Change::Kind::refuse})
     EXPECT_EQ(decodeChange(encode(Change{kind, "a.example"}))->kind, kind);
   EXPECT_FALSE(decodeChange(pack({"widen", "a"})));
 }

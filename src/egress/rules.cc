@@ -150,7 +150,7 @@ Decision Rules::judgeName(const Host& host) const {
   for (const HostPattern& pattern : allowed_) {
     if (pattern.matches(host)) return {true, "network.allowed_hosts: " + pattern.text, {}};
   }
-  return {false, "no entry of network.allowed_hosts", "--allow-host " + host.text()};
+  return {false, "no entry of network.allowed_hosts", "--allow-host " + host.text(), true};
 }
 
 Decision Rules::judgePort(std::uint16_t port) const {
@@ -163,12 +163,13 @@ Decision Rules::judgePort(std::uint16_t port) const {
     }
   }
   const std::string remedy = "--allow-port " + std::to_string(port);
-  if (best == nullptr) return {false, "port " + std::to_string(port) + " is not in network.allowed_ports", remedy};
+  if (best == nullptr)
+    return {false, "port " + std::to_string(port) + " is not in network.allowed_ports", remedy, true};
   if (!best->allowed)
     return {false, "network.denied_ports", "take the port out of network.denied_ports, or name it alone"};
   const std::string_view protocol = guardedProtocol(port);
   if (!protocol.empty() && best->width() > 0) {
-    return {false, std::string(protocol) + " needs its port named, a range does not open it", remedy};
+    return {false, std::string(protocol) + " needs its port named, a range does not open it", remedy, true};
   }
   return {true, "network.allowed_ports", {}};
 }
@@ -178,7 +179,11 @@ Decision Rules::judge(const Host& host, std::uint16_t port) const {
     return {false, "network.denied_hosts: " + denial->text, "take the entry out of network.denied_hosts"};
   }
   Decision by_name = judgeName(host);
-  if (!by_name.allowed) return by_name;
+  if (!by_name.allowed) {
+    const Decision by_port = judgePort(port);
+    by_name.askable = by_name.askable && (by_port.allowed || by_port.askable);  // a port that is denied stays so
+    return by_name;
+  }
   Decision refusal;
   for (const HostPattern& pattern : allowed_) {
     if (!pattern.matches(host) || (pattern.port && pattern.port != port)) continue;
@@ -190,7 +195,7 @@ Decision Rules::judge(const Host& host, std::uint16_t port) const {
   if (!refusal.rule.empty()) return refusal;
   const std::string target = host.address && !host.address->isV4() ? "[" + host.text() + "]" : host.text();
   return {false, "the entry of network.allowed_hosts is for another port",
-          "--allow-host " + target + ":" + std::to_string(port)};
+          "--allow-host " + target + ":" + std::to_string(port), true};
 }
 
 Decision Rules::judgeAddress(const Host& host, const Address& address, bool own) const {

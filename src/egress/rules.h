@@ -22,6 +22,8 @@ struct Decision {
   bool allowed = false;
   std::string rule;    ///< "network.allowed_hosts: *.example.org"
   std::string remedy;  ///< what would allow it; empty if allowed or if nothing can
+  /// Refused only because nobody named it, not because somebody or a rule forbids it: a person may be asked.
+  bool askable = false;
 };
 
 /// The texts of a policy's network section that the evaluator works from.

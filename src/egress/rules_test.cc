@@ -131,6 +131,26 @@ TEST(Rules, TheLaterWordWins) {
   EXPECT_FALSE(rules.allow("not a host"));
 }
 
+TEST(Rules, APersonIsAskedAboutWhatNobodyNamedAndNotAboutWhatIsForbidden) {
+  const Rules rules = rulesOf({.allowed_hosts = {"example.org", "db.example:5432"},
+                               .denied_hosts = {"evil.test"},
+                               .allowed_ports = {"80", "443", "1-1023"},
+                               .denied_ports = {"8081"}});
+  const auto askable = [&](const char* host, std::uint16_t port) {
+    const Decision decision = rules.judge(*canonicalHost(host), port);
+    return !decision.allowed && decision.askable;
+  };
+  EXPECT_TRUE(askable("other.example", 443));
+  EXPECT_TRUE(askable("example.org", 9000));
+  EXPECT_TRUE(askable("example.org", 22));
+  EXPECT_TRUE(askable("db.example", 5433));
+  EXPECT_FALSE(askable("evil.test", 443));
+  EXPECT_FALSE(askable("example.org", 8081));
+  EXPECT_FALSE(askable("other.example", 8081));
+  EXPECT_FALSE(askable("printer.local", 80));
+  EXPECT_FALSE(askable("localhost", 80));
+}
+
 TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
   const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
   const Decision name = rules.judge(*canonicalHost("other.example"), 443);

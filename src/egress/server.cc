@@ -18,6 +18,7 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr std::size_t kMostDenials = 1000, kMostRequests = 10000;
 constexpr int kAcceptsATurn = 64;
+constexpr std::size_t kMostUnsent = 4096;
 
 std::vector<Address> parseServers(const std::vector<std::string>& texts) {
   std::vector<Address> servers;
@@ -51,7 +52,8 @@ Result<void> Server::serve(SandboxSockets sockets) {
     packets_ = std::make_unique<PacketLog>(*this);
     packets_->serve(sockets_.log.get());
   }
-  bool watched = loop.watch(supervisor_.get(), EPOLLIN, this) && loop.watch(sockets_.proxy.get(), EPOLLIN, this);
+  supervised_ = loop.watch(supervisor_.get(), EPOLLIN, this);
+  bool watched = supervised_ && loop.watch(sockets_.proxy.get(), EPOLLIN, this);
   for (const sys::Fd& listener : sockets_.capture) watched = watched && loop.watch(listener.get(), EPOLLIN, this);
   if (control_) watched = watched && control_->watch();
   if (!watched) return fail(sysError(Stage::launch, "epoll_ctl", "egress listeners", errno));
@@ -78,6 +80,7 @@ void Server::run() {
   }
   connections_.clear();  // each tells what it carried
   sendReport({Report::Kind::totals, {}, {}, totals});
+  if (supervisor_) sendUnsent(0);
 }
 
 void Server::tick(Clock::time_point now) {
@@ -91,8 +94,11 @@ bool Server::isCapture(int descriptor) const {
   return std::ranges::any_of(sockets_.capture, [&](const sys::Fd& fd) { return fd.get() == descriptor; });
 }
 
-void Server::onEvents(int descriptor, std::uint32_t) {
-  if (descriptor == supervisor_.get()) return onSupervisor();
+void Server::onEvents(int descriptor, std::uint32_t events) {
+  if (descriptor == supervisor_.get()) {
+    if ((events & EPOLLOUT) != 0) sendUnsent(MSG_DONTWAIT);
+    return onSupervisor();
+  }
   accept(descriptor, !isCapture(descriptor));
 }
 
@@ -125,6 +131,11 @@ void Server::accept(int listener, bool proxy) {
   }
 }
 
+/// A name that no pattern matches and that is looked up nevertheless was read by a person, letter by letter.
+std::size_t Server::freeBytes(const Host& host) const {
+  return settings.ask && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
+}
+
 void Server::lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback) {
   const auto judged = [this, host, callback](const Resolution& resolution) {
     Addresses result;
@@ -143,7 +154,7 @@ void Server::lookUp(const Host& host, const void* owner, std::function<void(cons
   };
   if (host.address) return judged({false, {*host.address}});
   if (!resolver->knows(host.name)) {
-    const auto verdict = budget_.charge(host.name, rules.freeBytes(host), Clock::now());
+    const auto verdict = budget_.charge(host.name, freeBytes(host), Clock::now());
     if (verdict != LookupBudget::Verdict::fine) {
       const bool many = verdict == LookupBudget::Verdict::too_many;
       return callback(
@@ -154,6 +165,18 @@ void Server::lookUp(const Host& host, const void* owner, std::function<void(cons
     }
   }
   resolver->resolve(host.name, owner, judged);
+}
+
+/// An owner named it: it may be where no sandbox goes, on this machine even.
+void Server::findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback) {
+  const auto proxy = canonicalAuthority(settings.upstream_proxy, 0);
+  if (!proxy) return callback(std::nullopt);
+  if (proxy->host.address) return callback(Endpoint{*proxy->host.address, proxy->port});
+  if (proxy->host.name == "localhost") return callback(Endpoint{Address::v4(INADDR_LOOPBACK), proxy->port});
+  resolver->resolve(proxy->host.name, owner, [callback, port = proxy->port](const Resolution& found) {
+    if (found.addresses.empty()) return callback(std::nullopt);
+    callback(Endpoint{found.addresses.front(), port});
+  });
 }
 
 void Server::countBytes(std::uint64_t sent, std::uint64_t received) {
@@ -183,8 +206,26 @@ void Server::report(Request request) {
 
 void Server::sendReport(const Report& report) {
   if (control_ && report.kind == Report::Kind::request) control_->keep(report);
-  const std::string packet = encode(report);
-  ::send(supervisor_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!supervisor_) return;
+  unsent_.push_back(encode(report));
+  // Nothing is dropped: a program must not be able to hide a request behind a thousand others. When the supervisor is
+  // that far behind, the sandbox's network waits for it.
+  sendUnsent(unsent_.size() > kMostUnsent ? 0 : MSG_DONTWAIT);
+}
+
+void Server::sendUnsent(int flags) {
+  while (!unsent_.empty()) {
+    const std::string& packet = unsent_.front();
+    const ssize_t sent = ::send(supervisor_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | flags);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) break;
+    if (sent < 0 && errno == EPIPE) unsent_.clear();  // nobody is left to tell
+    if (!unsent_.empty()) unsent_.pop_front();
+  }
+  if (supervised_) {
+    const std::uint32_t more = unsent_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
+    loop.watch(supervisor_.get(), EPOLLIN | more, this);
+  }
 }
 
 void Server::onSupervisor() {
@@ -195,6 +236,8 @@ void Server::onSupervisor() {
     if (control_ == nullptr) return end();
     loop.forget(supervisor_.get());  // who started it is through
     supervisor_.reset();
+    supervised_ = false;
+    unsent_.clear();
     return;
   }
   (void)applyChange({packet, static_cast<std::size_t>(got)});
@@ -203,11 +246,39 @@ void Server::onSupervisor() {
 Result<void> Server::applyChange(std::string_view packet) {
   const auto change = decodeChange(packet);
   if (!change) return fail(plainError(Stage::policy, "egress", "change", "it is malformed"));
+  if (change->kind == Change::Kind::permit || change->kind == Change::Kind::refuse) return answerQuestion(*change);
   auto applied = change->kind == Change::Kind::allow  ? rules.allow(change->pattern)
                  : change->kind == Change::Kind::deny ? rules.deny(change->pattern)
                                                       : rules.forget(change->pattern);
   if (!applied) return applied;
+  questions_.answered(change->pattern, change->kind == Change::Kind::deny);
   for (const auto& connection : connections_) connection->judgeAgain();
+  return {};
+}
+
+bool Server::ask(const HostPort& target, const Decision& decision) {
+  if (!settings.ask || !decision.askable) return false;
+  // Nobody can allow what is always blocked.
+  const auto& address = target.host.address;
+  if (address && !rules.judgeAddress(target.host, *address, own_addresses.contains(*address)).allowed) return false;
+  switch (questions_.about(target.text())) {
+    case Questions::Step::refuse: return false;
+    case Questions::Step::wait: return true;
+    case Questions::Step::ask: break;
+  }
+  Report question{Report::Kind::question, {}, {}, {}};
+  question.request.host = target.host.text();
+  question.request.port = target.port;
+  sendReport(question);
+  return true;
+}
+
+Result<void> Server::answerQuestion(const Change& change) {
+  const auto target = canonicalAuthority(change.pattern, 0);
+  if (!target) return fail(plainError(Stage::policy, "egress", change.pattern, target.error()));
+  const bool refused = change.kind == Change::Kind::refuse;
+  questions_.answered(target->text(), refused);
+  for (const auto& connection : connections_) connection->answered(*target, !refused);
   return {};
 }
 

@@ -1,10 +1,12 @@
 // Everything one sandbox's egress consists of: its listeners, the connections through it, its resolver.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,10 +16,12 @@
 #include "egress/names.h"
 #include "egress/own_addresses.h"
 #include "egress/pipes.h"
+#include "egress/questions.h"
 #include "egress/records.h"
 #include "egress/resolver.h"
 #include "egress/rules.h"
 #include "egress/settings.h"
+#include "egress/sockets.h"
 
 namespace caisson::egress {
 
@@ -66,7 +70,12 @@ class Server final : public Watcher {
   };
   void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
 
+  /// Where connections go first, when the policy names an upstream proxy (N11); nothing if its name leads nowhere.
+  void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
+
   void report(Request request);
+  /// Whether a connection to `target`, refused by `decision`, waits for a person's answer.
+  bool ask(const HostPort& target, const Decision& decision);
   Result<void> applyChange(std::string_view packet);
   void end() { ended_ = true; }
   /// Ends a connection after the present turn of the loop.
@@ -80,23 +89,29 @@ class Server final : public Watcher {
 
  private:
   void accept(int listener, bool proxy);
+  Result<void> answerQuestion(const Change& change);
   void onSupervisor();
   void sendReport(const Report& report);
+  void sendUnsent(int flags);
+  [[nodiscard]] std::size_t freeBytes(const Host& host) const;
   void tick(Clock::time_point now);
   [[nodiscard]] bool isCapture(int descriptor) const;
 
   sys::Fd supervisor_;
   SandboxSockets sockets_;
   LookupBudget budget_;
+  Questions questions_;
   std::unique_ptr<DnsServer> dns_;
   std::unique_ptr<PacketLog> packets_;
   std::unique_ptr<Control> control_;
   std::list<std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> unfinished_;
   bool retired_ = false;
+  bool supervised_ = false;
   bool ended_ = false;
   std::map<std::tuple<std::string, std::string, std::uint16_t>, std::uint64_t> denials_;  // told already, and how often
   std::uint64_t told_ = 0;
+  std::deque<std::string> unsent_;  // reports that the supervisor had no room for
   Clock::time_point next_tick_{};
 };
 

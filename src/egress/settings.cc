@@ -10,7 +10,8 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kMostTexts = 8;
-constexpr std::string_view kChanges[] = {"allow", "deny", "forget"};  // in the order of Change::Kind
+constexpr std::string_view kChanges[] = {"allow", "deny", "forget", "permit",
+                                         "refuse"};  // in the order of Change::Kind
 
 std::uint64_t number(const std::string& text) {
   std::uint64_t value = 0;
@@ -28,6 +29,10 @@ Settings settingsFor(const policy::Network& network) {
                     .denied_ports = network.denied_ports,
                     .private_hosts = network.private_hosts};
   settings.dns_servers = network.dns_servers;
+  constexpr std::string_view kScheme = "http://";
+  if (network.upstream_proxy.starts_with(kScheme)) {
+    settings.upstream_proxy = network.upstream_proxy.substr(kScheme.size());
+  }
   settings.max_connections = network.max_connections;
   settings.max_bytes = network.max_bytes.value_or(0);
   settings.dns_queries_per_minute = network.dns_queries_per_minute;
@@ -43,7 +48,8 @@ std::string encode(const Settings& s) {
        pack(s.rules.private_hosts), pack(s.dns_servers),
        pack({std::to_string(s.max_connections), std::to_string(s.max_bytes), std::to_string(s.dns_queries_per_minute),
              std::to_string(s.idle_seconds), s.allow_missing_sni ? "1" : "0", s.allow_encrypted_hello ? "1" : "0",
-             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.resident ? "1" : "0"})});
+             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.resident ? "1" : "0",
+             s.ask ? "1" : "0", s.upstream_proxy})});
 }
 
 std::optional<Settings> decodeSettings(std::string_view packet) {
@@ -57,8 +63,8 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
     if (!list) return std::nullopt;
     *lists[i] = std::move(*list);
   }
-  const auto numbers = unpack((*parts)[6], 9);
-  if (!numbers || numbers->size() != 9) return std::nullopt;
+  const auto numbers = unpack((*parts)[6], 11);
+  if (!numbers || numbers->size() != 11) return std::nullopt;
   const std::vector<std::string>& n = *numbers;
   s.max_connections = number(n[0]);
   s.max_bytes = number(n[1]);
@@ -69,6 +75,8 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
   if (!n[6].empty()) s.become = static_cast<uid_t>(number(n[6]));
   s.landlock_abi = static_cast<int>(number(n[7]));
   s.resident = n[8] == "1";
+  s.ask = n[9] == "1";
+  s.upstream_proxy = n[10];
   return s;
 }
 

@@ -17,6 +17,7 @@ namespace caisson::egress {
 struct Settings {
   RuleTexts rules;
   std::vector<std::string> dns_servers;  ///< addresses; asked in this order
+  std::string upstream_proxy;            ///< "host:port" that connections go through, or empty
   std::uint64_t max_connections = 64;
   std::uint64_t max_bytes = 0;  ///< both directions together; 0: no limit
   std::uint64_t dns_queries_per_minute = 120;
@@ -25,6 +26,7 @@ struct Settings {
   bool allow_encrypted_hello = false;
   std::optional<uid_t> become;  ///< a root caller's egress runs as this user and group
   int landlock_abi = 0;
+  bool ask = false;       ///< a person is there to decide about hosts that nobody named
   bool resident = false;  ///< ends with the sandbox, not with the process that started it
 };
 
@@ -34,8 +36,9 @@ std::string encode(const Settings& settings);
 std::optional<Settings> decodeSettings(std::string_view packet);
 
 /// A change while it runs (N10). To forget a pattern is to take it off the list of permitted ones without denying it.
+/// To permit or refuse answers a question about one host and port, for the connections that wait for that answer.
 struct Change {
-  enum class Kind : std::uint8_t { allow, deny, forget };
+  enum class Kind : std::uint8_t { allow, deny, forget, permit, refuse };
   Kind kind = Kind::deny;
   std::string pattern;
 };

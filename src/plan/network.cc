@@ -52,10 +52,6 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
                            "the egress filter needs a network namespace, which this level and tier do without",
                            "use level process or full without isolation.tier = \"landlock\""));
   }
-  if (!network.upstream_proxy.empty()) {
-    return fail(plainError(Stage::plan, "plan", "network.upstream_proxy", "this build reaches hosts directly",
-                           "remove the key; caisson refuses what it cannot enforce"));
-  }
   EgressPlan egress;
   egress.network = network;
   egress.network.allowed_hosts = policy::expandPresets(network.allowed_hosts);
@@ -67,6 +63,7 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   plan.egress = std::move(egress);
   plan.layers["network"] = "proxy: " + std::to_string(network.allowed_hosts.size()) +
                            (network.allowed_hosts.size() == 1 ? " host pattern" : " host patterns");
+  if (!network.upstream_proxy.empty()) plan.layers["network"] += ", through " + network.upstream_proxy;
   if (network.allowed_hosts.empty()) {
     plan.notices.emplace_back("network.allowed_hosts is empty: nothing can be reached (--allow-host PATTERN)");
   }

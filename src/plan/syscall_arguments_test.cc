@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -64,6 +65,16 @@ TEST(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
        {NETLINK_SOCK_DIAG, NETLINK_NETFILTER, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT, NETLINK_CRYPTO, NETLINK_GENERIC}) {
     EXPECT_NE(ask(program, "socket", {{AF_NETLINK, SOCK_RAW, protocol}}), kLet) << protocol;
     EXPECT_NE(ask(program, "socket", {{AF_NETLINK, SOCK_DGRAM, protocol}}), kLet) << protocol;
+  }
+}
+
+TEST(HostileArguments, NoPingSockets) {
+  const Program program = builtin();
+  for (const auto flags : {std::uint64_t{0}, std::uint64_t{SOCK_CLOEXEC}, std::uint64_t{SOCK_NONBLOCK}}) {
+    EXPECT_EQ(ask(program, "socket", {{AF_INET, SOCK_DGRAM | flags, IPPROTO_ICMP}}), seen(EACCES));
+    EXPECT_EQ(ask(program, "socket", {{AF_INET6, SOCK_DGRAM | flags, IPPROTO_ICMPV6}}), seen(EACCES));
+    EXPECT_EQ(ask(program, "socket", {{AF_INET, SOCK_DGRAM | flags, IPPROTO_UDP}}), kLet);
+    EXPECT_EQ(ask(program, "socket", {{AF_INET6, SOCK_STREAM | flags, IPPROTO_TCP}}), kLet);
   }
 }
 

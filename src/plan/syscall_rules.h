@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -116,12 +117,15 @@ constexpr void addArgumentRules(Rules& rules) {
   }
   rules.set("setpriority", kAllow, {{{equals(0, 0), equals(1, 1)}, notify(EPERM)}});
   rules.set("ioprio_set", kAllow, {{{equals(0, 1), equals(1, 1)}, notify(EPERM)}});
-  // Local and internet sockets; of netlink only what libc needs to list addresses. No raw or packet sockets.
+  // Local and internet sockets; of netlink only what libc needs to list addresses. No raw or packet sockets, and no
+  // ping: the kernel would refuse that one too, but nobody would see it.
   const Action no_family = notify(EAFNOSUPPORT);
   rules.set("socket", no_family,
             {{{equals(1, SOCK_RAW, kSocketTypeMask), equals(0, AF_NETLINK), equals(2, 0)}, kAllow},
              {{equals(1, SOCK_RAW, kSocketTypeMask)}, notify(EPERM)},
              {{equals(1, SOCK_PACKET, kSocketTypeMask)}, notify(EPERM)},
+             {{equals(0, AF_INET), equals(1, SOCK_DGRAM, kSocketTypeMask), equals(2, IPPROTO_ICMP)}, notify(EACCES)},
+             {{equals(0, AF_INET6), equals(1, SOCK_DGRAM, kSocketTypeMask), equals(2, IPPROTO_ICMPV6)}, notify(EACCES)},
              {{equals(0, AF_UNIX)}, kAllow},
              {{equals(0, AF_INET)}, kAllow},
              {{equals(0, AF_INET6)}, kAllow},

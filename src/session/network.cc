@@ -23,6 +23,7 @@ namespace {
 using Kind = egress::Change::Kind;
 
 constexpr int kAnswerMs = 5000;
+constexpr int kMostRounds = 1000;
 
 sockaddr_un addressIn(const sys::RootDir& directory) {
   sockaddr_un address{};
@@ -192,8 +193,17 @@ void Handle::addNetworkRecord(RunResult& result) {
   if (metadata_.policy.network.mode != policy::NetworkMode::proxy) return;
   supervise::EgressRecord record;
   auto log = audit::Log::open();
-  (void)ask(directory_, "reports",
-            [&](const egress::Report& report) { record.take(report, log ? &*log : nullptr, id()); });
+  bool more = true;
+  for (int round = 0; more && round < kMostRounds; ++round) {
+    bool heard = false;
+    more = false;
+    const auto asked = ask(directory_, "reports", [&](const egress::Report& report) {
+      record.take(report, log ? &*log : nullptr, id());
+      heard = true;
+      more = report.kind != egress::Report::Kind::totals;  // which come last
+    });
+    more = more && heard && asked;
+  }
   record.fill(result);
 }
 

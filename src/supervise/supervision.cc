@@ -22,8 +22,10 @@ constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
 }  // namespace
 
 void Supervision::onEgress() {
-  const bool alive = egress_->receive(
-      [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
+  const bool alive = egress_->receive([&](const egress::Report& report) {
+    egress_record_->take(report, record_.log(), result_.sandbox_id);
+    if (questions_ && report.kind == egress::Report::Kind::question) questions_->add(report.request);
+  });
   if (egress_record_->failure() && !ending_.failure) {
     ending_.failure = *egress_record_->failure();
     return kill();
@@ -37,11 +39,18 @@ void Supervision::onEgress() {
   kill();
 }
 
+/// Somebody sits at a keyboard and sees what is written. What a declared tool may reach is its declaration's matter.
+bool Supervision::canAskAboutHosts() const {
+  const bool* stream = terminal_wish_.stream;
+  return request_.tool.empty() && stream[0] && (stream[1] || stream[2]);
+}
+
 int Supervision::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
   if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
   if (const auto resume = listener_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
+  if (questions_ && questions_->deadline() && (!next || *questions_->deadline() < *next)) next = questions_->deadline();
   if (!next || ending_.killed || init_gone_) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
@@ -49,6 +58,7 @@ int Supervision::timeoutMs() const {
 
 void Supervision::checkDeadlines() {
   const auto now = Clock::now();
+  if (questions_) questions_->look(now);
   if (deadline_ && !ending_.killed && now >= *deadline_) {
     ending_.timed_out = true;
     kill();
@@ -84,9 +94,13 @@ void Supervision::watch() {
     polls.push_back({ending_.killed ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
     listener_.keepPace(Clock::now());
     polls.push_back({listener_.descriptor(), POLLIN, 0});
-    input_.addPolls(polls);
-    if (out_) out_->addPolls(polls);
-    if (err_) err_->addPolls(polls);
+    if (questions_ && (ending_.killed || init_gone_)) questions_->withdraw();
+    // While a question is on the screen the payload neither draws over it nor gets the answer to read.
+    const bool asking = questions_ && questions_->open();
+    polls.push_back({asking ? questions_->descriptor() : -1, POLLIN, 0});
+    if (!asking) input_.addPolls(polls);
+    if (out_ && !asking) out_->addPolls(polls);
+    if (err_ && !asking) err_->addPolls(polls);
     const std::size_t egress_poll = polls.size();
     if (egress_ && !ending_.killed) polls.push_back({egress_->descriptor(), POLLIN, 0});
     const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
@@ -104,10 +118,12 @@ void Supervision::watch() {
     }
     if (polls[4].revents != 0) onOutOfMemory();
     if (egress_poll < polls.size() && polls[egress_poll].revents != 0) onEgress();
-    input_.pump(polls);
+    const bool quiet = asking || (questions_ && questions_->open());  // since this turn, too
+    if (!quiet) input_.pump(polls);
     if (polls[5].revents != 0) onViolation(polls[5].revents);
-    if (out_) out_->pump();
-    if (err_) err_->pump();
+    if (out_ && !quiet) out_->pump();
+    if (err_ && !quiet) err_->pump();
+    if (asking && polls[6].revents != 0 && questions_->open()) questions_->onInput();
     if ((out_ && out_->flooded()) || (err_ && err_->flooded())) endFor(Limit::output);
     if (polls[0].revents != 0) {
       onMessage();  // the last word may have come together with the end

@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "supervise/control_channel.h"
 #include "supervise/egress.h"
+#include "supervise/host_questions.h"
 #include "supervise/input_feed.h"
 #include "supervise/launch.h"
 #include "supervise/lifecycle.h"
@@ -77,6 +78,7 @@ class Supervision {
   void onViolation(short events);
   void onOutOfMemory();
   void onEgress();
+  [[nodiscard]] bool canAskAboutHosts() const;
   void checkDeadlines();
   [[nodiscard]] int timeoutMs() const;
   [[nodiscard]] bool streamsBusy() const;
@@ -110,6 +112,7 @@ class Supervision {
   Ending ending_;
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;
+  std::optional<HostQuestions> questions_;
   bool init_gone_ = false;    // or as good as: nothing runs in the sandbox any more
   bool usage_known_ = false;  // from pid 1 itself; otherwise its end tells
   bool abandoned_ = false;    // asked to end while only passing output on

@@ -156,7 +156,12 @@ Result<void> Supervision::prepareCgroup() {
 }
 
 Result<void> Supervision::startEgress(Fd link) {
-  auto started = egress::Process::start(egressSettings(plan_), std::move(link));
+  egress::Settings settings = egressSettings(plan_);
+  settings.ask = canAskAboutHosts();
+  if (settings.ask) {
+    questions_.emplace(result_.sandbox_id, [this](const egress::Change& answer) { (void)egress_->change(answer); });
+  }
+  auto started = egress::Process::start(settings, std::move(link));
   if (!started) return fail(started.error());
   egress_.emplace(std::move(*started));
   egress_record_.emplace();
@@ -172,6 +177,7 @@ void Supervision::collect(Clock::time_point start) {
     addUsage(usage, result_.usage);
   }
   result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  questions_.reset();
   if (egress_) {
     egress_->finish(
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });

@@ -85,6 +85,21 @@ func main() {
   EXPECT_EQ(output.out, "example.org /go from 80\nrefused\n") << output.describe();
 }
 
+TEST_F(Clients, DigAsksThePolicysResolverWhateverServerItNames) {
+  requireOrSkip(has("dig"), "no dig here");
+  const RunOutput output = shell({"example.org"}, R"(
+dig +short example.org; dig +short @8.8.8.8 example.org; dig +short +tcp @9.9.9.9 example.org AAAA; dig +short -x 198.18.0.1
+dig example.org TXT | grep -c 'status: NOERROR'; dig +short example.org TXT; dig +short example.org HTTPS)");
+  EXPECT_EQ(output.out, "198.18.0.1\n198.18.0.1\nfdca:1550::1\nexample.org.\n1\n") << output.describe();
+  forgetQueries();
+  const RunOutput refused =
+      shell({"example.org"}, "dig evil.test; dig +tcp @8.8.8.8 data.evil.test; dig evil.test TXT");
+  EXPECT_EQ(queries(), "");
+  EXPECT_TRUE(contains(refused.out, "status: NXDOMAIN")) << refused.describe();
+  EXPECT_FALSE(contains(refused.out, "status: NOERROR")) << refused.describe();
+  EXPECT_TRUE(contains(refused.out, "caisson: no entry of network.allowed_hosts")) << refused.describe();
+}
+
 TEST_F(Clients, OpensslClient) {
   const RunOutput output = shell({"example.org"}, R"(
 printf 'GET /o HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n' |

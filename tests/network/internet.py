@@ -19,8 +19,10 @@ ZONE = {
     "six.example.org": [V6],
     "dual.example.org": [V4, V6],
     "other.example.org": [OTHER],
+    "bare.example.org": [BARE],
     "dead.example.org": ["93.184.9.9"],
     "evil.test": [OTHER],
+    "proxy.inside": [OTHER],
     "rebind.example.org": ["127.0.0.1"],
     "mixed.example.org": [V4, "10.0.0.1"],
     "metadata.example.org": ["169.254.169.254"],
@@ -171,6 +173,35 @@ class Web(http.server.BaseHTTPRequestHandler):
         self.reply(200, b"got %d bytes\n" % len(body))
 
 
+class Proxy(socketserver.StreamRequestHandler):
+    """A proxy that knows CONNECT by address and nothing else; STATE/proxied lists what it was asked for."""
+
+    def handle(self):
+        words = self.rfile.readline().decode().split()
+        while self.rfile.readline() not in (b"\r\n", b""):
+            pass
+        with open(STATE + "/proxied", "a") as file:
+            file.write(" ".join(words[:2]) + "\n")
+        host, port = words[1].rsplit(":", 1)
+        if port == "8085":
+            return self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        if port == "8080":
+            return time.sleep(30)
+        with socket.create_connection((host.strip("[]"), int(port))) as server:
+            self.wfile.write(b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+            threading.Thread(target=self.pass_on, args=(server, self.connection), daemon=True).start()
+            self.pass_on(self.connection, server)
+
+    @staticmethod
+    def pass_on(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
 class Echo(socketserver.BaseRequestHandler):
     """Speaks first, as databases and ssh do, then repeats what it is told."""
 
@@ -219,6 +250,7 @@ def main():
     start(Threads((V4, 53), DnsStream))
     for port in (80, 8080):
         start(ThreadsV6(("::", port), Web))
+    start(Threads((OTHER, 3128), Proxy))
     for port in (22, 5432, 8085):
         start(ThreadsV6(("::", port), Echo))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

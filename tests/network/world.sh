@@ -60,7 +60,7 @@ until [ -e "$state/ready" ]; do
   fi
   sleep 0.01
 done
-export CAISSON_TEST_INTERNET="$state"
+export CAISSON_TEST_INTERNET="$state" CAISSON_TEST_INTERNET_PID="$internet"
 status=0
 "$@" || status=$?
 exit $status

@@ -1,0 +1,199 @@
+#include "supervise/host_questions.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "approval/store.h"
+#include "approval/what.h"
+#include "egress/host_name.h"
+
+namespace caisson::supervise {
+namespace {
+
+using Kind = egress::Change::Kind;
+
+constexpr std::size_t kMostQuestions = 32;
+constexpr std::size_t kMostTyped = 16;
+constexpr auto kPatience = std::chrono::minutes(2);
+constexpr std::string_view kBy = "terminal";
+
+/// Ends what the payload may have left open: an escape sequence half sent, another character set, hidden text.
+std::string_view plainText() {
+  const char* kind = std::getenv("TERM");
+  if (kind == nullptr || *kind == '\0' || std::strcmp(kind, "dumb") == 0) return "\r\n";
+  return "\x18\x1b\\\x0f\x1b(B\x1b[0m\r\n";
+}
+
+std::string questionAbout(const std::string& target) {
+  return std::string(plainText()) + "caisson: approval needed: host:" + target + "\r\n  " +
+         approval::meaning("host:" + target) +
+         ".\r\n"
+         "  o  once: the connections that wait for it now\r\n"
+         "  r  for the rest of this run\r\n"
+         "  g  for good: in every run on a terminal, for a year (caisson approvals revoke)\r\n"
+         "  n  no, also for the rest of this run        never  no, and don't ask again in this run\r\n"
+         "  Allow it? [o/r/g/N] ";
+}
+
+}  // namespace
+
+void HostQuestions::add(const egress::Request& wish) {
+  auto host = egress::canonicalHost(wish.host);
+  if (!host || wish.port == 0) return;
+  waiting_.push_back(egress::HostPort{std::move(*host), wish.port}.text());
+  if (!open()) askNext();
+}
+
+void HostQuestions::askNext() {
+  while (!waiting_.empty()) {
+    const std::string target = waiting_.front();
+    const std::string what = "host:" + target;
+    const Before before = onRecord(what);
+    if (before == Before::nothing && ask(target)) return;
+    waiting_.pop_front();
+    decide(target, before == Before::nothing ? Kind::refuse : before == Before::once ? Kind::permit : Kind::allow);
+  }
+}
+
+/// An approval that was given before, used up if it was for once.
+HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
+  if (!approval::checkWhat(what)) return Before::nothing;
+  auto store = approval::Store::open();
+  if (!store) return Before::nothing;
+  const auto used = store->use(what, "", static_cast<std::int64_t>(::time(nullptr)));
+  if (!used || !*used) return Before::nothing;
+  return (*used)->scope == approval::Scope::once ? Before::once : Before::standing;
+}
+
+/// Puts the question on the screen; false if nobody can be asked.
+bool HostQuestions::ask(const std::string& target) {
+  const std::string what = "host:" + target;
+  if (never_ || asked_ >= kMostQuestions || !approval::checkWhat(what)) return false;
+  sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  // In the background nobody sees us, and touching the terminal would stop us.
+  if (!terminal || ::tcgetpgrp(terminal.get()) != ::getpgrp()) return false;
+  if (::tcgetattr(terminal.get(), &before_) != 0) return false;
+  if (!approval::recordQuestion(what, kBy, sandbox_id_)) return false;
+  termios raw = before_;
+  ::cfmakeraw(&raw);
+  terminal_ = std::move(terminal);
+  write(questionAbout(target));
+  // What was typed or pasted before the question was shown is no answer to it. Nothing here waits for the terminal: one
+  // that has stopped must not stop the supervisor.
+  if (::tcsetattr(terminal_.get(), TCSANOW, &raw) != 0) {
+    closeTerminal({});
+    return false;
+  }
+  ::tcflush(terminal_.get(), TCIFLUSH);
+  ++asked_;
+  typed_.clear();
+  deadline_ = Clock::now() + kPatience;
+  return true;
+}
+
+void HostQuestions::onInput() {
+  char key = 0;
+  for (;;) {
+    const ssize_t got = ::read(terminal_.get(), &key, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return take(Answer::no);  // the terminal is gone
+    constexpr char kInterrupt = 3, kEnd = 4, kBackspace = 8, kDelete = 127;
+    if (key == kInterrupt || key == kEnd) return take(Answer::no);
+    if (key == '\r' || key == '\n') return take(meaningOf(typed_));
+    if ((key == kBackspace || key == kDelete) && !typed_.empty()) {
+      typed_.pop_back();
+      write("\b \b");
+    } else if (key > ' ' && key < kDelete && typed_.size() < kMostTyped) {
+      typed_ += key;
+      write({&key, 1});
+    }
+  }
+}
+
+HostQuestions::Answer HostQuestions::meaningOf(std::string_view word) {
+  if (word == "o" || word == "once") return Answer::once;
+  if (word == "r" || word == "run") return Answer::run;
+  if (word == "g" || word == "good") return Answer::good;
+  if (word.empty() || word == "n" || word == "N" || word == "no") return Answer::no;
+  if (word == "never") return Answer::never;
+  return Answer::unclear;
+}
+
+void HostQuestions::take(Answer answer) {
+  if (answer == Answer::unclear) {
+    typed_.clear();
+    return write("\r\n  Please answer o, r, g, n or never: ");
+  }
+  const std::string target = waiting_.front();
+  waiting_.pop_front();
+  never_ = never_ || answer == Answer::never;
+  std::string words = target + " stays refused";
+  Kind kind = Kind::refuse;
+  if (answer == Answer::once || answer == Answer::run || answer == Answer::good) {
+    words = target + (answer == Answer::once ? " is allowed once" : " is allowed");
+    kind = answer == Answer::once ? Kind::permit : Kind::allow;
+  }
+  if (const auto recorded = record("host:" + target, answer); !recorded) {
+    // Also when it is the record of a "no" that failed: then the person should know.
+    kind = Kind::refuse;
+    words = target + " stays refused: " + recorded.error().message();
+  }
+  closeTerminal("\r\ncaisson: " + words + "\r\n");
+  decide(target, kind);
+  askNext();
+}
+
+Result<void> HostQuestions::record(const std::string& what, Answer answer) const {
+  if (answer != Answer::good) {
+    const bool yes = answer == Answer::once || answer == Answer::run;
+    return approval::recordAnswer(what, kBy, yes, sandbox_id_);
+  }
+  auto store = approval::Store::open();
+  if (!store) return fail(store.error());
+  const auto now = static_cast<std::int64_t>(::time(nullptr));
+  auto granted = store->grant({.id = {},
+                               .what = what,
+                               .scope = approval::Scope::timed,
+                               .session = {},
+                               .expires = now + approval::kLongest,
+                               .by = std::string(kBy)},
+                              now);
+  if (!granted) return fail(granted.error());
+  return {};
+}
+
+void HostQuestions::look(Clock::time_point now) {
+  if (deadline_ && now >= *deadline_) take(Answer::no);
+}
+
+void HostQuestions::withdraw() {
+  waiting_.clear();
+  if (open()) closeTerminal("\r\ncaisson: the run is over; nothing was allowed\r\n");
+}
+
+void HostQuestions::decide(const std::string& target, Kind kind) { tell_({kind, target}); }
+
+void HostQuestions::write(std::string_view text) const {
+  // A terminal that takes nothing now (stopped with Ctrl-S) shows less of it; the loop must not wait for that.
+  while (!text.empty()) {
+    const ssize_t done = ::write(terminal_.get(), text.data(), text.size());
+    if (done <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(done));
+  }
+}
+
+void HostQuestions::closeTerminal(std::string_view last_words) {
+  write(last_words);
+  ::tcsetattr(terminal_.get(), TCSANOW, &before_);
+  terminal_.reset();
+  deadline_.reset();
+}
+
+}  // namespace caisson::supervise

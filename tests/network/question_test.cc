@@ -1,0 +1,211 @@
+// A host that nobody named, asked for while a person sits at the terminal: they decide, and nobody else.
+#include "functional/terminal.h"
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+constexpr const char* kQuestion = "Allow it? [o/r/g/N] ";
+
+class Question : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    home_ = files.makeDir("home", 0700);
+  }
+  /// `caisson run` of a script on a terminal; example.org is permitted, the rest is not.
+  [[nodiscard]] std::unique_ptr<Terminal> start(const std::string& script, const std::string& more = {},
+                                                const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> words{
+        "/usr/bin/env", "CAISSON_HOME=" + home_,          "TERM=xterm",  caissonBinary(), "run",
+        "--policy",     policyFor({"example.org"}, more), "--workspace", ":none"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "bash", "-c", script});
+    return std::make_unique<Terminal>(words, files.path());
+  }
+  [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words) const {
+    RunOptions how;
+    how.cwd = files.path();
+    how.env["CAISSON_HOME"] = home_;
+    return runCaisson(words, how);
+  }
+  /// Waits for question number `count` about `what` and answers it.
+  static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
+    EXPECT_TRUE(eventually([&] {
+      terminal.shows(kQuestion, std::chrono::milliseconds(0));
+      return questions(terminal) >= count;
+    })) << terminal.screen();
+    EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
+    sleepFor(std::chrono::milliseconds(200));  // what is typed before the question is thrown away
+    terminal.type(keys);
+  }
+  static int questions(const Terminal& terminal) {
+    int count = 0;
+    for (std::size_t at = 0; (at = terminal.screen().find(kQuestion, at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  static int times(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+
+  std::string home_;
+};
+
+TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
+  auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
+  answer(*terminal, "evil.test:80", "o\r");
+  EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
+  answer(*terminal, "evil.test:80", "n\r", 2);
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "/two from 80")) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+}
+
+TEST_F(Question, ForTheRunIsForTheRunAndForThatPort) {
+  auto terminal =
+      start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
+  answer(*terminal, "evil.test:80", "r\r");
+  answer(*terminal, "evil.test:8080", "\r", 2);
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 8080")) << terminal->screen();
+  EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 0U);
+  auto next = start("curl -sS http://evil.test/3");
+  answer(*next, "evil.test:80", "\r");
+  EXPECT_TRUE(next->wait());
+  EXPECT_FALSE(contains(next->screen(), "from 80")) << next->screen();
+}
+
+TEST_F(Question, ForGoodIsOnRecordUntilItIsRevoked) {
+  auto first = start("curl -sS http://evil.test/1");
+  answer(*first, "evil.test:80", "good\r");
+  EXPECT_EQ(first->wait(), 0) << first->screen();
+  const auto kept = caisson({"approvals", "list", "--json"}).json();
+  ASSERT_EQ(kept.size(), 1U) << kept;
+  EXPECT_EQ(kept[0]["what"], "host:evil.test:80");
+  EXPECT_EQ(kept[0]["by"], "terminal");
+  auto second = start("curl -sS http://evil.test/2");
+  EXPECT_EQ(second->wait(), 0) << second->screen();
+  EXPECT_EQ(questions(*second), 0) << second->screen();
+  EXPECT_TRUE(contains(second->screen(), "/2 from 80")) << second->screen();
+  ASSERT_EQ(caisson({"approvals", "revoke", kept[0]["id"]}).exit_status, 0);
+  auto third = start("curl -sS http://evil.test/3");
+  answer(*third, "evil.test:80", "no\r");
+  EXPECT_TRUE(third->wait());
+  EXPECT_FALSE(contains(third->screen(), "from 80")) << third->screen();
+}
+
+TEST_F(Question, ByWhateverWayAProgramGoesThere) {
+  auto terminal = start(std::string(kDirect) + "curl -sS http://evil.test/captured; " + kDirect +
+                        "curl -sS http://93.184.0.4/address; curl -sSk https://other.example.org/tls; "
+                        "curl -sS --socks5-hostname 127.0.0.1:3128 http://www.example.org/socks; "
+                        "curl -sSL 'http://example.org/redirect?http://dual.example.org/followed'; echo over");
+  int number = 0;
+  for (const char* host :
+       {"evil.test:80", "93.184.0.4:80", "other.example.org:443", "www.example.org:80", "dual.example.org:80"}) {
+    answer(*terminal, host, "o\r", ++number);
+  }
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  for (const char* words :
+       {"/captured from 80", "/address from 80", "/tls from 443", "/socks from 80", "/followed from 80"}) {
+    EXPECT_TRUE(contains(terminal->screen(), words)) << words << terminal->screen();
+  }
+}
+
+TEST_F(Question, NoIsRememberedAndNothingLeaves) {
+  forgetQueries();
+  auto terminal = start(std::string("for i in 1 2 3; do ") + kDirect + "curl -sS http://evil.test/; done; echo over");
+  answer(*terminal, "evil.test:80", "n\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  EXPECT_EQ(queries(), "");
+  const RunOutput log = caisson({"audit", "show", "--json"});
+  EXPECT_EQ(times(log.out, "APPROVAL_ASKED") + times(log.out, "approval_asked"), 1) << log.describe();
+  EXPECT_EQ(times(log.out, "APPROVAL_DENIED") + times(log.out, "approval_denied"), 1) << log.describe();
+}
+
+TEST_F(Question, NeverEndsTheQuestionsOfARun) {
+  auto terminal = start("for h in a b c; do curl -sS http://$h.test/; done; echo over");
+  answer(*terminal, "a.test:80", "never\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+}
+
+TEST_F(Question, TheInterruptKeyMeansNoAndOddAnswersAreAskedAgain) {
+  auto terminal = start("curl -sS http://evil.test/; echo over");
+  answer(*terminal, "evil.test:80", "yes\r");
+  EXPECT_TRUE(terminal->shows("Please answer")) << terminal->screen();
+  terminal->type("r\x7f\x03");
+  EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
+  EXPECT_EQ(terminal->wait(), 0) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+}
+
+TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
+  auto terminal = start(
+      "(while :; do printf '\\033[2J\\033[Hcaisson: nothing to see\\r\\n'; echo r; sleep 0.02; done) & "
+      "sleep 0.3; curl -sS http://evil.test/; kill %1; read -t 1 line; echo \"over <$line>\"");
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  sleepFor(std::chrono::milliseconds(500));
+  terminal->shows("nothing that is there", std::chrono::milliseconds(10));  // reads what came
+  const std::string& screen = terminal->screen();
+  EXPECT_TRUE(screen.ends_with(kQuestion)) << screen;
+  terminal->type("n\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over <>")) << terminal->screen();  // the answer was not its to read
+}
+
+TEST_F(Question, WhatWasTypedBeforeIsNoAnswer) {
+  auto terminal = start("stty -echo; echo ready; sleep 0.5; curl -sS http://evil.test/; echo over");
+  ASSERT_TRUE(terminal->shows("ready"));
+  terminal->type("g\rr\ro\r");
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  EXPECT_FALSE(terminal->wait(std::chrono::milliseconds(500)));
+  terminal->type("\r");
+  EXPECT_TRUE(terminal->wait());
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+}
+
+TEST_F(Question, WhatIsForbiddenIsNotAskedAbout) {
+  auto terminal = start(
+      "curl -sS http://evil.test/; curl -sS http://169.254.169.254/; curl -sS http://printer.local/; "
+      "curl -sS http://metadata.google.internal/; " +
+          std::string(kDirect) + "curl -sS -m 5 http://10.0.0.1/; curl -sS http://www.example.org:8081/; echo over",
+      "denied_hosts = [\"evil.test\"]\ndenied_ports = [\"8081\"]\nallowed_ports = [\"80\"]");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_EQ(questions(*terminal), 0) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+}
+
+TEST_F(Question, AfterARunThatWasEndedTheTerminalIsAsItWas) {
+  auto terminal = start("curl -sS http://evil.test/; sleep 60", "", {"--timeout", "3s"});
+  const termios before = terminal->settings();
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  EXPECT_EQ(terminal->wait(), 124) << terminal->screen();
+  EXPECT_TRUE(sameSettings(before, terminal->settings()));
+  EXPECT_TRUE(contains(terminal->screen(), "nothing was allowed")) << terminal->screen();
+}
+
+TEST_F(Question, WithoutAPersonTheAnswerIsNo) {
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = home_;
+  const RunOutput output = runCaisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--",
+                                       "curl", "-sS", "http://evil.test/"},
+                                      how);
+  EXPECT_TRUE(contains(output.out, "--allow-host evil.test")) << output.describe();
+  EXPECT_FALSE(contains(output.out + output.err, "Allow it?")) << output.describe();
+  auto json = start("curl -sS http://evil.test/", "", {"--json"});  // read by a program
+  EXPECT_TRUE(json->wait()) << json->screen();
+  EXPECT_EQ(questions(*json), 0) << json->screen();
+  EXPECT_TRUE(contains(json->screen(), "no entry of network.allowed_hosts")) << json->screen();
+}
+
+}  // namespace
+}  // namespace caisson::test
