@@ -1,8 +1,12 @@
-// egress_tool: the three ends of a measured transfer.
-//   egress_tool serve ADDRESS PORT            sends what the first line asks for ("BYTES\n"), then ends
+// egress_tool: the three ends of a measured transfer, and what else is timed beside them.
+//   egress_tool serve ADDRESS PORT            sends what the first line asks for ("BYTES\n"), then ends; after "hold\n"
+//                                             a byte, and then waits for the client's end
 //   egress_tool relay PORT ADDRESS PORT       the floor of anything in between: accept, connect, splice both ways
 //   egress_tool fetch ADDRESS PORT BYTES N    fetches N times; prints MB/s of the whole and the median ms to the first
 //   byte
+//   egress_tool via PROXY PORT ADDRESS PORT BYTES N   the same through an HTTP proxy, by CONNECT
+//   egress_tool hold ADDRESS PORT N SECONDS   holds N connections open, each of which has carried a byte
+//   egress_tool time N COMMAND...             median ms of N runs of a command
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +61,10 @@ static void serveOne(int fd) {
   static char piece[kPiece];
   char line[32] = {0};
   if (read(fd, line, sizeof(line) - 1) <= 0) return;
+  if (strcmp(line, "hold\n") == 0) {
+    if (write(fd, piece, 1) == 1 && read(fd, line, 1) < 0) return;
+    return;
+  }
   for (long long left = atoll(line); left > 0;) {
     const ssize_t sent = write(fd, piece, left < kPiece ? (size_t)left : kPiece);
     if (sent <= 0) return;
@@ -84,7 +94,58 @@ static int compare(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
-static int fetch(struct sockaddr_in a, const char* bytes, int times) {
+/// Asks the proxy at the other end for `where` ("address:port"), and reads its answer to the empty line.
+static void throughProxy(int fd, const char* where) {
+  char head[4096] = {0};
+  size_t have = 0;
+  dprintf(fd, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", where, where);
+  while (strstr(head, "\r\n\r\n") == NULL && have < sizeof(head) - 1) {
+    if (read(fd, head + have++, 1) != 1) break;
+  }
+  if (strstr(head, " 200 ") == NULL) {
+    fprintf(stderr, "the proxy said: %s\n", head);
+    exit(1);
+  }
+}
+
+static int hold(struct sockaddr_in a, int count, unsigned seconds) {
+  struct rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  char byte;
+  for (int i = 0; i < count; ++i) {
+    const int fd = connectTo(a);
+    if (write(fd, "hold\n", 5) != 5 || read(fd, &byte, 1) != 1) return fprintf(stderr, "connection %d failed\n", i), 1;
+  }
+  printf("held\n");
+  fflush(stdout);
+  sleep(seconds);
+  return 0;
+}
+
+static int timeCommand(int times, char** command) {
+  double* taken = calloc((size_t)times, sizeof(double));
+  signal(SIGCHLD, SIG_DFL);
+  for (int i = 0; i < times; ++i) {
+    const double begin = now();
+    const pid_t child = fork();
+    if (child == 0) {
+      execvp(command[0], command);
+      _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) return fprintf(stderr, "it failed\n"), 1;
+    taken[i] = now() - begin;
+  }
+  qsort(taken, (size_t)times, sizeof(double), compare);
+  printf("%.3f\n", taken[times / 2]);
+  return 0;
+}
+
+/// `where`: what a proxy at `a` is asked for, or NULL.
+static int fetch(struct sockaddr_in a, const char* where, const char* bytes, int times) {
   static char piece[kPiece];
   double* first = calloc((size_t)times, sizeof(double));
   const double start = now();
@@ -92,6 +153,7 @@ static int fetch(struct sockaddr_in a, const char* bytes, int times) {
   for (int i = 0; i < times; ++i) {
     const double begin = now();
     const int fd = connectTo(a);
+    if (where != NULL) throughProxy(fd, where);
     dprintf(fd, "%s\n", bytes);
     for (;;) {
       const ssize_t got = read(fd, piece, sizeof(piece));
@@ -138,7 +200,16 @@ int main(int count, char** words) {
       close(client);
     }
   }
-  if (count == 6 && strcmp(words[1], "fetch") == 0) return fetch(address(words[2], words[3]), words[4], atoi(words[5]));
+  if (count == 6 && strcmp(words[1], "fetch") == 0)
+    return fetch(address(words[2], words[3]), NULL, words[4], atoi(words[5]));
+  if (count == 8 && strcmp(words[1], "via") == 0) {
+    char where[64];
+    snprintf(where, sizeof(where), "%s:%s", words[4], words[5]);
+    return fetch(address(words[2], words[3]), where, words[6], atoi(words[7]));
+  }
+  if (count == 6 && strcmp(words[1], "hold") == 0)
+    return hold(address(words[2], words[3]), atoi(words[4]), (unsigned)atoi(words[5]));
+  if (count >= 4 && strcmp(words[1], "time") == 0) return timeCommand(atoi(words[2]), words + 3);
   fprintf(stderr, "see the first lines of egress_tool.c\n");
   return 2;
 }
