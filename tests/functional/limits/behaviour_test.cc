@@ -127,7 +127,7 @@ TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
   EXPECT_NE(files.exit_status, 0);
   EXPECT_LT(files.duration, seconds(10));
   const RunOutput time = run({"--json", "--timeout", "1ms"}, {"sleep", "5"});
-  EXPECT_EQ(time.json()["limit"], "time");
+  EXPECT_EQ(time.json()["limit"], "time") << time.describe();
   EXPECT_LT(time.duration, seconds(5));
 }
 
