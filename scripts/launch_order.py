@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""launch_order.py BUILD_DIR: writes src/cli/launch_order.ld, the functions that one launch executes.
+"""launch_order.py BUILD_DIR: writes src/cli/launch_order.ld, the functions of one launch and of one session command.
 
 The linker puts them side by side. Strewn over the whole program each of them would bring 64 KiB of it into memory, and
 cost a page fault of its own. Needs valgrind; run it when a launch has come to use many functions that are not in the
@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEAD = """/* Made by scripts/launch_order.py: the functions of one launch, side by side.
+HEAD = """/* Made by scripts/launch_order.py: the functions of one launch and of one session command, side by side.
    Functions of the C library come with the whole file they are in. */
 SECTIONS
 {
@@ -28,12 +28,19 @@ FUNCTION = re.compile(r"^c?fn=\(\d+\) (.*)$")
 
 
 def executed(caisson):
-    """Demangled names of what the supervisor and the processes it forks execute."""
+    """Demangled names of what the supervisor and the processes it forks execute, for a run and for a session's command."""
     names = set()
     with tempfile.TemporaryDirectory() as directory:
-        out = os.path.join(directory, "calls.%p")
-        subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", caisson, "run", "--", "true"],
-                       cwd=directory, check=False, capture_output=True)
+        workspace = os.path.join(directory, "workspace")
+        os.mkdir(workspace)
+        os.environ["CAISSON_HOME"] = os.path.join(directory, "home")
+        valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/calls.%p", caisson]
+        subprocess.run([*valgrind, "run", "--", "true"], cwd=workspace, check=False, capture_output=True)
+        subprocess.run([caisson, "session", "create", "--name", "order"], cwd=workspace, check=True, capture_output=True)
+        command = ["session", "exec", "order", "--", "true"]
+        subprocess.run([caisson, *command], check=True)  # the first keeps the plan by which the others go
+        subprocess.run([*valgrind, *command], cwd=workspace, check=False, capture_output=True)
+        subprocess.run([caisson, "session", "destroy", "order"], check=True)
         for path in glob.glob(os.path.join(directory, "calls.*")):
             with open(path, encoding="utf-8", errors="replace") as lines:
                 names.update(re.sub(r"'\d+$", "", found[1].strip()) for found in map(FUNCTION.match, lines) if found)

@@ -290,6 +290,9 @@ class SessionStore {
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
   /// By id or by name. Unknown, expired and malformed ones are errors that say which.
   [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
+  /// Session::exec for a process that runs one command and goes: by the plan that an earlier one left with the session,
+  /// where it still holds, without the policy read and the host looked at again. Each command gets every layer as ever.
+  Result<RunResult> exec(std::string_view id_or_name, const ExecRequest& request);
   /// Sorted by creation. Sessions whose time is over are removed first.
   Result<std::vector<SessionInfo>> list();
   /// Session::destroy by id or name; works as well for a session that cannot be opened any more.

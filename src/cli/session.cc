@@ -108,12 +108,15 @@ int destroy(const Arguments& arguments) {
 
 }  // namespace
 
-Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
+Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
   const std::size_t count = arguments.operands.size();
-  if (count < least || (most != 0 && count > most)) {
-    return fail(usageError(verb, count < least ? "something is missing" : "too many words",
-                           "caisson " + std::string(verb) + " --help"));
-  }
+  if (count >= least && (most == 0 || count <= most)) return {};
+  return fail(usageError(verb, count < least ? "something is missing" : "too many words",
+                         "caisson " + std::string(verb) + " --help"));
+}
+
+Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
+  if (auto counted = countOperands(arguments, verb, least, most); !counted) return fail(counted.error());
   auto store = SessionStore::open();
   if (!store) return fail(store.error());
   return store->find(arguments.operands[0]);

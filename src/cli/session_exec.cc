@@ -56,8 +56,7 @@ int perform(const Arguments& arguments) {
     return complain(
         usageError("session exec", "no command given; it comes after `--`", "caisson session exec ID -- ls -l"));
   const bool json = arguments.has(kJson);
-  auto session = sessionOf(arguments, "session exec", 1, 1);
-  if (!session) return json ? report(refusedResult(session.error()), true) : complain(session.error());
+  const auto refuse = [&](const Error& error) { return json ? report(refusedResult(error), true) : complain(error); };
   ExecRequest request;
   request.command.assign(arguments.command.begin(), arguments.command.end());
   if (const auto text = arguments.value(kTimeout)) {
@@ -65,13 +64,19 @@ int perform(const Arguments& arguments) {
     if (!seconds) return complain(seconds.error());
     request.timeout_seconds = *seconds;
   }
-  if (arguments.has(kBackground)) return startInBackground(*session, request, json);
+  if (arguments.has(kBackground)) {
+    auto session = sessionOf(arguments, "session exec", 1, 1);
+    return session ? startInBackground(*session, request, json) : refuse(session.error());
+  }
+  if (auto counted = countOperands(arguments, "session exec", 1, 1); !counted) return refuse(counted.error());
+  auto store = SessionStore::open();
+  if (!store) return refuse(store.error());
   request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
   request.relay_stdin = true;
   request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
   surviveBrokenPipes();
-  const auto result = session->exec(request);
+  const auto result = store->exec(arguments.operands[0], request);
   return report(result ? *result : refusedResult(result.error()), json);
 }
 

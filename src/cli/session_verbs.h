@@ -15,6 +15,9 @@ extern const Verb kSessionNetwork;                                              
 extern const Verb kSessionExpose;                                                   // session_expose.cc
 extern const Verb kSessionRead, kSessionWrite;                                      // session_files.cc
 
+/// An error when operands are missing or too many. `most` 0: any number.
+Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
+
 /// The session that the first operand names; an error when operands are missing or too many. `most` 0: any number.
 Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
 

@@ -5,7 +5,8 @@
 
 #include "policy/limits.h"
 #include "policy/validate.h"
-#include "session/runner.h"
+#include "session/execution.h"
+#include "session/kept_plan.h"
 
 namespace caisson::session {
 namespace {
@@ -38,15 +39,15 @@ Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
   return policy::validate(asked);
 }
 
-void adapt(plan::Plan& plan, const ExecRequest& request) {
+}  // namespace
+
+void adaptPlan(plan::Plan& plan, const ExecRequest& request) {
   for (const auto& [name, value] : request.environment) {
     std::erase_if(plan.environment, [&](const std::string& one) { return one.starts_with(name + "="); });
     plan.environment.push_back(name + "=" + value);
   }
   if (!request.working_directory.empty()) plan.working_directory = request.working_directory;
 }
-
-}  // namespace
 
 Result<sys::Fd> Handle::lock() {
   auto lock = lockFile(directory_, kLockFile, true);
@@ -112,7 +113,7 @@ Result<plan::Plan> Handle::planFor(const ExecRequest& request) {
   auto planner = this->planner();
   if (!planner) return fail(planner.error());
   auto plan = (*planner)->planCommand(metadata_, {request.command, request.interactive});
-  if (plan) adapt(*plan, request);
+  if (plan) adaptPlan(*plan, request);
   return plan;
 }
 
@@ -136,24 +137,28 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
-    const Recorder recorder{
-        .starting = [&] { return record_.starting(id(), metadata_.policy, *plan, request.command, false); },
-        .refused = [&](const Violation& violation) { record_.callRefused(id(), violation); }};
-    SessionWatch watch(store_->place(), directory_, metadata_, *plan, [this] { return this->plan({{"true"}, false}); });
-    Aftermath after;
-    auto ran = runCommand(*plan, request, id(), **connection, watch, recorder, after);
+    auto ran = execute({.place = store_->place(),
+                        .directory = directory_,
+                        .metadata = metadata_,
+                        .plan = *plan,
+                        .connection = **connection,
+                        .record = record_,
+                        .whole = [this] { return this->plan({{"true"}, false}); },
+                        .complete =
+                            [&](RunResult& result) {
+                              addNetworkRecord(result);
+                              if (!notice.empty()) result.notices.push_back(notice);
+                            }},
+                       request);
     if (!ran) return fail(ran.error());
-    if (std::optional<RunResult>& result = *ran) {
-      if (result->escape) record_.escaped(metadata_.policy, *plan, request.command, after.last, *result);
-      if (after.lives_on && SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
-      addNetworkRecord(*result);
-      if (!notice.empty()) result->notices.push_back(notice);
-      record_.ended(*result);
-      return *std::move(result);
-    }
+    if (*ran) return std::move(**ran);
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again
   }
   return fail(goneError("session exec", id()));
+}
+
+void Handle::keepPlan() {
+  if (const auto held = lock()) session::keepPlan(directory_, metadata_);
 }
 
 Result<void> Handle::renew(double ttl_seconds) {

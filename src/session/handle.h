@@ -37,6 +37,8 @@ class Handle {
     return record_.lifecycle(id(), metadata_.policy, state, detail);
   }
   Result<RunResult> exec(const ExecRequest& request);
+  /// For commands that others run later (kept_plan.h).
+  void keepPlan();
   Result<void> renew(double ttl_seconds);
   /// Out of the pool: from now on it is a session like any other, that begins now.
   Result<void> handOut(const std::string& name, double ttl_seconds);
@@ -119,5 +121,8 @@ class Handle {
 
 /// Whether the request makes sense, for exec() and start().
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy);
+
+/// Gives a command's plan the variables and the directory of the request.
+void adaptPlan(plan::Plan& plan, const ExecRequest& request);
 
 }  // namespace caisson::session

@@ -174,8 +174,10 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   return metadata;
 }
 
+Result<std::string> readMetadataText(const sys::RootDir& session) { return session.readFile(kMetaFile, kMaxBytes); }
+
 Result<Metadata> readMetadata(const sys::RootDir& session) {
-  auto text = session.readFile(kMetaFile, kMaxBytes);
+  auto text = readMetadataText(session);
   if (!text) return fail(text.error());
   return metadataFromJson(*text, session.knownAs() + "/" + kMetaFile);
 }
@@ -199,8 +201,10 @@ std::uint64_t startTimeOf(pid_t pid) {
   return std::strtoull(std::string(stat.substr(at + 1, 24)).c_str(), nullptr, 10);
 }
 
+Result<std::string> readInitText(const sys::RootDir& session) { return session.readFile(kInitFile, kMaxBytes); }
+
 Result<InitRecord> readInitRecord(const sys::RootDir& session) {
-  auto text = session.readFile(kInitFile, kMaxBytes);
+  auto text = readInitText(session);
   if (!text) return fail(text.error());
   const std::string where = session.knownAs() + "/" + kInitFile;
   auto document = policy::readText(*text, policy::Format::json, where);

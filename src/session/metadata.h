@@ -55,6 +55,7 @@ struct Metadata {
 std::string toJson(const Metadata& metadata);
 Result<Metadata> metadataFromJson(std::string_view text, const std::string& where);
 
+Result<std::string> readMetadataText(const sys::RootDir& session);
 Result<Metadata> readMetadata(const sys::RootDir& session);
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
 
@@ -70,6 +71,7 @@ struct InitRecord {
 };
 
 std::uint64_t startTimeOf(pid_t pid);
+Result<std::string> readInitText(const sys::RootDir& session);
 Result<InitRecord> readInitRecord(const sys::RootDir& session);
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record);
 

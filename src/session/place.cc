@@ -18,8 +18,11 @@ constexpr std::size_t kMaxName = 64;
 
 /// Ours and closed to everybody else: who can enter it can use every session.
 Result<sys::RootDir> openPrivate(const std::string& path) {
-  if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
   auto root = sys::RootDir::open(path);
+  if (!root && root.error().sys_errno == ENOENT) {
+    if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
+    root = sys::RootDir::open(path);
+  }
   if (!root) return root;
   struct stat status;
   if (::fstat(root->descriptor(), &status) != 0) return fail(sysError(Stage::state, "fstat", path, errno));

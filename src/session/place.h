@@ -5,6 +5,7 @@
 //                                alive       held by pid 1 of its sandbox, for as long as that lives
 //                                control     pid 1's socket
 //                                init.json   which process pid 1 is, its cgroup
+//                                plan        what its commands have in common (kept_plan.h); may be missing
 //                                logs/       background commands
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
 //

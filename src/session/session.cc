@@ -2,6 +2,7 @@
 #include "caisson/session.h"
 
 #include "policy/json.h"
+#include "session/execution.h"
 #include "session/handle.h"
 #include "session/network.h"
 #include "session/pool.h"
@@ -174,6 +175,18 @@ Result<Session> SessionStore::find(std::string_view id_or_name) const {
   auto found = store_->find("session", id_or_name);
   if (!found) return fail(found.error());
   return Session(std::make_shared<Handle>(store_, std::move(*found)));
+}
+
+Result<RunResult> SessionStore::exec(std::string_view id_or_name, const ExecRequest& request) {
+  auto quick = session::executeByKeptPlan(*store_, id_or_name, request);
+  if (!quick) return fail(quick.error());
+  if (*quick) return std::move(**quick);
+  auto found = store_->find("session exec", id_or_name);
+  if (!found) return fail(found.error());
+  Handle handle(store_, std::move(*found));
+  auto result = handle.exec(request);
+  if (result) handle.keepPlan();
+  return result;
 }
 
 Result<std::vector<SessionInfo>> SessionStore::list() {

@@ -23,8 +23,8 @@ class SessionWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `limits` is any plan of the session; `whole` gives one with its steps when the first look is due. Most commands
-  /// have ended by then.
+  /// `limits` is any plan of the session; `whole` gives one with its steps when the first look is due, and `metadata`
+  /// need not be complete before. Most commands have ended by then.
   SessionWatch(const Place& place, const sys::RootDir& directory, const Metadata& metadata, const plan::Plan& limits,
                std::function<Result<plan::Plan>()> whole);
 

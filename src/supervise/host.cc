@@ -208,17 +208,6 @@ std::vector<std::string> deniedMatches(const policy::Policy& policy, const HostF
   return found;
 }
 
-std::vector<std::uint32_t> observeCpus() {
-  std::vector<std::uint32_t> cpus;
-  unsigned long mask[16] = {};
-  const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
-  if (bytes <= 0) return cpus;
-  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(bytes) * 8; ++cpu) {
-    if ((mask[cpu / 64] >> (cpu % 64) & 1U) != 0) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 /// The disks of the system, of the workspace, of directories that are written to directly, and of our own state, where
 /// an overlay may keep its changes.
 std::vector<dev_t> observeDisks(const HostFacts& facts) {
@@ -241,6 +230,17 @@ std::string currentDirectory() {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> observeCpus() {
+  std::vector<std::uint32_t> cpus;
+  unsigned long mask[16] = {};
+  const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+  if (bytes <= 0) return cpus;
+  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(bytes) * 8; ++cpu) {
+    if ((mask[cpu / 64] >> (cpu % 64) & 1U) != 0) cpus.push_back(cpu);
+  }
+  return cpus;
+}
 
 plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope) {
   HostFacts facts;

@@ -10,4 +10,7 @@ namespace caisson::supervise {
 /// manager gives; the one thing here that changes something.
 plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope = false);
 
+/// The processors that this process may run on.
+std::vector<std::uint32_t> observeCpus();
+
 }  // namespace caisson::supervise

@@ -244,6 +244,14 @@ Result<std::string> RootDir::readFile(std::string_view relative, std::uint64_t m
 }
 
 Result<void> RootDir::writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const {
+  return putFile(relative, data, mode, true);
+}
+
+Result<void> RootDir::replaceFile(std::string_view relative, std::string_view data, mode_t mode) const {
+  return putFile(relative, data, mode, false);
+}
+
+Result<void> RootDir::putFile(std::string_view relative, std::string_view data, mode_t mode, bool durable) const {
   auto place = locateName("write", relative);
   if (!place) return std::unexpected(place.error());
   const int parent = place->parent.get();
@@ -255,13 +263,13 @@ Result<void> RootDir::writeFileAtomic(std::string_view relative, std::string_vie
   if (!file) return refuse("create", relative, errno);
   int error = writeAll(file.get(), data);
   if (error == 0 && ::fchmod(file.get(), mode) != 0) error = errno;
-  if (error == 0) error = syncDescriptor(file.get());
+  if (error == 0 && durable) error = syncDescriptor(file.get());
   if (error == 0 && ::renameat(parent, temporary->c_str(), parent, place->name.c_str()) != 0) error = errno;
   if (error != 0) {
     ::unlinkat(parent, temporary->c_str(), 0);
     return refuse("write", relative, error);
   }
-  if (error = syncDescriptor(directory.get()); error != 0) return refuse("fsync", relative, error);
+  if (error = durable ? syncDescriptor(directory.get()) : 0; error != 0) return refuse("fsync", relative, error);
   return {};
 }
 

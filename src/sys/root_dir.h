@@ -107,6 +107,8 @@ class RootDir {
   /// After a crash at any instant the file is as before or as after: temporary file, fsync, rename, fsync.
   /// A link or FIFO of that name is replaced, not written through.
   [[nodiscard]] Result<void> writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const;
+  /// The same for who reads it meanwhile, but not after a crash of the machine: nothing waits for the disk.
+  [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
   [[nodiscard]] Result<std::string> readLink(std::string_view relative) const;
   /// Sorted by name. More than `max_entries` is an error.
@@ -131,6 +133,7 @@ class RootDir {
   Result<Place> locate(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
   /// As locate(), for calls that need a name to act on.
   Result<Place> locateName(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
+  Result<void> putFile(std::string_view relative, std::string_view data, mode_t mode, bool durable) const;
   Result<Fd> openPlace(const Place& place, std::string_view relative, const OpenOptions& options) const;
   std::unexpected<Error> refuse(std::string_view call, std::string_view object, int sys_errno,
                                 std::string_view reason = {}) const;
