@@ -13,10 +13,10 @@
 #include <cmath>
 
 #include "policy/model.h"
-#include "session/refusals.h"
 #include "supervise/changes.h"
 #include "supervise/input_feed.h"
 #include "supervise/outcome.h"
+#include "supervise/refusals.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
 #include "supervise/terminal.h"
@@ -50,7 +50,7 @@ class Runner {
         limits_(watch),
         recorder_(recorder),
         result_(result),
-        refusals_(plan, recorder.refused),
+        refusals_(plan, {.end = [this] { endEverything(); }, .record = recorder.refused}),
         signals_(request.forward_signals),
         number_(foregroundNumber()),
         input_(request.input, request.relay_stdin) {}
@@ -84,7 +84,7 @@ class Runner {
   SessionWatch& limits_;
   const Recorder& recorder_;
   RunResult& result_;
-  Refusals refusals_;
+  supervise::Refusals refusals_;
   supervise::LastOutput last_;
   supervise::SignalRelay signals_;
   std::uint32_t number_;
@@ -223,7 +223,8 @@ Result<bool> Runner::run() {
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
   classify();
-  refusals_.report(plan_, result_);
+  refusals_.report(result_);
+  if (result_.escape) explainEscape("session exec", plan_.command.front(), result_);
   return true;
 }
 
@@ -270,7 +271,7 @@ void Runner::watch() {
       cancelled_ = true;
       kill();
     }
-    if (polls[3].revents != 0 && refusals_.onEvents(polls[3].revents)) endEverything();
+    if (polls[3].revents != 0) refusals_.onEvents(polls[3].revents);
     if (feeds) input_.pump(polls);
     if (out_) out_->pump();
     if (err_) err_->pump();
@@ -423,6 +424,15 @@ void Runner::classify() {
 }
 
 }  // namespace
+
+void explainEscape(std::string_view call, const std::string& program, RunResult& result) {
+  result.outcome = OutcomeKind::denied;
+  result.limit = Limit::none;
+  result.error = plainError(Stage::supervise, call, program, "ended by caisson: " + result.escape->reason,
+                            "if the program is to be trusted with such attempts, see syscalls.critical and "
+                            "syscalls.high in `caisson policy explain`");
+  result.notices.emplace_back("everything that ran in the session was ended");
+}
 
 Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
                                             const std::string& session, const Connection& connection,

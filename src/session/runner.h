@@ -37,6 +37,9 @@ struct Aftermath {
   supervise::LastOutput last;  ///< for the trace of an escape attempt
 };
 
+/// For a result with `escape` set: the outcome that follows.
+void explainEscape(std::string_view call, const std::string& program, RunResult& result);
+
 /// Nothing when pid 1 went away before the command started: then it may be tried again.
 Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
                                             const std::string& session, const Connection& connection,

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "supervise/escape.h"
 #include "supervise/terminal.h"
 #include "sys/raw_syscall.h"
 
@@ -49,7 +48,7 @@ int Supervision::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
   if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
-  if (const auto resume = listener_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
+  if (const auto resume = refusals_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
   if (questions_ && questions_->deadline() && (!next || *questions_->deadline() < *next)) next = questions_->deadline();
   if (!next || ending_.killed || init_gone_) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
@@ -92,8 +91,7 @@ void Supervision::watch() {
     polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({ending_.killed ? -1 : request_.cancel_descriptor, POLLIN, 0});
     polls.push_back({ending_.killed ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
-    listener_.keepPace(Clock::now());
-    polls.push_back({listener_.descriptor(), POLLIN, 0});
+    polls.push_back({refusals_.descriptor(), POLLIN, 0});
     if (questions_ && (ending_.killed || init_gone_)) questions_->withdraw();
     // While a question is on the screen the payload neither draws over it nor gets the answer to read.
     const bool asking = questions_ && questions_->open();
@@ -120,7 +118,7 @@ void Supervision::watch() {
     if (egress_poll < polls.size() && polls[egress_poll].revents != 0) onEgress();
     const bool quiet = asking || (questions_ && questions_->open());  // since this turn, too
     if (!quiet) input_.pump(polls);
-    if (polls[5].revents != 0) onViolation(polls[5].revents);
+    if (polls[5].revents != 0) refusals_.onEvents(polls[5].revents);
     if (out_ && !quiet) out_->pump();
     if (err_ && !quiet) err_->pump();
     if (asking && polls[6].revents != 0 && questions_->open()) questions_->onInput();
@@ -218,7 +216,7 @@ void Supervision::onFinished(const Message& message) {
 
 void Supervision::onStarted(const Message& message, Fd listener) {
   const bool heard = listener.valid();
-  listener_ = Listener(std::move(listener));
+  refusals_.listen(std::move(listener));
   if (message.value > 0) {
     result_.layers["seccomp_notify"] = "missing: " + errnoName(message.value);
     result_.warnings.push_back(
@@ -229,22 +227,6 @@ void Supervision::onStarted(const Message& message, Fd listener) {
                                "too many descriptors of this user are on their way through sockets; try again");
     kill();
   }
-}
-
-void Supervision::onViolation(short events) {
-  if ((events & POLLIN) == 0) return listener_.close();  // nobody is left who could be refused anything
-  auto attempt = listener_.next(Clock::now());
-  if (!attempt || ending_.killed) return;
-  if (attempt->architecture != plan::nativeArchitecture()) {
-    attempt->foreign_program = listener_.isForeignProgram(*attempt);
-  }
-  const Verdict verdict = violations_.judge(*attempt, Clock::now(), [&] { return listener_.programOf(*attempt); });
-  if (verdict.end) kill();
-  if (verdict.worth_logging) recordViolation(record_.log(), result_.sandbox_id, *verdict.entry);
-  // An attempt that ends the sandbox is not answered: its thread waits in the kernel until it is killed.
-  if (verdict.end) return;
-  if (verdict.end_process) return listener_.endProcess(*attempt);
-  listener_.refuse(*attempt, verdict.error);
 }
 
 /// v1 kills one process and lets the rest go on, broken; a tree that ran out of memory ends as a whole.
@@ -280,6 +262,7 @@ void Supervision::onSignal(int signal) {
 
 void Supervision::kill() {
   if (std::exchange(ending_.killed, true)) return;
+  refusals_.stop();
   limits_->beforeTheEnd();
   if (sandbox_.pid_namespace) {
     // pid 1 takes the whole namespace with it, however the payload daemonised.

@@ -13,18 +13,18 @@
 #include "plan/plan.h"
 #include "supervise/control_channel.h"
 #include "supervise/egress.h"
+#include "supervise/escape.h"
 #include "supervise/host_questions.h"
 #include "supervise/input_feed.h"
 #include "supervise/launch.h"
 #include "supervise/lifecycle.h"
 #include "supervise/limit_watch.h"
-#include "supervise/listener.h"
 #include "supervise/outcome.h"
+#include "supervise/refusals.h"
 #include "supervise/run_record.h"
 #include "supervise/run_store.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream.h"
-#include "supervise/violations.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 
@@ -44,7 +44,10 @@ class Supervision {
         life_(life),
         result_(result),
         signals_(request.forward_signals),
-        violations_(plan),
+        refusals_(
+            plan,
+            {.end = [this] { kill(); },
+             .record = [this](const Violation& one) { recordViolation(record_.log(), result_.sandbox_id, one); }}),
         input_(request.input, request.relay_stdin) {}
   ~Supervision();  ///< waits until the kernel has taken the sandbox apart
   Supervision(const Supervision&) = delete;
@@ -75,7 +78,6 @@ class Supervision {
   void fetch(Arrival& arrival);
   void useTerminal(Fd master);
   void onSignal(int signal);
-  void onViolation(short events);
   void onOutOfMemory();
   void onEgress();
   [[nodiscard]] bool canAskAboutHosts() const;
@@ -104,8 +106,7 @@ class Supervision {
   std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
   Fd changes_;                     // the overlay's upper directory
   Fd terminal_;                    // master side of the sandbox's pty
-  Listener listener_;              // of the filter: what the payload tries and may not
-  Violations violations_;
+  Refusals refusals_;              // what the payload tries and may not
   std::optional<OutputStream> out_, err_;
   InputFeed input_;
   std::optional<Clock::time_point> deadline_, grace_;

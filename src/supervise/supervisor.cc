@@ -187,9 +187,9 @@ void Supervision::collect(Clock::time_point start) {
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
   limits_->finish(result_);
-  result_.escape = violations_.escape();
+  result_.escape = refusals_.escape();
   classify(std::move(ending_), plan_, *limits_, result_);
-  violations_.report(result_);
+  refusals_.report(result_);
   explainLimits(plan_, limits_->full(), result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
