@@ -3,16 +3,18 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
+#include <span>
 
 #include "egress/confine.h"
 #include "egress/server.h"
 #include "isolation/block.h"
+#include "sys/receive.h"
 
 namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kSettingsBytes = 256 * 1024;
+static_assert(isolation::kMostEgressSockets <= sys::kMostReceived);
 
 int giveUp(int supervisor, const Error& error) {
   const std::string packet = encode({Report::Kind::failed, error.message(), {}, {}});
@@ -32,26 +34,13 @@ Result<Settings> receiveSettings(int supervisor) {
 
 Result<SandboxSockets> receiveSockets() {
   isolation::EgressHandOver message{};
-  iovec io{&message, sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(isolation::kMostEgressSockets * sizeof(int))];
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  header.msg_control = room;
-  header.msg_controllen = sizeof(room);
-  const ssize_t got = ::recvmsg(kSandboxEnd, &header, MSG_CMSG_CLOEXEC);
-  if (got != static_cast<ssize_t>(sizeof(message))) {
-    return fail(sysError(Stage::launch, "recvmsg", "egress sockets", got < 0 ? errno : EPIPE));
+  std::vector<sys::Fd> descriptors(isolation::kMostEgressSockets);
+  const auto bytes = std::as_writable_bytes(std::span(&message, 1));
+  const ssize_t got = sys::receiveMessage(kSandboxEnd, bytes, descriptors);
+  if (got != static_cast<ssize_t>(bytes.size())) {
+    return fail(sysError(Stage::launch, "recvmsg", "egress sockets", got < 0 ? static_cast<int>(-got) : EPIPE));
   }
-  std::vector<sys::Fd> descriptors;
-  if (const cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr && part->cmsg_type == SCM_RIGHTS) {
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int descriptor = -1;
-      std::memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-      descriptors.emplace_back(descriptor);
-    }
-  }
+  std::erase_if(descriptors, [](const sys::Fd& one) { return !one; });
   if (descriptors.size() < 4U + message.has_log || descriptors.size() != message.count) {
     return fail(plainError(Stage::launch, "recvmsg", "egress sockets", "some did not arrive", "raise ulimit -n"));
   }

@@ -10,6 +10,7 @@
 
 #include "caisson/run.h"
 #include "session/sandbox.h"
+#include "sys/receive.h"
 
 namespace caisson::session {
 namespace {
@@ -62,25 +63,13 @@ std::optional<Connection::Said> Connection::receive(bool wait, bool& closed) con
   closed = false;
   isolation::Message message{};
   static_assert(sizeof(Reply) < sizeof(isolation::Message));
-  iovec io{&message, sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))];
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  header.msg_control = room;
-  header.msg_controllen = sizeof(room);
-  ssize_t got;
-  do {
-    got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+  sys::Fd received[2];
+  const ssize_t got = sys::receiveMessage(socket_.get(), std::as_writable_bytes(std::span(&message, 1)), received,
+                                          wait ? 0 : MSG_DONTWAIT);
+  if (got == -EAGAIN) return std::nullopt;
   Said said;
-  if (const cmsghdr* part = CMSG_FIRSTHDR(&header); got > 0 && part != nullptr && part->cmsg_type == SCM_RIGHTS) {
-    int received[2] = {-1, -1};
-    std::memcpy(received, CMSG_DATA(part), std::min<std::size_t>(part->cmsg_len - CMSG_LEN(0), sizeof(received)));
-    said.descriptor = sys::Fd(received[0]);
-    said.second = sys::Fd(received[1]);
-  }
+  said.descriptor = std::move(received[0]);
+  said.second = std::move(received[1]);
   if (got == static_cast<ssize_t>(sizeof(Reply))) {
     Reply reply;
     std::memcpy(static_cast<void*>(&reply), &message, sizeof(reply));

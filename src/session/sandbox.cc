@@ -30,6 +30,7 @@
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
 #include "sys/raw_syscall.h"
+#include "sys/receive.h"
 
 namespace caisson::session {
 namespace {
@@ -39,7 +40,6 @@ using sys::Fd;
 constexpr int kBacklog = 128;
 constexpr int kEndPatienceMs = 10'000;
 constexpr unsigned kOverflowUid = 65534;
-constexpr std::size_t kMaxReceived = 2 + isolation::kMaxSized;
 
 /// The overlay of the plan, over the session's own layers.
 Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
@@ -111,21 +111,8 @@ Result<std::string> prepareStore(const Place& place, const Metadata& metadata, c
 Result<void> awaitReady(int control, const plan::Plan& plan) {
   for (;;) {
     isolation::Message message{};
-    iovec io{&message, sizeof(message)};
-    alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int))];
-    msghdr header{};
-    header.msg_iov = &io;
-    header.msg_iovlen = 1;
-    header.msg_control = room;
-    header.msg_controllen = sizeof(room);
-    const ssize_t got = ::recvmsg(control, &header, MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR) continue;
-    if (const cmsghdr* part = CMSG_FIRSTHDR(&header); got > 0 && part != nullptr && part->cmsg_type == SCM_RIGHTS) {
-      int received[kMaxReceived];
-      const std::size_t count = std::min((part->cmsg_len - CMSG_LEN(0)) / sizeof(int), kMaxReceived);
-      std::memcpy(received, CMSG_DATA(part), count * sizeof(int));
-      for (std::size_t i = 0; i < count; ++i) ::close(received[i]);
-    }
+    // What comes with it is for who watches a single run; here it is closed.
+    const ssize_t got = sys::receiveMessage(control, std::as_writable_bytes(std::span(&message, 1)), {});
     if (got == static_cast<ssize_t>(sizeof(Reply))) {
       Reply reply;
       std::memcpy(static_cast<void*>(&reply), &message, sizeof(reply));

@@ -1,0 +1,40 @@
+#include "sys/receive.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace caisson::sys {
+
+ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags) {
+  iovec io{into.data(), into.size()};
+  alignas(cmsghdr) char room[CMSG_SPACE(kMostReceived * sizeof(int))];
+  const std::size_t most = std::min(descriptors.size(), kMostReceived);
+  ssize_t got;
+  msghdr header;
+  do {
+    header = {};
+    header.msg_iov = &io;
+    header.msg_iovlen = 1;
+    header.msg_control = most > 0 ? room : nullptr;
+    header.msg_controllen = most > 0 ? CMSG_SPACE(most * sizeof(int)) : 0;
+    got = ::recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return -errno;
+  std::size_t next = 0;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(part) + i * sizeof(int), sizeof(number));
+      Fd received(number);  // alignment leaves room for one more than there is a place for: that one goes again
+      if (next < most) descriptors[next++] = std::move(received);
+    }
+  }
+  return got;
+}
+
+}  // namespace caisson::sys
