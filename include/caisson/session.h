@@ -89,6 +89,7 @@ struct ExecInfo {
   std::uint64_t out_bytes = 0, err_bytes = 0;      ///< kept so far
   std::uint64_t out_dropped = 0, err_dropped = 0;  ///< beyond the output limit
   Usage usage;                                     ///< when it has ended
+  std::vector<Violation> violations;               ///< system calls that it was refused, so far
 };
 
 struct LogPiece {

@@ -85,26 +85,6 @@ void writeDenials(JsonWriter& json, const std::vector<Denial>& denials) {
   json.end();
 }
 
-void writeViolations(JsonWriter& json, const std::vector<Violation>& violations) {
-  json.key("violations").beginArray();
-  for (const Violation& violation : violations) {
-    json.beginObject();
-    writeDenial(json, violation);
-    json.key("severity").string(violation.severity).key("indicator").string(violation.indicator);
-    if (!violation.syscall.empty()) {
-      json.key("syscall").string(violation.syscall).key("number").number(violation.number);
-      json.key("architecture").string(violation.architecture);
-      json.key("arguments").beginArray();
-      for (const std::uint64_t argument : violation.arguments) json.string(fmt::format("{:#x}", argument));
-      json.end();
-      json.key("pid").number(violation.pid).key("program").string(violation.program);
-      json.key("errno").string(errnoName(violation.error));
-    }
-    json.end();
-  }
-  json.end();
-}
-
 void writeEscape(JsonWriter& json, const Escape& escape) {
   json.key("escape").beginObject();
   json.key("indicator").string(escape.indicator).key("severity").string(escape.severity);
@@ -133,6 +113,26 @@ void writeError(JsonWriter& json, const Error& error) {
 }
 
 }  // namespace
+
+void writeViolations(JsonWriter& json, const std::vector<Violation>& violations) {
+  json.key("violations").beginArray();
+  for (const Violation& violation : violations) {
+    json.beginObject();
+    writeDenial(json, violation);
+    json.key("severity").string(violation.severity).key("indicator").string(violation.indicator);
+    if (!violation.syscall.empty()) {
+      json.key("syscall").string(violation.syscall).key("number").number(violation.number);
+      json.key("architecture").string(violation.architecture);
+      json.key("arguments").beginArray();
+      for (const std::uint64_t argument : violation.arguments) json.string(fmt::format("{:#x}", argument));
+      json.end();
+      json.key("pid").number(violation.pid).key("program").string(violation.program);
+      json.key("errno").string(errnoName(violation.error));
+    }
+    json.end();
+  }
+  json.end();
+}
 
 std::string renderResult(const RunResult& result) {
   JsonWriter json;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "caisson/run.h"
+#include "cli/json_writer.h"
 
 namespace caisson::cli {
 
@@ -11,6 +13,9 @@ namespace caisson::cli {
 /// output that is not UTF-8 is base64, and `stdout_encoding`, `stderr_encoding` say which it is.
 /// `error` is there only when the sandbox could not be built or was refused.
 std::string renderResult(const RunResult& result);
+
+/// The key "violations" of an object: calls that were refused.
+void writeViolations(JsonWriter& json, const std::vector<Violation>& violations);
 
 /// The result of a run that never came to be.
 RunResult refusedResult(const Error& error);

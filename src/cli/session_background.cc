@@ -7,6 +7,7 @@
 
 #include "cli/json_writer.h"
 #include "cli/output.h"
+#include "cli/result_json.h"
 #include "cli/safe_text.h"
 #include "cli/session_verbs.h"
 
@@ -46,7 +47,14 @@ std::string stateOf(const ExecInfo& info) {
   if (info.running) return "running";
   if (info.outcome == OutcomeKind::exited) return "exited " + std::to_string(info.exit_code);
   if (info.outcome == OutcomeKind::limit) return "limit " + std::string(name(info.limit));
+  if (info.outcome == OutcomeKind::denied) return "denied";
   return "signal " + std::to_string(info.signal);
+}
+
+std::string refusalsOf(const ExecInfo& info) {
+  std::uint64_t count = 0;
+  for (const Violation& one : info.violations) count += one.count;
+  return count == 0 ? "" : "  (" + std::to_string(count) + (count == 1 ? " refused call)" : " refused calls)");
 }
 
 int ps(const Arguments& arguments) {
@@ -59,7 +67,7 @@ int ps(const Arguments& arguments) {
     for (const ExecInfo& info : *infos) {
       text += std::to_string(info.exec) + "  " + stateOf(info) + " ";
       for (const std::string& word : info.command) text += " " + safeLine(word);
-      text += "\n";
+      text += refusalsOf(info) + "\n";
     }
     return print(text);
   }
@@ -73,7 +81,9 @@ int ps(const Arguments& arguments) {
     info.running ? json.null() : json.string(name(info.outcome));
     json.key("exit_code").number(info.exit_code).key("signal").number(info.signal);
     json.key("stdout_bytes").number(info.out_bytes).key("stderr_bytes").number(info.err_bytes);
-    json.key("stdout_dropped").number(info.out_dropped).key("stderr_dropped").number(info.err_dropped).end();
+    json.key("stdout_dropped").number(info.out_dropped).key("stderr_dropped").number(info.err_dropped);
+    writeViolations(json, info.violations);
+    json.end();
   }
   json.end().end();
   return print(json.text() + "\n");
@@ -109,6 +119,10 @@ int logs(const Arguments& arguments) {
   const auto info = session->status(*exec);
   if (info && info->out_dropped + info->err_dropped > 0) {
     tell(std::to_string(info->out_dropped + info->err_dropped) + " bytes beyond the output limit were dropped");
+  }
+  for (const Violation& one : info ? info->violations : std::vector<Violation>{}) {
+    tell("refused: " + one.syscall + " (" + one.severity + "), " + std::to_string(one.count) +
+         (one.count == 1 ? " time, by " : " times, by ") + safeLine(one.program));
   }
   return 0;
 }

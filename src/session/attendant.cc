@@ -10,8 +10,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 
 #include "egress/process.h"
+#include "session/background_refusals.h"
 #include "session/ports.h"
 #include "session/squash.h"
 #include "session/store.h"
@@ -25,13 +27,13 @@ namespace {
 using sys::raw;
 
 constexpr std::size_t kStackBytes = 32 * 1024;
-constexpr int kSayDescriptor = 3;
+constexpr int kSayDescriptor = 3, kPassedDescriptor = 4;
 
 struct Start {
   const char* path;
   char* const* arguments;
   char* const* environment;
-  int say;
+  int say, passed;
 };
 
 /// Shares memory with the parent until it has made a process of its own: raw calls only.
@@ -41,9 +43,11 @@ int becomeProgram(void* argument) {
   raw(SYS_setsid);  // the caller's terminal is not its business
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   const long say = raw(SYS_fcntl, start->say, F_DUPFD_CLOEXEC, 16);
+  const long passed = start->passed < 0 ? -1 : raw(SYS_fcntl, start->passed, F_DUPFD_CLOEXEC, 16);
   for (int fd = 0; fd < 3; ++fd) raw(SYS_dup3, null, fd, 0);
   raw(SYS_dup3, say, kSayDescriptor, 0);
-  raw(SYS_close_range, kSayDescriptor + 1, ~0U, 0);
+  if (passed >= 0) raw(SYS_dup3, passed, kPassedDescriptor, 0);
+  raw(SYS_close_range, passed >= 0 ? kPassedDescriptor + 1 : kSayDescriptor + 1, ~0U, 0);
   raw(SYS_execve, start->path, start->arguments, start->environment);
   raw(SYS_exit_group, 127);
   return 127;
@@ -59,7 +63,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string>& words) {
+bool hasAttendants() { return ::access(egress::ownProgram().c_str(), X_OK) == 0; }
+
+Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string>& words, int pass) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "attendant", errno));
   sys::Fd ours(ends[0]);
@@ -69,9 +75,12 @@ Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string
   std::vector<std::string> line{"caisson", std::string(kAttendantWord)};
   line.insert(line.end(), words.begin(), words.end());
   std::vector<std::string> variables{"CAISSON_HOME=" + place.home()};
+  for (const char* name : {"HOME", "XDG_CONFIG_HOME"}) {  // by which it finds the owner's configuration
+    if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
+  }
   const std::vector<char*> arguments = pointers(line), environment = pointers(variables);
   const std::string path = egress::ownProgram();
-  Start start{path.c_str(), arguments.data(), environment.data(), theirs.get()};
+  Start start{path.c_str(), arguments.data(), environment.data(), theirs.get(), pass};
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: only SIGKILL ends it before its work is done
@@ -116,6 +125,10 @@ int attendantMain(std::span<char* const> words) {
   if (job == "watch") {
     auto found = store->find("session watch", id);
     return found ? watchUntilIdle(store->place(), found->directory, found->metadata) : 1;
+  }
+  if (job == "refusals") {
+    ::fcntl(kPassedDescriptor, F_SETFD, FD_CLOEXEC);
+    return listenUntilOver(store, words.subspan(1), sys::Fd(kPassedDescriptor), kSayDescriptor);
   }
   if (job == "port") return keepPortOpen(*store, words.subspan(1), kSayDescriptor);
   return 125;

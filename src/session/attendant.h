@@ -16,9 +16,12 @@ namespace caisson::session {
 /// The hidden first word of the command line.
 inline constexpr std::string_view kAttendantWord = "__session";
 
+/// Whether the program is there to be started again; a library may be used without it.
+bool hasAttendants();
+
 /// Starts `caisson __session WORDS...` on the sessions of `place`. The descriptor reads what it says to who started it
-/// (one line), and the end of file when it has ended. It may be closed at once.
-Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string>& words);
+/// (one line), and the end of file when it has ended. It may be closed at once. `pass`: a descriptor for its work.
+Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string>& words, int pass = -1);
 
 /// Waits for its line, or its end, at most this long. Empty: it ended, or said nothing in time.
 std::string awaitLine(const sys::Fd& attendant, int milliseconds);

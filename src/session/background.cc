@@ -1,6 +1,4 @@
-// Commands that live on in the session: what is kept of them, and how they are reached again.
-//
-// logs/N.json says what was started, N.out and N.err hold its output, N.end is written by pid 1 when it has ended. pid
+// Commands that live on in the session: what is kept of them (background_files.h), and how they are reached again. pid
 // 1 gets these files open; it knows none of their names.
 #include <fcntl.h>
 #include <signal.h>
@@ -19,6 +17,9 @@
 
 #include "policy/document.h"
 #include "policy/json.h"
+#include "session/attendant.h"
+#include "session/background_files.h"
+#include "session/background_refusals.h"
 #include "session/handle.h"
 #include "session/runner.h"
 #include "supervise/changes.h"
@@ -33,8 +34,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kMaxNumber = 1U << 30;
 constexpr std::size_t kMaxStarted = 10'000;  // records kept in one session
-
-std::string fileName(std::uint32_t exec, const char* ending) { return std::to_string(exec) + ending; }
 
 std::optional<std::uint32_t> numberOf(std::string_view name, std::string_view ending) {
   if (!name.ends_with(ending)) return std::nullopt;
@@ -116,7 +115,9 @@ void describeEnd(const EndRecord& record, ExecInfo& info) {
   info.usage.user_cpu_ms = static_cast<double>(record.user_us) / 1e3;
   info.usage.system_cpu_ms = static_cast<double>(record.system_us) / 1e3;
   info.usage.peak_memory_bytes = static_cast<std::uint64_t>(record.peak_kib) * 1024;
-  if (record.timed_out != 0 || record.limit != 0) {
+  if (record.limit == kEscaped) {
+    info.outcome = OutcomeKind::denied;
+  } else if (record.timed_out != 0 || record.limit != 0) {
     info.outcome = OutcomeKind::limit;
     info.limit = record.timed_out != 0 ? Limit::time : static_cast<Limit>(record.limit);
   } else if (WIFEXITED(record.status)) {
@@ -129,16 +130,13 @@ void describeEnd(const EndRecord& record, ExecInfo& info) {
 }
 
 Result<ExecInfo> describe(const RootDir& directory, const RootDir& logs, std::uint32_t exec) {
-  auto text = logs.readFile(fileName(exec, ".json"), policy::kMaxDocumentBytes);
-  if (!text) return fail(text.error().sys_errno == ENOENT ? noSuchCommand(exec) : text.error());
+  auto command = readCommand(logs, exec);
+  if (!command) return fail(command.error().sys_errno == ENOENT ? noSuchCommand(exec) : command.error());
   ExecInfo info;
   info.exec = exec;
-  if (auto document = policy::readText(*text, policy::Format::json, fileName(exec, ".json"))) {
-    if (const auto* started = document->root.find("started")) info.started = started->integer;
-    if (const auto* command = document->root.find("command")) {
-      for (const policy::Node& word : command->items) info.command.push_back(word.text);
-    }
-  }
+  info.started = command->started;
+  info.command = std::move(command->words);
+  info.violations = readRefused(logs, exec);
   if (const auto size = logs.stat(fileName(exec, ".out"))) info.out_bytes = size->size;
   if (const auto size = logs.stat(fileName(exec, ".err"))) info.err_bytes = size->size;
   // In this order: pid 1 writes the record before it can end.
@@ -155,6 +153,19 @@ Result<ExecInfo> describe(const RootDir& directory, const RootDir& logs, std::ui
 }
 
 }  // namespace
+
+Result<StartedCommand> readCommand(const RootDir& logs, std::uint32_t exec) {
+  auto text = logs.readFile(fileName(exec, ".json"), policy::kMaxDocumentBytes);
+  if (!text) return fail(text.error());
+  StartedCommand command;
+  const auto document = policy::readText(*text, policy::Format::json, fileName(exec, ".json"));
+  if (!document) return command;
+  if (const auto* started = document->root.find("started")) command.started = started->integer;
+  if (const auto* words = document->root.find("command")) {
+    for (const policy::Node& word : words->items) command.words.push_back(word.text);
+  }
+  return command;
+}
 
 Result<RootDir> Handle::logDirectory() { return directory_.enter(kLogDirectory); }
 
@@ -189,7 +200,8 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
   auto number = takeNumber(*logs);
   if (!number) return fail(number.error());
   const auto forget = [&] {
-    for (const char* ending : {".end", ".err", ".out", ".json"}) (void)logs->remove(fileName(*number, ending));
+    for (const char* ending : {kRefusedEnding, ".end", ".err", ".out", ".json"})
+      (void)logs->remove(fileName(*number, ending));
   };
   const auto begin = [&]() -> Result<bool> {
     auto connection = connect();
@@ -199,7 +211,8 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     if (auto recorded = record_.starting(id(), metadata_.policy, *plan, request.command, true); !recorded) {
       return fail(recorded.error());
     }
-    auto compiled = compileCommand(*plan, {}, false);
+    // Without a process that listens, calls are refused all the same, and nobody hears of it.
+    auto compiled = compileCommand(*plan, {}, hasAttendants());
     if (!compiled) return fail(compiled.error());
     auto input = inputFile(request.input);
     if (!input) return fail(input.error());
@@ -231,6 +244,16 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
     }
     const Reply& reply = std::get<Reply>(said->what);
     if (reply.say == Say::started) {
+      if ((reply.value & kListener) != 0) {
+        if (auto heard = listenInBackground(store_->place(), id(), *number, said->descriptor); !heard) {
+          Request end;
+          end.ask = Ask::signal;
+          end.exec = *number;
+          end.signal = SIGKILL;
+          (void)(*connection)->ask(end, "session exec", id());
+          return fail(heard.error());
+        }
+      }
       record_.handOver();
       if (SessionWatch::needed(*plan)) watchWhatLivesOn(store_->place(), directory_, id());
       return true;

@@ -41,6 +41,9 @@ enum class Ask : std::uint32_t {
 inline constexpr long kGoPatienceMs = 50;
 inline constexpr const char* kGoObject = "the command's record";
 
+/// `signal` of enforce, in place of a limit: something in the session tried to escape.
+inline constexpr std::uint32_t kEscaped = 0x100;
+
 /// caisson::Limit::cpu, the one that pid 1 itself finds.
 inline constexpr std::uint32_t kCpuLimit = 2;
 

@@ -59,6 +59,12 @@ Result<void> Record::starting(const std::string& session, const policy::Policy& 
   return (*log)->append(events);
 }
 
+Result<void> Record::ready(const policy::Policy& policy) {
+  auto log = open(policy);
+  if (!log) return fail(log.error());
+  return {};
+}
+
 void Record::handOver() {
   if (log_) log_->handOver();
 }

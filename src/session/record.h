@@ -16,6 +16,8 @@ class Record {
   /// Puts on record that a command is about to start. An error means that it must not.
   Result<void> starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
                         const std::vector<std::string>& command, bool background);
+  /// Opens the log for what follows. An error means that nothing could be recorded.
+  Result<void> ready(const policy::Policy& policy);
   /// Sees to it that what was recorded so far reaches the disk; for when there is time.
   void handOver();
   /// A refused call.

@@ -77,6 +77,8 @@ class Runner {
   void kill();
   void classify();
   [[nodiscard]] int timeoutMs() const;
+  /// Somebody's in the session, not necessarily this command's.
+  [[nodiscard]] bool endedByEscape() const { return finished_ && finished_->limit == kEscaped; }
 
   const plan::Plan& plan_;
   const ExecRequest& request_;
@@ -214,7 +216,7 @@ Result<bool> Runner::run() {
     watch();
   }
   if (!started_ && !failure_ && gone_) return false;
-  if (limit_ == Limit::none && finished_) limit_ = static_cast<Limit>(finished_->limit);
+  if (limit_ == Limit::none && finished_ && !endedByEscape()) limit_ = static_cast<Limit>(finished_->limit);
   if (limit_ == Limit::none) limit_ = limits_.lookAtTheEnd().value_or(Limit::none);
   if (out_) out_->drain(kDrainPatienceMs);
   if (err_) err_->drain(kDrainPatienceMs);
@@ -332,6 +334,7 @@ void Runner::endEverything() {
   session::Request request;
   request.ask = Ask::enforce;
   request.exec = number_;
+  request.signal = static_cast<std::int32_t>(kEscaped);
   (void)connection_.send(request);
 }
 
@@ -379,6 +382,13 @@ void Runner::classify() {
   if (failure_) {
     supervise::explainFailure(*failure_, plan_);
     result_.error = std::move(failure_);
+    return;
+  }
+  if (endedByEscape()) {  // if it was this command's own attempt, the result will say more
+    result_.outcome = OutcomeKind::denied;
+    result_.error = plainError(Stage::supervise, "session exec", plan_.command.front(),
+                               "ended by caisson: another command of the session tried to escape",
+                               "`caisson session ps` and `caisson audit show` tell which");
     return;
   }
   if (timed_out_) {

@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "base/syscall_names.h"
+#include "egress/process.h"
 #include "functional/session.h"
 
 namespace caisson::test {
@@ -14,6 +17,7 @@ class SessionRefusals : public SessionTest {
  protected:
   void SetUp() override {
     SessionTest::SetUp();
+    egress::useProgram(caissonBinary());
     if (!IsSkipped()) requireOrSkip(hasProgram("python3"), "no python3 to call with");
   }
   /// Makes the call `times` times and prints the last answer.
@@ -31,6 +35,13 @@ class SessionRefusals : public SessionTest {
     auto result = session.exec({.command = calling(name, times)});
     EXPECT_TRUE(result) << result.error().message();
     return result ? *std::move(result) : RunResult{};
+  }
+  static bool eventually(const std::function<bool()>& holds) {
+    for (int i = 0; i < 1000; ++i) {
+      if (holds()) return true;
+      ::usleep(20'000);
+    }
+    return false;
   }
   [[nodiscard]] std::string recorded() const {
     return runProgram({"sh", "-c", "cat " + home_path + "/audit/*.jsonl"}).out;
@@ -111,6 +122,73 @@ TEST_F(SessionRefusals, AreInTheCommandLinesResultToo) {
   EXPECT_EQ(out.exit_status, 0) << out.describe();
   EXPECT_EQ(out.json()["violations"].size(), 1U) << out.describe();
   EXPECT_EQ(out.json()["violations"][0]["syscall"], "keyctl");
+}
+
+TEST_F(SessionRefusals, OfABackgroundCommandAreInItsStateAndOnRecord) {
+  Session session = create();
+  const auto exec = session.start({.command = calling("keyctl", 3)});
+  ASSERT_TRUE(exec) << exec.error().message();
+  const auto info = session.wait(*exec, 20);
+  ASSERT_TRUE(info) << info.error().message();
+  EXPECT_EQ(info->outcome, OutcomeKind::exited);
+  EXPECT_EQ(session.logs(*exec, OutputStreamKind::out, 0, 1000)->data, "before\n-1 Operation not permitted\n");
+  // Its last count is written when the listener hears that nobody is left.
+  const auto seen = eventually([&] {
+    const auto now = session.status(*exec);
+    return now && now->violations.size() == 1 && now->violations.front().count == 3;
+  });
+  EXPECT_TRUE(seen);
+  const Violation one = session.status(*exec)->violations.at(0);
+  EXPECT_EQ(one.syscall, "keyctl");
+  EXPECT_EQ(one.severity, "HIGH");
+  EXPECT_EQ(one.arguments[0], 99U);
+  EXPECT_NE(one.program.find("python3"), std::string::npos) << one.program;
+  EXPECT_NE(recorded().find("\"event\":\"syscall_blocked\""), std::string::npos);
+  EXPECT_NE(cli({"ps", session.id()}).out.find("(3 refused calls)"), std::string::npos);
+  const auto json = cli({"ps", "--json", session.id()}).json();
+  EXPECT_EQ(json["commands"][0]["violations"][0]["syscall"], "keyctl");
+  EXPECT_NE(cli({"logs", session.id(), std::to_string(*exec)}).err.find("refused: keyctl (HIGH), 3 times"),
+            std::string::npos);
+}
+
+TEST_F(SessionRefusals, OneCriticalAttemptInTheBackgroundEndsEverythingInTheSession) {
+  Session session = create();
+  const auto beside = session.start({.command = {"sleep", "1000"}});
+  ASSERT_TRUE(beside) << beside.error().message();
+  // Started by a process that is long gone: the attempt is heard all the same.
+  std::vector<std::string> line{"exec", session.id(), "--background", "--"};
+  const std::vector<std::string> attack = calling("open_by_handle_at");
+  line.insert(line.end(), attack.begin(), attack.end());
+  const auto started = cli(line);
+  ASSERT_EQ(started.exit_status, 0) << started.describe();
+  const auto exec = static_cast<std::uint32_t>(std::stoul(started.out));
+  for (const std::uint32_t one : {exec, *beside}) {
+    const auto info = session.wait(one, 20);
+    ASSERT_TRUE(info) << info.error().message();
+    EXPECT_FALSE(info->running) << one;
+    EXPECT_EQ(info->outcome, OutcomeKind::denied) << one;
+  }
+  EXPECT_EQ(session.logs(exec, OutputStreamKind::out, 0, 1000)->data, "before\n") << "the call was not answered";
+  EXPECT_TRUE(eventually([&] { return recorded().find("\"event\":\"escape_attempt\"") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] {
+    const auto info = session.status(exec);
+    return info && info->violations.size() == 1 && info->violations.front().severity == "CRITICAL";
+  }));
+  EXPECT_TRUE(eventually([&] { return !session.start({.command = attack}); })) << "what tried it does not run again";
+  EXPECT_EQ(output(session, "echo lives"), "lives\n") << "the session itself lives on";
+}
+
+TEST_F(SessionRefusals, AnAttemptInTheBackgroundEndsTheCommandInFront) {
+  Session session = create();
+  std::string script = "import ctypes, time\ntime.sleep(1)\nctypes.CDLL(None).syscall(" +
+                       std::to_string(*syscallNumber("open_by_handle_at")) + ", 99, 0, 0, 0, 0)\n";
+  ASSERT_TRUE(session.start({.command = {"python3", "-c", script}}));
+  const auto result = session.exec({.command = {"sleep", "1000"}});
+  ASSERT_TRUE(result) << result.error().message();
+  EXPECT_EQ(result->outcome, OutcomeKind::denied);
+  ASSERT_TRUE(result->error);
+  EXPECT_NE(result->error->message().find("another command of the session"), std::string::npos);
+  EXPECT_FALSE(result->escape);
 }
 
 }  // namespace
