@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "egress/process.h"
 #include "isolation/block.h"
@@ -74,24 +75,6 @@ Result<Fd> listenIn(const sys::RootDir& directory) {
   return listener;
 }
 
-/// What an overlay's upper layer needs of the file system; without it some work would fail halfway, much later.
-Result<void> checkFeatures(const std::string& path, int directory) {
-  constexpr long kOverlay = 0x794c7630, kNfs = 0x6969;
-  const auto unfit = [&](std::string_view why) {
-    return fail(plainError(Stage::state, "session", path, why,
-                           "set CAISSON_HOME to a directory on a local disk (ext4, xfs, btrfs)"));
-  };
-  struct statfs system{};
-  if (::fstatfs(directory, &system) != 0) return fail(sysError(Stage::state, "fstatfs", path, errno));
-  if (system.f_type == kOverlay) return unfit("it lies on an overlay, which cannot hold another one's changes");
-  if (system.f_type == kNfs) return unfit("it lies on NFS, which cannot hold an overlay's changes");
-  char value[8];
-  if (::fgetxattr(directory, "user.overlay.opaque", value, sizeof(value)) < 0 && errno == EOPNOTSUPP) {
-    return unfit("its file system has no user attributes (user.*), by which an overlay marks replaced directories");
-  }
-  return {};
-}
-
 /// The store's directory, which belongs to the sandbox's user where that is not the caller.
 Result<std::string> prepareStore(const Place& place, const Metadata& metadata, const plan::Plan& plan) {
   if (auto made = place.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
@@ -140,6 +123,32 @@ Result<void> awaitReady(int control, const plan::Plan& plan) {
 Error notAlive() { return plainError(Stage::state, "end", "session", "its sandbox did not end in time"); }
 
 }  // namespace
+
+Result<void> checkFeatures(const std::string& path, int directory) {
+  constexpr std::pair<unsigned, const char*> kForeign[] = {
+      {0x6969U, "NFS"},    {0x65735546U, "FUSE"}, {0xff534d42U, "CIFS"}, {0xfe534d42U, "SMB"},
+      {0x01021997U, "9P"}, {0x00c36400U, "Ceph"}, {0x5346414fU, "AFS"}};
+  constexpr unsigned kOverlay = 0x794c7630U;
+  const auto unfit = [&](std::string_view why) {
+    return fail(plainError(Stage::state, "session", path, why,
+                           "set CAISSON_HOME to a directory on a local disk (ext4, xfs, btrfs)"));
+  };
+  struct statfs system{};
+  if (::fstatfs(directory, &system) != 0) return fail(sysError(Stage::state, "fstatfs", path, errno));
+  const auto type = static_cast<unsigned>(system.f_type);
+  if (type == kOverlay) return unfit("it lies on an overlay, which cannot hold another one's changes");
+  for (const auto& [number, name] : kForeign) {
+    // Their names may change behind the kernel's back, and are looked up again each time.
+    if (type != number) continue;
+    return unfit(std::string("it lies on ") + name +
+                 ", which cannot hold an overlay's changes: the kernel wants names there that nobody else changes");
+  }
+  char value[8];
+  if (::fgetxattr(directory, "user.overlay.opaque", value, sizeof(value)) < 0 && errno == EOPNOTSUPP) {
+    return unfit("its file system has no user attributes (user.*), by which an overlay marks replaced directories");
+  }
+  return {};
+}
 
 Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& metadata) {
   Planner planner;

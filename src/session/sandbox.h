@@ -36,6 +36,11 @@ struct Planner {
   bool common_is_interactive_ = false;
 };
 
+/// Whether a directory's file system has what an overlay's upper layer needs; without it some work would fail halfway,
+/// much later. `path`: for the error, which names what is missing. A descriptor that is only a path does not tell about
+/// attributes.
+Result<void> checkFeatures(const std::string& path, int directory);
+
 /// Where the plan mounts memory, in its order: what pid 1 knows by number.
 std::vector<std::string> directoriesInMemory(const plan::Plan& plan);
 

@@ -179,6 +179,8 @@ Result<void> Store::claimNameLocked(const std::string& name, const std::string& 
 
 Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   if (auto checked = checkOptions(options); !checked) return fail(checked.error());
+  const RootDir& stores = place_.stores();
+  if (auto fit = checkFeatures(stores.knownAs(), stores.descriptor()); !fit) return fail(fit.error());
   Metadata metadata;
   auto policy = approval::underOwner(options.policy.model());
   if (!policy) return fail(policy.error());

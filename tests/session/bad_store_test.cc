@@ -156,6 +156,22 @@ TEST_F(BadStore, OneOnAnOverlayIsRefusedByThatName) {
             [&](const std::string& point) { expectRefused(point, {"create", "--name", "n"}, "lies on an overlay"); });
 }
 
+/// A file system of a program's. The kernel opens /dev/fuse to root only on many machines.
+TEST_F(BadStore, OneOfAProgramIsRefusedByThatName) {
+  requireOrSkip(hasProgram("bindfs") && hasProgram("fusermount3"), "no bindfs here");
+  requireOrSkip(::access("/dev/fuse", R_OK | W_OK) == 0, "/dev/fuse is not this user's to open");
+  withStore("tmpfs", "", [&](const std::string& point) {
+    const std::string real = point + "/real", shown = point + "/shown";
+    for (const std::string& one : {real, shown}) ASSERT_EQ(::mkdir(one.c_str(), 0755), 0);
+    const RunOutput mounted = runProgram({"bindfs", real, shown});
+    ASSERT_EQ(mounted.exit_status, 0) << mounted.describe();
+    expectRefused(shown, {"create", "--name", "n"}, "lies on FUSE");
+    expectRefused(shown, {"create", "--name", "n"}, "lies on FUSE");
+    EXPECT_EQ(session(shown, {"list"}).out, "") << "nothing is left of it";
+    ASSERT_EQ(::umount2(shown.c_str(), MNT_DETACH), 0);  // and bindfs ends
+  });
+}
+
 using SessionClock = SessionTest;
 
 TEST_F(SessionClock, WhileTheMachineRunsOnTheWallClockMayJump) {
