@@ -1,8 +1,10 @@
 #include "audit/check.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -15,6 +17,12 @@ namespace {
 
 using test::readFile;
 using test::TempDir;
+
+std::size_t peakKilobytes() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return static_cast<std::size_t>(used.ru_maxrss);
+}
 
 class AuditCheck : public testing::Test {
  protected:
@@ -189,6 +197,36 @@ TEST_F(AuditCheck, GarbageIsAFindingNotACrash) {
   EXPECT_FALSE(check().whole());
   std::ofstream(file(1), std::ios::trunc) << "";
   EXPECT_FALSE(check().whole());
+}
+
+/// Somebody's file with the highest of all numbers: neither a hundred million findings nor as many looks for a key.
+TEST_F(AuditCheck, AFileOfAnyNumberCostsLittle) {
+  std::ofstream(file(99'999'999)) << "x\n";
+  for (const bool with_head : {true, false}) {
+    if (!with_head) {
+      ASSERT_EQ(::unlink((path_ + "/head").c_str()), 0);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const CheckReport report = check();
+    EXPECT_FALSE(report.whole());
+    EXPECT_LE(report.findings.size(), kMostFindings + 2);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  }
+}
+
+/// Hundreds of megabytes that hold no line: read in pieces, and one finding.
+TEST_F(AuditCheck, AHugeFileIsAFinding) {
+  fill(200, {.rotate_bytes = 4000, .total_bytes = 1U << 30U});
+  ASSERT_EQ(::truncate(file(2).c_str(), 300 << 20), 0);
+  const std::size_t before = peakKilobytes();
+  EXPECT_FALSE(check().whole());
+  EXPECT_LT(peakKilobytes() - before, 64U << 10U);
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader);
+  std::size_t entries = 0;
+  ASSERT_TRUE(reader->read([&](Entry&&, std::string_view) { ++entries; }));
+  EXPECT_GT(entries, 200U) << "what can be read is shown";
+  EXPECT_LT(peakKilobytes() - before, 64U << 10U);
 }
 
 TEST_F(AuditCheck, TheReaderGivesBackWhatWasWritten) {

@@ -51,6 +51,18 @@ bool decodeSlot(const std::uint8_t* slot, Head& head) {
   return head.file != 0 && head.chain != 0 && head.oldest != 0;
 }
 
+constexpr std::string_view kKeyPrefix = "key-";
+
+/// 0 unless it is all digits.
+std::uint32_t numberIn(std::string_view digits) {
+  std::uint32_t number = 0;
+  for (const char letter : digits) {
+    if (letter < '0' || letter > '9') return 0;
+    number = number * 10 + static_cast<std::uint32_t>(letter - '0');
+  }
+  return number;
+}
+
 }  // namespace
 
 std::array<std::uint8_t, kSlotBytes> encode(const Head& head) {
@@ -93,16 +105,16 @@ std::string logName(std::uint32_t number) {
   return name;
 }
 
-std::string keyName(std::uint32_t chain) { return "key-" + logName(chain).substr(0, kDigits); }
+std::string keyName(std::uint32_t chain) { return std::string(kKeyPrefix) + logName(chain).substr(0, kDigits); }
 
 std::uint32_t numberOfLog(std::string_view name) {
   if (name.size() != kDigits + kSuffix.size() || !name.ends_with(kSuffix)) return 0;
-  std::uint32_t number = 0;
-  for (const char letter : name.substr(0, kDigits)) {
-    if (letter < '0' || letter > '9') return 0;
-    number = number * 10 + static_cast<std::uint32_t>(letter - '0');
-  }
-  return number;
+  return numberIn(name.substr(0, kDigits));
+}
+
+std::uint32_t numberOfKey(std::string_view name) {
+  if (name.size() != kKeyPrefix.size() + kDigits || !name.starts_with(kKeyPrefix)) return 0;
+  return numberIn(name.substr(kKeyPrefix.size()));
 }
 
 }  // namespace caisson::audit

@@ -38,6 +38,9 @@ std::string logName(std::uint32_t number);
 std::string keyName(std::uint32_t chain);
 /// The number in a log file's name, or 0 if it is none.
 std::uint32_t numberOfLog(std::string_view name);
+/// The same for the name of a key.
+std::uint32_t numberOfKey(std::string_view name);
+inline constexpr std::uint32_t kLastNumber = 99'999'999;  ///< that a name has room for
 
 inline constexpr const char* kHeadName = "head";
 inline constexpr const char* kSyncName = "sync";

@@ -79,7 +79,8 @@ void Log::noteBeginning() {
 /// An empty file with the next free number becomes the current one. The head says so before anything is written to it.
 Result<void> Log::openNext(std::uint32_t number) {
   constexpr std::uint32_t kTries = 1000;
-  for (std::uint32_t tries = 0; tries < kTries; ++tries, ++number) {
+  // A number beyond the last has a name that no reader looks for.
+  for (std::uint32_t tries = 0; tries < kTries && number <= kLastNumber; ++tries, ++number) {
     auto file = openOwn(directory_.get(), path_, logName(number), O_RDWR | O_CREAT);
     if (!file) return fail(file.error());
     if (sizeOf(file->get()) != 0) continue;  // not ours: `audit verify` will tell

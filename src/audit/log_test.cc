@@ -313,6 +313,56 @@ TEST_F(AuditLog, RefusesFilesThatAreNotItsOwn) {
   EXPECT_NE(refused().find("others may write"), std::string::npos) << refused();
 }
 
+TEST_F(AuditLog, RefusesFilesOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  {
+    Log log = opened();
+    write(log, 1);
+  }
+  for (const std::string& name : {file(1), path_ + "/head", path_}) {
+    ASSERT_EQ(::chown(name.c_str(), 12345, 12345), 0);
+    auto log = Log::open(path_);
+    std::string complaint = log ? "" : log.error().message();
+    if (log) {
+      const auto written = log->append({EventType::lifecycle, Severity::info, {}, {}});
+      complaint = written ? "" : written.error().message();
+    }
+    EXPECT_NE(complaint.find("12345"), std::string::npos) << name << ": " << complaint;
+    ASSERT_EQ(::chown(name.c_str(), 0, 0), 0);
+  }
+  Log log = opened();
+  write(log, 2);
+  EXPECT_EQ(chain().size(), 3U);
+}
+
+/// What lies beyond the head's end is looked at as far as a dying writer can have written, and cut off.
+TEST_F(AuditLog, AHugeFileIsCutAndNotRead) {
+  Log log = opened();
+  write(log, 1);
+  ASSERT_EQ(::truncate(file(1).c_str(), 1LL << 36), 0);
+  ASSERT_EQ(::truncate((path_ + "/head").c_str(), 1LL << 36), 0);
+  write(log, 2);
+  const auto events = chain();
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[2]["event"], "log_recovered");
+  EXPECT_GT(events[2]["data"]["bytes_cut"], 1LL << 35);
+  EXPECT_LT(readFile(file(1)).size(), 1U << 20U);
+}
+
+/// The last number that a name has room for is taken: no reader would find what comes after it.
+TEST_F(AuditLog, HasNoNumberBeyondItsNames) {
+  {
+    Log log = opened();
+    write(log, 1);
+  }
+  std::ofstream(file(99'999'999)) << "x\n";
+  ASSERT_EQ(::unlink((path_ + "/head").c_str()), 0);
+  auto log = Log::open(path_);
+  const bool refused = !log || !log->append({EventType::lifecycle, Severity::info, {}, {}});
+  EXPECT_TRUE(refused);
+  EXPECT_FALSE(test::exists(path_ + "/00000000.jsonl"));
+}
+
 TEST_F(AuditLog, RefusesAnUnwritableDirectoryAndAFullDisk) {
   if (::geteuid() != 0) {
     const std::string locked = dir_.makeDir("locked", 0500);

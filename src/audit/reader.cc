@@ -31,6 +31,19 @@ bool take(const nlohmann::ordered_json& object, const char* key, T& to) {
   return true;
 }
 
+/// Sorted.
+std::vector<std::uint32_t> numbersOf(int directory, std::uint32_t (*number_of)(std::string_view)) {
+  std::vector<std::uint32_t> numbers;
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
+  if (stream == nullptr) return numbers;
+  while (const dirent* entry = ::readdir(stream))
+    if (const std::uint32_t number = number_of(entry->d_name); number != 0) numbers.push_back(number);
+  ::closedir(stream);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 }  // namespace
 
 std::optional<Entry> parseEntry(std::string_view line) {
@@ -74,17 +87,8 @@ void LineCutter::add(std::string_view text, const std::function<void(std::string
   }
 }
 
-std::vector<std::uint32_t> logNumbers(int directory) {
-  std::vector<std::uint32_t> numbers;
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
-  if (stream == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(stream))
-    if (const std::uint32_t number = numberOfLog(entry->d_name); number != 0) numbers.push_back(number);
-  ::closedir(stream);
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
+std::vector<std::uint32_t> logNumbers(int directory) { return numbersOf(directory, numberOfLog); }
+std::vector<std::uint32_t> keyNumbers(int directory) { return numbersOf(directory, numberOfKey); }
 
 std::string logDirectory() {
   const std::string home = sys::stateHome();

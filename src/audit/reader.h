@@ -54,6 +54,8 @@ struct LogFile {
 
 /// Numbers of the log files in the directory, in order.
 std::vector<std::uint32_t> logNumbers(int directory);
+/// The same for the keys that chains began with.
+std::vector<std::uint32_t> keyNumbers(int directory);
 
 /// Where the log of this user is, whether it exists or not. Empty when there is no place for one.
 std::string logDirectory();
