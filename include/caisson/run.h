@@ -76,6 +76,35 @@ struct Escape {
   std::string trace;        ///< directory with policy, plan, events and last output; empty when it could not be kept
 };
 
+/// What a program asks of a file.
+enum class FileOperation : std::uint8_t { look, read, write, create, execute };
+/// How that stood inside, when it was first asked for.
+enum class FileState : std::uint8_t { present, absent, hidden, read_only, noexec };
+enum class HostFile : std::uint8_t { absent, file, directory, other };
+
+std::string_view name(FileOperation operation);  ///< "look", "read" ...
+std::string_view name(FileState state);          ///< "present", "absent", "hidden", "read-only", "noexec"
+
+/// A path that was asked for, in a run that was watched. Read from the program's own memory, so it is advice for a
+/// person: a program can make believe.
+struct FileRequest {
+  std::string path;  ///< inside, absolute
+  FileOperation operation = FileOperation::look;
+  FileState state = FileState::present;
+  std::uint64_t count = 0;
+  HostFile on_host = HostFile::absent;  ///< at the same path, as the caller sees it; looked at unless it was present
+  bool host_readable = false, host_writable = false, host_executable = false;
+  std::string host_directory;  ///< of something to be made: the nearest directory that the host has
+  bool host_directory_writable = false;
+};
+
+/// A host that was asked for where there is no network.
+struct HostRequest {
+  std::string host;        ///< a name from a question to a resolver, or an address
+  std::uint16_t port = 0;  ///< 0: not known
+  std::uint64_t count = 0;
+};
+
 struct Stream {
   std::string data;  ///< what was captured, cut at the output limit
   bool truncated = false;
@@ -98,6 +127,8 @@ struct RunResult {
   std::vector<Denial> denials;
   std::vector<Violation> violations;
   std::optional<Escape> escape;
+  std::vector<FileRequest> files;  ///< in a run that was watched (Request::learn)
+  std::vector<HostRequest> hosts;  ///< likewise
   /// What is really in force: "seccomp" -> "allowlist, 312 calls", "cgroup" -> "missing: ...".
   std::map<std::string, std::string> layers;
   std::vector<std::string> warnings;   ///< weakened or missing protections
@@ -132,7 +163,9 @@ struct Request {
   std::vector<std::string> approvals;  ///< what an owner approved for this run, e.g. "level:none"
   std::string tool;                    ///< the declared tool this is a run of, for the quarantine; or empty
   bool quarantine = true;              ///< put it away after an escape attempt; off for a test of the walls themselves
-  bool learn = false;  ///< also report calls that are refused only because no list of the policy knows them
+  /// Watch what the program asks for, and also report calls that are refused only because no list of the policy knows
+  /// them. Allows nothing more; every call on files is slower.
+  bool learn = false;
 };
 
 /// Runs the command. An error is returned only when the request itself is unusable (bad policy, no command);

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "approval/owner.h"
+#include "plan/observation.h"
 #include "plan/plan.h"
 #include "plan/syscalls.h"
 #include "policy/command.h"
@@ -95,7 +96,8 @@ void explainMissingNetwork(const Request& request, RunResult& result) {
   }
 }
 
-/// For learn mode: calls that no list knows are answered ENOSYS as ever, but by the supervisor, which so sees them.
+/// For learn mode: calls that no list knows are answered ENOSYS as ever, but by the supervisor, which so sees them; and
+/// calls that ask for files or hosts are shown to it before they go on.
 void hearEverything(const Request& request, plan::Plan& plan) {
   if (plan.builtin_syscalls) {
     auto filter = plan::filterForFull(request.policy.model(), {});
@@ -103,7 +105,10 @@ void hearEverything(const Request& request, plan::Plan& plan) {
     plan.syscalls = std::move(*filter);
     plan.builtin_syscalls = false;
   }
-  if (plan.syscalls && plan.syscalls->unlisted.kind == plan::ActionKind::refuse) {
+  if (!plan.syscalls) return;
+  plan::observeFiles(*plan.syscalls);
+  if (request.policy.model().network.mode == policy::NetworkMode::none) plan::observeNetwork(*plan.syscalls);
+  if (plan.syscalls->unlisted.kind == plan::ActionKind::refuse) {
     plan.syscalls->unlisted.kind = plan::ActionKind::notify;
   }
 }
@@ -146,6 +151,28 @@ std::string_view name(RunState state) {
     case RunState::timeout: return "Timeout";
     case RunState::error: return "Error";
     case RunState::cleanup: return "Cleanup";
+  }
+  return "unknown";
+}
+
+std::string_view name(FileOperation operation) {
+  switch (operation) {
+    case FileOperation::look: return "look";
+    case FileOperation::read: return "read";
+    case FileOperation::write: return "write";
+    case FileOperation::create: return "create";
+    case FileOperation::execute: return "execute";
+  }
+  return "unknown";
+}
+
+std::string_view name(FileState state) {
+  switch (state) {
+    case FileState::present: return "present";
+    case FileState::absent: return "absent";
+    case FileState::hidden: return "hidden";
+    case FileState::read_only: return "read-only";
+    case FileState::noexec: return "noexec";
   }
   return "unknown";
 }

@@ -2,60 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/never_allowed_calls.h"
+#include "cli/learn_draft.h"
 #include "cli/safe_text.h"
 #include "policy/limits.h"
-#include "policy/syntax.h"
 
 namespace caisson::cli {
 namespace {
-
-/// A TOML string: what it holds may come from a payload.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char letter : safeLine(text)) {
-    if (letter == '"' || letter == '\\') out += '\\';
-    out += letter;
-  }
-  return out + "\"";
-}
-
-std::string listOf(const std::vector<std::string>& names) {
-  std::string text = "[";
-  for (const std::string& name : names) text += (text.size() > 1 ? ", " : "") + quoted(name);
-  return text + "]";
-}
-
-class Draft {
- public:
-  void set(const std::string& key, const std::string& value, const std::string& reason) {
-    if (!keys_.insert(key).second) return;
-    const std::string why = safeLine(reason);
-    policy_ += "# " + why + "\n" + key + " = " + value + "\n";
-    diff_.push_back("+ " + key + " = " + value + "    # " + why);
-  }
-  void remark(const std::string& words) {
-    const std::string text = safeLine(words);
-    if (!remarks_.insert(text).second) return;
-    policy_ += "# " + text + "\n";
-    diff_.push_back("  # " + text);
-  }
-  Proposal finish(const std::string& base) {
-    if (keys_.empty()) diff_.insert(diff_.begin(), "  nothing to change: the run needs no more than it had");
-    return {
-        "# Proposed by `caisson run --learn`. Read it before you use it: every line gives the program more.\n"
-        "format_version = 1\nextends = " +
-            quoted(base) + "\nname = \"learned\"\n" + policy_,
-        std::move(diff_)};
-  }
-
- private:
-  std::set<std::string> keys_, remarks_;
-  std::string policy_;
-  std::vector<std::string> diff_;
-};
 
 void proposeSyscalls(Draft& draft, const policy::Syscalls& syscalls, const RunResult& result) {
   std::vector<std::string> added;
@@ -119,23 +73,6 @@ void proposeLimits(Draft& draft, const policy::Policy& policy, const RunResult& 
   }
 }
 
-/// Hosts that the egress refused because no pattern allows them. What is always blocked stays a remark.
-void proposeHosts(Draft& draft, const policy::Network& network, const RunResult& result) {
-  std::vector<std::string> hosts = network.allowed_hosts;
-  for (const Denial& denial : result.denials) {
-    if (!denial.rule.starts_with("network")) continue;
-    const std::string host = denial.object.substr(0, denial.object.rfind(':'));
-    const bool listed = denial.rule == "network.allowed_hosts";
-    if (!listed || policy::findFlaw(policy::Syntax::host_pattern, host)) {
-      draft.remark("refused: " + safeLine(denial.object) + " (" + denial.rule + "); " + denial.remedy);
-    } else if (std::ranges::find(hosts, host) == hosts.end()) {
-      hosts.push_back(host);
-    }
-  }
-  if (hosts.size() > network.allowed_hosts.size())
-    draft.set("network.allowed_hosts", listOf(hosts), "hosts that were asked for");
-}
-
 /// What the run really took, so that a person can also narrow.
 void tellUsed(Draft& draft, const policy::Policy& policy, const RunResult& result) {
   const Usage& usage = result.usage;
@@ -165,9 +102,9 @@ Proposal proposePolicy(const policy::Policy& policy, const std::string& base, co
   }
   proposeSyscalls(draft, policy.syscalls, result);
   proposeLimits(draft, policy, result);
+  proposeFiles(draft, policy, result);
   proposeHosts(draft, policy.network, result);
   tellUsed(draft, policy, result);
-  draft.remark("not seen, so not proposed: files that are hidden, read-only or absent inside (see docs/denials.md)");
   return draft.finish(base);
 }
 

@@ -92,6 +92,16 @@ void writeEscape(JsonWriter& json, const Escape& escape) {
   json.key("quarantined").string(escape.quarantined).key("trace").string(escape.trace).end();
 }
 
+/// Only of a run that was watched (--learn, --trace files).
+void writeFiles(JsonWriter& json, const std::vector<FileRequest>& files) {
+  json.key("files").beginArray();
+  for (const FileRequest& request : files) {
+    json.beginObject().key("path").string(request.path).key("operation").string(name(request.operation));
+    json.key("state").string(name(request.state)).key("count").number(request.count).end();
+  }
+  json.end();
+}
+
 void writeStrings(JsonWriter& json, std::string_view name, const std::vector<std::string>& lines) {
   json.key(name).beginArray();
   for (const std::string& line : lines) json.string(line);
@@ -157,6 +167,7 @@ std::string renderResult(const RunResult& result) {
   writeDenials(json, result.denials);
   writeViolations(json, result.violations);
   if (result.escape) writeEscape(json, *result.escape);
+  if (!result.files.empty()) writeFiles(json, result.files);
   json.key("layers").beginObject();
   for (const auto& [layer, state] : result.layers) json.key(layer).string(state);
   json.end();

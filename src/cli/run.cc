@@ -11,6 +11,7 @@
 #include "cli/policy_options.h"
 #include "cli/result_file.h"
 #include "cli/run_report.h"
+#include "cli/safe_text.h"
 #include "cli/verb.h"
 #include "policy/model.h"
 #include "policy/profiles.h"
@@ -24,7 +25,13 @@ constexpr Option kLearn{.name = "learn",
                             "Write to FILE, and show, the smallest policy that lets through what was refused. "
                             "Nothing is widened by it; read it first."};
 
-constexpr Option kLearnOptions[] = {kLearn};
+constexpr Option kTrace{.name = "trace",
+                        .value = "files",
+                        .help =
+                            "Show which files the program asked for and started, and which of them were not there. It "
+                            "runs slower."};
+
+constexpr Option kLearnOptions[] = {kLearn, kTrace};
 constexpr OptionGroup kOwnGroups[] = {{"Output", kResultOptions}, {"Learning", kLearnOptions}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
@@ -39,6 +46,15 @@ Result<std::string> baseOfLearning(const Arguments& arguments, const policy::Pol
                          "name it: --policy caisson.toml"));
 }
 
+Result<void> checkTrace(const Arguments& arguments, const policy::Policy& policy) {
+  const auto what = arguments.value(kTrace);
+  if (!what) return {};
+  if (*what != "files") return fail(usageError("--trace", "unknown: what can be traced is `files`", "--trace files"));
+  if (policy.isolation.level == policy::Level::none)
+    return fail(usageError("--trace", "level none has no filter that could show anything", "leave --level out"));
+  return {};
+}
+
 Result<Request> requestFrom(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
   if (!policy) return fail(policy.error());
@@ -48,8 +64,9 @@ Result<Request> requestFrom(const Arguments& arguments) {
   Request request = requestOnThisTerminal(arguments, *std::move(policy));
   request.command.assign(arguments.command.begin(), arguments.command.end());
   request.approvals = *std::move(approvals);
-  request.learn = arguments.has(kLearn);
-  if (request.learn) {
+  if (auto checked = checkTrace(arguments, request.policy.model()); !checked) return fail(checked.error());
+  request.learn = arguments.has(kLearn) || arguments.has(kTrace);
+  if (arguments.has(kLearn)) {
     if (auto base = baseOfLearning(arguments, request.policy.model()); !base) return fail(base.error());
   }
   return request;
@@ -66,15 +83,31 @@ int learn(const Arguments& arguments, const ResultFile& file, const Request& req
   return 0;
 }
 
+/// One line per path and operation. With --json it is in the object.
+void tellTrace(const RunResult& result) {
+  for (const FileRequest& request : result.files) {
+    std::string line = "trace: " + std::string(name(request.operation)) + " " + safeLine(request.path);
+    if (request.state != FileState::present) line += " (" + std::string(name(request.state)) + ")";
+    if (request.count > 1) line += ", " + std::to_string(request.count) + " times";
+    tell(line);
+  }
+}
+
 int perform(const Arguments& arguments) {
   if (arguments.command.empty())
     return complain(usageError("run", "no command given; it comes after `--`", "caisson run -- ls -l"));
+  const bool trace = arguments.has(kTrace) && !arguments.has(kResultJson);
   const auto path = arguments.value(kLearn);
-  if (!path) return runAndReport(arguments, requestFrom);
-  const auto file = ResultFile::prepare(*path);
-  if (!file) return complain(file.error());
+  if (!path && !trace) return runAndReport(arguments, requestFrom);
+  std::optional<ResultFile> file;
+  if (path) {
+    auto prepared = ResultFile::prepare(*path);
+    if (!prepared) return complain(prepared.error());
+    file = *std::move(prepared);
+  }
   return runAndReport(arguments, requestFrom, [&](const Request& request, const RunResult& result) {
-    return learn(arguments, *file, request, result);
+    if (trace) tellTrace(result);
+    return file ? learn(arguments, *file, request, result) : 0;
   });
 }
 

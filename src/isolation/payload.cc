@@ -9,6 +9,7 @@
 
 #include "isolation/child.h"
 #include "isolation/helper.h"
+#include "plan/syscall_filter.h"
 
 namespace caisson::isolation {
 namespace {
@@ -98,7 +99,9 @@ void forbidNewPrivileges(const Block& block) {
 }
 
 long execute(const Block& block, const char* path) {
-  if (!block.single_exec) return raw(SYS_execve, path, block.exec.argv, block.exec.envp);
+  if (!block.single_exec) {
+    return raw(SYS_execve, path, block.exec.argv, block.exec.envp, 0L, 0L, static_cast<long>(plan::kOwnExecMark));
+  }
   // The halves of these registers that the kernel ignores carry the secret that the filter looks for.
   const std::uint64_t directory =
       (static_cast<std::uint64_t>(block.exec_token_first) << 32) | static_cast<std::uint32_t>(AT_FDCWD);

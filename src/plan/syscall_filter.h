@@ -33,6 +33,12 @@ struct Action {
 inline constexpr Action kAllow{ActionKind::allow, 0};
 constexpr Action refuse(int error) { return Action{ActionKind::refuse, static_cast<std::uint16_t>(error)}; }
 constexpr Action notify(int error) { return Action{ActionKind::notify, static_cast<std::uint16_t>(error)}; }
+/// Allowed, but the supervisor is shown the call before it goes on (plan/observation.h). No errno has this number.
+inline constexpr Action kObserve{ActionKind::notify, 0x8000};
+/// The exec that starts the payload carries this in an argument that execve does not have: where execs are shown, this
+/// one is not, since nobody listens yet. It is no secret, as both are allowed.
+inline constexpr std::uint8_t kOwnExecArgument = 5;
+inline constexpr std::uint32_t kOwnExecMark = 0xca155011;
 /// Calls of another architecture: reported, and where nobody listens the end of the process.
 inline constexpr Action kForeign{ActionKind::notify, 0};
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr auto kSlot = std::chrono::milliseconds(10);
 constexpr unsigned kPerSlot = 32;
+constexpr unsigned kShownPerSlot = 400;
 
 /// Room for what a newer kernel might add; both directions must be zero where we say nothing.
 template <class T>
@@ -35,7 +36,7 @@ void Listener::keepPace(std::chrono::steady_clock::time_point now) {
 std::optional<Attempt> Listener::next(std::chrono::steady_clock::time_point now) {
   if (now - slot_begin_ >= kSlot) {
     slot_begin_ = now;
-    in_slot_ = 0;
+    in_slot_ = shown_in_slot_ = 0;
   }
   if (++in_slot_ >= kPerSlot) paused_until_ = slot_begin_ + kSlot;
   Room<seccomp_notif> room;
@@ -54,6 +55,17 @@ void Listener::refuse(const Attempt& attempt, int error) const {
   room.value.id = attempt.id;
   room.value.error = -error;
   (void)::ioctl(descriptor_.get(), SECCOMP_IOCTL_NOTIF_SEND, &room);  // ENOENT: the process died meanwhile
+}
+
+void Listener::letGoOn(const Attempt& attempt) {
+  Room<seccomp_notif_resp> room;
+  std::memset(&room, 0, sizeof(room));
+  room.value.id = attempt.id;
+  room.value.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  (void)::ioctl(descriptor_.get(), SECCOMP_IOCTL_NOTIF_SEND, &room);
+  if (in_slot_ > 0) --in_slot_;
+  if (in_slot_ + 1 < kPerSlot) paused_until_.reset();
+  if (++shown_in_slot_ >= kShownPerSlot) paused_until_ = slot_begin_ + kSlot;
 }
 
 /// After a look at what the process number leads to: it may have become another process's, and then the attempt is

@@ -1,7 +1,8 @@
 // The supervisor's end of a filter's notifications: what a payload tried and the filter refused.
 //
 // Everything in an Attempt was copied by the kernel when the call was made. Memory of the payload is never read: what
-// it points to could change before or after a look, so nothing may be decided by it. No call is ever let through.
+// it points to could change before or after a look, so nothing may be decided by it. No call is ever let through, but
+// in a run that is watched those that the filter allows anyway and only shows (letGoOn).
 #pragma once
 
 #include <sys/types.h>
@@ -43,6 +44,13 @@ class Listener {
   /// Answers the attempt with an errno.
   void refuse(const Attempt& attempt, int error) const;
 
+  /// Lets a call go on that the filter allows by what the kernel copied, and only shows (plan/observation.h). Such
+  /// calls are many, and expected: they have a pace of their own.
+  void letGoOn(const Attempt& attempt);
+
+  /// Whether the thread that made the attempt still waits: to be asked after a look at whatever its number leads to.
+  [[nodiscard]] bool isValid(const Attempt& attempt) const;
+
   /// Path of the program that made the attempt, as it calls itself inside; "" when it can't be told any more.
   [[nodiscard]] std::string programOf(const Attempt& attempt) const;
 
@@ -57,11 +65,9 @@ class Listener {
   void close() { descriptor_.reset(); }
 
  private:
-  [[nodiscard]] bool isValid(const Attempt& attempt) const;
-
   sys::Fd descriptor_;
   std::chrono::steady_clock::time_point slot_begin_;
-  unsigned in_slot_ = 0;
+  unsigned in_slot_ = 0, shown_in_slot_ = 0;
   std::optional<std::chrono::steady_clock::time_point> paused_until_;
 };
 

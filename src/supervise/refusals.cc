@@ -15,6 +15,10 @@ void Refusals::onEvents(short events) {
   if ((events & POLLIN) == 0) return listener_.close();  // nobody is left who could be refused anything
   auto attempt = listener_.next(Clock::now());
   if (!attempt || stopped_) return;
+  if (observer_ != nullptr && observer_->isShown(*attempt)) {
+    observer_->note(*attempt, listener_);
+    return listener_.letGoOn(*attempt);
+  }
   if (attempt->architecture != plan::nativeArchitecture()) {
     attempt->foreign_program = listener_.isForeignProgram(*attempt);
   }

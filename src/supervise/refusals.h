@@ -8,6 +8,7 @@
 #include "caisson/run.h"
 #include "plan/plan.h"
 #include "supervise/listener.h"
+#include "supervise/observer.h"
 #include "supervise/violations.h"
 
 namespace caisson::supervise {
@@ -23,6 +24,8 @@ class Refusals {
   Refusals(const plan::Plan& plan, Response response) : violations_(plan), response_(std::move(response)) {}
 
   void listen(sys::Fd listener) { listener_ = Listener(std::move(listener)); }
+  /// In a run that is watched: calls that the filter allows and only shows go to `observer`, and then go on.
+  void show(Observer& observer) { observer_ = &observer; }
   /// For poll, or -1. To be asked before each poll.
   [[nodiscard]] int descriptor();
   /// When to poll again at the latest, if a flood is being slowed down.
@@ -40,6 +43,7 @@ class Refusals {
   Listener listener_;
   Violations violations_;
   Response response_;
+  Observer* observer_ = nullptr;
   bool stopped_ = false;
 };
 

@@ -217,6 +217,7 @@ void Supervision::onFinished(const Message& message) {
 void Supervision::onStarted(const Message& message, Fd listener) {
   const bool heard = listener.valid();
   refusals_.listen(std::move(listener));
+  if (request_.learn) refusals_.show(observer_.emplace(plan_));
   if (message.value > 0) {
     result_.layers["seccomp_notify"] = "missing: " + errnoName(message.value);
     result_.warnings.push_back(

@@ -19,6 +19,7 @@
 #include "supervise/launch.h"
 #include "supervise/lifecycle.h"
 #include "supervise/limit_watch.h"
+#include "supervise/observer.h"
 #include "supervise/outcome.h"
 #include "supervise/refusals.h"
 #include "supervise/run_record.h"
@@ -103,10 +104,11 @@ class Supervision {
   sys::Cgroup cgroup_;  // removed with this object, after the last process in it is gone
   std::optional<LimitWatch> limits_;
   Fd out_of_memory_;
-  std::optional<RunStore> store_;  // outlives the sandbox, goes with this object
-  Fd changes_;                     // the overlay's upper directory
-  Fd terminal_;                    // master side of the sandbox's pty
-  Refusals refusals_;              // what the payload tries and may not
+  std::optional<RunStore> store_;     // outlives the sandbox, goes with this object
+  Fd changes_;                        // the overlay's upper directory
+  Fd terminal_;                       // master side of the sandbox's pty
+  std::optional<Observer> observer_;  // of a run that is watched
+  Refusals refusals_;                 // what the payload tries and may not
   std::optional<OutputStream> out_, err_;
   InputFeed input_;
   std::optional<Clock::time_point> deadline_, grace_;

@@ -191,6 +191,7 @@ void Supervision::collect(Clock::time_point start) {
   classify(std::move(ending_), plan_, *limits_, result_);
   refusals_.report(result_);
   explainLimits(plan_, limits_->full(), result_);
+  if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }

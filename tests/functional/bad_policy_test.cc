@@ -31,7 +31,10 @@ constexpr BadPolicy kBad[] = {
     {"NumberBeyondEveryWord", "p.json", R"({"resources": {"memory": 99999999999999999999999999}})", "resources.memory"},
     {"NumberThatADoubleWouldRound", "p.json", R"({"resources": {"memory": 9007199254740993}})", "resources.memory"},
     {"NumberThatIsNoWholeOne", "p.json", R"({"resources": {"memory": 1e400}})", ""},
-    {"BidiInAName", "p.toml", "name = \"a\xe2\x80\xaeb\"\nunknown = 1\n", "unknown"},
+    {"BidiInAName", "p.toml",
+     "name = \"a\xe2\x80\xae"
+     "b\"\nunknown = 1\n",
+     "unknown"},
     {"AboveTheCeiling", "p.toml", "resources.memory = \"100G\"\n", "resources.memory"},
     {"UnknownKey", "p.yaml", "filesystem: {read_onyl: [/x]}\n", "read_onyl"},
 };

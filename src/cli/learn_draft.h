@@ -1,0 +1,34 @@
+// A policy in the making: keys with their reasons, and remarks for the person who reads it.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/learn.h"
+
+namespace caisson::cli {
+
+class Draft {
+ public:
+  /// The first value that a key is given stays.
+  void set(const std::string& key, const std::string& value, const std::string& reason);
+  void remark(const std::string& words);
+  Proposal finish(const std::string& base);
+
+ private:
+  std::set<std::string> keys_, remarks_;
+  std::string policy_;
+  std::vector<std::string> diff_;
+};
+
+/// A TOML string: what it holds may come from a payload.
+std::string quoted(std::string_view text);
+std::string listOf(const std::vector<std::string>& names);
+
+// Parts of proposePolicy(), in files of their own.
+void proposeFiles(Draft& draft, const policy::Policy& policy, const RunResult& result);
+void proposeHosts(Draft& draft, const policy::Network& network, const RunResult& result);
+
+}  // namespace caisson::cli

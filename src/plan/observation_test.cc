@@ -1,0 +1,84 @@
+#include "plan/observation.h"
+
+#include "plan/syscall_questions.h"
+
+namespace caisson::plan {
+namespace {
+
+constexpr std::uint32_t kShown = SECCOMP_RET_USER_NOTIF | 0x8000;
+
+Program observed(const Policy& policy, ExecToken token = {}) {
+  auto filter = filterForFull(policy, token);
+  EXPECT_TRUE(filter);
+  observeFiles(*filter);
+  observeNetwork(*filter);
+  const auto program = compile(*filter);
+  EXPECT_TRUE(program);
+  return program ? *program : Program();
+}
+
+bool isWatched(int number) {
+  for (const ObservedCall& call : observedFileCalls()) {
+    if (syscallNumber(call.name) == number) return true;
+  }
+  for (const std::string_view call : observedNetworkCalls()) {
+    if (syscallNumber(call) == number) return true;
+  }
+  return false;
+}
+
+/// The promise that all of it rests on: a call is shown only where it would have been allowed, and every refusal is the
+/// same. Asked for every number and for arguments that any rule tests.
+TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
+  const std::uint64_t values[] = {0,     1,          2,          040,    0100,   01000, 04000,
+                                  06777, 0x10000000, 0x7e020080, 0x5412, 0x541c, ~0ULL};
+  for (const std::string profile : {"bash", "strict", "cargo"}) {
+    const Policy& policy = *policy::builtin(profile);
+    const Program plain = programFor(policy, {1, 2});
+    const Program shown = observed(policy, {1, 2});
+    std::size_t differences = 0;
+    for (int number = 0; number < 600; ++number) {
+      for (const std::uint64_t first : values) {
+        for (const std::uint64_t second : values) {
+          const std::uint64_t arguments[6] = {first, second, second, first, second, first};
+          const std::uint32_t before = evaluate(plain, nativeArchitecture(), number, arguments);
+          const std::uint32_t after = evaluate(shown, nativeArchitecture(), number, arguments);
+          if (before == after) continue;
+          ++differences;
+          ASSERT_EQ(before, kLet) << profile << " " << syscallName(number);
+          ASSERT_EQ(after, kShown) << profile << " " << syscallName(number);
+          ASSERT_TRUE(isWatched(number)) << profile << " " << syscallName(number);
+        }
+      }
+    }
+    EXPECT_GT(differences, 1000U) << profile;
+    const std::uint64_t none[6] = {};
+    EXPECT_EQ(evaluate(shown, nativeArchitecture() ^ 1, 0, none), evaluate(plain, nativeArchitecture() ^ 1, 0, none));
+  }
+}
+
+/// Nobody listens yet when the payload's program is started.
+TEST(Observation, DoesNotShowThePayloadsOwnStart) {
+  const Program shown = observed(*policy::builtin("bash"));
+  Arguments own;
+  own.values[kOwnExecArgument] = kOwnExecMark;
+  EXPECT_EQ(ask(shown, "execve", own), kLet);
+  EXPECT_EQ(ask(shown, "execve"), kShown);
+  const Program strict = observed(*policy::builtin("strict"), {7, 8});
+  Arguments token;
+  token.values[0] = 7ULL << 32;
+  token.values[4] = 8ULL << 32;
+  EXPECT_EQ(ask(strict, "execveat", token), kLet);
+  EXPECT_EQ(ask(strict, "execve", own), seen(EPERM)) << "the mark opens nothing where execs are refused";
+}
+
+TEST(Observation, KnowsWhereThePathsAre) {
+  for (const ObservedCall& call : observedFileCalls()) {
+    EXPECT_GE(call.first.path, 0) << call.name;
+    EXPECT_LT(call.first.path, 6) << call.name;
+    EXPECT_LT(call.first.directory, call.first.path) << call.name;
+  }
+}
+
+}  // namespace
+}  // namespace caisson::plan

@@ -1,0 +1,243 @@
+// Learn mode with real programs: what they ask for is seen and proposed, nothing is given by asking.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "functional/sandbox.h"
+
+namespace caisson::test {
+namespace {
+
+class LearnFiles : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (IsSkipped()) return;
+    how_.env["CAISSON_HOME"] = state_.path();
+    outside_.openToAll();
+  }
+
+  struct Lesson {
+    RunOutput output;
+    std::string proposal;
+  };
+
+  [[nodiscard]] Lesson learn(std::vector<std::string> options, const std::vector<std::string>& command) const {
+    const std::string file = state_ / ("learned-" + std::to_string(lessons_++) + ".toml");
+    options.insert(options.end(), {"--learn", file});
+    RunOutput output = run(options, command, how_);
+    return {std::move(output), exists(file) ? readFile(file) : ""};
+  }
+  [[nodiscard]] std::string lastLesson() const {
+    return state_ / ("learned-" + std::to_string(lessons_ - 1) + ".toml");
+  }
+
+  RunOptions how_;
+  const TempDir state_;
+  const TempDir outside_;  ///< a place of the host's that no sandbox is shown
+  mutable int lessons_ = 0;
+};
+
+/// A program that needs a file, a program and a directory to write to, none of them shown. Each lesson is taken to the
+/// next run, as a person would who agrees.
+TEST_F(LearnFiles, LeadToAPolicyThatLetsTheProgramThrough) {
+  requireOrSkip(systemHas("python3"), "no python3");
+  outside_.write("settings.json", R"({"answer": 42})");
+  outside_.write("tool", "#!/bin/sh\necho made by the tool\n", 0755);
+  outside_.makeDir("state", 0777);
+  outside_.openToAll();
+  const std::string place = outside_.path();
+  const std::vector<std::string> command{"/usr/bin/python3", "-c",
+                                         "import json, os, subprocess, sys\n"
+                                         "settings = json.load(open('" +
+                                             place +
+                                             "/settings.json'))\n"
+                                             "text = subprocess.run(['" +
+                                             place +
+                                             "/tool'], stdout=subprocess.PIPE, check=True).stdout\n"
+                                             "open('" +
+                                             place +
+                                             "/state/result', 'wb').write(text)\n"
+                                             "print(settings['answer'])"};
+  std::vector<std::string> options;
+  int lessons = 0;
+  for (; lessons < 5; ++lessons) {
+    const Lesson lesson = learn(options, command);
+    if (lesson.output.exit_status == 0) break;
+    EXPECT_EQ(lesson.output.out, "") << "nothing is given by asking" << lesson.output.describe();
+    EXPECT_FALSE(exists(outside_ / "state/result"));
+    options = {"--policy", lastLesson()};
+    const RunOutput checked = runCaisson({"policy", "check", lastLesson()}, how_);
+    ASSERT_EQ(checked.exit_status, 0) << lesson.proposal << checked.describe();
+  }
+  EXPECT_EQ(lessons, 3) << "one for the file, one for the program, one for the directory";
+  EXPECT_EQ(readFile(outside_ / "state/result"), "made by the tool\n");
+  const RunOutput without = run(options, command, how_);
+  EXPECT_EQ(without.out, "42\n") << "the learned policy alone is enough" << without.describe();
+}
+
+TEST_F(LearnFiles, ProposeTheFileAndNotItsDirectory) {
+  outside_.write("data/one", "1");
+  outside_.write("data/two", "2");
+  outside_.openToAll();
+  const Lesson lesson = learn({}, {"cat", outside_ / "data/one"});
+  EXPECT_NE(lesson.output.exit_status, 0);
+  EXPECT_TRUE(contains(lesson.proposal, "filesystem.read_only = [\"" + (outside_ / "data/one") + "\"]"))
+      << lesson.proposal;
+  EXPECT_TRUE(contains(lesson.output.err, "+ filesystem.read_only")) << lesson.output.err;
+  const Lesson listing = learn({}, {"ls", outside_ / "data"});
+  EXPECT_TRUE(contains(listing.proposal, "[\"" + (outside_ / "data") + "\"]")) << listing.proposal;
+}
+
+TEST_F(LearnFiles, RelativePathsAndLinksAreFollowed) {
+  outside_.write("data/one", "1");
+  outside_.openToAll();
+  ASSERT_EQ(symlink((outside_ / "data/one").c_str(), (workspace / "link").c_str()), 0);
+  const Lesson relative = learn({}, {"sh", "-c", "cd /usr && cat ../" + (outside_ / "data/one").substr(1)});
+  EXPECT_TRUE(contains(relative.proposal, "[\"" + (outside_ / "data/one") + "\"]")) << relative.proposal;
+}
+
+TEST_F(LearnFiles, ProposeAnOverlayWhereTheWorkspaceIsReadOnly) {
+  const Lesson lesson = learn({"--workspace", ".:ro"}, {"touch", "new"});
+  EXPECT_NE(lesson.output.exit_status, 0);
+  EXPECT_TRUE(contains(lesson.proposal, "filesystem.workspace.mode = \"overlay\"")) << lesson.proposal;
+}
+
+TEST_F(LearnFiles, ProposeNothingThatIsHiddenOrASecret) {
+  workspace.write(".env", "TOKEN=x");
+  workspace.write("private/file", "x");
+  workspace.openToAll();
+  outside_.write("home/.ssh/id_ed25519", "key");
+  outside_.write("home/server.pem", "key");
+  outside_.openToAll();
+  const Lesson lesson =
+      learn({"--deny", "/workspace/private"},
+            {"cat", ".env", "private/file", outside_ / "home/.ssh/id_ed25519", outside_ / "home/server.pem"});
+  EXPECT_EQ(lesson.output.out, "");
+  EXPECT_FALSE(contains(lesson.proposal, "\nfilesystem.")) << lesson.proposal;
+  for (const char* name : {"# /workspace/.env was asked for and is hidden", "# /workspace/private/file was asked for",
+                           "id_ed25519 was asked for and usually holds a secret", "server.pem was asked for"}) {
+    EXPECT_TRUE(contains(lesson.proposal, name)) << name << lesson.proposal;
+  }
+}
+
+TEST_F(LearnFiles, ProposeProgramsWhereThereIsAList) {
+  workspace.write("list.toml", "process.allowed_executables = [\"bash\"]\n");
+  const Lesson lesson = learn({"--policy", "list.toml"}, {"bash", "-c", "/usr/bin/id; true"});
+  EXPECT_TRUE(contains(lesson.proposal, "process.allowed_executables = [\"bash\", \"/usr/bin/id\"]"))
+      << lesson.proposal;
+}
+
+TEST_F(LearnFiles, SayWhatWasUsedAndWhatWasShownInVain) {
+  outside_.write("used", "1");
+  outside_.write("unused", "2");
+  outside_.openToAll();
+  const Lesson lesson = learn({"--ro", outside_ / "used", "--ro", outside_ / "unused"}, {"cat", outside_ / "used"});
+  EXPECT_EQ(lesson.output.out, "1");
+  EXPECT_TRUE(contains(lesson.proposal, "never asked for: " + (outside_ / "unused"))) << lesson.proposal;
+  EXPECT_FALSE(contains(lesson.proposal, "never asked for: " + (outside_ / "used") + " ")) << lesson.proposal;
+  EXPECT_TRUE(contains(lesson.output.err, "nothing to change")) << lesson.output.err;
+}
+
+/// Without a network there is nobody who could report a host; the program's own questions do.
+TEST_F(LearnFiles, ProposeTheHostThatWasAskedFor) {
+  requireOrSkip(systemHas("curl"), "no curl");
+  const Lesson lesson = learn({}, {"curl", "-sS", "--max-time", "5", "https://registry.example.org/x"});
+  EXPECT_TRUE(contains(lesson.proposal, "network.mode = \"proxy\"")) << lesson.output.err << lesson.proposal;
+  EXPECT_TRUE(contains(lesson.proposal, "network.allowed_hosts = [\"registry.example.org\"]")) << lesson.proposal;
+  const Lesson address =
+      learn({}, {"curl", "-sS", "--max-time", "5", "http://93.184.216.34:8080/", "http://10.0.0.1/"});
+  EXPECT_TRUE(contains(address.proposal, "network.allowed_hosts = [\"93.184.216.34\"]")) << address.proposal;
+  EXPECT_TRUE(contains(address.proposal, "\"8080\"")) << address.proposal;
+  EXPECT_TRUE(contains(address.proposal, "no policy reaches it: 10.0.0.1")) << address.proposal;
+}
+
+/// A program may ask with a pointer to nowhere, a path without end, a name that would be a line of the policy.
+TEST_F(LearnFiles, AreNotLedAstrayByAProgramThatLies) {
+  requireOrSkip(systemHas("python3"), "no python3");
+  const Lesson lesson = learn({}, {"/usr/bin/python3", "-c", R"(
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for pointer in (0, 1, 4096, 2**63, 2**64 - 1):
+    assert libc.open(ctypes.c_void_p(pointer), 0) == -1
+    assert ctypes.get_errno() == 14, ctypes.get_errno()
+assert libc.open(b"/" + b"x" * 10000, 0) == -1 and ctypes.get_errno() == 36
+assert libc.openat(12345, b"x", 0) == -1 and ctypes.get_errno() == 9
+for name in (b"/tmp/a\"\nisolation.level = \"none\"\n#", b"/tmp/\x1b[2J", b"/tmp/\xe2\x80\xae", b"/tmp/" + bytes([255]), b"../" * 50 + b"x"):
+    libc.open(name, 0)
+libc.sendto(0, ctypes.c_void_p(1), 2**40, 0, ctypes.c_void_p(2), 2**31)
+libc.connect(0, ctypes.c_void_p(3), 16)
+print("end"))"});
+  EXPECT_EQ(lesson.output.out, "end\n") << lesson.output.describe();
+  EXPECT_FALSE(contains(lesson.proposal, "\nisolation.level")) << lesson.proposal;
+  EXPECT_FALSE(contains(lesson.proposal, "\x1b")) << lesson.proposal;
+}
+
+/// Threads, signals, children, thousands of files: programs work as without.
+TEST_F(LearnFiles, DoNotDisturbProgramsThatWork) {
+  requireOrSkip(systemHas("python3") && systemHas("git"), "no python3 or git");
+  const Lesson lesson = learn({"--timeout", "100s"}, {"bash", "-c", R"(
+set -e
+git init -q repo && cd repo && for i in $(seq 50); do echo $i > f$i; done && git add . && git -c user.name=a -c user.email=b commit -qm x
+git log --oneline | wc -l
+/usr/bin/python3 -c '
+import threading, os, signal
+signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+def work():
+    for i in range(300): open("/etc/passwd").close(); os.stat("/usr"); os.path.exists("/nowhere/%d" % i)
+threads = [threading.Thread(target=work) for _ in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("threads")'
+find /usr/share/doc -maxdepth 1 | head -1000 | wc -l >/dev/null; echo found)"});
+  EXPECT_EQ(lesson.output.exit_status, 0) << lesson.output.describe();
+  EXPECT_TRUE(contains(lesson.output.out, "1\nthreads\nfound\n")) << lesson.output.describe();
+}
+
+/// What a sandbox refuses it refuses while it learns, however many calls are shown.
+TEST_F(LearnFiles, TheWallsStandWhileItLearns) {
+  const Lesson lesson = learn({"--workspace", ".:overlay"}, {"bash", "-c", R"(
+unshare -r true 2>/dev/null && echo unshared
+touch /usr/x 2>/dev/null && echo wrote
+: > x && chmod u+s x 2>/dev/null && echo planted
+mount -t tmpfs none /tmp 2>/dev/null && echo mounted
+cat /etc/shadow 2>/dev/null && echo read
+echo end)"});
+  EXPECT_EQ(lesson.output.out, "end\n") << lesson.output.describe();
+  EXPECT_FALSE(exists(workspace / "x"));
+}
+
+class TraceFiles : public LearnFiles {};
+
+TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
+  workspace.write("input", "1\n");
+  workspace.openToAll();
+  for (const std::string level : {"full", "process"}) {
+    const std::string place = level == "full" ? "/workspace" : workspace.path();
+    const RunOutput output = run({"--trace", "files", "--json", "--level", level},
+                                 {"sh", "-c", "cat input /nowhere/at/all; ls / >/dev/null; : > made"}, how_);
+    std::string seen;
+    const nlohmann::json result = output.json();
+    for (const auto& file : result["files"]) {
+      seen += file["operation"].get<std::string>() + " " + file["path"].get<std::string>() + " " +
+              file["state"].get<std::string>() + "\n";
+    }
+    EXPECT_TRUE(contains(seen, "read " + place + "/input present\n")) << level << seen;
+    EXPECT_TRUE(contains(seen, "read /nowhere/at/all absent\n")) << level << seen;
+    EXPECT_TRUE(contains(seen, "create " + place + "/made present\n")) << level << seen;
+    EXPECT_TRUE(contains(seen, "bin/cat present\n")) << level << seen;
+    EXPECT_TRUE(contains(seen, "execute ")) << level << seen;
+  }
+  const RunOutput lines = run({"--trace", "files"}, {"cat", "input"}, how_);
+  EXPECT_EQ(lines.out, "1\n");
+  EXPECT_TRUE(contains(lines.err, "caisson: trace: read /workspace/input\n")) << lines.err;
+  EXPECT_FALSE(contains(run({"--json"}, {"true"}, how_).out, "\"files\"")) << "nobody asked";
+}
+
+TEST_F(TraceFiles, OfNothingElseThanFiles) {
+  const RunOutput unknown = run({"--trace", "everything"}, {"true"}, how_);
+  EXPECT_EQ(unknown.exit_status, 125);
+  EXPECT_TRUE(contains(unknown.err, "--trace")) << unknown.err;
+}
+
+}  // namespace
+}  // namespace caisson::test
