@@ -105,7 +105,13 @@ class Decoder {
     if (origin.chain.size() >= kMaxExtends) {
       return fail(decodeError(object, "more than 8 files extend one another"));
     }
-    return loadFile(path, origin.ceilings, origin.chain);
+    auto base = loadFile(path, origin.ceilings, origin.chain);
+    // Who reads "no such file" has to know which file asked for it.
+    if (!base && base.error().sys_errno != 0) {
+      return fail(
+          decodeError(object, "\"" + printable(text) + "\" can't be read: " + errnoName(base.error().sys_errno)));
+    }
+    return base;
   }
 
  public:

@@ -28,7 +28,7 @@ constexpr BadPolicy kBad[] = {
     {"YamlAnchorWhereTextIsExpected", "p.yaml", "network: &n {mode: none}\nname: *n\n", "name"},
     {"TomlDate", "p.toml", "name = 2026-01-01\n", "dates and times"},
     {"TomlTime", "p.toml", "resources.wall_seconds = 07:32:00\n", "dates and times"},
-    {"NumberBeyondEveryWord", "p.json", R"({"resources": {"memory": 99999999999999999999999999}})", "resources.memory"},
+    {"NumberBeyondEveryWord", "p.json", R"({"resources": {"memory": 99999999999999999999999999}})", "too large"},
     {"NumberThatADoubleWouldRound", "p.json", R"({"resources": {"memory": 9007199254740993}})", "resources.memory"},
     {"NumberThatIsNoWholeOne", "p.json", R"({"resources": {"memory": 1e400}})", ""},
     {"BidiInAName", "p.toml",
