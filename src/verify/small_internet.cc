@@ -94,6 +94,7 @@ class NameServer {
  private:
   std::vector<const char*> addressesOf(std::string_view name) {
     if (name == "site.verify.example") return {"127.0.0.1"};
+    if (name == "elsewhere.example") return {"93.184.216.34"};  // there, and not permitted
     if (name == "inner.verify.example") return {"127.0.0.9"};
     if (name == "ten.verify.example") return {"10.1.2.3"};
     if (name == "metadata.verify.example") return {"169.254.169.254"};
