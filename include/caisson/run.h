@@ -35,7 +35,7 @@ struct Usage {
   double wall_ms = 0;
   double user_cpu_ms = 0;
   double system_cpu_ms = 0;
-  std::uint64_t peak_memory_bytes = 0;
+  std::uint64_t peak_memory_bytes = 0;  ///< 0: not known, for a short run of a large caller without a cgroup
   std::uint64_t read_bytes = 0;
   std::uint64_t written_bytes = 0;
   std::optional<std::uint64_t> processes_peak;  ///< with threads; by a cgroup, else as seen from time to time

@@ -158,8 +158,8 @@ TEST_F(JsonResult, TellsCpuTimeMemoryAndWallTime) {
   const json slow = run({"--json"}, {"sleep", "0.3"}).json();
   EXPECT_GE(slow["duration_ms"].get<double>(), 295);
   EXPECT_LT(slow["usage"]["user_cpu_ms"].get<double>(), 200);
-  const json large = run({"--json"}, {"head", "-c", "1", "/dev/zero"}).json();
-  EXPECT_GT(large["usage"]["peak_memory_bytes"].get<std::uint64_t>(), 100000U);
+  // Of one that lives long enough to be seen: less is told of a short one when caisson itself is large (sanitizers).
+  EXPECT_GT(slow["usage"]["peak_memory_bytes"].get<std::uint64_t>(), 100000U);
 }
 
 TEST_F(JsonResult, GoesToAFileBesideTheNormalOutput) {
