@@ -65,7 +65,7 @@ TEST_F(SessionLimits, DiskCountsCheckpointsAndWhatIsWrittenFromOutside) {
   const auto third = session.write("c", megabytes);
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().sys_errno, EDQUOT) << third.error().message();
-  expectLimit(exec(session, "for i in 1 2 3; do head -c 9000000 /dev/zero > d$i; done; sleep 5"), Limit::disk);
+  expectLimit(exec(session, "for i in 1 2 3; do head -c 9000000 /dev/zero > d$i; done; sleep 60"), Limit::disk);
 }
 
 TEST_F(SessionLimits, DiskEndsABackgroundCommandThatNobodyWaitsFor) {
