@@ -27,12 +27,20 @@ constexpr const char* kWatchLock = "watch.lock";
 constexpr const char* kSizes = ".sizes";  // no layer: taken away whenever layers are, since links then count anew
 constexpr std::uint64_t kMaxSizes = 1U << 20;
 
-/// What the session may still write to its upper layer. One that is over its quota already may go on deleting.
-plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const KeptSize& frozen, const supervise::TreeSize& now) {
+std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
+
+/// What the session may still write to its upper layer. One that was over its quota before `start` may go on deleting;
+/// what was written since then, before anybody looked, counts.
+plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const KeptSize& frozen, int upper, const timespec& start) {
   plan::DiskQuota quota;
   quota.upper = true;
-  if (whole.bytes) quota.bytes = std::max(*whole.bytes - std::min(*whole.bytes, frozen.bytes), now.bytes);
-  if (whole.inodes) quota.inodes = std::max(*whole.inodes - std::min(*whole.inodes, frozen.inodes), now.inodes);
+  if (whole.bytes) quota.bytes = less(*whole.bytes, frozen.bytes);
+  if (whole.inodes) quota.inodes = less(*whole.inodes, frozen.inodes);
+  const auto now = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+  if (now.bytes <= quota.bytes.value_or(~0ULL) && now.inodes <= quota.inodes.value_or(~0ULL)) return quota;
+  const auto written = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, start);
+  if (quota.bytes) quota.bytes = std::max(*quota.bytes, less(now.bytes, written.bytes));
+  if (quota.inodes) quota.inodes = std::max(*quota.inodes, less(now.inodes, written.inodes));
   return quota;
 }
 
@@ -114,6 +122,9 @@ SessionWatch::SessionWatch(const Place& place, const sys::RootDir& directory, co
       whole_(std::move(whole)),
       on_disk_(limits.disk.has_value()) {
   if (needed(limits)) first_ = Clock::now() + kFirstLook;
+  // Files are stamped with a clock that may be a tick behind this one: what the command before has written is older for
+  // certain, what this one writes within the tick is let pass.
+  ::clock_gettime(CLOCK_REALTIME, &start_);
 }
 
 void SessionWatch::noteFreeRoom() {
@@ -154,8 +165,7 @@ void SessionWatch::begin(Clock::time_point now) {
     if (upper) upper_ = std::move(*upper);
   }
   if (plan_.disk && upper_) {
-    const auto size = supervise::measureTree(upper_.get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
-    plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(place_, metadata_), size);
+    plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(place_, metadata_), upper_.get(), start_);
   }
   watch_.emplace(plan_, cgroup_, [](const std::string&) {});
   std::uint32_t mask = 0;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,6 +60,7 @@ class SessionWatch {
   bool on_disk_;
   sys::Fd upper_;
   std::uint64_t free_at_start_ = 0;
+  timespec start_{};  ///< before the command, where one is waited for
   sys::Cgroup cgroup_;
   std::optional<Connection> connection_;
   std::optional<supervise::LimitWatch> watch_;
