@@ -29,6 +29,10 @@ spaces=$(printf '%s\n' "$text" | xargs -r grep -nIE '[[:blank:]]+$' -- || :)
 if [ -n "$spaces" ]; then complain "trailing blanks:
 $spaces"; fi
 
+merges=$(printf '%s\n' "$text" | xargs -r grep -nIE '^(<<<<<<<|>>>>>>>) ' -- || :)
+if [ -n "$merges" ]; then complain "a merge that was not finished:
+$merges"; fi
+
 # Paths of this machine and addresses of its package mirror say something about one workplace, nothing about caisson.
 # Both are asked of the machine, so this file names neither.
 listed() { printf '%s\n' "$text" | xargs -r grep -nIF "$@" -- || :; }
