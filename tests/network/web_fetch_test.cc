@@ -60,6 +60,7 @@ TEST_F(WebFetch, NoOtherHostIsReachedHoweverItIsAskedFor) {
                                              {"curl", "-sS", "-L", "http://example.org/redirect?http://evil.test/"},
                                              {"curl", "-sS", "http://example.org:8080/"},
                                              {"wget", "-qO-", "http://evil.test/"}}) {
+    if (!hasProgram(command.front())) continue;  // a program that is not here shows nothing
     std::vector<std::string> options = named;
     options.emplace_back("--json");
     const RunOutput output = fetch(options, command);
