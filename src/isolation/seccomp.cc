@@ -1,6 +1,7 @@
 // The system-call filter, and how the supervisor comes to hear of what it refuses.
 #include <linux/seccomp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 
@@ -45,9 +46,12 @@ Listening installFilter(const Block& block) {
 
 void handOverListener(const Block& block, const Listening& listening) {
   Message message{};
+  // A supervisor that is not told holds the payload to no limit. Then pid 1 finds the socket ended, and ends
+  // everything.
+  const auto unheard = [&] { raw(SYS_shutdown, block.control, SHUT_RDWR); };
   if (!block.listen) {
     message.kind = MessageKind::running;
-    sendMessage(block.control, message, nullptr, 0);
+    if (sendMessage(block.control, message, nullptr, 0) < 0) unheard();
     return;
   }
   if (listening.descriptor < 0 && listening.error == 0) return;  // it did not come that far
@@ -69,8 +73,9 @@ void handOverListener(const Block& block, const Listening& listening) {
   if (sent < 0 && count > 0) {
     // Closed below, so that every call it would have answered fails; the supervisor ends a sandbox it cannot watch.
     message.value = static_cast<std::int32_t>(sent);
-    sendMessage(block.control, message, nullptr, 0);
+    sent = sendMessage(block.control, message, nullptr, 0);
   }
+  if (sent < 0) unheard();
   closeFd(listening.descriptor);
 }
 

@@ -436,11 +436,7 @@ void Runner::classify() {
 }  // namespace
 
 void explainEscape(std::string_view call, const std::string& program, RunResult& result) {
-  result.outcome = OutcomeKind::denied;
-  result.limit = Limit::none;
-  result.error = plainError(Stage::supervise, call, program, "ended by caisson: " + result.escape->reason,
-                            "if the program is to be trusted with such attempts, see syscalls.critical and "
-                            "syscalls.high in `caisson policy explain`");
+  supervise::endedForEscape(call, program, result);
   result.notices.emplace_back("everything that ran in the session was ended");
 }
 

@@ -49,16 +49,17 @@ void classifySignal(const plan::Plan& plan, RunResult& result) {
   }
 }
 
+void endedForEscape(std::string_view call, const std::string& program, RunResult& result) {
+  result.outcome = OutcomeKind::denied;
+  result.limit = Limit::none;
+  result.error = plainError(Stage::supervise, call, program, "ended by caisson: " + result.escape->reason,
+                            "if the program is to be trusted with such attempts, see syscalls.critical and "
+                            "syscalls.high in `caisson policy explain`");
+}
+
 void classify(Ending ending, const plan::Plan& plan, const LimitWatch& limits, RunResult& result) {
   if (ending.failure) return setupFailed(std::move(*ending.failure), plan, result);
-  if (result.escape) {
-    result.outcome = OutcomeKind::denied;
-    result.error =
-        plainError(Stage::supervise, "run", plan.command.front(), "ended by caisson: " + result.escape->reason,
-                   "if the program is to be trusted with such attempts, see syscalls.critical and "
-                   "syscalls.high in `caisson policy explain`");
-    return;
-  }
+  if (result.escape) return endedForEscape("run", plan.command.front(), result);
   const std::optional<int>& status = ending.wait_status;
   if (limits.ranOutOfMemory() && (!status || WIFSIGNALED(*status) || ending.killed)) {
     return endedForLimit(Limit::memory, SIGKILL, result);

@@ -27,6 +27,9 @@ void classify(Ending ending, const plan::Plan& plan, const LimitWatch& limits, R
 /// For a payload that a signal ended which nobody of us sent: the limits that the kernel holds in this way.
 void classifySignal(const plan::Plan& plan, RunResult& result);
 
+/// For a sandbox that was ended after an attempt to get out of it, which is in the result already.
+void endedForEscape(std::string_view call, const std::string& program, RunResult& result);
+
 void setupFailed(Error error, const plan::Plan& plan, RunResult& result);
 
 }  // namespace caisson::supervise
