@@ -1,17 +1,69 @@
 #include "egress/records.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 namespace caisson::egress {
 namespace {
 
-std::uint64_t number(const std::string& text) {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+constexpr std::uint64_t kMostPort = std::numeric_limits<std::uint16_t>::max();
+// Some 35 years, and few enough digits that a double keeps each.
+constexpr std::uint64_t kMostMicroseconds = std::uint64_t{1} << 50;
+
+std::uint64_t microseconds(double milliseconds) {
+  if (!(milliseconds > 0)) return 0;  // also what is no number
+  return static_cast<std::uint64_t>(
+      std::llround(std::min(milliseconds * 1000, static_cast<double>(kMostMicroseconds))));
+}
+
+std::optional<Totals> totalsIn(const std::vector<std::string>& texts) {
+  Totals totals;
+  std::uint64_t* const fields[] = {&totals.connections, &totals.denied, &totals.queries, &totals.sent,
+                                   &totals.received};
+  for (std::size_t i = 0; i < std::size(fields); ++i) {
+    const auto value = numberIn(texts[i + 1]);
+    if (!value) return std::nullopt;
+    *fields[i] = *value;
+  }
+  return totals;
+}
+
+std::optional<Request> requestIn(const std::vector<std::string>& t) {
+  const auto port = numberIn(t[3], kMostPort);
+  const auto allowed = flagIn(t[5]);
+  const auto sent = numberIn(t[8]), received = numberIn(t[9]);
+  const auto lasted = numberIn(t[10], kMostMicroseconds);
+  const auto count = numberIn(t[11]);
+  if (!port || !allowed || !sent || !received || !lasted || !count) return std::nullopt;
+  return Request{.operation = t[1],
+                 .host = t[2],
+                 .port = static_cast<std::uint16_t>(*port),
+                 .address = t[4],
+                 .allowed = *allowed,
+                 .rule = t[6],
+                 .remedy = t[7],
+                 .sent = *sent,
+                 .received = *received,
+                 .milliseconds = static_cast<double>(*lasted) / 1000,
+                 .count = *count};
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> numberIn(std::string_view text, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || value > most || (text.size() > 1 && text.front() == '0')) return std::nullopt;
+  return value;
+}
+
+std::optional<bool> flagIn(std::string_view text) {
+  if (text != "0" && text != "1") return std::nullopt;
+  return text == "1";
+}
 
 std::string pack(const std::vector<std::string>& texts) {
   std::string packet;
@@ -59,7 +111,7 @@ std::string encode(const Report& report) {
   const Request& r = report.request;
   return pack({"request", r.operation, r.host, std::to_string(r.port), r.address, r.allowed ? "1" : "0", r.rule,
                r.remedy, std::to_string(r.sent), std::to_string(r.received),
-               std::to_string(static_cast<std::uint64_t>(r.milliseconds * 1000)), std::to_string(r.count)});
+               std::to_string(microseconds(r.milliseconds)), std::to_string(r.count)});
 }
 
 std::optional<Report> decodeReport(std::string_view packet) {
@@ -71,25 +123,21 @@ std::optional<Report> decodeReport(std::string_view packet) {
     report.kind = t[0] == "ready" ? Report::Kind::ready : Report::Kind::failed;
     report.text = t[1];
   } else if (t[0] == "question" && t.size() == 3) {
+    const auto port = numberIn(t[2], kMostPort);
+    if (!port) return std::nullopt;
     report.kind = Report::Kind::question;
     report.request.host = t[1];
-    report.request.port = static_cast<std::uint16_t>(number(t[2]));
+    report.request.port = static_cast<std::uint16_t>(*port);
   } else if (t[0] == "totals" && t.size() == 6) {
+    const auto totals = totalsIn(t);
+    if (!totals) return std::nullopt;
     report.kind = Report::Kind::totals;
-    report.totals = {number(t[1]), number(t[2]), number(t[3]), number(t[4]), number(t[5])};
+    report.totals = *totals;
   } else if (t[0] == "request" && t.size() == 12) {
+    auto request = requestIn(t);
+    if (!request) return std::nullopt;
     report.kind = Report::Kind::request;
-    report.request = {.operation = t[1],
-                      .host = t[2],
-                      .port = static_cast<std::uint16_t>(number(t[3])),
-                      .address = t[4],
-                      .allowed = t[5] == "1",
-                      .rule = t[6],
-                      .remedy = t[7],
-                      .sent = number(t[8]),
-                      .received = number(t[9]),
-                      .milliseconds = static_cast<double>(number(t[10])) / 1000,
-                      .count = number(t[11])};
+    report.request = std::move(*request);
   } else {
     return std::nullopt;
   }

@@ -17,6 +17,10 @@ inline constexpr std::size_t kPacketBytes = 64 * 1024;
 std::string pack(const std::vector<std::string>& texts);
 /// At most `most` texts; nothing when the packet is malformed.
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);
+/// A number as std::to_string() writes it, up to `most`; nothing for any other text.
+std::optional<std::uint64_t> numberIn(std::string_view text, std::uint64_t most = ~std::uint64_t{0});
+/// "1" or "0", nothing else.
+std::optional<bool> flagIn(std::string_view text);
 
 /// One thing that the sandbox asked the network for, and what became of it.
 struct Request {
@@ -31,10 +35,13 @@ struct Request {
   std::uint64_t count = 1;  ///< how many the same
 
   [[nodiscard]] std::string object() const;
+  bool operator==(const Request&) const = default;
 };
 
 struct Totals {
   std::uint64_t connections = 0, denied = 0, queries = 0, sent = 0, received = 0;
+
+  bool operator==(const Totals&) const = default;
 };
 
 /// A report of the egress process: ready, failed (with the reason), one request, a host to ask a person about (only
@@ -46,9 +53,12 @@ struct Report {
   std::string text;
   Request request;
   Totals totals;
+
+  bool operator==(const Report&) const = default;
 };
 
 std::string encode(const Report& report);
+/// Only what encode() writes: nothing else is understood, however near it comes.
 std::optional<Report> decodeReport(std::string_view packet);
 
 }  // namespace caisson::egress

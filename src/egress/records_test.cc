@@ -48,6 +48,25 @@ TEST(Records, ALyingPacketIsDropped) {
   EXPECT_FALSE(decodeReport(pack({"request", "too", "few"})));
 }
 
+TEST(Records, ANumberIsWhatItSaysOrThePacketIsDropped) {
+  const auto question = [](const char* port) { return decodeReport(pack({"question", "a.example", port})); };
+  EXPECT_TRUE(question("443"));
+  for (const char* port : {"", "x", "443x", " 443", "-1", "+1", "0443", "65979", "99999999999999999999"}) {
+    EXPECT_FALSE(question(port)) << port;
+  }
+  const auto request = [](const char* allowed, const char* microseconds) {
+    return decodeReport(
+        pack({"request", "connect", "a.example", "443", "", allowed, "", "", "0", "0", microseconds, "1"}));
+  };
+  EXPECT_TRUE(request("1", "1500"));
+  EXPECT_FALSE(request("yes", "1500"));
+  EXPECT_FALSE(request("1", "18446744073709551615"));
+  EXPECT_FALSE(decodeReport(pack({"totals", "1", "2", "3", "4", "many"})));
+  Report endless{Report::Kind::request, {}, {}, {}};
+  endless.request.milliseconds = 1e300;
+  EXPECT_TRUE(decodeReport(encode(endless)));
+}
+
 TEST(Settings, SurviveTheWay) {
   Settings settings;
   settings.rules.allowed_hosts = {"a.example", ".b.example"};
@@ -60,12 +79,15 @@ TEST(Settings, SurviveTheWay) {
   settings.resident = settings.ask = true;
   const auto read = decodeSettings(encode(settings));
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->rules.allowed_hosts, settings.rules.allowed_hosts);
-  EXPECT_EQ(read->rules.denied_ports, settings.rules.denied_ports);
-  EXPECT_EQ(read->become, settings.become);
-  EXPECT_EQ(read->upstream_proxy, settings.upstream_proxy);
-  EXPECT_TRUE(read->allow_missing_sni && read->resident && read->ask && !read->allow_encrypted_hello);
+  EXPECT_EQ(*read, settings);
   EXPECT_FALSE(decodeSettings("x"));
+  const std::string packet = encode(settings);
+  for (const auto& [was, is] :
+       {std::pair("70000", "4e9999"), std::pair("1048576", "104857b"), std::pair("120", "0x1")}) {
+    std::string lie = packet;
+    lie.replace(lie.find(was), std::string_view(was).size(), std::string(is).substr(0, std::string_view(was).size()));
+    EXPECT_FALSE(decodeSettings(lie)) << was;
+  }
   for (const auto kind :
        {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget, Change::Kind::permit, Change::Kind::refuse})
     EXPECT_EQ(decodeChange(encode(Change{kind, "a.example"}))->kind, kind);

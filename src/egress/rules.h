@@ -33,6 +33,8 @@ struct RuleTexts {
   std::vector<std::string> allowed_ports;  ///< "443", "8000-8010"
   std::vector<std::string> denied_ports;
   std::vector<std::string> private_hosts;  ///< names and addresses whose private addresses an owner opened
+
+  bool operator==(const RuleTexts&) const = default;
 };
 
 /// "example.org" that name, "*.example.org" its subdomains, ".example.org" both, an address, "*" any public host.

@@ -1,8 +1,8 @@
 #include "egress/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
+#include <limits>
 
 #include "egress/records.h"
 
@@ -13,10 +13,30 @@ constexpr std::size_t kMostTexts = 8;
 constexpr std::string_view kChanges[] = {"allow", "deny", "forget", "permit",
                                          "refuse"};  // in the order of Change::Kind
 
-std::uint64_t number(const std::string& text) {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+bool readNumbers(const std::vector<std::string>& texts, Settings& s) {
+  const auto connections = numberIn(texts[0]), bytes = numberIn(texts[1]), queries = numberIn(texts[2]);
+  const auto idle = numberIn(texts[3]);
+  const auto abi = numberIn(texts[7], std::numeric_limits<int>::max());
+  const auto missing_sni = flagIn(texts[4]), encrypted_hello = flagIn(texts[5]);
+  const auto resident = flagIn(texts[8]), ask = flagIn(texts[9]);
+  if (!connections || !bytes || !queries || !idle || !abi) return false;
+  if (!missing_sni || !encrypted_hello || !resident || !ask) return false;
+  if (!texts[6].empty()) {
+    const auto user = numberIn(texts[6], std::numeric_limits<uid_t>::max());
+    if (!user) return false;
+    s.become = static_cast<uid_t>(*user);
+  }
+  s.max_connections = *connections;
+  s.max_bytes = *bytes;
+  s.dns_queries_per_minute = *queries;
+  s.idle_seconds = *idle;
+  s.allow_missing_sni = *missing_sni;
+  s.allow_encrypted_hello = *encrypted_hello;
+  s.landlock_abi = static_cast<int>(*abi);
+  s.resident = *resident;
+  s.ask = *ask;
+  s.upstream_proxy = texts[10];
+  return true;
 }
 
 }  // namespace
@@ -65,18 +85,7 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
   }
   const auto numbers = unpack((*parts)[6], 11);
   if (!numbers || numbers->size() != 11) return std::nullopt;
-  const std::vector<std::string>& n = *numbers;
-  s.max_connections = number(n[0]);
-  s.max_bytes = number(n[1]);
-  s.dns_queries_per_minute = number(n[2]);
-  s.idle_seconds = number(n[3]);
-  s.allow_missing_sni = n[4] == "1";
-  s.allow_encrypted_hello = n[5] == "1";
-  if (!n[6].empty()) s.become = static_cast<uid_t>(number(n[6]));
-  s.landlock_abi = static_cast<int>(number(n[7]));
-  s.resident = n[8] == "1";
-  s.ask = n[9] == "1";
-  s.upstream_proxy = n[10];
+  if (!readNumbers(*numbers, s)) return std::nullopt;
   return s;
 }
 

@@ -28,6 +28,8 @@ struct Settings {
   int landlock_abi = 0;
   bool ask = false;       ///< a person is there to decide about hosts that nobody named
   bool resident = false;  ///< ends with the sandbox, not with the process that started it
+
+  bool operator==(const Settings&) const = default;
 };
 
 Settings settingsFor(const policy::Network& network);
@@ -41,6 +43,8 @@ struct Change {
   enum class Kind : std::uint8_t { allow, deny, forget, permit, refuse };
   Kind kind = Kind::deny;
   std::string pattern;
+
+  bool operator==(const Change&) const = default;
 };
 
 std::string encode(const Change& change);
