@@ -90,7 +90,8 @@ Cleaned cleanUp(bool all) {
   } else {
     cleaned.problems.push_back(stores.error());
   }
-  add("control group", sys::removeAbandonedCgroups(sys::CgroupBase::find()));
+  const sys::CgroupBase cgroups = sys::CgroupBase::find();
+  add("control group", sys::removeAbandonedCgroups(cgroups));
   if (auto sessions = SessionStore::open()) {
     if (const auto ids = sessions->clean(all)) {
       add("session", *ids);
@@ -100,6 +101,7 @@ Cleaned cleanUp(bool all) {
   } else {
     cleaned.problems.push_back(sessions.error());
   }
+  add("control group", sys::removeEmptyKeptCgroups(cgroups));  // after the sessions, whose own go with them
   removeVerifyRemains(cleaned);
   return cleaned;
 }

@@ -193,7 +193,7 @@ Result<void> Handle::handOut(const std::string& name, double ttl_seconds) {
   metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
   if (auto noted = note("created", name); !noted) return noted;
   if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
-  if (auto written = writeMetadata(directory_, metadata_); !written) return written;
+  if (auto written = replaceMetadata(directory_, metadata_); !written) return written;
   auto connection = connect();
   if (!connection) return fail(connection.error());
   Request request;

@@ -40,7 +40,8 @@ class Handle {
   /// For commands that others run later (kept_plan.h).
   void keepPlan();
   Result<void> renew(double ttl_seconds);
-  /// Out of the pool: from now on it is a session like any other, that begins now.
+  /// Out of the pool: from now on it is a session like any other, that begins now. Who dies finds it so; for the loss
+  /// of power, syncMetadata is still to be called.
   Result<void> handOut(const std::string& name, double ttl_seconds);
 
   // network.cc

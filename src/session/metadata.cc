@@ -186,6 +186,12 @@ Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata
   return session.writeFileAtomic(kMetaFile, toJson(metadata), 0600);
 }
 
+Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata) {
+  return session.replaceFile(kMetaFile, toJson(metadata), 0600);
+}
+
+Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDurable(kMetaFile); }
+
 std::uint64_t startTimeOf(pid_t pid) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);

@@ -58,6 +58,9 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
 Result<std::string> readMetadataText(const sys::RootDir& session);
 Result<Metadata> readMetadata(const sys::RootDir& session);
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
+/// Without waiting for the disk; somebody calls syncMetadata soon.
+Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
+Result<void> syncMetadata(const sys::RootDir& session);
 
 /// Which process pid 1 of a session's sandbox is. `start` is the kernel's start time of that number, so that a number
 /// that was given to another process since is recognised.

@@ -11,6 +11,9 @@ constexpr double kWaitingSeconds = 900;
 constexpr double kTooLittleLeft = 60;
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr auto kLookEvery = std::chrono::seconds(30);
+// Making one takes the processors and the disk from whoever has just taken one: it waits for a lull while half are
+// left.
+constexpr auto kLull = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -42,6 +45,7 @@ Pool::~Pool() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  for (const auto& handle : unsynced_) (void)syncMetadata(handle->directory());
   for (const auto& handle : ready_) {
     handle->disconnect();
     (void)store_->destroy(handle->id());
@@ -66,9 +70,21 @@ Result<std::shared_ptr<Handle>> Pool::make() {
   return fail(prepared.error());
 }
 
+/// Waiting for the disk is most of what handing out would cost, and what a session holds is no safer than this.
+void Pool::syncHandedOut(std::unique_lock<std::mutex>& held) {
+  while (!unsynced_.empty()) {
+    const auto handle = std::move(unsynced_.front());
+    unsynced_.pop_front();
+    held.unlock();
+    (void)syncMetadata(handle->directory());  // it may have been destroyed already
+    held.lock();
+  }
+}
+
 void Pool::refill() {
   std::unique_lock held(mutex_);
   while (!ending_) {
+    syncHandedOut(held);
     // The oldest is in front; one whose time is nearly over is not worth keeping.
     if (!ready_.empty() && ready_.front()->metadata().secondsLeft(Moment::now()) < kTooLittleLeft) {
       const auto old = std::move(ready_.front());
@@ -81,6 +97,11 @@ void Pool::refill() {
     }
     if (ready_.size() >= size_) {
       changed_.wait_for(held, kLookEvery);
+      continue;
+    }
+    const auto calm = last_taken_ + kLull;
+    if (2 * ready_.size() > size_ && std::chrono::steady_clock::now() < calm) {
+      changed_.wait_until(held, calm);
       continue;
     }
     held.unlock();
@@ -99,6 +120,7 @@ std::shared_ptr<Handle> Pool::pop() {
   if (ready_.empty()) return nullptr;
   auto handle = std::move(ready_.front());
   ready_.pop_front();
+  last_taken_ = std::chrono::steady_clock::now();
   changed_.notify_all();
   return handle;
 }
@@ -123,6 +145,9 @@ Result<std::shared_ptr<Handle>> Pool::take(const std::string& name, double ttl_s
     (void)store_->destroy(handle->id());  // used or not, it is never handed out again
     return fail(handed.error());
   }
+  const std::lock_guard held(mutex_);
+  unsynced_.push_back(handle);
+  changed_.notify_all();
   return handle;
 }
 

@@ -1,6 +1,7 @@
 // Sessions made ahead, behind the public SessionPool.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -28,6 +29,7 @@ class Pool {
   Result<std::shared_ptr<Handle>> make();
   std::shared_ptr<Handle> pop();
   void refill();
+  void syncHandedOut(std::unique_lock<std::mutex>& held);
 
   std::shared_ptr<Store> store_;
   SessionOptions options_;
@@ -35,6 +37,8 @@ class Pool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Handle>> ready_;
+  std::deque<std::shared_ptr<Handle>> unsynced_;  ///< handed out, and not yet safe from a loss of power
+  std::chrono::steady_clock::time_point last_taken_;
   bool ending_ = false;
   std::thread thread_;
 };

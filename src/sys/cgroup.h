@@ -195,4 +195,8 @@ std::optional<dev_t> diskOf(int fd);
 /// those of makers in another pid namespace (whose pids mean nothing here), are not touched.
 std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base);
 
+/// Of those that were to outlive their maker: the ones that nobody is left in and whose maker, who alone lets the first
+/// process in, is gone. Sessions leave such when their store was removed by hand. What is inhabited is not touched.
+std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base);
+
 }  // namespace caisson::sys

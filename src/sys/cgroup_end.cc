@@ -172,9 +172,12 @@ Cgroup Cgroup::adopt(const CgroupBase& base, std::string_view name) {
   return cgroup;
 }
 
-std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
+namespace {
+
+/// The names of this user's directories below the base whose maker is gone. One sandbox may have several directories.
+std::set<std::string> leftBehind(const CgroupBase& base, bool kept) {
   const CgroupName self = ownCgroupName();
-  std::set<std::string> abandoned;
+  std::set<std::string> names;
   for (const CgroupBase::Directory& directory : base.directories) {
     const int fd = ::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* listing = fd >= 0 ? ::fdopendir(fd) : nullptr;
@@ -185,21 +188,40 @@ std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
     while (const dirent* entry = ::readdir(listing)) {
       const auto name = parseCgroupName(entry->d_name);
       struct stat status{};
-      if (!name || name->world != self.world || abandoned.contains(entry->d_name)) continue;
-      if (name->id.starts_with(kKeptCgroup)) continue;
+      if (!name || name->world != self.world || names.contains(entry->d_name)) continue;
+      if (name->pid == self.pid && name->start == self.start) continue;
+      if (name->id.starts_with(kKeptCgroup) != kept) continue;
       if (::fstatat(directory.fd.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      if (status.st_uid == ::geteuid() && makerIsGone(*name)) abandoned.insert(entry->d_name);
+      if (status.st_uid == ::geteuid() && makerIsGone(*name)) names.insert(entry->d_name);
     }
     ::closedir(listing);
   }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
   std::vector<std::string> removed;
-  for (const std::string& name : abandoned) {
+  for (const std::string& name : leftBehind(base, false)) {
     if (parseCgroupName(name)->id == kSupervisorLeaf) {
       // Not a sandbox: what is still in there came from the application around the supervisor, and lives on.
       if (::unlinkat(base.directories.front().fd.get(), name.c_str(), AT_REMOVEDIR) == 0) removed.push_back(name);
     } else if (Cgroup left = Cgroup::adopt(base, name); left.remove()) {
       removed.push_back(name);
     }
+  }
+  return removed;
+}
+
+std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base) {
+  std::vector<std::string> removed;
+  for (const std::string& name : leftBehind(base, true)) {
+    bool any = false;
+    for (const CgroupBase::Directory& directory : base.directories) {
+      any = ::unlinkat(directory.fd.get(), name.c_str(), AT_REMOVEDIR) == 0 || any;  // EBUSY: somebody lives there
+    }
+    if (any) removed.push_back(name);
   }
   return removed;
 }

@@ -419,6 +419,49 @@ TEST_F(CgroupTest, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
   for (const std::string& one : foreign) EXPECT_EQ(::unlinkat(parent, one.c_str(), AT_REMOVEDIR), 0) << one;
 }
 
+TEST_F(CgroupTest, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    const CgroupBase base = CgroupBase::find();
+    const std::string prefix(kKeptCgroup);
+    auto empty = Cgroup::create(base, prefix + "empty-" + newId(), {.memory = 64 * kMiB, .pids = 10});
+    auto inhabited = Cgroup::create(base, prefix + "inhabited-" + newId(), {.memory = 64 * kMiB, .pids = 10});
+    const pid_t payload = empty && inhabited ? startInside(*inhabited, sleepLong) : -1;
+    if (payload > 0) {
+      while (inhabited->usage().pids_current.value_or(1) == 0)
+        std::this_thread::sleep_for(1ms);  // it walks in by itself
+      empty->keep();
+      inhabited->keep();
+    }
+    if (::write(ready[1], &payload, sizeof(payload)) != sizeof(payload)) ::_exit(1);
+    ::_exit(sleepLong());
+  }
+  pid_t payload = -1;
+  ASSERT_EQ(::read(ready[0], &payload, sizeof(payload)), static_cast<ssize_t>(sizeof(payload)));
+  ASSERT_GT(payload, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  const auto of_maker = [&](const std::string& one) { return parseCgroupName(one)->pid == maker; };
+  EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_), of_maker)) << "its maker may still let somebody in";
+  ::kill(maker, SIGKILL);
+  waitFor(maker);
+  EXPECT_TRUE(std::ranges::none_of(removeAbandonedCgroups(base_), of_maker)) << "made to outlive its maker";
+  EXPECT_EQ(std::ranges::count_if(removeEmptyKeptCgroups(base_), of_maker), 1);
+  const auto left = directoriesOf(base_, maker);
+  ASSERT_FALSE(left.empty());
+  EXPECT_TRUE(std::ranges::all_of(left, [](const auto& one) { return one.contains("inhabited"); }));
+  EXPECT_EQ(::kill(payload, 0), 0) << "whoever lives there lives on";
+  ::kill(payload, SIGKILL);
+  std::ptrdiff_t removed = 0;
+  for (int i = 0; i < 2000 && removed == 0; ++i) {
+    removed = std::ranges::count_if(removeEmptyKeptCgroups(base_), of_maker);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(removed, 1);
+}
+
 TEST(CgroupNone, DoesNothing) {
   Cgroup none;
   EXPECT_FALSE(none.valid());

@@ -273,6 +273,20 @@ Result<void> RootDir::putFile(std::string_view relative, std::string_view data, 
   return {};
 }
 
+Result<void> RootDir::makeDurable(std::string_view relative) const {
+  auto place = locateName("sync", relative);
+  if (!place) return std::unexpected(place.error());
+  const int parent = place->parent.get();
+  const Fd file(::openat(parent, place->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return refuse("open", relative, errno);
+  const Fd directory(::openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return refuse("open directory of", relative, errno);
+  int error = syncDescriptor(file.get());
+  if (error == 0) error = syncDescriptor(directory.get());
+  if (error != 0) return refuse("fsync", relative, error);
+  return {};
+}
+
 Result<FileInfo> RootDir::stat(std::string_view relative) const {
   auto place = locate("stat", relative);
   if (!place) return std::unexpected(place.error());

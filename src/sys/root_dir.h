@@ -109,6 +109,8 @@ class RootDir {
   [[nodiscard]] Result<void> writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const;
   /// The same for who reads it meanwhile, but not after a crash of the machine: nothing waits for the disk.
   [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;
+  /// What replaceFile left undone: waits until the file and its name are on the disk.
+  [[nodiscard]] Result<void> makeDurable(std::string_view relative) const;
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
   [[nodiscard]] Result<std::string> readLink(std::string_view relative) const;
   /// Sorted by name. More than `max_entries` is an error.

@@ -35,8 +35,12 @@ TEST_P(RootDirTest, ReadsAndWritesFilesInside) {
   EXPECT_EQ(info.type, FileType::regular);
   EXPECT_EQ(info.mode, 0640U);
   EXPECT_EQ(info.size, 5U);
+  ASSERT_TRUE(dir.replaceFile("a/b/c/file", "again", 0640));
+  EXPECT_TRUE(dir.makeDurable("a/b/c/file"));
+  EXPECT_FALSE(dir.makeDurable("a/b/c/none"));
+  EXPECT_FALSE(dir.makeDurable("../outside"));
   ASSERT_TRUE(dir.rename("a/b/c/file", "a/moved", false));
-  EXPECT_EQ(readText(at("a/moved")), "hello");
+  EXPECT_EQ(readText(at("a/moved")), "again");
   const auto entries = dir.list("a").value();
   ASSERT_EQ(entries.size(), 2U) << "no temporary file is left";
   EXPECT_EQ(entries[0].name, "b");
