@@ -68,7 +68,9 @@ struct ExecRequest {
   std::function<void(OutputStreamKind, std::string_view)> on_output;
   bool relay_stdin = false;  ///< pass the caller's standard input on; else `input`, then end of file
   std::string input;
-  bool interactive = false;                        ///< a pty of the sandbox for those of 0, 1, 2 that are terminals
+  /// A pty of the sandbox for those of 0, 1, 2 that are terminals. Where input and output are, the person there is
+  /// asked about hosts that a session with network mode proxy does not name.
+  bool interactive = false;
   bool forward_signals = false;                    ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2 go to the command
   int cancel_descriptor = -1;                      ///< readable: end the command with outcome `cancelled`
   std::optional<double> timeout_seconds;           ///< unset: the policy's; must not exceed the policy's ceiling

@@ -24,7 +24,8 @@ socks::Reply socksReply(int error) {
 
 }  // namespace
 
-Connection::Connection(Server& server, sys::Fd client) : server_(server), client_(std::move(client)) {
+Connection::Connection(Server& server, sys::Fd client, const Endpoint& accepted_on)
+    : server_(server), client_(std::move(client)), accepted_on_(accepted_on) {
   const int one = 1;
   ::setsockopt(client_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
@@ -57,7 +58,8 @@ void Connection::aim(HostPort target, Style style) {
   }
   if (permitted_ != target_) permitted_.reset();
   const Decision decision = judge();
-  const bool asking = !decision.allowed && server_.ask(target_, decision);
+  const auto [asking, ticket] =
+      decision.allowed ? Server::Wait{} : server_.ask(target_, decision, client_.get(), accepted_on_);
   if (!decision.allowed && !asking) return deny("connect", decision);
   if (upstream_) {  // of an earlier request, to another host
     server_.loop.forget(upstream_.get());
@@ -68,6 +70,7 @@ void Connection::aim(HostPort target, Style style) {
   to_upstream_.clear();
   if (!asking) return goToTarget(decision);
   phase_ = Phase::asking;
+  ticket_ = ticket;
   watchAll();
 }
 
@@ -79,7 +82,19 @@ Decision Connection::judge() const {
 }
 
 void Connection::answered(const HostPort& target, bool permitted) {
-  if (phase_ != Phase::asking || target_ != target) return;
+  if (phase_ == Phase::asking && ticket_ == 0 && target_ == target) takeAnswer(permitted);
+}
+
+void Connection::answered(std::uint64_t ticket, bool permitted) {
+  if (phase_ == Phase::asking && ticket_ == ticket) takeAnswer(permitted);
+}
+
+void Connection::returnTicket() {
+  if (const std::uint64_t ticket = std::exchange(ticket_, 0)) server_.forgetTicket(ticket);
+}
+
+void Connection::takeAnswer(bool permitted) {
+  returnTicket();
   if (permitted) permitted_ = target_;
   const Decision decision = judge();
   if (!decision.allowed) return deny("connect", decision);
@@ -245,6 +260,7 @@ void Connection::reportAllowed() {
 
 void Connection::close(bool reset) {
   if (phase_ == Phase::closed) return;
+  returnTicket();
   server_.resolver->cancel(this);
   reportAllowed();
   countBytes();
@@ -382,8 +398,9 @@ void Connection::judgeAgain() {
   if (phase_ == Phase::closed || phase_ == Phase::finishing || !has_target_) return;
   const Decision decision = judge();
   if (phase_ == Phase::asking) {
+    if (!decision.allowed && decision.askable) return;
+    returnTicket();
     if (decision.allowed) return goToTarget(decision);
-    if (decision.askable) return;
   }
   if (!decision.allowed) {
     phase_ = Phase::tunnel;  // whatever it was doing: cut, not answered

@@ -21,7 +21,8 @@ namespace caisson::egress {
 
 class Connection final : public Watcher {
  public:
-  Connection(Server& server, sys::Fd client);
+  /// `accepted_on`: where the client believes to be connected to.
+  Connection(Server& server, sys::Fd client, const Endpoint& accepted_on);
   ~Connection();
 
   /// Came to the proxy port: the client will say where it wants to go.
@@ -36,6 +37,8 @@ class Connection final : public Watcher {
   void judgeAgain();
   /// A person was asked about `target`: if this connection waits for that, it goes on or is refused.
   void answered(const HostPort& target, bool permitted);
+  /// The same where connections to one target may wait for answers of different persons.
+  void answered(std::uint64_t ticket, bool permitted);
   [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
 
  private:
@@ -55,6 +58,8 @@ class Connection final : public Watcher {
 
   // connection.cc: life and target
   void aim(HostPort target, Style style);
+  void takeAnswer(bool permitted);
+  void returnTicket();
   [[nodiscard]] Decision judge() const;
   void goToTarget(const Decision& decision);
   void onAddresses(const Server::Addresses& addresses);
@@ -98,6 +103,8 @@ class Connection final : public Watcher {
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false, upstream_shut_ = false;
 
+  const Endpoint accepted_on_;
+  std::uint64_t ticket_ = 0;  ///< of the answer it waits for, where tickets are given out
   HostPort target_;
   bool has_target_ = false;
   std::optional<HostPort> permitted_;  ///< by a person, for this connection only

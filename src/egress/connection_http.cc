@@ -183,7 +183,7 @@ bool Connection::judgeRedirect(std::string_view location) {
     target.host.name = "redirect";
   }
   // A person may be asked about it, but not before the client really goes there.
-  if (decision.allowed || (server_.settings.ask && decision.askable)) return true;
+  if (decision.allowed || (server_.canAsk() && decision.askable)) return true;
   response_head_done_ = false;
   denyObject("redirect", target, decision);
   return false;

@@ -18,7 +18,7 @@ constexpr std::size_t kMostKept = 16384, kMostClients = 16;
 }  // namespace
 
 Control::Control(Server& server, sys::Fd init, sys::Fd listener)
-    : server_(server), init_(std::move(init)), listener_(std::move(listener)) {}
+    : askers(server), server_(server), init_(std::move(init)), listener_(std::move(listener)) {}
 
 bool Control::watch() {
   return server_.loop.watch(init_.get(), EPOLLIN, this) && server_.loop.watch(listener_.get(), EPOLLIN, this);
@@ -45,8 +45,16 @@ void Control::answer(int descriptor) {
   const auto send = [&](const std::string& text) {
     return ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
   };
+  const auto client = std::ranges::find(clients_, descriptor, &sys::Fd::get);
+  if (client == clients_.end()) return;
   if (got > 0) {
     const std::string_view asked(packet, static_cast<std::size_t>(got));
+    if (asked == kWantsQuestions) {
+      server_.loop.forget(descriptor);
+      askers.add(std::move(*client));
+      clients_.erase(client);
+      return;
+    }
     if (asked == "reports") {
       // As many as there is room for. Without the totals at their end there are more: whoever asks, asks again.
       while (!kept_.empty() && send(kept_.front())) kept_.pop_front();
@@ -58,7 +66,7 @@ void Control::answer(int descriptor) {
     }
   }
   server_.loop.forget(descriptor);
-  std::erase_if(clients_, [&](const sys::Fd& client) { return client.get() == descriptor; });
+  clients_.erase(client);
 }
 
 void Control::keep(const Report& report) {

@@ -6,6 +6,7 @@
 #include <list>
 #include <string>
 
+#include "egress/askers.h"
 #include "egress/loop.h"
 #include "egress/records.h"
 #include "sys/fd.h"
@@ -23,6 +24,8 @@ class Control final : public Watcher {
   void onEvents(int descriptor, std::uint32_t events) override;
   /// Keeps a report until somebody asks; the oldest go first when there are too many.
   void keep(const Report& report);
+
+  Askers askers;
 
  private:
   void accept();

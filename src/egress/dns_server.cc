@@ -167,7 +167,7 @@ void DnsServer::handle(dns::Bytes message, const void* owner, const Reply& reply
     return reply(dns::buildAnswer(*question, answer));
   }
   const Decision decision = server_.rules.judgeName(*host);
-  if (!decision.allowed && server_.settings.ask && decision.askable) return answerUnasked(*question, host->name, reply);
+  if (!decision.allowed && server_.canAsk() && decision.askable) return answerUnasked(*question, host->name, reply);
   if (!decision.allowed) return refuse(*question, host->name, decision, reply);
   if (question->type != dns::kTypeA && question->type != dns::kTypeAaaa) {
     // No other record is passed on: TXT and its like are room for tunnels, HTTPS records would switch on encrypted

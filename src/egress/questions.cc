@@ -7,10 +7,13 @@ constexpr std::size_t kMost = 256;
 
 }  // namespace
 
+bool Questions::mayAsk(const std::string& target) const {
+  return !refused_.contains(target) && (open_.contains(target) || asked_ < kMost);
+}
+
 Questions::Step Questions::about(const std::string& target) {
-  if (refused_.contains(target)) return Step::refuse;
+  if (!mayAsk(target)) return Step::refuse;
   if (open_.contains(target)) return Step::wait;
-  if (asked_ >= kMost) return Step::refuse;
   ++asked_;
   open_.insert(target);
   return Step::ask;

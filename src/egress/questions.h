@@ -16,6 +16,8 @@ class Questions {
   /// What a connection to `target`, which is not permitted, does: its question goes out, it waits for an answer that
   /// is due, or it is refused, since the answer was no or enough was asked.
   Step about(const std::string& target);
+  /// Whether about() could lead to anything but a refusal.
+  [[nodiscard]] bool mayAsk(const std::string& target) const;
   /// An answer has come. A refused one is not asked about again; one that was let through once is.
   void answered(const std::string& target, bool refused);
 

@@ -106,6 +106,8 @@ std::string encode(const Report& report) {
                    std::to_string(t.sent), std::to_string(t.received)});
     }
     case Report::Kind::question: return pack({"question", report.request.host, std::to_string(report.request.port)});
+    case Report::Kind::whose:
+      return pack({"whose", std::to_string(report.claim.ticket), report.claim.from, report.claim.to});
     case Report::Kind::request: break;
   }
   const Request& r = report.request;
@@ -128,6 +130,11 @@ std::optional<Report> decodeReport(std::string_view packet) {
     report.kind = Report::Kind::question;
     report.request.host = t[1];
     report.request.port = static_cast<std::uint16_t>(*port);
+  } else if (t[0] == "whose" && t.size() == 4) {
+    const auto ticket = numberIn(t[1]);
+    if (!ticket) return std::nullopt;
+    report.kind = Report::Kind::whose;
+    report.claim = {*ticket, t[2], t[3]};
   } else if (t[0] == "totals" && t.size() == 6) {
     const auto totals = totalsIn(t);
     if (!totals) return std::nullopt;

@@ -44,15 +44,25 @@ struct Totals {
   bool operator==(const Totals&) const = default;
 };
 
+/// A connection that waits, for the one command among several whose process holds it: both ends as that process has
+/// them, "address:port" each.
+struct Claim {
+  std::uint64_t ticket = 0;
+  std::string from, to;
+
+  bool operator==(const Claim&) const = default;
+};
+
 /// A report of the egress process: ready, failed (with the reason), one request, a host to ask a person about (only
-/// host and port of the request are set), or the final totals.
+/// host and port of the request are set), a connection that some command may have made, or the final totals.
 struct Report {
-  enum class Kind : std::uint8_t { ready, failed, request, question, totals };
+  enum class Kind : std::uint8_t { ready, failed, request, question, whose, totals };
 
   Kind kind = Kind::ready;
   std::string text;
   Request request;
   Totals totals;
+  Claim claim = {};
 
   bool operator==(const Report&) const = default;
 };

@@ -36,6 +36,9 @@ TEST(Records, SurviveTheWay) {
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->kind, Report::Kind::question);
   EXPECT_EQ(asked->request.object(), "a.example:443");
+  Report whose{Report::Kind::whose, {}, {}, {}};
+  whose.claim = {7, "127.0.0.1:40000", "198.18.0.1:443"};
+  EXPECT_EQ(decodeReport(encode(whose)), whose);
 }
 
 TEST(Records, ALyingPacketIsDropped) {
@@ -88,8 +91,8 @@ TEST(Settings, SurviveTheWay) {
     lie.replace(lie.find(was), std::string_view(was).size(), std::string(is).substr(0, std::string_view(was).size()));
     EXPECT_FALSE(decodeSettings(lie)) << was;
   }
-  for (const auto kind :
-       {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget, Change::Kind::permit, Change::Kind::refuse})
+  for (const auto kind : {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget, Change::Kind::permit,
+                          Change::Kind::refuse, Change::Kind::mine, Change::Kind::other})
     EXPECT_EQ(decodeChange(encode(Change{kind, "a.example"}))->kind, kind);
   EXPECT_FALSE(decodeChange(pack({"widen", "a"})));
 }

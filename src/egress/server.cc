@@ -87,6 +87,7 @@ void Server::tick(Clock::time_point now) {
   next_tick_ = now + kTick;
   resolver->tick(now);
   dns_->tick(now);
+  if (control_) control_->askers.tick(now);
   for (const auto& connection : connections_) connection->tick(now);
 }
 
@@ -121,7 +122,7 @@ void Server::accept(int listener, bool proxy) {
       resetOnClose(client.get());
       continue;
     }
-    connections_.push_back(std::make_unique<Connection>(*this, std::move(client)));
+    connections_.push_back(std::make_unique<Connection>(*this, std::move(client), *local));
     // The listeners are open on every address of the sandbox; only its loopback is the proxy.
     if (proxy && blockedRange(local->address) == "loopback") {
       connections_.back()->beginProxy();
@@ -133,7 +134,7 @@ void Server::accept(int listener, bool proxy) {
 
 /// A name that no pattern matches and that is looked up nevertheless was read by a person, letter by letter.
 std::size_t Server::freeBytes(const Host& host) const {
-  return settings.ask && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
+  return (settings.ask || settings.resident) && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
 }
 
 void Server::lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback) {
@@ -247,30 +248,49 @@ Result<void> Server::applyChange(std::string_view packet) {
   const auto change = decodeChange(packet);
   if (!change) return fail(plainError(Stage::policy, "egress", "change", "it is malformed"));
   if (change->kind == Change::Kind::permit || change->kind == Change::Kind::refuse) return answerQuestion(*change);
+  if (change->kind == Change::Kind::mine || change->kind == Change::Kind::other) {
+    return fail(plainError(Stage::policy, "egress", "change", "nobody was asked whose a connection is"));
+  }
   auto applied = change->kind == Change::Kind::allow  ? rules.allow(change->pattern)
                  : change->kind == Change::Kind::deny ? rules.deny(change->pattern)
                                                       : rules.forget(change->pattern);
   if (!applied) return applied;
   questions_.answered(change->pattern, change->kind == Change::Kind::deny);
+  if (control_) control_->askers.ruled(change->pattern, change->kind == Change::Kind::deny);
   for (const auto& connection : connections_) connection->judgeAgain();
   return {};
 }
 
-bool Server::ask(const HostPort& target, const Decision& decision) {
-  if (!settings.ask || !decision.askable) return false;
+bool Server::canAsk() const { return settings.ask || (control_ && control_->askers.any()); }
+
+Server::Wait Server::ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on) {
+  if (!canAsk() || !decision.askable) return {};
   // Nobody can allow what is always blocked.
   const auto& address = target.host.address;
-  if (address && !rules.judgeAddress(target.host, *address, own_addresses.contains(*address)).allowed) return false;
+  if (address && !rules.judgeAddress(target.host, *address, own_addresses.contains(*address)).allowed) return {};
+  if (!settings.ask) {
+    const auto from = peerOf(client);
+    const std::uint64_t ticket = from ? control_->askers.ask(target, *from, accepted_on) : 0;
+    return {ticket != 0, ticket};
+  }
   switch (questions_.about(target.text())) {
-    case Questions::Step::refuse: return false;
-    case Questions::Step::wait: return true;
+    case Questions::Step::refuse: return {};
+    case Questions::Step::wait: return {true};
     case Questions::Step::ask: break;
   }
   Report question{Report::Kind::question, {}, {}, {}};
   question.request.host = target.host.text();
   question.request.port = target.port;
   sendReport(question);
-  return true;
+  return {true};
+}
+
+void Server::answer(std::uint64_t ticket, bool permitted) {
+  for (const auto& connection : connections_) connection->answered(ticket, permitted);
+}
+
+void Server::forgetTicket(std::uint64_t ticket) {
+  if (control_) control_->askers.forget(ticket);
 }
 
 Result<void> Server::answerQuestion(const Change& change) {

@@ -74,8 +74,18 @@ class Server final : public Watcher {
   void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
 
   void report(Request request);
-  /// Whether a connection to `target`, refused by `decision`, waits for a person's answer.
-  bool ask(const HostPort& target, const Decision& decision);
+  /// Whether anybody is there to decide about hosts that nobody named.
+  [[nodiscard]] bool canAsk() const;
+  /// A connection to `target`, refused by `decision`, may wait for a person's answer.
+  struct Wait {
+    bool waits = false;
+    std::uint64_t ticket = 0;  ///< where several can be asked (Askers); else the target names the question
+  };
+  Wait ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on);
+  /// The answer for the connection with this ticket has come.
+  void answer(std::uint64_t ticket, bool permitted);
+  /// The connection with this ticket waits no longer.
+  void forgetTicket(std::uint64_t ticket);
   Result<void> applyChange(std::string_view packet);
   void end() { ended_ = true; }
   /// Ends a connection after the present turn of the loop.

@@ -10,8 +10,8 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kMostTexts = 8;
-constexpr std::string_view kChanges[] = {"allow", "deny", "forget", "permit",
-                                         "refuse"};  // in the order of Change::Kind
+constexpr std::string_view kChanges[] = {"allow",  "deny", "forget", "permit",
+                                         "refuse", "mine", "other"};  // in the order of Change::Kind
 
 bool readNumbers(const std::vector<std::string>& texts, Settings& s) {
   const auto connections = numberIn(texts[0]), bytes = numberIn(texts[1]), queries = numberIn(texts[2]);

@@ -39,8 +39,9 @@ std::optional<Settings> decodeSettings(std::string_view packet);
 
 /// A change while it runs (N10). To forget a pattern is to take it off the list of permitted ones without denying it.
 /// To permit or refuse answers a question about one host and port, for the connections that wait for that answer.
+/// `mine` and `other` answer a Claim: the pattern is its ticket.
 struct Change {
-  enum class Kind : std::uint8_t { allow, deny, forget, permit, refuse };
+  enum class Kind : std::uint8_t { allow, deny, forget, permit, refuse, mine, other };
   Kind kind = Kind::deny;
   std::string pattern;
 

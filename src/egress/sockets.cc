@@ -58,6 +58,13 @@ std::optional<Endpoint> originalTarget(int descriptor, bool redirected) {
   return endpointOf(storage);
 }
 
+std::optional<Endpoint> peerOf(int descriptor) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return std::nullopt;
+  return endpointOf(storage);
+}
+
 sys::Fd startConnect(const Endpoint& endpoint) {
   const int family = endpoint.address.isV4() ? AF_INET : AF_INET6;
   sys::Fd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

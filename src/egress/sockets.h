@@ -30,6 +30,9 @@ std::optional<Endpoint> endpointOf(const sockaddr_storage& storage);
 /// it was accepted on.
 std::optional<Endpoint> originalTarget(int descriptor, bool redirected);
 
+/// The other end of a connection.
+std::optional<Endpoint> peerOf(int descriptor);
+
 /// A non-blocking TCP socket on its way to `endpoint`; invalid (with errno) when that fails at once.
 sys::Fd startConnect(const Endpoint& endpoint);
 

@@ -7,13 +7,13 @@
 namespace caisson::session {
 
 Result<std::optional<RunResult>> execute(const Execution& execution, const ExecRequest& request) {
-  const auto& [place, directory, metadata, plan, connection, record, whole, complete] = execution;
+  const auto& [place, directory, metadata, plan, connection, record, whole, asker, complete] = execution;
   const Recorder recorder{
       .starting = [&] { return record.starting(metadata.id, metadata.policy, plan, request.command, false); },
       .refused = [&](const Violation& violation) { record.callRefused(metadata.id, violation); }};
   SessionWatch watch(place, directory, metadata, plan, whole);
   Aftermath after;
-  auto ran = runCommand(plan, request, metadata.id, connection, watch, recorder, after);
+  auto ran = runCommand(plan, request, metadata.id, connection, watch, recorder, asker, after);
   if (!ran || !*ran) return ran;
   RunResult& result = **ran;
   if (result.escape) {
@@ -61,6 +61,7 @@ Result<std::optional<RunResult>> executeByKeptPlan(const Store& store, std::stri
                   .connection = **connection,
                   .record = record,
                   .whole = whole,
+                  .asker = nullptr,
                   .complete = nullptr},
                  request);
 }

@@ -7,6 +7,7 @@
 #include "caisson/session.h"
 #include "plan/plan.h"
 #include "session/connection.h"
+#include "session/host_asker.h"
 #include "session/metadata.h"
 #include "session/record.h"
 #include "session/store.h"
@@ -22,6 +23,8 @@ struct Execution {
   Record& record;
   /// A plan of the session with its steps: asked for when the command runs longer than a moment, or tries to escape.
   std::function<Result<plan::Plan>()> whole;
+  /// Who asks about hosts while it runs; null: nobody.
+  HostAsker* asker = nullptr;
   /// Adds to the result before its end is put on record.
   std::function<void(RunResult&)> complete;
 };

@@ -137,6 +137,7 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     auto plan = planFor(request);
     if (!plan) return fail(plan.error());
+    const auto asker = askAboutHosts(request);
     auto ran = execute({.place = store_->place(),
                         .directory = directory_,
                         .metadata = metadata_,
@@ -144,6 +145,7 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
                         .connection = **connection,
                         .record = record_,
                         .whole = [this] { return this->plan({{"true"}, false}); },
+                        .asker = asker.get(),
                         .complete =
                             [&](RunResult& result) {
                               addNetworkRecord(result);

@@ -5,6 +5,7 @@
 
 #include "egress/settings.h"
 #include "session/connection.h"
+#include "session/host_asker.h"
 #include "session/record.h"
 #include "session/sandbox.h"
 #include "session/store.h"
@@ -49,6 +50,8 @@ class Handle {
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
   Result<void> closeHost(std::string_view pattern);
   Result<void> reviewHosts();
+  /// For a command on a terminal that a person sits at; else null. The sandbox lives.
+  std::unique_ptr<HostAsker> askAboutHosts(const ExecRequest& request);
   /// What the session's egress has refused and carried since somebody last asked.
   void addNetworkRecord(RunResult& result);
 

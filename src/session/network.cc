@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -50,11 +51,9 @@ Result<sys::Fd> listenIn(const sys::RootDir& directory) {
 /// Asks the session's egress process; `take` gets each report of its answer.
 Result<void> ask(const sys::RootDir& directory, const std::string& packet,
                  const std::function<void(const egress::Report&)>& take) {
-  const sys::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = addressIn(directory);
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return fail(sysError(Stage::state, "connect", "session egress", errno, "the next command starts it again"));
-  }
+  const auto connected = connectEgress(directory);
+  if (!connected) return fail(connected.error());
+  const sys::Fd& socket = *connected;
   if (::send(socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(packet.size())) {
     return fail(sysError(Stage::state, "send", "session egress", errno));
   }
@@ -85,6 +84,15 @@ std::string_view networkName(policy::NetworkMode mode) {
   return "none";
 }
 
+Result<sys::Fd> connectEgress(const sys::RootDir& directory) {
+  sys::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = addressIn(directory);
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return fail(sysError(Stage::state, "connect", "session egress", errno, "the next command starts it again"));
+  }
+  return socket;
+}
+
 Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init) {
   auto listener = listenIn(directory);
   if (!listener) return fail(listener.error());
@@ -98,8 +106,10 @@ Result<void> Handle::applyNetwork(Metadata after, const std::vector<egress::Chan
   planner_.reset();
   if (!isAlive(directory_)) return {};  // the next command starts it with the new rules
   for (const egress::Change& change : changes) {
-    std::optional<Error> failure;
+    std::optional<Error> failure =
+        plainError(Stage::state, "session network", change.pattern, "the session's egress gave no answer", "try again");
     auto asked = ask(directory_, egress::encode(change), [&](const egress::Report& report) {
+      if (report.kind == egress::Report::Kind::ready) failure.reset();
       if (report.kind == egress::Report::Kind::failed) {
         failure = plainError(Stage::policy, "session network", change.pattern, report.text);
       }
@@ -150,6 +160,21 @@ Result<void> Handle::openHost(std::string_view pattern, HostTerm term, WhenBusy 
   }
   if (auto noted = note("network", "allow " + text); !noted) return noted;
   return applyNetwork(std::move(after), {{Kind::allow, text}});
+}
+
+/// Somebody sits at a keyboard and sees what is written.
+std::unique_ptr<HostAsker> Handle::askAboutHosts(const ExecRequest& request) {
+  const auto relays = [](StreamMode mode, int stream) { return mode == StreamMode::relay && ::isatty(stream) == 1; };
+  const bool sees = relays(request.out, STDOUT_FILENO) || relays(request.err, STDERR_FILENO);
+  const bool types = request.interactive && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
+  if (!sees || !types || metadata_.policy.network.mode != policy::NetworkMode::proxy) return nullptr;
+  return HostAsker::attach(directory_, id(), [this](const std::string& target, bool while_approved) -> Result<void> {
+    // Apart from this handle, whose command runs by what it was planned from.
+    auto found = store_->find("session network", id());
+    if (!found) return fail(found.error());
+    const HostTerm term = while_approved ? HostTerm::while_approved : HostTerm::session;
+    return Handle(store_, std::move(*found)).openHost(target, term, WhenBusy::refuse);
+  });
 }
 
 Result<void> Handle::closeHost(std::string_view pattern) {

@@ -13,6 +13,9 @@ inline constexpr const char* kEgressSocket = "egress";
 /// As a policy writes it.
 std::string_view networkName(policy::NetworkMode mode);
 
+/// A connection to a session's egress process, which is there as long as its sandbox is.
+Result<sys::Fd> connectEgress(const sys::RootDir& directory);
+
 /// Starts it for the sandbox whose pid 1 `init` is a descriptor of; it ends with that. Returns when it is at work.
 Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init);
 

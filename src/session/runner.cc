@@ -43,12 +43,13 @@ std::uint32_t foregroundNumber() {
 class Runner {
  public:
   Runner(const plan::Plan& plan, const ExecRequest& request, const Connection& connection, SessionWatch& watch,
-         const Recorder& recorder, RunResult& result)
+         const Recorder& recorder, HostAsker* asker, RunResult& result)
       : plan_(plan),
         request_(request),
         connection_(connection),
         limits_(watch),
         recorder_(recorder),
+        asker_(asker),
         result_(result),
         refusals_(plan, {.end = [this] { endEverything(); }, .record = recorder.refused}),
         signals_(request.forward_signals),
@@ -77,6 +78,7 @@ class Runner {
   void kill();
   void classify();
   [[nodiscard]] int timeoutMs() const;
+  [[nodiscard]] bool asking() const { return asker_ != nullptr && asker_->questions().open(); }
   /// Somebody's in the session, not necessarily this command's.
   [[nodiscard]] bool endedByEscape() const { return finished_ && finished_->limit == kEscaped; }
 
@@ -85,6 +87,7 @@ class Runner {
   const Connection& connection_;
   SessionWatch& limits_;
   const Recorder& recorder_;
+  HostAsker* const asker_;
   RunResult& result_;
   supervise::Refusals refusals_;
   supervise::LastOutput last_;
@@ -215,6 +218,7 @@ Result<bool> Runner::run() {
     }
     watch();
   }
+  if (asker_ != nullptr) asker_->close();  // before our terminal's own settings come back, and before the last output
   if (!started_ && !failure_ && gone_) return false;
   if (limit_ == Limit::none && finished_ && !endedByEscape()) limit_ = static_cast<Limit>(finished_->limit);
   if (limit_ == Limit::none) limit_ = limits_.lookAtTheEnd().value_or(Limit::none);
@@ -233,6 +237,7 @@ Result<bool> Runner::run() {
 int Runner::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
+  if (asking() && (!next || *asker_->questions().deadline() < *next)) next = asker_->questions().deadline();
   if (killed_) next.reset();
   if (const auto look = limits_.next(); look && (!next || *look < *next)) next = look;
   if (const auto resume = refusals_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
@@ -249,10 +254,15 @@ void Runner::watch() {
     polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
     polls.push_back({refusals_.descriptor(), POLLIN, 0});
-    const bool feeds = started_ && !late_;  // not to a process that may have to be started again
+    if (asker_ != nullptr && killed_) asker_->close();
+    // While a question is on the screen the payload neither draws over it nor gets the answer to read.
+    const bool asked = asking();
+    polls.push_back({asker_ != nullptr ? asker_->descriptor() : -1, POLLIN, 0});
+    polls.push_back({asked ? asker_->questions().descriptor() : -1, POLLIN, 0});
+    const bool feeds = started_ && !late_ && !asked;  // not to a process that may have to be started again
     if (feeds) input_.addPolls(polls);
-    if (out_) out_->addPolls(polls);
-    if (err_) err_->addPolls(polls);
+    if (out_ && !asked) out_->addPolls(polls);
+    if (err_ && !asked) err_->addPolls(polls);
     const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
     if (ready < 0 && errno != EINTR) return kill();
     const auto now = Clock::now();
@@ -265,6 +275,7 @@ void Runner::watch() {
     if (const auto look = limits_.next(); look && now >= *look) {
       if (const auto reached = limits_.look(now)) limit_ = *reached;
     }
+    if (asked) asker_->questions().look(now);
     if (ready <= 0) continue;
     if (polls[1].revents != 0) {
       while (const int signal = signals_.next()) onSignal(signal);
@@ -274,9 +285,12 @@ void Runner::watch() {
       kill();
     }
     if (polls[3].revents != 0) refusals_.onEvents(polls[3].revents);
-    if (feeds) input_.pump(polls);
-    if (out_) out_->pump();
-    if (err_) err_->pump();
+    if (polls[4].revents != 0) asker_->onEvents();
+    const bool quiet = asked || asking();  // since this turn, too
+    if (feeds && !quiet) input_.pump(polls);
+    if (out_ && !quiet) out_->pump();
+    if (err_ && !quiet) err_->pump();
+    if (asked && polls[5].revents != 0 && asking()) asker_->questions().onInput();
     if (polls[0].revents != 0) onSaid();
   }
 }
@@ -311,6 +325,7 @@ void Runner::onSaid() {
 
 void Runner::onStarted(const Reply& reply, Connection::Said& said) {
   started_ = true;
+  if (asker_ != nullptr) asker_->follow(reply.pid);
   const bool terminal = (reply.value & kTerminal) != 0;
   if ((reply.value & kListener) != 0) refusals_.listen(std::move(terminal ? said.second : said.descriptor));
   if (reply.amount > 0) {
@@ -442,13 +457,14 @@ void explainEscape(std::string_view call, const std::string& program, RunResult&
 
 Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
                                             const std::string& session, const Connection& connection,
-                                            SessionWatch& watch, const Recorder& recorder, Aftermath& aftermath) {
+                                            SessionWatch& watch, const Recorder& recorder, HostAsker* asker,
+                                            Aftermath& aftermath) {
   RunResult result;
   result.sandbox_id = session;
   result.layers = plan.layers;
   result.warnings = plan.warnings;
   result.notices = plan.notices;
-  Runner runner(plan, request, connection, watch, recorder, result);
+  Runner runner(plan, request, connection, watch, recorder, asker, result);
   const auto ran = runner.run();
   if (!ran) return fail(ran.error());
   if (!*ran) return std::nullopt;

@@ -7,6 +7,7 @@
 #include "caisson/session.h"
 #include "plan/plan.h"
 #include "session/connection.h"
+#include "session/host_asker.h"
 #include "session/watch.h"
 #include "supervise/escape.h"
 
@@ -40,9 +41,11 @@ struct Aftermath {
 /// For a result with `escape` set: the outcome that follows.
 void explainEscape(std::string_view call, const std::string& program, RunResult& result);
 
-/// Nothing when pid 1 went away before the command started: then it may be tried again.
+/// Nothing when pid 1 went away before the command started: then it may be tried again. `asker`: null, or who asks the
+/// person at the terminal about hosts.
 Result<std::optional<RunResult>> runCommand(const plan::Plan& plan, const ExecRequest& request,
                                             const std::string& session, const Connection& connection,
-                                            SessionWatch& watch, const Recorder& recorder, Aftermath& aftermath);
+                                            SessionWatch& watch, const Recorder& recorder, HostAsker* asker,
+                                            Aftermath& aftermath);
 
 }  // namespace caisson::session

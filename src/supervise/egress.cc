@@ -50,6 +50,7 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
       failure_ = plainError(Stage::launch, "egress", "egress process", report.text);
       break;
     case egress::Report::Kind::totals: totals_ = report.totals; break;
+    case egress::Report::Kind::whose:
     case egress::Report::Kind::question: break;  // for whoever can ask a person
     case egress::Report::Kind::request: {
       const egress::Request& request = report.request;

@@ -30,15 +30,32 @@ std::string_view plainText() {
   return "\x18\x1b\\\x0f\x1b(B\x1b[0m\r\n";
 }
 
-std::string questionAbout(const std::string& target) {
-  return std::string(plainText()) + "caisson: approval needed: host:" + target + "\r\n  " +
-         approval::meaning("host:" + target) +
-         ".\r\n"
-         "  o  once: the connections that wait for it now\r\n"
-         "  r  for the rest of this run\r\n"
-         "  g  for good: in every run on a terminal, for a year (caisson approvals revoke)\r\n"
-         "  n  no, also for the rest of this run        never  no, and don't ask again in this run\r\n"
-         "  Allow it? [o/r/g/N] ";
+/// The words in which the two spans differ.
+struct Words {
+  std::string_view letter, word, lasting, no, over;
+};
+constexpr Words kRun{.letter = "r",
+                     .word = "run",
+                     .lasting = "  r  for the rest of this run",
+                     .no = "  n  no, also for the rest of this run        never  no, and don't ask again in this run",
+                     .over = "the run is over"};
+constexpr Words kSession{
+    .letter = "s",
+    .word = "session",
+    .lasting = "  s  for this session, all its commands (caisson session network ID deny)",
+    .no = "  n  no, also for the rest of this command    never  no, and don't ask again in this command",
+    .over = "the command is over"};
+
+const Words& wordsOf(HostQuestions::Span span) { return span == HostQuestions::Span::run ? kRun : kSession; }
+
+std::string questionAbout(const std::string& target, const Words& words) {
+  std::string text(plainText());
+  text += "caisson: approval needed: host:" + target + "\r\n  " + approval::meaning("host:" + target) + ".\r\n";
+  text += "  o  once: the connections that wait for it now\r\n";
+  text.append(words.lasting).append("\r\n");
+  text += "  g  for good: whenever a terminal is there, for a year (caisson approvals revoke)\r\n";
+  text.append(words.no).append("\r\n  Allow it? [o/").append(words.letter).append("/g/N] ");
+  return text;
 }
 
 }  // namespace
@@ -57,7 +74,8 @@ void HostQuestions::askNext() {
     const Before before = onRecord(what);
     if (before == Before::nothing && ask(target)) return;
     waiting_.pop_front();
-    decide(target, before == Before::nothing ? Kind::refuse : before == Before::once ? Kind::permit : Kind::allow);
+    const Kind kind = before == Before::nothing ? Kind::refuse : before == Before::once ? Kind::permit : Kind::allow;
+    (void)decide(target, {{kind, target}, before == Before::standing});
   }
 }
 
@@ -66,7 +84,8 @@ HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
   if (!approval::checkWhat(what)) return Before::nothing;
   auto store = approval::Store::open();
   if (!store) return Before::nothing;
-  const auto used = store->use(what, "", static_cast<std::int64_t>(::time(nullptr)));
+  const auto used =
+      store->use(what, span_ == Span::session ? sandbox_id_ : "", static_cast<std::int64_t>(::time(nullptr)));
   if (!used || !*used) return Before::nothing;
   return (*used)->scope == approval::Scope::once ? Before::once : Before::standing;
 }
@@ -83,7 +102,7 @@ bool HostQuestions::ask(const std::string& target) {
   termios raw = before_;
   ::cfmakeraw(&raw);
   terminal_ = std::move(terminal);
-  write(questionAbout(target));
+  write(questionAbout(target, wordsOf(span_)));
   // What was typed or pasted before the question was shown is no answer to it. Nothing here waits for the terminal: one
   // that has stopped must not stop the supervisor.
   if (::tcsetattr(terminal_.get(), TCSANOW, &raw) != 0) {
@@ -117,9 +136,9 @@ void HostQuestions::onInput() {
   }
 }
 
-HostQuestions::Answer HostQuestions::meaningOf(std::string_view word) {
+HostQuestions::Answer HostQuestions::meaningOf(std::string_view word) const {
   if (word == "o" || word == "once") return Answer::once;
-  if (word == "r" || word == "run") return Answer::run;
+  if (word == wordsOf(span_).letter || word == wordsOf(span_).word) return Answer::lasting;
   if (word == "g" || word == "good") return Answer::good;
   if (word.empty() || word == "n" || word == "N" || word == "no") return Answer::no;
   if (word == "never") return Answer::never;
@@ -129,14 +148,14 @@ HostQuestions::Answer HostQuestions::meaningOf(std::string_view word) {
 void HostQuestions::take(Answer answer) {
   if (answer == Answer::unclear) {
     typed_.clear();
-    return write("\r\n  Please answer o, r, g, n or never: ");
+    return write("\r\n  Please answer o, " + std::string(wordsOf(span_).letter) + ", g, n or never: ");
   }
   const std::string target = waiting_.front();
   waiting_.pop_front();
   never_ = never_ || answer == Answer::never;
   std::string words = target + " stays refused";
   Kind kind = Kind::refuse;
-  if (answer == Answer::once || answer == Answer::run || answer == Answer::good) {
+  if (answer == Answer::once || answer == Answer::lasting || answer == Answer::good) {
     words = target + (answer == Answer::once ? " is allowed once" : " is allowed");
     kind = answer == Answer::once ? Kind::permit : Kind::allow;
   }
@@ -145,14 +164,16 @@ void HostQuestions::take(Answer answer) {
     kind = Kind::refuse;
     words = target + " stays refused: " + recorded.error().message();
   }
+  if (const auto decided = decide(target, {{kind, target}, answer == Answer::good}); !decided) {
+    words = target + " stays refused: " + decided.error().message();
+  }
   closeTerminal("\r\ncaisson: " + words + "\r\n");
-  decide(target, kind);
   askNext();
 }
 
 Result<void> HostQuestions::record(const std::string& what, Answer answer) const {
   if (answer != Answer::good) {
-    const bool yes = answer == Answer::once || answer == Answer::run;
+    const bool yes = answer == Answer::once || answer == Answer::lasting;
     return approval::recordAnswer(what, kBy, yes, sandbox_id_);
   }
   auto store = approval::Store::open();
@@ -175,10 +196,14 @@ void HostQuestions::look(Clock::time_point now) {
 
 void HostQuestions::withdraw() {
   waiting_.clear();
-  if (open()) closeTerminal("\r\ncaisson: the run is over; nothing was allowed\r\n");
+  if (open()) closeTerminal("\r\ncaisson: " + std::string(wordsOf(span_).over) + "; nothing was allowed\r\n");
 }
 
-void HostQuestions::decide(const std::string& target, Kind kind) { tell_({kind, target}); }
+Result<void> HostQuestions::decide(const std::string& target, const Verdict& verdict) {
+  auto told = tell_(verdict);
+  if (!told && verdict.change.kind != Kind::refuse) (void)tell_({{Kind::refuse, target}});
+  return told;
+}
 
 void HostQuestions::write(std::string_view text) const {
   // A terminal that takes nothing now (stopped with Ctrl-S) shows less of it; the loop must not wait for that.

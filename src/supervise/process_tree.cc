@@ -1,6 +1,5 @@
 #include "supervise/process_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "supervise/proc_text.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
@@ -31,38 +31,6 @@ constexpr std::uint64_t kPerSocket = 208 * 1024, kPerOther = 1024;
 // A pipe holds 64 KiB until its user has 64 MiB in pipes, then a page or two (fs.pipe-user-pages-soft).
 constexpr std::uint64_t kPerPipeEnd = 32 * 1024, kPipesInFull = 64 * 1024 * 1024, kPerLaterPipeEnd = 4 * 1024;
 constexpr std::uint64_t kPerThread = 24 * 1024;  // kernel stack and task structure
-
-std::string readFile(const char* path) {
-  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  std::string text;
-  char buffer[4096];
-  for (ssize_t got; fd && text.size() < (1U << 20) && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;)
-    text.append(buffer, static_cast<std::size_t>(got));
-  return text;
-}
-
-std::string readFile(pid_t pid, const char* name) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-  return readFile(path);
-}
-
-/// Every number that names an entry of a directory below /proc/PID.
-std::vector<int> numbersIn(pid_t pid, const char* name, std::size_t most) {
-  std::vector<int> numbers;
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-  DIR* stream = ::opendir(path);
-  if (stream == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view text = entry->d_name;
-    int number = 0;
-    if (std::from_chars(text.begin(), text.end(), number).ptr == text.end() && !text.empty()) numbers.push_back(number);
-    if (numbers.size() >= most) break;
-  }
-  ::closedir(stream);
-  return numbers;
-}
 
 void addChildren(pid_t pid, int thread, std::vector<pid_t>& to) {
   char path[80];

@@ -31,12 +31,13 @@ class ProcessTree {
   /// What processes share is counted for each of them, until the sum exceeds `precise_above`: then once in all.
   TreeUsage look(std::uint64_t precise_above);
 
+  /// pid 1 and every process below it.
+  [[nodiscard]] std::vector<pid_t> members() const;
+
   /// Bytes on disk of files that are deleted but still open somewhere in the tree. tmpfs files are not counted.
   [[nodiscard]] std::uint64_t deletedBytes() const;
 
  private:
-  [[nodiscard]] std::vector<pid_t> members() const;
-
   pid_t init_;
   std::uint64_t cpu_seen_ = 0, cpu_lost_ = 0;
 };

@@ -159,7 +159,8 @@ Result<void> Supervision::startEgress(Fd link) {
   egress::Settings settings = egressSettings(plan_);
   settings.ask = canAskAboutHosts();
   if (settings.ask) {
-    questions_.emplace(result_.sandbox_id, [this](const egress::Change& answer) { (void)egress_->change(answer); });
+    questions_.emplace(HostQuestions::Span::run, result_.sandbox_id,
+                       [this](const HostQuestions::Verdict& verdict) { return egress_->change(verdict.change); });
   }
   auto started = egress::Process::start(settings, std::move(link));
   if (!started) return fail(started.error());

@@ -24,8 +24,8 @@ void survives(const Message& message, Decode decode) {
 
 Report reportFrom(FuzzedDataProvider& data) {
   Report report;
-  report.kind = data.PickValueInArray(
-      {Report::Kind::ready, Report::Kind::failed, Report::Kind::request, Report::Kind::question, Report::Kind::totals});
+  report.kind = data.PickValueInArray({Report::Kind::ready, Report::Kind::failed, Report::Kind::request,
+                                       Report::Kind::question, Report::Kind::whose, Report::Kind::totals});
   const auto text = [&] { return data.ConsumeRandomLengthString(); };
   const auto number = [&] { return data.ConsumeIntegral<std::uint64_t>(); };
   const auto port = [&] { return data.ConsumeIntegral<std::uint16_t>(); };
@@ -33,6 +33,7 @@ Report reportFrom(FuzzedDataProvider& data) {
     case Report::Kind::ready:
     case Report::Kind::failed: report.text = text(); break;
     case Report::Kind::totals: report.totals = {number(), number(), number(), number(), number()}; break;
+    case Report::Kind::whose: report.claim = {number(), text(), text()}; break;
     case Report::Kind::question:
       report.request.host = text();
       report.request.port = port();
@@ -89,8 +90,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzedDataProvider made(data, size);
   survives(reportFrom(made), decodeReport);
   survives(settingsFrom(made), decodeSettings);
-  const auto kind = made.PickValueInArray(
-      {Change::Kind::allow, Change::Kind::deny, Change::Kind::forget, Change::Kind::permit, Change::Kind::refuse});
+  const auto kind =
+      made.PickValueInArray({Change::Kind::allow, Change::Kind::deny, Change::Kind::forget, Change::Kind::permit,
+                             Change::Kind::refuse, Change::Kind::mine, Change::Kind::other});
   survives(Change{kind, made.ConsumeRemainingBytesAsString()}, decodeChange);
   return 0;
 }

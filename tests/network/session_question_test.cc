@@ -1,0 +1,383 @@
+// A host that nobody named, asked for by a command of a session: the person at that command's terminal decides, for
+// that command's connections and no other's.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "functional/terminal.h"
+#include "network/network.h"
+
+namespace caisson::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kQuestion = "Allow it? [o/s/g/N] ";
+constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+
+class SessionQuestion : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    home_ = files.makeDir("home", 0700);
+    id_ = createSession();
+  }
+  void TearDown() override {
+    for (const std::string& id : made_) caisson({"session", "destroy", id});
+  }
+  std::string createSession() {
+    const RunOutput made =
+        caisson({"session", "create", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none"});
+    EXPECT_EQ(made.exit_status, 0) << made.describe();
+    made_.push_back(made.out.substr(0, made.out.find('\n')));
+    return made_.back();
+  }
+  RunOutput caisson(const std::vector<std::string>& words) const {
+    RunOptions how;
+    how.cwd = files.path();
+    how.env["CAISSON_HOME"] = home_;
+    return runCaisson(words, how);
+  }
+  /// Without a terminal.
+  [[nodiscard]] RunOutput exec(const std::string& script, const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> words{"session", "exec", id_};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "bash", "-c", script});
+    return caisson(words);
+  }
+  [[nodiscard]] std::unique_ptr<Terminal> start(const std::string& script, const std::string& id,
+                                                const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> words{
+        "/usr/bin/env", "CAISSON_HOME=" + home_, "TERM=xterm", caissonBinary(), "session", "exec", id};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "bash", "-c", script});
+    return std::make_unique<Terminal>(words, files.path());
+  }
+  [[nodiscard]] std::unique_ptr<Terminal> start(const std::string& script) const { return start(script, id_); }
+
+  static int questions(const Terminal& terminal) {
+    int count = 0;
+    for (std::size_t at = 0; (at = terminal.screen().find(kQuestion, at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
+    EXPECT_TRUE(eventually([&] {
+      terminal.shows("nothing that is there", milliseconds(0));  // reads what came
+      return questions(terminal) >= count;
+    })) << terminal.screen();
+    EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
+    sleepFor(milliseconds(200));  // what is typed before the question is thrown away
+    terminal.type(keys);
+  }
+  /// Starts a background command that leaves its output in /tmp/`name` when it is over, and how long it took.
+  void background(const std::string& name, const std::string& script) const {
+    const RunOutput started =
+        caisson({"session", "exec", id_, "--background", "--", "bash", "-c",
+                 "SECONDS=0; (" + script + ") >/tmp/" + name + ".new 2>&1; echo over $SECONDS >>/tmp/" + name +
+                     ".new; mv /tmp/" + name + ".new /tmp/" + name});
+    EXPECT_EQ(started.exit_status, 0) << started.describe();
+  }
+  std::string outputOf(const std::string& name) const {
+    std::string text;
+    eventually([&] {
+      const RunOutput output = exec("cat /tmp/" + name);
+      text = output.out;
+      return output.exit_status == 0;
+    });
+    return text;
+  }
+
+  std::string home_, id_;
+  std::vector<std::string> made_;
+};
+
+TEST_F(SessionQuestion, OnceIsForTheConnectionThatWaitsAndNoOther) {
+  forgetQueries();
+  auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  EXPECT_EQ(queries(), "");  // nothing leaves before the answer
+  answer(*terminal, "evil.test:80", "o\r");
+  EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
+  answer(*terminal, "evil.test:80", "n\r", 2);
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "/two from 80")) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+  EXPECT_FALSE(contains(exec("curl -sS http://evil.test/").out, "from 80"));
+}
+
+TEST_F(SessionQuestion, ForTheSessionIsForAllItsCommandsAndForThatPort) {
+  auto terminal =
+      start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
+  answer(*terminal, "evil.test:80", "s\r");
+  answer(*terminal, "evil.test:8080", "\r", 2);
+  EXPECT_EQ(terminal->wait(), 0) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 8080")) << terminal->screen();
+  EXPECT_EQ(exec("curl -sS http://evil.test/later").out, "evil.test /later from 80\n");
+  EXPECT_FALSE(contains(exec("curl -sS http://evil.test:8080/").out, "from 8080"));
+  EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 0U);
+  auto elsewhere = start("curl -sS http://evil.test/elsewhere; echo over", createSession());
+  answer(*elsewhere, "evil.test:80", "\r");
+  EXPECT_TRUE(elsewhere->wait());
+  EXPECT_FALSE(contains(elsewhere->screen(), "from 80")) << elsewhere->screen();
+  EXPECT_EQ(caisson({"session", "network", id_, "deny", "evil.test:80"}).exit_status, 0);
+  EXPECT_FALSE(contains(exec("curl -sS http://evil.test/").out, "from 80"));
+}
+
+TEST_F(SessionQuestion, ForGoodIsOnRecordUntilItIsRevoked) {
+  auto first = start("curl -sS http://evil.test/1");
+  answer(*first, "evil.test:80", "g\r");
+  EXPECT_EQ(first->wait(), 0) << first->screen();
+  EXPECT_TRUE(contains(first->screen(), "/1 from 80")) << first->screen();
+  const auto kept = caisson({"approvals", "list", "--json"}).json();
+  ASSERT_EQ(kept.size(), 1U) << kept;
+  EXPECT_EQ(kept[0]["what"], "host:evil.test:80");
+  auto second = start("curl -sS http://evil.test/2", createSession());
+  EXPECT_EQ(second->wait(), 0) << second->screen();
+  EXPECT_EQ(questions(*second), 0) << second->screen();
+  EXPECT_TRUE(contains(second->screen(), "/2 from 80")) << second->screen();
+  ASSERT_EQ(caisson({"approvals", "revoke", kept[0]["id"]}).exit_status, 0);
+  auto third = start("curl -sS http://evil.test/3");
+  answer(*third, "evil.test:80", "no\r");
+  EXPECT_TRUE(third->wait());
+  EXPECT_FALSE(contains(third->screen(), "from 80")) << third->screen();
+}
+
+TEST_F(SessionQuestion, NoIsForTheRestOfTheCommandAndNothingLeaves) {
+  forgetQueries();
+  auto terminal = start(std::string("for i in 1 2 3; do ") + kDirect + "curl -sS http://evil.test/; done; echo over");
+  answer(*terminal, "evil.test:80", "n\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+  auto next = start("for h in a b c; do curl -sS http://$h.test/; done; echo over");
+  answer(*next, "a.test:80", "never\r");
+  EXPECT_TRUE(next->wait()) << next->screen();
+  EXPECT_EQ(questions(*next), 1) << next->screen();
+  EXPECT_EQ(queries(), "");
+}
+
+TEST_F(SessionQuestion, WhatIsOnTheScreenIsTheQuestionUntilItIsAnswered) {
+  auto terminal = start(
+      "(while :; do printf '\\033[2J\\033[Hcaisson: nothing to see\\r\\n'; echo s; sleep 0.02; done) & "
+      "sleep 0.3; curl -sS http://evil.test/; kill %1; read -t 1 line; echo \"over <$line>\"");
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  sleepFor(milliseconds(500));
+  terminal->shows("nothing that is there", milliseconds(10));  // reads what came
+  EXPECT_TRUE(terminal->screen().ends_with(kQuestion)) << terminal->screen();
+  terminal->type("n\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "over <>")) << terminal->screen();
+}
+
+TEST_F(SessionQuestion, NobodyIsAskedAboutWhatAnotherCommandDoes) {
+  auto terminal = start("echo ready; read line; curl -sS http://evil.test/asked; echo over");
+  ASSERT_TRUE(terminal->shows("ready")) << terminal->screen();
+  forgetQueries();
+  background("captured", std::string(kDirect) + "curl -sS http://evil.test/");
+  background("proxied", "curl -sS http://evil.test/");
+  const RunOutput piped = exec("curl -sS http://evil.test/", {"--json"});  // no terminal: refused
+  EXPECT_TRUE(contains(piped.json()["stdout"].dump(), "evil.test:80 is refused")) << piped.describe();
+  for (const char* name : {"captured", "proxied"}) {
+    const std::string output = outputOf(name);
+    EXPECT_FALSE(contains(output, "from 80")) << output;
+    EXPECT_TRUE(contains(output, "over 0") || contains(output, "over 1")) << name << ": " << output;
+  }
+  EXPECT_EQ(queries(), "");
+  terminal->shows("nothing that is there", milliseconds(0));
+  EXPECT_EQ(questions(*terminal), 0) << terminal->screen();
+  terminal->type("\r");
+  answer(*terminal, "evil.test:80", "o\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "/asked from 80")) << terminal->screen();
+}
+
+TEST_F(SessionQuestion, EachCommandIsAskedOnItsOwnTerminal) {
+  auto one = start("curl -sS http://evil.test/one; echo over");
+  ASSERT_TRUE(one->shows(kQuestion)) << one->screen();
+  auto two = start("curl -sS http://evil.test/two; echo over");
+  ASSERT_TRUE(two->shows(kQuestion)) << two->screen();
+  answer(*two, "evil.test:80", "n\r");
+  EXPECT_TRUE(two->wait()) << two->screen();
+  EXPECT_FALSE(contains(two->screen(), "from 80")) << two->screen();
+  EXPECT_FALSE(one->wait(milliseconds(300))) << one->screen();  // that was not its answer
+  answer(*one, "evil.test:80", "o\r");
+  EXPECT_TRUE(one->wait()) << one->screen();
+  EXPECT_TRUE(contains(one->screen(), "/one from 80")) << one->screen();
+  EXPECT_EQ(questions(*one) + questions(*two), 2);
+}
+
+TEST_F(SessionQuestion, AfterACommandThatWasEndedTheTerminalIsAsItWas) {
+  auto terminal = start("curl -sS http://evil.test/; sleep 60", id_, {"--timeout", "3s"});
+  const termios before = terminal->settings();
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  EXPECT_EQ(terminal->wait(), 124) << terminal->screen();
+  EXPECT_TRUE(sameSettings(before, terminal->settings()));
+  EXPECT_TRUE(contains(terminal->screen(), "the command is over; nothing was allowed")) << terminal->screen();
+  EXPECT_EQ(exec("curl -sS http://example.org/a").out, "example.org /a from 80\n");
+}
+
+/// A session's egress socket, through a descriptor of its directory: the path itself may be too long for an address.
+class EgressAddress {
+ public:
+  explicit EgressAddress(const std::string& session)
+      : directory_(::open(session.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    EXPECT_GE(directory_, 0) << session;
+    address_.sun_family = AF_UNIX;
+    std::snprintf(address_.sun_path, sizeof(address_.sun_path), "/proc/self/fd/%d/egress", directory_);
+  }
+  ~EgressAddress() { ::close(directory_); }
+  EgressAddress(const EgressAddress&) = delete;
+  EgressAddress& operator=(const EgressAddress&) = delete;
+
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
+  static constexpr socklen_t kSize = sizeof(sockaddr_un);
+
+ private:
+  int directory_;
+  sockaddr_un address_{};
+};
+
+/// Speaks with a session's egress as the process behind a terminal does.
+class FakeAsker {
+ public:
+  explicit FakeAsker(const std::string& session) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    const EgressAddress address(session);
+    EXPECT_EQ(::connect(socket_, address.get(), EgressAddress::kSize), 0) << session << ": " << std::strerror(errno);
+    say("questions");
+    EXPECT_EQ(hear().substr(4, 5), "ready");
+  }
+  ~FakeAsker() { leave(); }
+  FakeAsker(const FakeAsker&) = delete;
+  FakeAsker& operator=(const FakeAsker&) = delete;
+
+  void say(const std::string& packet) const {
+    EXPECT_EQ(::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL), static_cast<ssize_t>(packet.size()));
+  }
+  /// The next packet; empty when none comes or the egress has turned away.
+  [[nodiscard]] std::string hear(seconds patience = seconds(20)) const {
+    pollfd wait{socket_, POLLIN, 0};
+    if (::poll(&wait, 1, static_cast<int>(milliseconds(patience).count())) <= 0) return {};
+    char packet[4096];
+    const ssize_t got = ::recv(socket_, packet, sizeof(packet), 0);
+    return {packet, got > 0 ? static_cast<std::size_t>(got) : 0};
+  }
+  void leave() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+  static std::string pack(const std::vector<std::string>& texts) {
+    std::string packet;
+    for (const std::string& text : texts) {
+      packet += static_cast<char>(text.size());
+      packet += std::string(3, '\0') + text;
+    }
+    return packet;
+  }
+  static std::vector<std::string> unpack(const std::string& packet) {
+    std::vector<std::string> texts;
+    for (std::size_t at = 0; at + 4 <= packet.size(); at += 4 + static_cast<unsigned char>(packet[at]))
+      texts.push_back(packet.substr(at + 4, static_cast<unsigned char>(packet[at])));
+    return texts;
+  }
+
+ private:
+  int socket_;
+};
+
+TEST_F(SessionQuestion, WhoGoesAwayWithoutAnAnswerLeavesARefusal) {
+  FakeAsker asker(home_ + "/sessions/" + id_);
+  forgetQueries();
+  background("left", std::string(kDirect) + "curl -sS http://evil.test/");
+  const auto whose = FakeAsker::unpack(asker.hear());
+  ASSERT_EQ(whose.size(), 4U);
+  EXPECT_EQ(whose[0], "whose");
+  asker.say(FakeAsker::pack({"mine", whose[1]}));
+  EXPECT_EQ(FakeAsker::unpack(asker.hear()), (std::vector<std::string>{"question", "evil.test", "80"}));
+  EXPECT_NE(exec("test -e /tmp/left").exit_status, 0);  // it waits
+  asker.leave();                                        // as the kernel does for a process that is killed
+  const std::string output = outputOf("left");
+  EXPECT_TRUE(contains(output, "over")) << output;
+  EXPECT_FALSE(contains(output, "from 80")) << output;
+  EXPECT_EQ(queries(), "");
+}
+
+TEST_F(SessionQuestion, OneThatSaysNothingHoldsNobodyUp) {
+  const FakeAsker mute(home_ + "/sessions/" + id_);
+  background("held", "curl -sS http://evil.test/");
+  const std::string output = outputOf("held");
+  EXPECT_TRUE(contains(output, "evil.test:80 is refused")) << output;
+  auto terminal = start("curl -sS http://evil.test/answered; echo over");
+  answer(*terminal, "evil.test:80", "o\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_TRUE(contains(terminal->screen(), "/answered from 80")) << terminal->screen();
+}
+
+TEST_F(SessionQuestion, AnAnswerCountsOnlyFromWhoWasAsked) {
+  const FakeAsker stranger(home_ + "/sessions/" + id_);
+  auto terminal = start("curl -sS http://evil.test/; echo over");
+  const auto whose = FakeAsker::unpack(stranger.hear());
+  ASSERT_EQ(whose.size(), 4U);
+  stranger.say(FakeAsker::pack({"other", whose[1]}));
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  stranger.say(FakeAsker::pack({"permit", "evil.test:80"}));
+  stranger.say(FakeAsker::pack({"mine", whose[1]}));  // it is another's by now
+  stranger.say(FakeAsker::pack({"permit", "evil.test:80"}));
+  EXPECT_FALSE(terminal->wait(milliseconds(500)));
+  answer(*terminal, "evil.test:80", "n\r");
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  stranger.say("nonsense");
+  EXPECT_EQ(stranger.hear(), "");  // turned away
+}
+
+TEST_F(SessionQuestion, AKilledCommandLeavesNothingWaiting) {
+  // The shell of the terminal's program is `env`, which became caisson: its end is the end of the asking process.
+  auto terminal = start("curl -sS http://evil.test/; sleep 60");
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  terminal->signal(SIGKILL);
+  EXPECT_EQ(terminal->wait(), 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !contains(exec("cat /proc/net/tcp").out, ":0050 01 "); }));
+  EXPECT_EQ(exec("curl -sS http://example.org/a").out, "example.org /a from 80\n");
+  auto next = start("curl -sS http://evil.test/next; echo over");
+  answer(*next, "evil.test:80", "o\r");
+  EXPECT_TRUE(next->wait()) << next->screen();
+  EXPECT_TRUE(contains(next->screen(), "/next from 80")) << next->screen();
+}
+
+TEST_F(SessionQuestion, AnEgressThatPutsNoQuestionsIsUsedAsItIs) {
+  // One that an older caisson started takes the wish for a malformed change: it says so and hangs up.
+  const std::string path = home_ + "/sessions/" + id_ + "/egress";
+  ASSERT_EQ(exec("true").exit_status, 0);
+  ASSERT_EQ(::rename(path.c_str(), (path + ".new").c_str()), 0);
+  const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listener, EgressAddress(home_ + "/sessions/" + id_).get(), EgressAddress::kSize), 0);
+  ASSERT_EQ(::listen(listener, 4), 0);
+  auto terminal = start("curl -sS http://evil.test/; echo over");
+  pollfd wait{listener, POLLIN, 0};
+  ASSERT_EQ(::poll(&wait, 1, 20000), 1) << terminal->screen();
+  const int client = ::accept(listener, nullptr, nullptr);
+  ASSERT_GE(client, 0);
+  const std::string answer = FakeAsker::pack({"failed", "egress: change: it is malformed"});
+  EXPECT_EQ(::send(client, answer.data(), answer.size(), MSG_NOSIGNAL), static_cast<ssize_t>(answer.size()));
+  ::close(client);
+  EXPECT_TRUE(terminal->shows("evil.test:80 is refused")) << terminal->screen();
+  ::close(listener);
+  ASSERT_EQ(::rename((path + ".new").c_str(), path.c_str()), 0);
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_EQ(questions(*terminal), 0) << terminal->screen();
+}
+
+}  // namespace
+}  // namespace caisson::test
