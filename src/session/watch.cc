@@ -188,7 +188,7 @@ void SessionWatch::begin(Clock::time_point now) {
 void SessionWatch::end(Limit limit) {
   ended_ = true;
   RunResult words;
-  watch_->finish(words);
+  watch_->finish(true, words);
   for (const std::string& notice : words.notices) why_ += (why_.empty() ? "" : "; ") + notice;
   Request ask;
   ask.ask = Ask::enforce;

@@ -216,7 +216,7 @@ void LimitWatch::takeUsage(const sys::CgroupUsage& counted, Usage& usage) const 
   if (counted.io_written_bytes) usage.written_bytes = *counted.io_written_bytes;
 }
 
-void LimitWatch::finish(RunResult& result) {
+void LimitWatch::finish(bool by_force, RunResult& result) {
   Usage& usage = result.usage;
   if (isLaunchersPeak(usage.peak_memory_bytes)) usage.peak_memory_bytes = memory_peak_;
   const auto near = [&](Limit limit, const std::string& what, double used, double most) {
@@ -224,7 +224,7 @@ void LimitWatch::finish(RunResult& result) {
   };
   near(Limit::memory, "memory", static_cast<double>(usage.peak_memory_bytes),  // of the largest process so far
        static_cast<double>(plan_.memory_bytes));
-  const sys::CgroupUsage counted = cgroup_.usage();
+  const sys::CgroupUsage counted = cgroup_.totals(by_force);
   (void)lookAtSized();
   takeUsage(counted, usage);
   oom_kills_ = counted.oom_kills.value_or(0);

@@ -51,7 +51,8 @@ class LimitWatch {
   void beforeTheEnd();
 
   /// After the end, with the rusage of all children in `result.usage` already.
-  void finish(RunResult& result);
+  /// `by_force`: something ended it that was not its own decision.
+  void finish(bool by_force, RunResult& result);
   /// After finish: whether the kernel killed somebody for want of memory.
   [[nodiscard]] bool ranOutOfMemory() const { return oom_kills_ > 0; }
   /// After finish: the limit that a program met which then failed by itself, if any.

@@ -17,6 +17,7 @@ namespace caisson::supervise {
 namespace {
 
 constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
+constexpr auto kTooShortForMemory = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -47,6 +48,7 @@ bool Supervision::canAskAboutHosts() const {
 int Supervision::timeoutMs() const {
   std::optional<Clock::time_point> next = deadline_;
   if (grace_ && (!next || *grace_ < *next)) next = grace_;
+  if (listen_for_memory_ && (!next || *listen_for_memory_ < *next)) next = listen_for_memory_;
   if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
   if (const auto resume = refusals_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
   if (questions_ && questions_->deadline() && (!next || *questions_->deadline() < *next)) next = questions_->deadline();
@@ -64,7 +66,9 @@ void Supervision::checkDeadlines() {
   } else if (grace_ && !ending_.killed && now >= *grace_) {
     kill();
   }
-  if (ending_.killed || init_gone_ || !limits_->next() || now < *limits_->next()) return;
+  if (ending_.killed || init_gone_) return;
+  if (listen_for_memory_ && now >= *listen_for_memory_) listenForMemory();
+  if (!limits_->next() || now < *limits_->next()) return;
   if (const auto reached = limits_->look(now)) endFor(*reached);
   if (limits_->wantsIpcBytes()) send(MessageKind::measure);  // the answer is there before the next look
 }
@@ -168,6 +172,7 @@ void Supervision::onMessage() {
       case MessageKind::running:
         // Not before: until its exec the payload's process shows the memory of whoever launched it.
         limits_->begin(sandbox_.init, Clock::now());
+        if (cgroup_.enforced().memory) listen_for_memory_ = Clock::now() + kTooShortForMemory;
         life_.reach(RunState::monitoring);
         break;
       case MessageKind::finished: onFinished(message); break;
@@ -230,11 +235,19 @@ void Supervision::onStarted(const Message& message, Fd listener) {
   }
 }
 
+/// To listen costs more than a short command's share of everything else. What happens before is found at once then, or
+/// at the end.
+void Supervision::listenForMemory() {
+  listen_for_memory_.reset();
+  out_of_memory_ = cgroup_.oomEvents();
+  onOutOfMemory();
+}
+
 /// v1 kills one process and lets the rest go on, broken; a tree that ran out of memory ends as a whole.
 void Supervision::onOutOfMemory() {
   std::uint64_t drained = 0;
-  (void)!::read(out_of_memory_.get(), &drained, sizeof(drained));
-  if (cgroup_.usage().oom_kills.value_or(0) > 0) kill();
+  if (out_of_memory_) (void)!::read(out_of_memory_.get(), &drained, sizeof(drained));
+  if (cgroup_.totals(true).oom_kills.value_or(0) > 0) kill();
 }
 
 void Supervision::sendSignal(int signal) { send(MessageKind::signal, signal); }

@@ -79,6 +79,7 @@ class Supervision {
   void fetch(Arrival& arrival);
   void useTerminal(Fd master);
   void onSignal(int signal);
+  void listenForMemory();
   void onOutOfMemory();
   void onEgress();
   [[nodiscard]] bool canAskAboutHosts() const;
@@ -111,7 +112,7 @@ class Supervision {
   Refusals refusals_;                 // what the payload tries and may not
   std::optional<OutputStream> out_, err_;
   InputFeed input_;
-  std::optional<Clock::time_point> deadline_, grace_;
+  std::optional<Clock::time_point> deadline_, grace_, listen_for_memory_;
   Ending ending_;
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;

@@ -85,7 +85,7 @@ void Supervision::run() {
   }
   input_.usePipe(std::move(sandbox_.input));
   if (plan_.cgroup)
-    (void)sys::removeAbandonedCgroups(cgroup_base_);  // of callers that were killed; off the launch's path
+    (void)sys::removeAbandonedCgroups(cgroup_base_, cgroup_);  // of callers that were killed; off the launch's path
   std::optional<RawTerminal> raw_mode;
   if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
   watch();
@@ -151,7 +151,6 @@ Result<void> Supervision::prepareCgroup() {
   auto made = makeCgroup(plan_, cgroup_base_, result_.sandbox_id, plan_.cpu_seconds.has_value());
   if (!made) return fail(made.error());
   cgroup_ = std::move(*made);
-  out_of_memory_ = cgroup_.oomEvents();
   return {};
 }
 
@@ -187,7 +186,8 @@ void Supervision::collect(Clock::time_point start) {
   const LastOutput last{out_ ? out_->tail() : "", err_ ? err_->tail() : ""};
   if (out_) result_.out = out_->take();
   if (err_) result_.err = err_->take();
-  limits_->finish(result_);
+  const std::optional<int>& status = ending_.wait_status;
+  limits_->finish(ending_.killed || !status || WIFSIGNALED(*status), result_);
   result_.escape = refusals_.escape();
   classify(std::move(ending_), plan_, *limits_, result_);
   refusals_.report(result_);

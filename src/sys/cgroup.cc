@@ -258,6 +258,8 @@ Result<void> Cgroup::make(const CgroupBase& base, const CgroupLimits& limits) {
 }
 
 Result<void> Cgroup::setLimits(const CgroupLimits& limits) {
+  memory_limit_ = limits.memory.value_or(0);
+  pids_limit_ = limits.pids.value_or(0);
   for (const Part& part : directories_) {
     Writer writer(part.fd.get(), part.path);
     if (kind_ == Kind::v2) {

@@ -129,6 +129,10 @@ class Cgroup {
   [[nodiscard]] Result<void> add(pid_t pid) const;
 
   [[nodiscard]] CgroupUsage usage() const;
+  /// At the end, on the way of whoever waits for it: peaks and sums, nothing of the moment. What can only have happened
+  /// at a limit (a kill for want of memory, a refused fork) is asked for where the peak came near it, and always when
+  /// `suspicious`: something was killed, and the host's own want of memory may be why.
+  [[nodiscard]] CgroupUsage totals(bool suspicious) const;
   /// Bytes of files in memory that can be given back; 0 where nobody counts them. Dearer than usage().
   [[nodiscard]] std::uint64_t pageCache() const;
 
@@ -165,12 +169,13 @@ class Cgroup {
   Result<void> make(const CgroupBase& base, const CgroupLimits& limits);
   Result<void> setLimits(const CgroupLimits& limits);
   [[nodiscard]] const Part* part(bool CgroupControllers::* controller) const;
-  [[nodiscard]] CgroupUsage usageV1() const;
-  [[nodiscard]] CgroupUsage usageV2() const;
+  void addCpuTimes(CgroupUsage& usage) const;
+  void addIo(CgroupUsage& usage) const;
+  [[nodiscard]] const char* oomFile() const;
 
   /// The parts of one that an earlier process made.
   static Cgroup adopt(const CgroupBase& base, std::string_view name);
-  friend std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base);
+  friend std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own);
 
   CgroupBase::Kind kind_ = CgroupBase::Kind::none;
   std::string name_;
@@ -178,6 +183,7 @@ class Cgroup {
   std::vector<Fd> entries_;
   std::vector<int> entry_numbers_;
   CgroupEnforced enforced_;
+  std::uint64_t memory_limit_ = 0, pids_limit_ = 0;  ///< as set; 0: nobody here knows
 };
 
 /// Removes directories that keep() named, after their last process has ended; waits for that 2 s at most.
@@ -193,7 +199,8 @@ std::optional<dev_t> diskOf(int fd);
 /// Clean-up at a later start: directories of ours below the base whose maker, a process of this user, is gone. What
 /// still runs inside is killed first: its supervisor is dead. Returns the names removed. Others' directories, and
 /// those of makers in another pid namespace (whose pids mean nothing here), are not touched.
-std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base);
+/// Costs next to nothing when there is no directory but `own`.
+std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own = {});
 
 /// Of those that were to outlive their maker: the ones that nobody is left in and whose maker, who alone lets the first
 /// process in, is gone. Sessions leave such when their store was removed by hand. What is inhabited is not touched.

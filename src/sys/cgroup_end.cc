@@ -83,6 +83,8 @@ Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   entries_ = std::exchange(other.entries_, {});
   entry_numbers_ = std::exchange(other.entry_numbers_, {});
   enforced_ = std::exchange(other.enforced_, {});
+  memory_limit_ = std::exchange(other.memory_limit_, 0);
+  pids_limit_ = std::exchange(other.pids_limit_, 0);
   return *this;
 }
 
@@ -174,11 +176,26 @@ Cgroup Cgroup::adopt(const CgroupBase& base, std::string_view name) {
 
 namespace {
 
+/// How many directories are in it: the kernel counts them among the links.
+std::optional<nlink_t> directoriesIn(int directory) {
+  struct stat status{};
+  if (::fstat(directory, &status) != 0 || status.st_nlink < 2) return std::nullopt;
+  return status.st_nlink - 2;
+}
+
 /// The names of this user's directories below the base whose maker is gone. One sandbox may have several directories.
-std::set<std::string> leftBehind(const CgroupBase& base, bool kept) {
-  const CgroupName self = ownCgroupName();
-  std::set<std::string> names;
+/// `own` says of a directory of the base whether the caller has one in it.
+template <class Own>
+std::set<std::string> leftBehind(const CgroupBase& base, bool kept, const Own& own) {
+  std::vector<const CgroupBase::Directory*> worth;
   for (const CgroupBase::Directory& directory : base.directories) {
+    if (directoriesIn(directory.fd.get()) != (own(directory) ? 1U : 0U)) worth.push_back(&directory);
+  }
+  std::set<std::string> names;
+  if (worth.empty()) return names;
+  const CgroupName self = ownCgroupName();
+  for (const CgroupBase::Directory* each : worth) {
+    const CgroupBase::Directory& directory = *each;
     const int fd = ::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* listing = fd >= 0 ? ::fdopendir(fd) : nullptr;
     if (listing == nullptr) {
@@ -201,9 +218,13 @@ std::set<std::string> leftBehind(const CgroupBase& base, bool kept) {
 
 }  // namespace
 
-std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
+std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own) {
   std::vector<std::string> removed;
-  for (const std::string& name : leftBehind(base, false)) {
+  const auto isIn = [&](const CgroupBase::Directory& directory) {
+    return std::ranges::any_of(own.directories_,
+                               [&](const Cgroup::Part& part) { return part.path == directory.path + "/" + own.name_; });
+  };
+  for (const std::string& name : leftBehind(base, false, isIn)) {
     if (parseCgroupName(name)->id == kSupervisorLeaf) {
       // Not a sandbox: what is still in there came from the application around the supervisor, and lives on.
       if (::unlinkat(base.directories.front().fd.get(), name.c_str(), AT_REMOVEDIR) == 0) removed.push_back(name);
@@ -216,7 +237,7 @@ std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base) {
 
 std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base) {
   std::vector<std::string> removed;
-  for (const std::string& name : leftBehind(base, true)) {
+  for (const std::string& name : leftBehind(base, true, [](const auto&) { return false; })) {
     bool any = false;
     for (const CgroupBase::Directory& directory : base.directories) {
       any = ::unlinkat(directory.fd.get(), name.c_str(), AT_REMOVEDIR) == 0 || any;  // EBUSY: somebody lives there

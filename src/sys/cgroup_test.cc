@@ -226,6 +226,7 @@ void expectOutOfMemory(Cgroup cgroup, Way way) {
   EXPECT_EQ(::poll(&wait, 1, 2000), 1);
   const CgroupUsage usage = cgroup.usage();
   EXPECT_GE(usage.oom_kills.value_or(0), 1U);
+  EXPECT_EQ(cgroup.totals(false).oom_kills, usage.oom_kills) << "the peak tells that it may have happened";
   if (cgroup.kind() == Kind::v2) {
     EXPECT_GT(usage.memory_limit_hits.value_or(0), 0U);
   }
@@ -243,6 +244,16 @@ TEST_F(CgroupTest, TooMuchMemoryEndsTheChildAndUsageSaysSo) {
 TEST_F(CgroupTest, EnteringByDescriptorWorksAsWell) {
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   expectOutOfMemory(make({.memory = 16 * kMiB, .pids = 10, .cpus = 1}), Way::fallback);
+}
+
+TEST_F(CgroupTest, TotalsAskOnlyForWhatCanHaveHappened) {
+  if (!base_.usable.memory || !base_.usable.pids) GTEST_SKIP() << base_.why_not;
+  Cgroup cgroup = make({.memory = 512 * kMiB, .pids = 64});
+  EXPECT_EQ(waitFor(startInside(cgroup, [] { return 0; })), 0);
+  const CgroupUsage quiet = cgroup.totals(false);
+  if (!quiet.memory_peak || !quiet.pids_peak) GTEST_SKIP() << "this kernel tells no peaks";
+  EXPECT_FALSE(quiet.oom_kills || quiet.pids_limit_hits || quiet.memory_current);
+  EXPECT_EQ(cgroup.totals(true).oom_kills, 0U) << "the host's own want of memory is no matter of the limit";
 }
 
 TEST_F(CgroupTest, AddMovesAnotherProcess) {
@@ -284,6 +295,7 @@ TEST_F(CgroupTest, ForksBeyondTheLimitAreRefusedAndCounted) {
   });
   EXPECT_EQ(WEXITSTATUS(waitFor(pid)), 3);
   EXPECT_GE(cgroup.usage().pids_limit_hits.value_or(0), 1U);
+  EXPECT_GE(cgroup.totals(false).pids_limit_hits.value_or(0), 1U);
   EXPECT_EQ(cgroup.usage().pids_peak.value_or(4), 4U);  // pids.peak is there from 6.1
   // The destructor ends the three.
 }

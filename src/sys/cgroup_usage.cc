@@ -24,21 +24,91 @@ std::optional<std::uint64_t> divided(std::optional<std::uint64_t> value, std::ui
   return value;
 }
 
-void readPids(int directory, CgroupUsage& usage) {
-  usage.pids_current = countIn(directory, "pids.current");
-  usage.pids_peak = countIn(directory, "pids.peak");  // Linux 6.1
-  usage.pids_limit_hits = keyedIn(directory, "pids.events", "max");
+/// Memory is charged in pieces of up to some megabytes: a limit may refuse one that far below it.
+constexpr std::uint64_t kLargestPiece = 16U << 20;
+
+bool nearLimit(std::optional<std::uint64_t> peak, std::uint64_t limit) {
+  return !peak || limit == 0 || *peak >= limit / 2 || *peak + kLargestPiece >= limit;
 }
 
 }  // namespace
 
-CgroupUsage Cgroup::usage() const {
-  switch (kind_) {
-    case CgroupBase::Kind::none: return {};
-    case CgroupBase::Kind::v1: return usageV1();
-    case CgroupBase::Kind::v2: return usageV2();
+const char* Cgroup::oomFile() const {
+  return kind_ == CgroupBase::Kind::v1 ? "memory.oom_control" : "memory.events";  // Linux 4.13; 4.19
+}
+
+void Cgroup::addCpuTimes(CgroupUsage& usage) const {
+  if (kind_ == CgroupBase::Kind::v2) {
+    if (const auto cpu = readAt(directories_.front().fd.get(), "cpu.stat")) {  // the times are there without controller
+      usage.cpu_usec = parseKeyed(*cpu, "usage_usec");
+      usage.cpu_user_usec = parseKeyed(*cpu, "user_usec");
+      usage.cpu_system_usec = parseKeyed(*cpu, "system_usec");
+      usage.cpu_throttled_periods = parseKeyed(*cpu, "nr_throttled");
+      usage.cpu_throttled_usec = parseKeyed(*cpu, "throttled_usec");
+    }
+    return;
   }
-  return {};
+  for (const Part& one : directories_) {
+    if (!one.accounts_cpu) continue;
+    usage.cpu_usec = divided(countIn(one.fd.get(), "cpuacct.usage"), 1000);
+    usage.cpu_user_usec = divided(countIn(one.fd.get(), "cpuacct.usage_user"), 1000);
+    usage.cpu_system_usec = divided(countIn(one.fd.get(), "cpuacct.usage_sys"), 1000);
+  }
+}
+
+void Cgroup::addIo(CgroupUsage& usage) const {
+  const Part* io = part(&CgroupControllers::io);
+  if (io == nullptr) return;
+  const bool v1 = kind_ == CgroupBase::Kind::v1;
+  const auto text = readAt(io->fd.get(), v1 ? "blkio.throttle.io_service_bytes_recursive" : "io.stat");
+  if (!text) return;
+  usage.io_read_bytes = v1 ? sumBlkio(*text, "Read") : sumIoStat(*text, "rbytes");
+  usage.io_written_bytes = v1 ? sumBlkio(*text, "Write") : sumIoStat(*text, "wbytes");
+}
+
+CgroupUsage Cgroup::totals(bool suspicious) const {
+  CgroupUsage usage;
+  if (!valid()) return usage;
+  const bool v1 = kind_ == CgroupBase::Kind::v1;
+  if (const Part* memory = part(&CgroupControllers::memory)) {
+    const int directory = memory->fd.get();
+    usage.memory_peak = countIn(directory, v1 ? "memory.max_usage_in_bytes" : "memory.peak");  // v2: Linux 5.19
+    if (suspicious || nearLimit(usage.memory_peak, memory_limit_))
+      usage.oom_kills = keyedIn(directory, oomFile(), "oom_kill");
+  }
+  if (const Part* pids = part(&CgroupControllers::pids)) {
+    usage.pids_peak = countIn(pids->fd.get(), "pids.peak");  // Linux 6.1
+    if (!usage.pids_peak || *usage.pids_peak >= pids_limit_)
+      usage.pids_limit_hits = keyedIn(pids->fd.get(), "pids.events", "max");
+  }
+  addCpuTimes(usage);
+  addIo(usage);
+  return usage;
+}
+
+CgroupUsage Cgroup::usage() const {
+  CgroupUsage usage = totals(true);
+  const bool v1 = kind_ == CgroupBase::Kind::v1;
+  if (const Part* memory = part(&CgroupControllers::memory)) {
+    const int directory = memory->fd.get();
+    usage.memory_current = countIn(directory, v1 ? "memory.usage_in_bytes" : "memory.current");
+    // v1 without swap: both limits are the same number, the one over memory and swap is asked first, and new kernels
+    // (seen on 6.18) count no failures of that one: 0 says little here.
+    usage.memory_limit_hits = v1 ? countIn(directory, "memory.failcnt") : keyedIn(directory, "memory.events", "max");
+    if (v1 && usage.memory_limit_hits)
+      *usage.memory_limit_hits += countIn(directory, "memory.memsw.failcnt").value_or(0);
+  }
+  if (const Part* pids = part(&CgroupControllers::pids)) {
+    usage.pids_current = countIn(pids->fd.get(), "pids.current");
+    usage.pids_limit_hits = keyedIn(pids->fd.get(), "pids.events", "max");
+  }
+  if (const Part* cpu = v1 ? part(&CgroupControllers::cpu) : nullptr) {
+    if (const auto stat = readAt(cpu->fd.get(), "cpu.stat")) {
+      usage.cpu_throttled_periods = parseKeyed(*stat, "nr_throttled");
+      usage.cpu_throttled_usec = divided(parseKeyed(*stat, "throttled_time"), 1000);
+    }
+  }
+  return usage;
 }
 
 std::uint64_t Cgroup::pageCache() const {
@@ -62,70 +132,6 @@ std::uint64_t oomKillsOf(const std::vector<std::string>& directories) {
     }
   }
   return kills;
-}
-
-CgroupUsage Cgroup::usageV2() const {
-  CgroupUsage usage;
-  if (!valid()) return usage;
-  const int directory = directories_.front().fd.get();
-  const CgroupControllers& has = directories_.front().has;
-  if (has.memory) {
-    usage.memory_current = countIn(directory, "memory.current");
-    usage.memory_peak = countIn(directory, "memory.peak");  // Linux 5.19
-    if (const auto events = readAt(directory, "memory.events")) {
-      usage.oom_kills = parseKeyed(*events, "oom_kill");
-      usage.memory_limit_hits = parseKeyed(*events, "max");
-    }
-  }
-  if (has.pids) readPids(directory, usage);
-  if (const auto cpu = readAt(directory, "cpu.stat")) {  // the times are there without the controller
-    usage.cpu_usec = parseKeyed(*cpu, "usage_usec");
-    usage.cpu_user_usec = parseKeyed(*cpu, "user_usec");
-    usage.cpu_system_usec = parseKeyed(*cpu, "system_usec");
-    usage.cpu_throttled_periods = parseKeyed(*cpu, "nr_throttled");
-    usage.cpu_throttled_usec = parseKeyed(*cpu, "throttled_usec");
-  }
-  if (has.io) {
-    if (const auto io = readAt(directory, "io.stat")) {
-      usage.io_read_bytes = sumIoStat(*io, "rbytes");
-      usage.io_written_bytes = sumIoStat(*io, "wbytes");
-    }
-  }
-  return usage;
-}
-
-CgroupUsage Cgroup::usageV1() const {
-  CgroupUsage usage;
-  if (const Part* memory = part(&CgroupControllers::memory)) {
-    const int directory = memory->fd.get();
-    usage.memory_current = countIn(directory, "memory.usage_in_bytes");
-    usage.memory_peak = countIn(directory, "memory.max_usage_in_bytes");
-    // Without swap both limits are the same number, the one over memory and swap is asked first, and new kernels (seen
-    // on 6.18) count no failures of that one: 0 says little here.
-    usage.memory_limit_hits = countIn(directory, "memory.failcnt");
-    if (usage.memory_limit_hits) *usage.memory_limit_hits += countIn(directory, "memory.memsw.failcnt").value_or(0);
-    usage.oom_kills = keyedIn(directory, "memory.oom_control", "oom_kill");  // Linux 4.13
-  }
-  if (const Part* pids = part(&CgroupControllers::pids)) readPids(pids->fd.get(), usage);
-  if (const Part* cpu = part(&CgroupControllers::cpu)) {
-    if (const auto stat = readAt(cpu->fd.get(), "cpu.stat")) {
-      usage.cpu_throttled_periods = parseKeyed(*stat, "nr_throttled");
-      usage.cpu_throttled_usec = divided(parseKeyed(*stat, "throttled_time"), 1000);
-    }
-  }
-  for (const Part& one : directories_) {
-    if (!one.accounts_cpu) continue;
-    usage.cpu_usec = divided(countIn(one.fd.get(), "cpuacct.usage"), 1000);
-    usage.cpu_user_usec = divided(countIn(one.fd.get(), "cpuacct.usage_user"), 1000);
-    usage.cpu_system_usec = divided(countIn(one.fd.get(), "cpuacct.usage_sys"), 1000);
-  }
-  if (const Part* io = part(&CgroupControllers::io)) {
-    if (const auto bytes = readAt(io->fd.get(), "blkio.throttle.io_service_bytes_recursive")) {
-      usage.io_read_bytes = sumBlkio(*bytes, "Read");
-      usage.io_written_bytes = sumBlkio(*bytes, "Write");
-    }
-  }
-  return usage;
 }
 
 }  // namespace caisson::sys
