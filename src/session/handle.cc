@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "approval/owner.h"
 #include "policy/limits.h"
 #include "policy/validate.h"
 #include "session/execution.h"
@@ -32,11 +33,16 @@ Result<void> checkRequest(const ExecRequest& request) {
   return {};
 }
 
-/// A time-out for one command: as a policy could ask for it.
+/// A time-out for one command: as a policy could ask for it now. The rest of the policy was held against the ceilings
+/// when the session was made.
 Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  policy::Ceilings ceilings = approval::noCeilings();
+  ceilings.wall_seconds = owner->ceilingsAt(policy.isolation.level).wall_seconds;
   policy::Policy asked = policy;
   asked.resources.wall_seconds = seconds;
-  return policy::validate(asked);
+  return policy::validate(asked, ceilings);
 }
 
 }  // namespace

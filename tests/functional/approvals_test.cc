@@ -47,6 +47,30 @@ TEST_F(Owner, RaisesAndLowersCeilings) {
   EXPECT_TRUE(contains(explained.out, "caisson/config.toml")) << explained.describe();
 }
 
+TEST_F(Owner, CeilingsHoldForTheTimeOutOfASessionsCommand) {
+  configure("[ceilings]\nmemory = '4G'\nwall_seconds = '20m'\n");
+  const RunOutput made = caisson({"session", "create", "--memory", "3G"});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const auto within = [&](const std::string& time) {
+    return caisson({"session", "exec", id, "--timeout", time, "--", "true"});
+  };
+  // Twice each: the second command may go by the plan that the first one kept.
+  for (int round = 0; round < 2; ++round) {
+    configure("[ceilings]\nmemory = '4G'\nwall_seconds = '20m'\n");
+    EXPECT_EQ(within("15m").exit_status, 0) << within("15m").describe();
+    EXPECT_EQ(within("21m").exit_status, 125);
+    configure("[ceilings]\nmemory = '4G'\nwall_seconds = '30s'\n");
+    EXPECT_EQ(within("30s").exit_status, 0);
+    const RunOutput longer = within("31s");
+    EXPECT_EQ(longer.exit_status, 125);
+    EXPECT_TRUE(contains(longer.err, "ceiling")) << longer.describe();
+    const RunOutput behind = caisson({"session", "exec", id, "--background", "--timeout", "31s", "--", "true"});
+    EXPECT_EQ(behind.exit_status, 125) << behind.describe();
+  }
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
 TEST_F(Owner, ChoosesTheDefaultProfile) {
   configure("[defaults]\nprofile = 'shell'\n");
   EXPECT_EQ(caisson({"run", "--", "bash", "-c", "cp /usr/bin/true /tmp/t && /tmp/t"}).exit_status, 126);
