@@ -109,6 +109,28 @@ TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
   EXPECT_EQ(ended["stdout"], "hello\n");
 }
 
+TEST_F(Mcp, WhatABackgroundCommandWasRefusedIsInTheAnswers) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const auto refused = [](const Json& answer) {
+    const Json denials = answer.value("denials", Json::array());
+    return std::ranges::any_of(denials, [](const Json& one) { return one["object"] == "unshare"; });
+  };
+  const Json started = client->tool(
+      "sandbox_execute", {{"sandbox_id", id}, {"command", "unshare -r true; sleep 100"}, {"background", true}});
+  ASSERT_EQ(started["status"], "running") << started;
+  const Json look{{"sandbox_id", id}, {"exec_id", started["exec_id"]}, {"wait_ms", 0}};
+  EXPECT_TRUE(eventually([&] { return refused(client->tool("sandbox_process", look)); }))
+      << client->tool("sandbox_process", look);
+  EXPECT_TRUE(refused(client->tool("sandbox_info", {{"sandbox_id", id}})))
+      << client->tool("sandbox_info", {{"sandbox_id", id}});
+  const Json attempt = client->tool(
+      "sandbox_execute",
+      {{"sandbox_id", id}, {"command", "while :; do unshare -r true; done"}, {"background", true}, {"wait_ms", 20000}});
+  EXPECT_EQ(attempt["status"], "denied") << attempt;
+  EXPECT_TRUE(refused(attempt)) << attempt;
+}
+
 TEST_F(Mcp, OutputIsCutInPlainSightAndWholeAsAResource) {
   const auto client = start();
   const std::string id = create(*client);

@@ -28,6 +28,7 @@ void describeEnd(Json& value, const ExecInfo& info) {
       value["status"] = info.limit == Limit::time ? "timed_out" : "limit";
       value["limit"] = name(info.limit);
       return;
+    case OutcomeKind::denied: value["status"] = "denied"; return;
     default: value["status"] = "killed"; value["signal"] = info.signal;
   }
 }
@@ -89,11 +90,15 @@ Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std:
     if (info->out_dropped > 0) value["stdout_dropped_bytes"] = info->out_dropped;
     if (info->err_dropped > 0) value["stderr_dropped_bytes"] = info->err_dropped;
     if (!isUtf8(out->data) || !isUtf8(err->data)) value["binary"] = true;
+    Json denials = Json::array();
+    for (const Violation& refused : info->violations) denials.push_back(describeDenial(refused));
+    if (!denials.empty()) value["denials"] = std::move(denials);
     if (!info->running) {
       describeEnd(value, *info);
       value["duration_ms"] = static_cast<std::int64_t>(info->usage.wall_ms);
     }
-    Json result = structuredResult(call, std::move(value));
+    const bool denied = !info->running && info->outcome == OutcomeKind::denied;
+    Json result = structuredResult(call, std::move(value), denied);
     if (out_cut || err_cut) addLink(call, result, whole, out_cut ? "whole stdout" : "whole stderr", "text/plain");
     return result;
   });

@@ -77,6 +77,7 @@ Json describeDenial(const Denial& denial) {
   Json value{{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}};
   const bool network = denial.operation.starts_with("network:") && !denial.remedy.empty();
   value["remedy"] = network ? "ask the user with sandbox_network" : denial.remedy;
+  if (denial.count > 1) value["count"] = denial.count;
   return value;
 }
 

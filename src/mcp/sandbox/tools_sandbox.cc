@@ -116,6 +116,11 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   value["policy"] = summaryOf(*policy);
   Json denials = Json::array();
   for (const Denial& denial : (*sandbox)->denials()) denials.push_back(describeDenial(denial));
+  // Of background commands the session keeps them, until its sandbox is started anew.
+  const auto background = sandboxes.with(**sandbox, [](Session& session) { return session.processes(); });
+  for (const ExecInfo& command : background ? *background : std::vector<ExecInfo>{}) {
+    for (const Violation& refused : command.violations) denials.push_back(describeDenial(refused));
+  }
   value["denials"] = std::move(denials);
   value["audit_uri"] = auditUri(**sandbox);
   Json result = structuredResult(call, std::move(value));
