@@ -73,6 +73,17 @@ TEST(Decode, TheThreeFormatsMakeTheSamePolicy) {
   EXPECT_EQ(a->filesystem.tmpfs.size(), 1U);
 }
 
+TEST(Decode, AListThatIsGivenReplacesTheBasesWhole) {
+  const auto base = parse("extends = 'cargo'", Format::toml, "p.toml");
+  ASSERT_TRUE(base) << base.error().message();
+  ASSERT_GT(base->filesystem.tmpfs.size(), 1U);
+  const auto one = parse("extends = 'cargo'\n[[filesystem.tmpfs]]\npath = '/target'\nsize = '1M'\nexec = true\n",
+                         Format::toml, "p.toml");
+  ASSERT_TRUE(one) << one.error().message();
+  ASSERT_EQ(one->filesystem.tmpfs.size(), 1U);
+  EXPECT_EQ(one->filesystem.tmpfs[0].path, "/target");
+}
+
 struct Refused {
   const char* text;
   const char* object;  ///< "file:line: key"
