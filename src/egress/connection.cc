@@ -342,6 +342,7 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
     return proxy_ ? askProxy() : onConnected();
   }
   if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (descriptor == client_.get() ? up_ : down_).setReadable();
   progress();
 }
 

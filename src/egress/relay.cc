@@ -18,7 +18,7 @@ Flow::State Flow::pump(PipePool& pipes, int from, int to) {
   const std::uint64_t start = bytes_;
   for (;;) {
     bool moved = false;
-    if (!sender_ended_ && inside_ < PipePool::kBytes) {
+    if (!sender_ended_ && readable_ && inside_ < PipePool::kBytes) {
       if (!pipe_.valid()) pipe_ = pipes.lend();
       if (!pipe_.valid()) return State::broken;
       const ssize_t got = ::splice(from, nullptr, pipe_.write.get(), nullptr, PipePool::kBytes, kFlags);
@@ -29,6 +29,8 @@ Flow::State Flow::pump(PipePool& pipes, int from, int to) {
         sender_ended_ = true;
       } else if (errno != EAGAIN && errno != EINTR) {
         return State::broken;
+      } else if (errno == EAGAIN && inside_ == 0) {  // otherwise the pipe may be what is full
+        readable_ = false;
       }
     }
     if (inside_ > 0) {

@@ -18,6 +18,9 @@ class Flow {
   };
 
   State pump(PipePool& pipes, int from, int to);
+  /// There may be something to read, or an end to see. Until somebody says so again after pump() found nothing, it does
+  /// not try.
+  void setReadable() { readable_ = true; }
   void release(PipePool& pipes);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] bool ended() const { return ended_; }
@@ -26,6 +29,7 @@ class Flow {
   Pipe pipe_;
   std::size_t inside_ = 0;
   std::uint64_t bytes_ = 0;
+  bool readable_ = true;
   bool sender_ended_ = false;
   bool ended_ = false;
 };
