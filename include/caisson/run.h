@@ -166,6 +166,9 @@ struct Request {
   /// Watch what the program asks for, and also report calls that are refused only because no list of the policy knows
   /// them. Allows nothing more; every call on files is slower.
   bool learn = false;
+  /// For programs: overwrite the variables of this process that network.credentials name, once they are read. No later
+  /// run of this process finds them.
+  bool forget_secrets = false;
 };
 
 /// Runs the command. An error is returned only when the request itself is unusable (bad policy, no command);

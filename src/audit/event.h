@@ -33,6 +33,7 @@ enum class EventType : std::uint8_t {
   proxy_blocked_dns,
   dns_rebind_blocked,
   redirect_blocked,
+  credential_used,  ///< a request went out with a credential: which one and in which header, never its value
   approval_asked,
   approval_given,
   approval_denied,

@@ -53,6 +53,11 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {
     return fail(checked.error());
   }
+  // Which secrets leave this machine, and where to, is for their owner to write down, not for a repository to propose.
+  if (!model->network.credentials.empty()) {
+    return fail(plainError(Stage::policy, "policy", file, "a project's policy cannot name network.credentials",
+                           "put them in a policy of your own and use --policy"));
+  }
   return Policy(std::move(*model));
 }
 

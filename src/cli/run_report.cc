@@ -40,6 +40,7 @@ Request requestOnThisTerminal(const Arguments& arguments, Policy policy) {
   request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
   request.own_scope = true;
+  request.forget_secrets = true;
   return request;
 }
 

@@ -32,11 +32,13 @@ constexpr std::string_view kCalls[] = {
     "splice",         "write",        "writev",        "gettid",     "getpid",     "tgkill",
 };
 
-plan::SyscallFilter filter() {
+plan::SyscallFilter filter(bool brokered) {
   rules::Rules list;
   for (const std::string_view name : kCalls) list.add(name, plan::kAllow);
   list.set("socket", plan::refuse(EPERM),
            {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
+  // To the credential broker: a pair has no address, so nobody else can be at its other end.
+  if (brokered) list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
   // Memory, but no code.
   list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
   list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
@@ -82,10 +84,10 @@ Result<void> closeFiles(int abi) {
   return {};
 }
 
-void limitResources(std::uint64_t connections) {
+void limitResources(std::uint64_t descriptors) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = std::min<rlim_t>(files.rlim_max, connections * 6 + 256);
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, descriptors);
   ::setrlimit(RLIMIT_NOFILE, &files);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -94,24 +96,32 @@ void limitResources(std::uint64_t connections) {
 
 }  // namespace
 
-Result<void> confine(const Settings& settings) {
+Result<void> confineSelf(const Confinement& wish) {
   if (::chdir("/") != 0) return fail(sysError(Stage::launch, "chdir", "/", errno));
-  limitResources(settings.max_connections);
-  if (settings.become) {
-    if (auto changed = becomeUser(*settings.become); !changed) return changed;
+  limitResources(wish.descriptors);
+  if (wish.become) {
+    if (auto changed = becomeUser(*wish.become); !changed) return changed;
   }
   if (auto dropped = dropCapabilities(); !dropped) return dropped;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return fail(sysError(Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", errno));
   }
-  if (auto closed = closeFiles(settings.landlock_abi); !closed) return closed;
-  auto program = plan::compile(filter());
+  if (auto closed = closeFiles(wish.landlock_abi); !closed) return closed;
+  auto program = plan::compile(wish.filter);
   if (!program) return fail(program.error());
   const sock_fprog code{static_cast<unsigned short>(program->size()), program->data()};
   const long result = sys::raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &code);
   if (result < 0) return fail(sysError(Stage::seccomp, "seccomp", "egress", static_cast<int>(-result)));
   return {};
+}
+
+Result<void> confine(const Settings& settings) {
+  const bool brokered = !settings.brokered.empty();
+  return confineSelf({.become = settings.become,
+                      .landlock_abi = settings.landlock_abi,
+                      .descriptors = settings.max_connections * (brokered ? 14 : 6) + 256,
+                      .filter = filter(brokered)});
 }
 
 }  // namespace caisson::egress

@@ -233,6 +233,7 @@ void Connection::denyObject(std::string operation, const HostPort& target, const
 void Connection::finishAfterFlush() {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::finishing;
+  dropBroker();
   if (upstream_) {
     server_.loop.forget(upstream_.get());
     upstream_.reset();
@@ -270,6 +271,7 @@ void Connection::close(bool reset) {
     if (*fd) server_.loop.forget(fd->get());
     fd->reset();
   }
+  dropBroker();
   up_.release(server_.pipes);
   down_.release(server_.pipes);
   server_.retire(this);
@@ -313,7 +315,7 @@ bool Connection::flush(int descriptor, std::string& buffer) {
 }
 
 void Connection::watchAll() {
-  if (phase_ == Phase::closed || phase_ == Phase::tunnel) return;
+  if (phase_ == Phase::closed || phase_ == Phase::tunnel || phase_ == Phase::brokered) return;
   std::uint32_t client = to_client_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
   std::uint32_t upstream = to_upstream_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
   const bool room = from_client_.size() < kBufferBytes && to_upstream_.size() < kBufferBytes;
@@ -341,6 +343,7 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
     }
     return proxy_ ? askProxy() : onConnected();
   }
+  if (phase_ == Phase::brokered) return onBrokeredEvents(descriptor);
   if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (descriptor == client_.get() ? up_ : down_).setReadable();
   progress();

@@ -31,7 +31,7 @@ class Connection final : public Watcher {
   void beginCaptured(const Endpoint& target);
 
   void onEvents(int descriptor, std::uint32_t events) override;
-  void resume() { pumpTunnel(); }
+  void resume() { phase_ == Phase::brokered ? pumpBrokered() : pumpTunnel(); }
   void tick(Clock::time_point now);
   /// Ends it if the rules, which have changed, no longer let it be (N10); one that waited may go on.
   void judgeAgain();
@@ -51,6 +51,7 @@ class Connection final : public Watcher {
     first_bytes,  ///< connected; the client's first bytes decide how it goes on
     http,         ///< requests one by one
     tunnel,       ///< bytes
+    brokered,     ///< bytes by way of the credential broker
     finishing,    ///< only what is left for the client still goes out
     closed,
   };
@@ -88,6 +89,13 @@ class Connection final : public Watcher {
   void beginTunnel();
   void pumpTunnel();
 
+  // connection_broker.cc: hosts with a credential
+  void beginBrokered();
+  void onBrokeredEvents(int descriptor);
+  void pumpBrokered();
+  bool pumpUpstreamSide();
+  void dropBroker();
+
   // connection_http.cc: plain HTTP
   void pumpHttp();
   bool takeRequest();
@@ -117,6 +125,8 @@ class Connection final : public Watcher {
   bool reported_ = false;
 
   Flow up_, down_;
+  sys::Fd broker_client_, broker_upstream_;  ///< our ends of what the broker reads and writes
+  Flow to_broker_, from_broker_;  ///< the client's side of a brokered connection; up_ and down_ are the host's
   std::uint64_t sent_ = 0, received_ = 0, counted_sent_ = 0, counted_received_ = 0, reported_sent_ = 0,
                 reported_received_ = 0;
 

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "egress/broker_link.h"
 #include "egress/client_hello.h"
 #include "egress/connection.h"
 #include "egress/socks.h"
@@ -137,7 +138,9 @@ void Connection::checkTls() {
       refusal.rule = "the TLS server name " + name->text() + " is not the host that was asked for";
     }
   }
-  if (refusal.rule.empty()) return beginTunnel();
+  if (refusal.rule.empty()) {
+    return server_.broker && server_.broker->handles(target_) ? beginBrokered() : beginTunnel();
+  }
   to_client_ += kAccessDenied;
   flush(client_.get(), to_client_);
   Request request;

@@ -299,20 +299,21 @@ Looks looksLikeRequest(std::string_view bytes) {
   return rest.substr(0, line).find("HTTP/") != std::string_view::npos ? Looks::http : Looks::other;
 }
 
-std::string rewriteForOrigin(const RequestHead& head, std::string_view extra) {
+std::string rewriteForOrigin(const RequestHead& head, const OriginForm& form) {
   std::string out;
-  out.reserve(head.used + extra.size() + 64);
+  out.reserve(head.used + form.extra.size() + 64);
   out.append(head.method).append(" ").append(head.path).append(head.minor == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
   const Host& host = head.authority.host;
   const bool brackets = host.address && !host.address->isV4();
   out.append("Host: ").append(brackets ? "[" + host.text() + "]" : host.text());
-  if (head.authority.port != 80) out.append(":").append(std::to_string(head.authority.port));
+  if (head.authority.port != form.default_port) out.append(":").append(std::to_string(head.authority.port));
   out.append("\r\n");
   for (const Field& field : head.fields) {
     static constexpr std::string_view kDropped[] = {
         "host",       "proxy-connection", "proxy-authorization", "keep-alive",
         "connection", "upgrade",          "http2-settings",      "te"};
-    if (std::ranges::any_of(kDropped, [&](std::string_view name) { return sameName(name, field.name); })) continue;
+    const auto same = [&](std::string_view name) { return sameName(name, field.name); };
+    if (std::ranges::any_of(kDropped, same) || std::ranges::any_of(form.without, same)) continue;
     // Fields that the sender declared hop-by-hop stay here too.
     if (!sameName(field.name, "content-length") && !sameName(field.name, "transfer-encoding") &&
         connectionSays(head.fields, field.name)) {
@@ -327,7 +328,7 @@ std::string rewriteForOrigin(const RequestHead& head, std::string_view extra) {
   } else if (head.minor == 0) {
     out.append("Connection: keep-alive\r\n");
   }
-  out.append(extra);
+  out.append(form.extra);
   out.append("\r\n");
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,9 +72,15 @@ ResponseHead parseResponse(std::string_view bytes, bool to_head);
 enum class Looks : std::uint8_t { more, http, other };
 Looks looksLikeRequest(std::string_view bytes);
 
+struct OriginForm {
+  std::string_view extra = {};                     ///< whole field lines to add
+  std::span<const std::string_view> without = {};  ///< names of fields to leave out
+  std::uint16_t default_port = 80;                 ///< that the Host field need not name
+};
+
 /// The request as an origin server gets it: path form, hop-by-hop fields removed, one Host field that says what was
-/// judged. `extra` are whole field lines to add.
-std::string rewriteForOrigin(const RequestHead& head, std::string_view extra);
+/// judged.
+std::string rewriteForOrigin(const RequestHead& head, const OriginForm& form);
 
 /// Names are compared without case.
 bool sameName(std::string_view a, std::string_view b);

@@ -96,7 +96,7 @@ TEST(Rewrite, SpeaksToTheOriginAndKeepsNothingOfTheHop) {
       "GET http://example.org/a HTTP/1.1\r\nHost: EXAMPLE.org\r\nProxy-Authorization: secret\r\nConnection: X-Drop\r\n"
       "X-Drop: 1\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\nAccept: */*\r\n\r\n");
   ASSERT_EQ(head.status, Status::done) << head.flaw;
-  EXPECT_EQ(rewriteForOrigin(head, "X-Added: 1\r\n"),
+  EXPECT_EQ(rewriteForOrigin(head, {.extra = "X-Added: 1\r\n"}),
             "GET /a HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nX-Added: 1\r\n\r\n");
 }
 
@@ -104,7 +104,7 @@ TEST(Rewrite, AHopFieldCannotNameTheFraming) {
   const RequestHead head = parse(
       "POST http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: content-length\r\nContent-Length: "
       "5\r\n\r\n");
-  EXPECT_NE(rewriteForOrigin(head, "").find("Content-Length: 5"), std::string::npos);
+  EXPECT_NE(rewriteForOrigin(head, {}).find("Content-Length: 5"), std::string::npos);
 }
 
 TEST(ResponseHead, KnowsWhereTheBodyEnds) {

@@ -2,65 +2,22 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "egress/program.h"
-#include "sys/clone.h"
-#include "sys/raw_syscall.h"
 
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kStackBytes = 32 * 1024;
 constexpr int kFinishMs = 1000, kReadyMs = 10000;
 
 std::string& programPath() {
   static std::string path = CAISSON_INSTALLED_PROGRAM;
   return path;
-}
-
-struct Start {
-  const char* path;
-  char* const* arguments;
-  int control, link;
-  int init, listener;  ///< for a resident one, else -1
-  int error = 0;
-};
-
-/// Shares memory with the parent, which waits until the exec: raw calls only.
-int becomeProgram(void* argument) {
-  auto* start = static_cast<Start*>(argument);
-  using sys::raw;
-  // A resident one is nobody's child: its parent ends here and the kernel adopts it.
-  if (start->init >= 0 && raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
-  raw(SYS_setpgid, 0, 0);  // the terminal's interrupts are the supervisor's to handle
-  const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
-  for (int fd = 0; fd < 3; ++fd) raw(SYS_dup3, null, fd, 0);
-  // Both above the places they go to, so that none overwrites the other.
-  const long control = raw(SYS_fcntl, start->control, F_DUPFD_CLOEXEC, 16);
-  const long link = raw(SYS_fcntl, start->link, F_DUPFD_CLOEXEC, 16);
-  const long init = raw(SYS_fcntl, start->init, F_DUPFD_CLOEXEC, 16);
-  const long listener = raw(SYS_fcntl, start->listener, F_DUPFD_CLOEXEC, 16);
-  raw(SYS_dup3, control, kSupervisorEnd, 0);
-  raw(SYS_dup3, link, kSandboxEnd, 0);
-  if (start->init >= 0) {
-    raw(SYS_dup3, init, kInitDescriptor, 0);
-    raw(SYS_dup3, listener, kListenerDescriptor, 0);
-  }
-  raw(SYS_close_range, start->init >= 0 ? kListenerDescriptor + 1 : kSandboxEnd + 1, ~0U, 0);
-  char* const environment[] = {nullptr};
-  start->error = static_cast<int>(-raw(SYS_execve, start->path, start->arguments, environment));
-  raw(SYS_exit_group, 127);
-  return 127;
 }
 
 }  // namespace
@@ -102,13 +59,13 @@ std::vector<std::string> hostDnsServers() {
   return servers;
 }
 
-Result<Process> Process::start(const Settings& settings, sys::Fd link) {
-  return spawn(settings, std::move(link), -1, -1);
+Result<Process> Process::start(const Settings& settings, sys::Fd link, sys::Fd broker) {
+  return spawn(settings, std::move(link), std::move(broker), -1, -1);
 }
 
-Result<void> startResident(Settings settings, sys::Fd link, int init, int listener) {
+Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener) {
   settings.resident = true;
-  auto process = Process::spawn(settings, std::move(link), init, listener);
+  auto process = Process::spawn(settings, std::move(link), std::move(broker), init, listener);
   if (!process) return fail(process.error());
   pollfd wait{process->descriptor(), POLLIN, 0};
   std::optional<Error> failure = plainError(Stage::launch, "egress", "egress process", "it did not start",
@@ -124,7 +81,7 @@ Result<void> startResident(Settings settings, sys::Fd link, int init, int listen
   return {};
 }
 
-Result<Process> Process::spawn(const Settings& settings, sys::Fd link, int init, int listener) {
+Result<Process> Process::spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener) {
   auto control = makeLink();
   if (!control) return fail(control.error());
   const std::string packet = encode(settings);
@@ -132,44 +89,21 @@ Result<Process> Process::spawn(const Settings& settings, sys::Fd link, int init,
       static_cast<ssize_t>(packet.size())) {
     return fail(sysError(Stage::launch, "send", "egress settings", errno, "use fewer host patterns"));
   }
-  void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "egress", errno));
-  const std::string path = programPath();
-  char name[] = "caisson";
-  char word[16] = {};
-  kProgramWord.copy(word, sizeof(word) - 1);
-  char* const arguments[] = {name, word, nullptr};
-  Start start{path.c_str(), arguments, control->egress.get(), link.get(), init, listener};
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: nothing but KILL and our own socket ends it
-  int pidfd = -1;
+  // As program.h counts them.
+  auto helper =
+      sys::HelperProcess::start({.path = programPath(),
+                                 .words = {"caisson", std::string(kProgramWord)},
+                                 .descriptors = {control->egress.get(), link.get(), broker.get(), init, listener},
+                                 .orphan = settings.resident});
+  if (!helper) {
+    Error error = helper.error();
+    error.hint = "network mode proxy starts the caisson program again; is it installed there?";
+    return fail(error);
+  }
   Process process;
-  // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
-  process.pid_ = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes,
-                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD, &start, &pidfd);
-  const int error = errno;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  ::munmap(stack, kStackBytes);
-  if (process.pid_ < 0) return fail(sysError(Stage::launch, "clone", "egress", error));
-  process.pidfd_ = sys::Fd(pidfd);
+  process.helper_ = std::move(*helper);
   process.control_ = std::move(control->sandbox);
-  if (start.error != 0) {
-    return fail(sysError(Stage::launch, "execve", path, start.error,
-                         "network mode proxy starts the caisson program again; is it installed there?"));
-  }
   return process;
-}
-
-Process::~Process() { end(); }
-
-void Process::end() {
-  if (pid_ < 0 || !pidfd_) return;
-  sys::raw(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-  int status = 0;
-  while (sys::raw(SYS_wait4, pid_, &status, __WALL, nullptr) == -EINTR) {
-  }
-  pid_ = -1;
 }
 
 bool Process::receive(const std::function<void(const Report&)>& take) {
@@ -195,7 +129,7 @@ Result<void> Process::change(const Change& change) {
 }
 
 void Process::finish(const std::function<void(const Report&)>& take) {
-  if (pid_ < 0) return;
+  if (!helper_.started()) return;
   ::shutdown(control_.get(), SHUT_WR);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kFinishMs);
   while (receive(take)) {
@@ -205,7 +139,7 @@ void Process::finish(const std::function<void(const Report&)>& take) {
     pollfd wait{control_.get(), POLLIN, 0};
     ::poll(&wait, 1, static_cast<int>(left.count()));
   }
-  end();
+  helper_.end();
 }
 
 }  // namespace caisson::egress

@@ -1,8 +1,6 @@
 // The supervisor's side of an egress process: start it, hear from it, change its rules, end it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <string>
 
@@ -10,6 +8,7 @@
 #include "egress/records.h"
 #include "egress/settings.h"
 #include "sys/fd.h"
+#include "sys/helper_process.h"
 
 namespace caisson::egress {
 
@@ -30,17 +29,14 @@ std::vector<std::string> hostDnsServers();
 
 /// For a sandbox that outlives this process (sessions): the egress process ends with pid 1 of the sandbox, `init`, and
 /// takes changes from `listener`, a listening socket of ours. Returns when it is at work; it is nobody's child then.
-Result<void> startResident(Settings settings, sys::Fd link, int init, int listener);
+/// `broker` as for Process::start.
+Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
 
 class Process {
  public:
-  /// Starts it as a process of its own, with an empty environment and no descriptor but its two. Quick: it does its
-  /// own set-up while the sandbox does.
-  static Result<Process> start(const Settings& settings, sys::Fd link);
-
-  Process(Process&&) noexcept = default;
-  Process& operator=(Process&&) = delete;
-  ~Process();
+  /// Starts it as a process of its own, with an empty environment and no descriptor but its own. Quick: it does its
+  /// own set-up while the sandbox does. `broker`: its end of the link to the credential broker, or none.
+  static Result<Process> start(const Settings& settings, sys::Fd link, sys::Fd broker);
 
   /// Readable when there is something to receive().
   [[nodiscard]] int descriptor() const { return control_.get(); }
@@ -52,13 +48,12 @@ class Process {
   void finish(const std::function<void(const Report&)>& take);
 
  private:
-  friend Result<void> startResident(Settings settings, sys::Fd link, int init, int listener);
+  friend Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
   Process() = default;
-  static Result<Process> spawn(const Settings& settings, sys::Fd link, int init, int listener);
-  void end();
+  static Result<Process> spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener);
 
-  pid_t pid_ = -1;
-  sys::Fd pidfd_, control_;
+  sys::HelperProcess helper_;
+  sys::Fd control_;
 };
 
 }  // namespace caisson::egress

@@ -66,6 +66,7 @@ int programMain() {
   if (auto opened = server.open(); !opened) return giveUp(kSupervisorEnd, opened.error());
   if (auto confined = confine(server.settings); !confined) return giveUp(kSupervisorEnd, confined.error());
   if (server.settings.resident) server.useControl(sys::Fd(kInitDescriptor), sys::Fd(kListenerDescriptor));
+  if (!server.settings.brokered.empty()) server.useBroker(sys::Fd(kBrokerEnd));
   auto sockets = receiveSockets();
   if (!sockets) return giveUp(kSupervisorEnd, sockets.error());
   ::close(kSandboxEnd);

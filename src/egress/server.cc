@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "egress/broker_link.h"
 #include "egress/connection.h"
 #include "egress/control.h"
 #include "egress/dns_server.h"
@@ -56,6 +57,7 @@ Result<void> Server::serve(SandboxSockets sockets) {
   bool watched = supervised_ && loop.watch(sockets_.proxy.get(), EPOLLIN, this);
   for (const sys::Fd& listener : sockets_.capture) watched = watched && loop.watch(listener.get(), EPOLLIN, this);
   if (control_) watched = watched && control_->watch();
+  if (broker) watched = watched && broker->watch();
   if (!watched) return fail(sysError(Stage::launch, "epoll_ctl", "egress listeners", errno));
   sendReport({Report::Kind::ready, sockets_.redirected ? "every port" : "permitted ports", {}, {}});
   return {};
@@ -64,6 +66,8 @@ Result<void> Server::serve(SandboxSockets sockets) {
 void Server::useControl(sys::Fd init, sys::Fd listener) {
   control_ = std::make_unique<Control>(*this, std::move(init), std::move(listener));
 }
+
+void Server::useBroker(sys::Fd link) { broker = std::make_unique<BrokerLink>(*this, std::move(link)); }
 
 void Server::run() {
   while (!ended_) {

@@ -25,6 +25,7 @@
 
 namespace caisson::egress {
 
+class BrokerLink;
 class Connection;
 class Control;
 class DnsServer;
@@ -46,6 +47,8 @@ class Server final : public Watcher {
   Result<void> serve(SandboxSockets sockets);
   /// For a resident one: pid 1 of the sandbox, and where changes come from. Before serve().
   void useControl(sys::Fd init, sys::Fd listener);
+  /// Where connections to hosts with a credential are handed to. Before serve().
+  void useBroker(sys::Fd link);
   /// Until the supervisor, or for a resident one the kernel, says that the sandbox is gone.
   void run();
 
@@ -59,6 +62,7 @@ class Server final : public Watcher {
   OwnAddresses own_addresses;
   PipePool pipes;
   std::unique_ptr<Resolver> resolver;
+  std::unique_ptr<BrokerLink> broker;  ///< or none
   Totals totals;
 
   /// The addresses of a judged name, each of them judged; the first refusal, when one is not permitted. A

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "egress/records.h"
+#include "policy/credential.h"
 
 namespace caisson::egress {
 namespace {
@@ -53,6 +54,12 @@ Settings settingsFor(const policy::Network& network) {
   if (network.upstream_proxy.starts_with(kScheme)) {
     settings.upstream_proxy = network.upstream_proxy.substr(kScheme.size());
   }
+  for (const policy::Credential& one : network.credentials) {
+    std::string target = policy::targetOf(one);
+    if (std::ranges::find(settings.brokered, target) == settings.brokered.end()) {
+      settings.brokered.push_back(std::move(target));
+    }
+  }
   settings.max_connections = network.max_connections;
   settings.max_bytes = network.max_bytes.value_or(0);
   settings.dns_queries_per_minute = network.dns_queries_per_minute;
@@ -65,7 +72,7 @@ Settings settingsFor(const policy::Network& network) {
 std::string encode(const Settings& s) {
   return pack(
       {pack(s.rules.allowed_hosts), pack(s.rules.denied_hosts), pack(s.rules.allowed_ports), pack(s.rules.denied_ports),
-       pack(s.rules.private_hosts), pack(s.dns_servers),
+       pack(s.rules.private_hosts), pack(s.dns_servers), pack(s.brokered),
        pack({std::to_string(s.max_connections), std::to_string(s.max_bytes), std::to_string(s.dns_queries_per_minute),
              std::to_string(s.idle_seconds), s.allow_missing_sni ? "1" : "0", s.allow_encrypted_hello ? "1" : "0",
              s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.resident ? "1" : "0",
@@ -74,16 +81,21 @@ std::string encode(const Settings& s) {
 
 std::optional<Settings> decodeSettings(std::string_view packet) {
   const auto parts = unpack(packet, kMostTexts);
-  if (!parts || parts->size() != 7) return std::nullopt;
+  if (!parts || parts->size() != 8) return std::nullopt;
   Settings s;
-  std::vector<std::string>* lists[] = {&s.rules.allowed_hosts, &s.rules.denied_hosts,  &s.rules.allowed_ports,
-                                       &s.rules.denied_ports,  &s.rules.private_hosts, &s.dns_servers};
-  for (std::size_t i = 0; i < 6; ++i) {
+  std::vector<std::string>* lists[] = {&s.rules.allowed_hosts,
+                                       &s.rules.denied_hosts,
+                                       &s.rules.allowed_ports,
+                                       &s.rules.denied_ports,
+                                       &s.rules.private_hosts,
+                                       &s.dns_servers,
+                                       &s.brokered};
+  for (std::size_t i = 0; i < 7; ++i) {
     auto list = unpack((*parts)[i], 65536);
     if (!list) return std::nullopt;
     *lists[i] = std::move(*list);
   }
-  const auto numbers = unpack((*parts)[6], 11);
+  const auto numbers = unpack((*parts)[7], 11);
   if (!numbers || numbers->size() != 11) return std::nullopt;
   if (!readNumbers(*numbers, s)) return std::nullopt;
   return s;

@@ -17,6 +17,7 @@ namespace caisson::egress {
 struct Settings {
   RuleTexts rules;
   std::vector<std::string> dns_servers;  ///< addresses; asked in this order
+  std::vector<std::string> brokered;     ///< "host:port" whose TLS the credential broker opens
   std::string upstream_proxy;            ///< "host:port" that connections go through, or empty
   std::uint64_t max_connections = 64;
   std::uint64_t max_bytes = 0;  ///< both directions together; 0: no limit

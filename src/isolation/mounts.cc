@@ -28,6 +28,14 @@ struct Attributes {  // struct mount_attr
   std::uint64_t set, clear, propagation, userns;
 };
 
+bool same(const char* a, const char* b) {
+  while (*a != 0 && *a == *b) {
+    ++a;
+    ++b;
+  }
+  return *a == *b;
+}
+
 class TreeBuilder {
  public:
   TreeBuilder(const Block& block, Helper& helper) : block_(block), helper_(helper) {}
@@ -183,9 +191,13 @@ void TreeBuilder::makeFile(const FlatStep& step) {
 int TreeBuilder::openSource(const FlatStep& step) {
   if (step.mount_fd >= 0) return step.mount_fd;
   if ((step.flags & kInside) != 0) {
-    const long fd = openBeneath(root_, step.target, O_PATH);
-    if (fd == -ENOENT && (step.flags & kOptional) != 0) return -1;
+    long fd = openBeneath(root_, step.target, O_PATH);
+    if ((fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) && (step.flags & kOptional) != 0) return -1;
     must("open", step.source, fd);
+    if (!same(step.source + 1, step.target)) {  // not over itself: something else of the new root
+      closeFd(static_cast<int>(fd));
+      fd = must("open", step.source, openBeneath(root_, step.source + 1, O_PATH));
+    }
     const int tree = cloneTree(static_cast<int>(fd), "", step.source);
     closeFd(static_cast<int>(fd));
     return tree;

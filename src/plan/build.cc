@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 
+#include "plan/credentials.h"
 #include "plan/environment.h"
 #include "plan/executables.h"
 #include "plan/filesystem.h"
@@ -354,6 +355,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   }
   if (planned) planned = checkOwnState(host, plan);
   if (planned) planned = planNetwork(policy, plan);
+  if (planned) planned = checkCredentials(policy, host, plan);
   if (planned) planned = planLandlock(policy, host, plan);
   if (planned) planned = planSyscalls(policy, plan);
   if (planned) planned = planCgroup(policy, host, plan);

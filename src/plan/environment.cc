@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/credentials.h"
 #include "plan/executables.h"
 #include "plan/filesystem.h"
 #include "plan/network.h"
@@ -54,6 +55,8 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
     fromCaller("TERM");
   }
   for (const std::string& name : wish.pass) fromCaller(name);
+  dropSecretVariables(policy, values);
+  if (plan.egress && addsCredentials(policy.network)) addCredentialVariables(policy, values);
   for (const auto& [name, value] : wish.set) values[name] = value;
 
   std::vector<std::string> environment;

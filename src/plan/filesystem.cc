@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/credentials.h"
 #include "plan/executables.h"
 #include "plan/network.h"
 #include "plan/system_paths.h"
@@ -64,6 +65,7 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
                               .optional = true,
                               .type = entry.type});
   }
+  addTrustFile(policy, plan);
 }
 
 void addDevices(Plan& plan) {

@@ -64,6 +64,9 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   plan.layers["network"] = "proxy: " + std::to_string(network.allowed_hosts.size()) +
                            (network.allowed_hosts.size() == 1 ? " host pattern" : " host patterns");
   if (!network.upstream_proxy.empty()) plan.layers["network"] += ", through " + network.upstream_proxy;
+  if (!network.credentials.empty()) {
+    plan.layers["credentials"] = std::to_string(network.credentials.size()) + " added by the broker";
+  }
   if (network.allowed_hosts.empty()) {
     plan.notices.emplace_back("network.allowed_hosts is empty: nothing can be reached (--allow-host PATTERN)");
   }

@@ -1,8 +1,10 @@
 #include "policy/convert.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "policy/credential.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -136,6 +138,30 @@ Converted<Tmpfs> tmpfsOf(const Node& node) {
   return mount;
 }
 
+Converted<Credential> credentialOf(const Node& node) {
+  if (node.type != Node::Type::table) {
+    return mismatch("a table with host, value and secret_env or secret_file", std::string(name(node.type)), node);
+  }
+  Credential credential;
+  for (const auto& [key, member] : node.members) {
+    const std::string below = "." + key;
+    const auto keys = credentialKeys();
+    const auto known = std::ranges::find(keys, key, &CredentialKey::name);
+    if (known == keys.end()) {
+      auto error = mismatch("a known key of a credential", "the unknown key " + shown(key), member, below);
+      error.error().hint =
+          "host, header, value, secret_env, secret_file, name, env, ca_file; the secret itself does "
+          "not belong in a policy";
+      return error;
+    }
+    // Whatever stands there, it is not shown: somebody may have put the secret in the wrong place.
+    if (member.type != Node::Type::text) return mismatch("a string", std::string(name(member.type)), member, below);
+    credential.*(known->member) = member.text;
+  }
+  if (credential.host.empty()) return mismatch("a table with a host", "a table without one", node);
+  return credential;
+}
+
 /// Converts every item with `convert`, naming the item at fault.
 template <class Element, class Convert>
 Converted<Value> listOf(const Field& field, const Node& node, Convert convert) {
@@ -211,7 +237,7 @@ Converted<Value> asValue(Converted<T> converted) {
 
 bool isList(const Field& field) {
   return field.kind == Kind::texts || field.kind == Kind::choices || field.kind == Kind::numbers ||
-         field.kind == Kind::assignments || field.kind == Kind::tmpfs;
+         field.kind == Kind::assignments || field.kind == Kind::tmpfs || field.kind == Kind::credentials;
 }
 
 std::string expectation(const Field& field) {
@@ -227,6 +253,7 @@ std::string expectation(const Field& field) {
     case Kind::choices: return "a list of " + listed(field.choices);
     case Kind::numbers: return "a list of whole numbers";
     case Kind::assignments: return "a table of names with strings";
+    case Kind::credentials: return "a list of tables with host, value and secret_env or secret_file";
     case Kind::tmpfs: return "a list of tables with path, size, inodes, exec and access";
   }
   return "a value";
@@ -255,6 +282,7 @@ Converted<Value> fromNode(const Field& field, const Node& node) {
       return listOf<std::uint64_t>(field, node, [](const Node& item) { return countOf(item, "a whole number"); });
     case Kind::assignments: return assignmentsOf(field, node);
     case Kind::tmpfs: return listOf<Tmpfs>(field, node, tmpfsOf);
+    case Kind::credentials: return listOf<Credential>(field, node, credentialOf);
   }
   return mismatch(expectation(field), described(node), node);
 }

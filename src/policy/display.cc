@@ -1,4 +1,5 @@
 // Values as people read them.
+#include "policy/credential.h"
 #include "policy/fields.h"
 #include "policy/units.h"
 
@@ -36,6 +37,9 @@ struct Display {
   }
   std::string operator()(const std::map<std::string, std::string>& value) const {
     return joined(value, [](const auto& element) { return element.first + "=" + element.second; });
+  }
+  std::string operator()(const std::vector<Credential>& value) const {
+    return joined(value, [](const Credential& credential) { return describe(credential); });
   }
   std::string operator()(const std::vector<Tmpfs>& value) const {
     return joined(value, [](const Tmpfs& mount) {

@@ -19,7 +19,8 @@ namespace caisson::policy {
 
 /// A field's value apart from its place in the model. std::monostate: unset.
 using Value = std::variant<std::monostate, bool, std::uint64_t, double, std::string, std::vector<std::string>,
-                           std::vector<std::uint64_t>, std::map<std::string, std::string>, std::vector<Tmpfs>>;
+                           std::vector<std::uint64_t>, std::map<std::string, std::string>, std::vector<Tmpfs>,
+                           std::vector<Credential>>;
 
 enum class Kind : std::uint8_t {
   boolean,      ///< bool
@@ -34,6 +35,7 @@ enum class Kind : std::uint8_t {
   numbers,      ///< list of uint64
   assignments,  ///< names with values
   tmpfs,        ///< list of Tmpfs
+  credentials,  ///< list of Credential
 };
 
 /// What makes one value allow more than another.
@@ -61,7 +63,8 @@ enum class Syntax : std::uint8_t {
   executable,      ///< absolute path or bare name
   descriptor,
   host_pattern,
-  single_host,  ///< a host name or an address, no pattern
+  credential_host,  ///< a host name with or without a port, in the one form in which names are compared
+  single_host,      ///< a host name or an address, no pattern
   port,
   address,
   proxy_url,

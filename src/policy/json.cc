@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "policy/credential.h"
 #include "policy/fields.h"
 #include "policy/json_tree.h"
 #include "policy/units.h"
@@ -38,6 +39,16 @@ struct ToJson {
     }
     return text + "}";
   }
+  std::string operator()(const std::vector<Credential>& value) const {
+    return jsonList(value, [](const Credential& credential) {
+      std::string text = "{";
+      for (const CredentialKey& key : credentialKeys()) {
+        if ((credential.*key.member).empty()) continue;
+        text += (text.size() > 1 ? ", " : "") + jsonString(key.name) + ": " + jsonString(credential.*key.member);
+      }
+      return text + "}";
+    });
+  }
   std::string operator()(const std::vector<Tmpfs>& value) const {
     return jsonList(value, [](const Tmpfs& mount) {
       return "{\"path\": " + jsonString(mount.path) + ", \"size\": " + std::to_string(mount.size) +
@@ -58,6 +69,16 @@ std::string listSchema(std::string_view items) {
   return "{\"type\": \"array\", \"items\": " + std::string(items) + "}";
 }
 
+std::string credentialsSchema() {
+  std::string properties;
+  for (const CredentialKey& key : credentialKeys()) {
+    properties += (properties.empty() ? "" : ", ") + jsonString(key.name) + R"(: {"type": "string", "description": )" +
+                  jsonString(key.description) + "}";
+  }
+  return listSchema(R"({"type": "object", "additionalProperties": false, "required": ["host"], "properties": {)" +
+                    properties + "}}");
+}
+
 /// The alternatives a field's value may be, separated by commas.
 std::string alternatives(const Field& field) {
   const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
@@ -73,6 +94,7 @@ std::string alternatives(const Field& field) {
     case Kind::choices: return listSchema(choicesSchema(field));
     case Kind::numbers: return listSchema(R"({"type": "integer", "minimum": 0})");
     case Kind::assignments: return R"({"type": "object", "additionalProperties": {"type": "string"}})";
+    case Kind::credentials: return credentialsSchema();
     case Kind::tmpfs:
       return listSchema(
           R"({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {)"

@@ -97,6 +97,19 @@ struct Process {
   std::vector<std::string> pass_descriptors;        ///< further inherited descriptors, by number (X6)
 };
 
+/// A secret that the egress adds to requests for one host, so that the program never has it (credential.h).
+struct Credential {
+  std::string name;  ///< what records call it; empty: the host
+  std::string host;  ///< "api.example.org" or "api.example.org:8443"
+  std::string header = "Authorization";
+  std::string value = "Bearer {secret}";  ///< `{secret}` is where the secret goes
+  std::string secret_env, secret_file;    ///< where it comes from: one of the two
+  std::string env;                        ///< a variable that holds a placeholder inside
+  std::string ca_file;                    ///< who may vouch for the host; empty: the system's authorities
+
+  bool operator==(const Credential&) const = default;
+};
+
 struct Network {
   NetworkMode mode = NetworkMode::none;
   std::vector<std::string> allowed_hosts;
@@ -114,6 +127,7 @@ struct Network {
   std::uint64_t dns_queries_per_minute = 120;
   std::vector<std::string> dns_servers;
   std::string upstream_proxy;
+  std::vector<Credential> credentials;
 };
 
 struct Resources {

@@ -64,6 +64,7 @@ struct ToCode {
     for (const auto& [name, member] : value) text += "{std::string(" + literal(name) + "), " + literal(member) + "}, ";
     return text + "}";
   }
+  std::string operator()(const std::vector<Credential>&) const { return "{}"; }  // no built-in profile knows a secret
   std::string operator()(const std::vector<Tmpfs>& value) const {
     std::string text = "{";
     for (const Tmpfs& mount : value) {

@@ -100,6 +100,17 @@ bool isHostPattern(std::string_view text) {
   return isDomain(text);
 }
 
+bool isCredentialHost(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon != std::string_view::npos) {
+    const auto port = decimal(text.substr(colon + 1));
+    if (!port || *port < 1 || *port > 65535 || text[colon + 1] == '0') return false;
+    text = text.substr(0, colon);
+  }
+  const bool lower = std::ranges::none_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+  return lower && isDomain(text) && !text.ends_with('.') && text.find('_') == std::string_view::npos;
+}
+
 bool isPorts(std::string_view text) {
   const std::size_t dash = text.find('-');
   const auto first = decimal(text.substr(0, dash));
@@ -166,6 +177,9 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       return unless(
           isHostPattern(text), "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
           "write international names in their xn-- form; presets are npm, pip, cargo, go, git, debian and ubuntu");
+    case Syntax::credential_host:
+      return unless(isCredentialHost(text), "a host name in lower case, with or without \":port\"",
+                    "a credential is for one host: no pattern, no address");
     case Syntax::single_host: return unless(isAddress(text) || isDomain(text), "a host name or an address");
     case Syntax::port: return unless(isPorts(text), "a port (1 to 65535) or a range such as \"8000-8010\"");
     case Syntax::address: return unless(isAddress(text), "an IPv4 or IPv6 address");

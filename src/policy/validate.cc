@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/never_allowed_calls.h"
+#include "policy/credential.h"
 #include "policy/syntax.h"
 #include "policy/units.h"
 
@@ -135,6 +136,7 @@ struct Checker {
     }
     return std::nullopt;
   }
+  std::optional<Problem> operator()(const std::vector<Credential>&) const { return std::nullopt; }  // as a whole, below
   std::optional<Problem> operator()(const std::vector<Tmpfs>& value) const { return checkTmpfs(field, value); }
 };
 
@@ -299,6 +301,7 @@ std::optional<Problem> findProblem(const Policy& policy, const Ceilings& ceiling
   if (auto problem = checkFilesystem(policy.filesystem)) return problem;
   if (auto problem = checkLists(policy)) return problem;
   if (auto problem = checkSyscalls(policy.syscalls)) return problem;
+  if (auto problem = findCredentialProblem(policy)) return problem;
   return checkResources(policy.resources);
 }
 

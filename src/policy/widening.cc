@@ -37,6 +37,11 @@ bool hasMore(const std::vector<Tmpfs>& base, const std::vector<Tmpfs>& mounts) {
   });
 }
 
+bool hasMore(const std::vector<Credential>& base, const std::vector<Credential>& credentials) {
+  return std::ranges::any_of(credentials,
+                             [&](const Credential& one) { return std::ranges::find(base, one) == base.end(); });
+}
+
 /// Whether the list `after` has something that `before` has not. An unset list means "any".
 bool addsTo(const Value& before, const Value& after) {
   if (std::holds_alternative<std::monostate>(before)) return false;
@@ -46,6 +51,9 @@ bool addsTo(const Value& before, const Value& after) {
   }
   if (const auto* mounts = std::get_if<std::vector<Tmpfs>>(&after)) {
     return hasMore(std::get<std::vector<Tmpfs>>(before), *mounts);
+  }
+  if (const auto* credentials = std::get_if<std::vector<Credential>>(&after)) {
+    return hasMore(std::get<std::vector<Credential>>(before), *credentials);
   }
   return before != after;
 }

@@ -93,10 +93,11 @@ Result<sys::Fd> connectEgress(const sys::RootDir& directory) {
   return socket;
 }
 
-Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init) {
+Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links, int init) {
   auto listener = listenIn(directory);
   if (!listener) return fail(listener.error());
-  return egress::startResident(supervise::egressSettings(plan), std::move(link), init, listener->get());
+  return egress::startResident(supervise::egressSettings(plan), std::move(links.sandbox), std::move(links.broker), init,
+                               listener->get());
 }
 
 Result<void> Handle::applyNetwork(Metadata after, const std::vector<egress::Change>& changes) {

@@ -16,7 +16,12 @@ std::string_view networkName(policy::NetworkMode mode);
 /// A connection to a session's egress process, which is there as long as its sandbox is.
 Result<sys::Fd> connectEgress(const sys::RootDir& directory);
 
+struct EgressLinks {
+  sys::Fd sandbox;  ///< from pid 1
+  sys::Fd broker;   ///< to the credential broker, or none
+};
+
 /// Starts it for the sandbox whose pid 1 `init` is a descriptor of; it ends with that. Returns when it is at work.
-Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, sys::Fd link, int init);
+Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links, int init);
 
 }  // namespace caisson::session

@@ -27,6 +27,7 @@
 #include "session/steps.h"
 #include "supervise/cgroup.h"
 #include "supervise/changes.h"
+#include "supervise/credentials.h"
 #include "supervise/host.h"
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
@@ -239,15 +240,24 @@ Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, co
     if (!made) return fail(made.error());
     link = std::move(*made);
   }
-  auto launched =
-      supervise::launch(plan, *cgroup, {.store = *store, .egress_link = link.sandbox.get(), .resident = &wish});
+  std::optional<plan::Plan> completed;
+  sys::Fd broker;
+  if (plan.egress && !plan.egress->network.credentials.empty()) {
+    completed.emplace(plan);
+    auto started = supervise::startBroker(*completed, {.orphan = true});
+    if (!started) return fail(started.error());
+    broker = std::move(started->egress);
+  }
+  auto launched = supervise::launch(completed ? *completed : plan, *cgroup,
+                                    {.store = *store, .egress_link = link.sandbox.get(), .resident = &wish});
   if (!launched) return fail(launched.error());
   link.sandbox.reset();
 
   step("start: cloned");
   Result<void> ready = supervise::release(*launched, *cgroup);
   if (ready) ready = awaitReady(launched->control.get(), plan);
-  if (ready && plan.egress) ready = startEgress(plan, directory, std::move(link.egress), launched->pidfd.get());
+  if (ready && plan.egress)
+    ready = startEgress(plan, directory, {std::move(link.egress), std::move(broker)}, launched->pidfd.get());
   if (ready) {
     std::vector<std::string> layers = metadata.frozen;
     layers.push_back(metadata.upper);

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kMostDenials = 100;
 
 audit::EventType eventOf(const egress::Request& request) {
+  if (request.allowed && request.operation == "credential") return audit::EventType::credential_used;
   if (request.allowed) return audit::EventType::proxy_request;
   if (request.operation == "redirect") return audit::EventType::redirect_blocked;
   // A permitted name that leads inside is an attack, not a missing entry.

@@ -305,7 +305,10 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope) {
     const char* equals = std::strchr(*variable, '=');
     if (equals == nullptr) continue;
     const std::string_view name(*variable, static_cast<std::size_t>(equals - *variable));
-    if (wants_environment || name == "TERM") facts.caller_environment.emplace(name, equals + 1);
+    // What a credential is made of is copied nowhere.
+    const bool secret = std::ranges::any_of(policy.network.credentials,
+                                            [&](const policy::Credential& one) { return one.secret_env == name; });
+    if (!secret && (wants_environment || name == "TERM")) facts.caller_environment.emplace(name, equals + 1);
   }
   return facts;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "broker/start.h"
 #include "caisson/run.h"
 #include "egress/process.h"
 #include "isolation/block.h"
@@ -114,6 +115,8 @@ class Supervision {
   InputFeed input_;
   std::optional<Clock::time_point> deadline_, grace_, listen_for_memory_;
   Ending ending_;
+  std::optional<plan::Plan> completed_;    // with what only the broker could add
+  std::optional<broker::Started> broker_;  // holds the credentials' secrets; ends with the egress
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;
   std::optional<HostQuestions> questions_;

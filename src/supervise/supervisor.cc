@@ -10,6 +10,7 @@
 
 #include "supervise/cgroup.h"
 #include "supervise/changes.h"
+#include "supervise/credentials.h"
 #include "supervise/denials.h"
 #include "supervise/escape.h"
 #include "supervise/sandbox_id.h"
@@ -108,7 +109,13 @@ Result<void> Supervision::launchHeld() {
     if (!made) return fail(made.error());
     link_ = std::move(*made);
   }
-  auto launched = launch(plan_, cgroup_,
+  if (plan_.egress && !plan_.egress->network.credentials.empty()) {
+    completed_.emplace(plan_);
+    auto started = startBroker(*completed_, {.forget_variables = request_.forget_secrets});
+    if (!started) return fail(started.error());
+    broker_.emplace(std::move(*started));
+  }
+  auto launched = launch(completed_ ? *completed_ : plan_, cgroup_,
                          {.terminal = terminal_wish_,
                           .feed_input = hasInput(request_.relay_stdin, request_.input),
                           .store = store_ ? store_->path() : std::string(),
@@ -161,7 +168,7 @@ Result<void> Supervision::startEgress(Fd link) {
     questions_.emplace(HostQuestions::Span::run, result_.sandbox_id,
                        [this](const HostQuestions::Verdict& verdict) { return egress_->change(verdict.change); });
   }
-  auto started = egress::Process::start(settings, std::move(link));
+  auto started = egress::Process::start(settings, std::move(link), broker_ ? std::move(broker_->egress) : Fd());
   if (!started) return fail(started.error());
   egress_.emplace(std::move(*started));
   egress_record_.emplace();

@@ -44,6 +44,17 @@ TEST_F(ToolRegistry, KeepsWhatWasDeclared) {
   EXPECT_FALSE(*registry->find("search"));
 }
 
+/// A model calls tools: which secrets go where is not for their declarations to say.
+TEST_F(ToolRegistry, AToolHasNoCredentials) {
+  const auto registry = Registry::open();
+  ASSERT_TRUE(registry);
+  Tool tool = search_;
+  tool.policy.network.credentials.push_back({.host = "api.example.org", .secret_env = "KEY"});
+  const auto added = registry->add(tool);
+  ASSERT_FALSE(added);
+  EXPECT_NE(added.error().message().find("cannot name network.credentials"), std::string::npos);
+}
+
 TEST_F(ToolRegistry, NamesAreFileNamesAndNoInterpreters) {
   const auto registry = Registry::open();
   for (const std::string& name : {std::string(), std::string("a/b"), std::string(".."), std::string(".hidden"),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "broker/start.h"
 #include "sys/state_home.h"
 #include "verify/doctor_remedies.h"
 
@@ -308,6 +309,18 @@ DoctorReport judge(const Probes& probes) {
   return report;
 }
 
-DoctorReport diagnose() { return judge(sys::probeHost(sys::stateHome())); }
+/// Not a matter of the host: whether all of caisson is installed.
+static DoctorItem brokerItem() {
+  const std::string path = broker::program();
+  if (!path.empty()) return {"credential-broker", ItemState::pass, path, {}};
+  return {"credential-broker", ItemState::degraded, "caisson-broker is not installed: network.credentials are refused",
+          "Install caisson-broker beside caisson; building it needs OpenSSL 3 (libssl-dev)."};
+}
+
+DoctorReport diagnose() {
+  DoctorReport report = judge(sys::probeHost(sys::stateHome()));
+  report.items.push_back(brokerItem());
+  return report;
+}
 
 }  // namespace caisson::verify

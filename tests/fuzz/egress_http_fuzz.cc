@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (head.status == http::Status::done) {
     if (head.used > size) std::abort();
     if (!head.connect && head.has_authority) {
-      const std::string rewritten = http::rewriteForOrigin(head, "");
+      const std::string rewritten = http::rewriteForOrigin(head, {});
       const http::RequestHead again = http::parseRequest(rewritten, 80);
       if (again.status != http::Status::done || again.used != rewritten.size()) std::abort();
       if (again.authority.host != head.authority.host || again.authority.port != head.authority.port) std::abort();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "egress/broker_words.h"
 #include "egress/records.h"
 #include "egress/settings.h"
 
@@ -57,8 +58,9 @@ Report reportFrom(FuzzedDataProvider& data) {
 
 Settings settingsFrom(FuzzedDataProvider& data) {
   Settings settings;
-  for (auto* list : {&settings.rules.allowed_hosts, &settings.rules.denied_hosts, &settings.rules.allowed_ports,
-                     &settings.rules.denied_ports, &settings.rules.private_hosts, &settings.dns_servers}) {
+  for (auto* list :
+       {&settings.rules.allowed_hosts, &settings.rules.denied_hosts, &settings.rules.allowed_ports,
+        &settings.rules.denied_ports, &settings.rules.private_hosts, &settings.dns_servers, &settings.brokered}) {
     for (int left = data.ConsumeIntegralInRange(0, 3); left > 0; --left)
       list->push_back(data.ConsumeRandomLengthString());
   }
@@ -86,6 +88,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto settings = decodeSettings(packet)) require(encode(*settings) == packet);
   if (const auto change = decodeChange(packet)) require(encode(*change) == packet);
+  if (const auto word = decodeBrokerWord(packet)) require(encode(*word) == packet);
+  if (const auto target = decodeHandOver(packet)) require(encodeHandOver(*target) == packet);
 
   FuzzedDataProvider made(data, size);
   survives(reportFrom(made), decodeReport);

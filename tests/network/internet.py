@@ -119,6 +119,13 @@ class DnsStream(socketserver.BaseRequestHandler):
         self.request.sendall(struct.pack(">H", len(reply)) + reply)
 
 
+def note_credentials(request):
+    """STATE/seen: what requests brought that could be a credential, whatever host they name."""
+    with open(STATE + "/seen", "a") as file:
+        file.write(f"{request.server.server_address[1]} {request.headers['Host']} {request.path} "
+                   f"{request.headers.get_all('Authorization')} {request.headers.get_all('X-Api-Key')}\n")
+
+
 class Web(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -135,6 +142,7 @@ class Web(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def do_GET(self):
+        note_credentials(self)
         if self.path.startswith("/redirect?"):
             return self.reply(302, b"", [("Location", self.path.split("?", 1)[1])])
         if self.path in FILES:
@@ -145,6 +153,8 @@ class Web(http.server.BaseHTTPRequestHandler):
             return self.reply(404, b"")
         if self.path == "/fields":
             return self.reply(200, str(self.headers).encode())
+        if self.path == "/cookie":  # a host that repeats what it was sent
+            return self.reply(200, b"", [("Set-Cookie", "t=" + str(self.headers["Authorization"]))])
         if self.path == "/chunked":
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -169,6 +179,7 @@ class Web(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_POST(self):
+        note_credentials(self)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.reply(200, b"got %d bytes\n" % len(body))
 
@@ -253,12 +264,14 @@ def main():
     start(Threads((OTHER, 3128), Proxy))
     for port in (22, 5432, 8085):
         start(ThreadsV6(("::", port), Echo))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(STATE + "/server.pem", STATE + "/server-key.pem")
-    secure = ThreadsV6(("::", 443), Web)
-    secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
-    start(secure)
+    for port, name in ((443, "server"), (8443, "server"), (8444, "expired"), (8445, "wrong")):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{STATE}/{name}.pem", f"{STATE}/{name}-key.pem")
+        secure = ThreadsV6(("::", port), Web)
+        secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
+        start(secure)
     open(STATE + "/queries", "w").close()
+    open(STATE + "/seen", "w").close()
     open(STATE + "/ready", "w").close()
     threading.Event().wait()
 

@@ -46,6 +46,19 @@ for kind in ca server; do
     -out "$state/$kind.pem" -subj "/CN=example.org" \
     -addext "subjectAltName=DNS:example.org,DNS:*.example.org,DNS:evil.test,IP:93.184.0.4" 2>/dev/null
 done
+# One that is right but for its time, and one that is right but for its name.
+openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$state/expired-key.pem" \
+  -out "$state/expired.csr" -subj "/CN=example.org" -addext "subjectAltName=DNS:example.org" 2>/dev/null
+mkdir "$state/issued"
+: >"$state/issued/index"
+printf '[x]\nnew_certs_dir = %s\ndatabase = %s\nserial = %s\ndefault_md = sha256\npolicy = p\ncopy_extensions = copy\n[p]\n' \
+  "$state/issued" "$state/issued/index" "$state/issued/serial" >"$state/issued/config"
+printf 'commonName = optional\n' >>"$state/issued/config"
+openssl ca -batch -notext -config "$state/issued/config" -name x -rand_serial -cert "$state/ca.pem" \
+  -keyfile "$state/ca-key.pem" -in "$state/expired.csr" -out "$state/expired.pem" \
+  -startdate 20200101000000Z -enddate 20210101000000Z 2>/dev/null
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -keyout "$state/wrong-key.pem" \
+  -out "$state/wrong.pem" -subj "/CN=wrong.test" -addext "subjectAltName=DNS:wrong.test" 2>/dev/null
 chmod 0755 "$state"
 chmod 0644 "$state"/*.pem
 # Named in full: a function in the background would be a shell of its own, and its end not that of the servers.

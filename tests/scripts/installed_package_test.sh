@@ -20,7 +20,7 @@ step() {
 }
 
 step cmake --install "$build" --prefix "$prefix"
-for file in bin/caisson include/caisson/caisson.h share/bash-completion/completions/caisson share/man/man1/caisson.1 \
+for file in bin/caisson libexec/caisson/caisson-broker include/caisson/caisson.h share/bash-completion/completions/caisson share/man/man1/caisson.1 \
   share/zsh/site-functions/_caisson share/fish/vendor_completions.d/caisson.fish share/caisson/policy.schema.json; do
   test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
 done

@@ -1,0 +1,104 @@
+#include "sys/helper_process.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "sys/clone.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::sys {
+namespace {
+
+constexpr std::size_t kStackBytes = 32 * 1024;
+constexpr int kFirst = 3, kAbove = 32;
+static_assert(kFirst + kMostHelperDescriptors < kAbove);
+
+struct Start {
+  const char* path;
+  char* const* arguments;
+  const int* descriptors;
+  int count;
+  bool orphan;
+  int error = 0;
+};
+
+/// Shares memory with the parent, which waits until the exec: raw calls only.
+int becomeProgram(void* argument) {
+  auto* start = static_cast<Start*>(argument);
+  // Nobody's child: its parent ends here and the kernel adopts it.
+  if (start->orphan && raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
+  raw(SYS_setpgid, 0, 0);  // the terminal's interrupts are the supervisor's to handle
+  const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+  for (int fd = 0; fd < kFirst; ++fd) raw(SYS_dup3, null, fd, 0);
+  // All above the places they go to, so that none overwrites another.
+  long above[kMostHelperDescriptors] = {};
+  for (int i = 0; i < start->count; ++i) above[i] = raw(SYS_fcntl, start->descriptors[i], F_DUPFD_CLOEXEC, kAbove);
+  for (int i = 0; i < start->count; ++i) {
+    if (start->descriptors[i] < 0) {
+      raw(SYS_close, kFirst + i);
+    } else {
+      raw(SYS_dup3, above[i], kFirst + i, 0);
+    }
+  }
+  raw(SYS_close_range, kFirst + start->count, ~0U, 0);
+  char* const environment[] = {nullptr};
+  start->error = static_cast<int>(-raw(SYS_execve, start->path, start->arguments, environment));
+  raw(SYS_exit_group, 127);
+  return 127;
+}
+
+}  // namespace
+
+Result<HelperProcess> HelperProcess::start(const HelperWish& wish) {
+  if (wish.descriptors.size() > kMostHelperDescriptors) {
+    return fail(sysError(Stage::launch, "clone", wish.path, EINVAL));
+  }
+  std::vector<std::string> words = wish.words;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", wish.path, errno));
+  Start start{wish.path.c_str(), arguments.data(), wish.descriptors.data(), static_cast<int>(wish.descriptors.size()),
+              wish.orphan};
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: nothing but KILL and our own socket ends it
+  int pidfd = -1;
+  HelperProcess process;
+  // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
+  process.pid_ = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes,
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD, &start, &pidfd);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::munmap(stack, kStackBytes);
+  if (process.pid_ < 0) return fail(sysError(Stage::launch, "clone", wish.path, error));
+  process.pidfd_ = Fd(pidfd);
+  if (start.error != 0) return fail(sysError(Stage::launch, "execve", wish.path, start.error));
+  return process;
+}
+
+HelperProcess& HelperProcess::operator=(HelperProcess&& other) noexcept {
+  if (this != &other) {
+    end();
+    pid_ = std::exchange(other.pid_, -1);
+    pidfd_ = std::move(other.pidfd_);
+  }
+  return *this;
+}
+
+void HelperProcess::end() {
+  if (pid_ < 0 || !pidfd_) return;
+  raw(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  int status = 0;
+  while (raw(SYS_wait4, pid_, &status, __WALL, nullptr) == -EINTR) {
+  }
+  pid_ = -1;
+}
+
+}  // namespace caisson::sys

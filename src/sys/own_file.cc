@@ -1,0 +1,52 @@
+#include "sys/own_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace caisson::sys {
+namespace {
+
+/// Component by component, each beneath the one before, none of them a link.
+Fd openWithoutLinks(const std::string& path) {
+  Fd directory(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  std::size_t begin = 1;
+  while (directory) {
+    const std::size_t end = path.find('/', begin);
+    const std::string part = path.substr(begin, end == std::string::npos ? end : end - begin);
+    if (end == std::string::npos) {
+      // O_NONBLOCK: a FIFO that nobody writes to would make us wait for ever.
+      return Fd(::openat(directory.get(), part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    }
+    directory = Fd(::openat(directory.get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    begin = end + 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Fd> openOwnFile(const std::string& path, Privacy privacy) {
+  if (!path.starts_with('/')) return fail(sysError(Stage::policy, "open", path, EINVAL, "name it in full"));
+  Fd file = openWithoutLinks(path);
+  if (!file) {
+    return fail(sysError(Stage::policy, "open", path, errno, "name a file of yours by its real path, without links"));
+  }
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return fail(sysError(Stage::policy, "fstat", path, errno));
+  if (!S_ISREG(info.st_mode)) return fail(plainError(Stage::policy, "open", path, "it is no regular file"));
+  const bool secret = privacy == Privacy::secret;
+  if (info.st_uid != ::geteuid() && (secret || info.st_uid != 0)) {
+    return fail(plainError(Stage::policy, "open", path, "it belongs to somebody else", "use a file of your own"));
+  }
+  const mode_t others = secret ? S_IRWXG | S_IRWXO : S_IWGRP | S_IWOTH;
+  if ((info.st_mode & others) != 0) {
+    return fail(plainError(Stage::policy, "open", path, secret ? "others may read it" : "others may write it",
+                           (secret ? "chmod 600 " : "chmod go-w ") + path));
+  }
+  return file;
+}
+
+}  // namespace caisson::sys
