@@ -194,7 +194,7 @@ std::string Exchange::withoutSecrets(std::string_view head) const {
   for (const Injection& one : injections_) {
     if (one.secret.size() < kMaskedBytes) continue;
     for (std::size_t at = text.find(one.secret); at != std::string::npos; at = text.find(one.secret, at)) {
-      text.replace(at, one.secret.size(), one.secret.size(), '*');
+      text.replace(at, one.secret.size(), "***");  // not even its length
     }
   }
   return text;

@@ -148,7 +148,7 @@ TEST(Exchange, AHeadThatRepeatsTheSecretIsMasked) {
   exchange.fromUpstream(
       "HTTP/1.1 302 Found\r\nLocation: https://evil.test/?t=s3cr3t-token-42\r\nContent-Length: 0\r\n\r\n");
   EXPECT_FALSE(has(exchange.toClient(), kSecret));
-  EXPECT_TRUE(has(exchange.toClient(), "t=***************\r\n"));
+  EXPECT_TRUE(has(exchange.toClient(), "t=***\r\n"));
 }
 
 TEST(Exchange, AWebSocketGoesOnAsBytesOnlyAfterTheHostAgreed) {

@@ -1,6 +1,7 @@
 #include "policy/credential.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "policy/syntax.h"
@@ -139,6 +140,7 @@ std::optional<Problem> findCredentialProblem(const Policy& policy) {
   const auto& credentials = policy.network.credentials;
   if (credentials.size() > kMostCredentials) return Problem{std::string(kKey), "expected at most 32", {}};
   std::set<std::string> names, places, variables;
+  std::map<std::string, std::string> authorities;
   for (std::size_t index = 0; index < credentials.size(); ++index) {
     const Credential& one = credentials[index];
     const std::string key = std::string(kKey) + "[" + std::to_string(index) + "]";
@@ -148,6 +150,11 @@ std::optional<Problem> findCredentialProblem(const Policy& policy) {
     }
     if (!places.insert(targetOf(one) + " " + lowered(one.header)).second) {
       return Problem{key + ".header", "the same header is set twice for " + targetOf(one), "keep one of the two"};
+    }
+    const auto [known, first] = authorities.try_emplace(targetOf(one), one.ca_file);
+    if (!first && known->second != one.ca_file) {
+      return Problem{key + ".ca_file", "two credentials trust different authorities for " + targetOf(one),
+                     "a host proves itself once: name the same file in both"};
     }
     if (!one.env.empty() && (!variables.insert(one.env).second || policy.environment.set.contains(one.env))) {
       return Problem{key + ".env", "\"" + one.env + "\" is set twice", "keep one of the two"};

@@ -88,6 +88,11 @@ TEST(Credentials, OneSourceAndNoContradiction) {
                 "name = \"b\"\nsecret_env = \"L\"\n"),
       "")
       << "two values for one header";
+  const std::string two =
+      "host = \"a.example.org\"\nsecret_env = \"K\"\nca_file = \"/a.pem\"\n[[network.credentials]]\n"
+      "host = \"a.example.org\"\nname = \"b\"\nheader = \"X-Key\"\nsecret_env = \"L\"\nca_file = ";
+  EXPECT_NE(problemOf(two + "\"/b.pem\"\n"), "") << "whose word counts?";
+  EXPECT_EQ(problemOf(two + "\"/a.pem\"\n"), "");
 }
 
 }  // namespace

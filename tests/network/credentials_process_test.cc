@@ -28,7 +28,7 @@ TEST_F(Broker, NothingInsideKnowsTheSecret) {
       " grep -rs s3cr3t-8d1f /etc /run /tmp /home /dev/shm; ls -l /proc/self/fd; curl -sS https://example.org/inside",
       {});
   ASSERT_FALSE(contains(output.out + output.err, kSecret)) << "without a credential";
-  const std::string network = credential("example.org", "env = \"TOKEN\"") + "[environment]\nmode = \"inherit\"\n";
+  const std::string network = credential("example.org") + "[environment]\nmode = \"inherit\"\n";
   const RunOutput with =
       shell(network,
             "cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; env; cat /etc/caisson/*;"
@@ -38,6 +38,14 @@ TEST_F(Broker, NothingInsideKnowsTheSecret) {
   EXPECT_FALSE(contains(with.out + with.err, kSecret))
       << "mode inherit hands the caller's variables on, but not this one";
   EXPECT_FALSE(contains(with.out, "PRIVATE KEY"));
+}
+
+/// The way to the broker begins in the egress process; nothing inside can open another.
+TEST_F(Broker, NoSocketInsideLeadsToIt) {
+  const RunOutput output = shell(credential("example.org"),
+                                 "curl -sS https://example.org/once >/dev/null; tail -n +2 /proc/net/unix | wc -l; "
+                                 "ls /proc/self/fd | tr '\\n' ' '");
+  EXPECT_TRUE(output.out.starts_with("0\n0 1 2 ")) << output.describe();
 }
 
 TEST_F(Broker, NothingThatIsToldOrKeptShowsTheSecret) {

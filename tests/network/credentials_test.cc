@@ -165,6 +165,17 @@ TEST_F(Credentials, TheByteLimitHoldsForThem) {
   EXPECT_NE(output.json()["exit_code"], 0) << output.describe();
 }
 
+TEST_F(Credentials, AnIdleConnectionIsEndedAndCounted) {
+  const RunOutput output =
+      shell("idle_seconds = 1\n" + credential("example.org"), "curl -sS https://example.org/slow", {"--json"});
+  const auto result = output.json();
+  EXPECT_TRUE(arrivedWithSecret("/slow")) << seen();
+  EXPECT_NE(result["exit_code"], 0) << output.describe();
+  EXPECT_LT(output.duration, std::chrono::seconds(20));
+  EXPECT_EQ(result["usage"]["network_connections"], 1) << output.describe();
+  EXPECT_GT(result["usage"]["network_bytes"], 500) << output.describe();
+}
+
 TEST_F(Credentials, ASecretCanComeFromAPrivateFile) {
   const std::string file = files.write("secret", std::string(kSecret) + "\n", 0600);
   const auto with = [&](const std::string& path) {
