@@ -89,7 +89,8 @@ bool Askers::onClaim(Asker& asker, const Change& change) {
   Report question{Report::Kind::question, {}, {}, {}};
   question.request.host = waiting.target.host.text();
   question.request.port = waiting.target.port;
-  if (!tell(asker, question)) onAnswer(asker, waiting.target, false);
+  if (!tell(asker, question))
+    onAnswer(asker, HostPort(waiting.target), false);  // a copy: the entry goes with the answer
   return true;
 }
 
