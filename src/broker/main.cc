@@ -50,9 +50,9 @@ SecretBytes fill(std::string_view pattern, std::string_view secret) {
   if (mark == std::string_view::npos) return SecretBytes(0);
   SecretBytes value(pattern.size() - kMark.size() + secret.size());
   if (!value.valid()) return value;
-  char* end = std::copy_n(pattern.data(), mark, value.data());
-  end = std::copy(secret.begin(), secret.end(), end);
-  std::copy(pattern.begin() + static_cast<std::ptrdiff_t>(mark + kMark.size()), pattern.end(), end);
+  const std::string_view before = pattern.substr(0, mark), after = pattern.substr(mark + kMark.size());
+  char* end = value.data();
+  for (const std::string_view part : {before, secret, after}) end = std::copy(part.begin(), part.end(), end);
   return value;
 }
 
@@ -131,11 +131,7 @@ void Program::onEvents(int, std::uint32_t) {
   const auto host = std::ranges::find_if(hosts_, [&](const Host& one) { return one.target.text() == *target; });
   if (host == hosts_.end()) return;
   relays_.push_back(std::make_unique<Relay>(*this, *host, std::move(ends[0]), std::move(ends[1])));
-  if (!relays_.back()->begin()) {
-    relays_.pop_back();
-    return;
-  }
-  relays_.back()->progress();
+  relays_.back()->begin();
 }
 
 /// Before anything secret is read: no core file, no look into our memory from outside.

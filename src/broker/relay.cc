@@ -34,7 +34,9 @@ Relay::Relay(Broker& broker, const Host& host, sys::Fd client, sys::Fd upstream)
       upstream_(SSL_new(host.client.get())),
       exchange_(host.target, host.injections) {}
 
-bool Relay::begin() {
+void Relay::begin() { prepare() ? progress() : close(false); }
+
+bool Relay::prepare() {
   const std::string& name = host_.target.host.name;
   if (!client_ || !upstream_ || SSL_set_fd(client_.get(), client_fd_.get()) != 1 ||
       SSL_set_fd(upstream_.get(), upstream_fd_.get()) != 1) {

@@ -25,14 +25,15 @@ class Relay final : public egress::Watcher {
  public:
   Relay(Broker& broker, const Host& host, sys::Fd client, sys::Fd upstream);
 
-  /// False when it can't even begin.
-  bool begin();
+  /// Closed at once when it can't.
+  void begin();
   void onEvents(int descriptor, std::uint32_t events) override;
   /// Does what can be done now.
   void progress();
   [[nodiscard]] bool closed() const { return closed_; }
 
  private:
+  bool prepare();
   bool shakeHands();
   bool read(SSL* tls, bool from_client);
   bool write(SSL* tls, std::string& bytes);
