@@ -26,7 +26,7 @@ if(CMAKE_CXX_COMPILER_LAUNCHER)
 else()
   set(precompile ON)
 endif()
-option(CAISSON_PRECOMPILE "Parse the headers of the tests once instead of in every file" ${precompile})
+option(CAISSON_PRECOMPILE "Parse the headers of the tests once instead of in every file, and several tests at a time" ${precompile})
 set(CAISSON_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")
 
 add_library(caisson_flags INTERFACE)

@@ -11,9 +11,6 @@ namespace {
 
 using Bypass = NetworkTest;
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 constexpr const char* kAsk = R"(
 import socket, struct
 def ask(data, host="127.0.0.1", port=3128, first=b""):

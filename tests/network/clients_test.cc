@@ -6,9 +6,6 @@ namespace {
 
 using Clients = NetworkTest;
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 bool has(const std::string& program) { return hasProgram(program); }
 
 TEST_F(Clients, Wget) {

@@ -12,6 +12,10 @@
 
 namespace caisson::test {
 
+/// Before a command line: without the variables that name the proxy.
+inline constexpr const char* kDirect =
+    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
+
 class NetworkTest : public testing::Test {
  protected:
   void SetUp() override;

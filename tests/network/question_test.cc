@@ -5,8 +5,6 @@
 namespace caisson::test {
 namespace {
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
 constexpr const char* kQuestion = "Allow it? [o/r/g/N] ";
 
 class Question : public NetworkTest {

@@ -6,9 +6,6 @@ namespace {
 
 using Reach = NetworkTest;
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 TEST_F(Reach, ByHttpProxy) {
   const RunOutput output = shell({"example.org"}, "curl -sS http://example.org/a http://example.org/b");
   EXPECT_EQ(output.out, "example.org /a from 80\nexample.org /b from 80\n") << output.describe();

@@ -8,9 +8,6 @@ namespace {
 
 using Refuse = NetworkTest;
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 TEST_F(Refuse, AnEmptyListAllowsNothing) {
   forgetQueries();
   for (const std::string& url : {std::string("http://example.org/"), std::string("http://93.184.0.4/")}) {

@@ -22,9 +22,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kQuestion = "Allow it? [o/s/g/N] ";
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 class SessionQuestion : public NetworkTest {
  protected:
   void SetUp() override {

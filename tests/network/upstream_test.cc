@@ -6,9 +6,6 @@
 namespace caisson::test {
 namespace {
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 class Upstream : public NetworkTest {
  protected:
   void SetUp() override {

@@ -12,9 +12,6 @@ class Without : public NetworkTest {
   }
 };
 
-constexpr const char* kDirect =
-    "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
-
 TEST_F(Without, TheRulesADeniedHostIsReached) {
   const std::string script = std::string("curl -sS http://evil.test/; ") + kDirect + "curl -sS http://evil.test/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));

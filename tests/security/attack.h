@@ -17,6 +17,13 @@
 
 namespace caisson::test {
 
+/// Starts a program that is handed to it as a file.
+#if defined(__x86_64__)
+inline constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
+#else
+inline constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
+#endif
+
 struct Attack {
   std::vector<std::string> verb;     ///< of the payload program, with its arguments
   std::string workspace = ":none";   ///< DIR:MODE

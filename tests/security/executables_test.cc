@@ -11,12 +11,6 @@
 namespace caisson::test {
 namespace {
 
-#if defined(__x86_64__)
-constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
-#else
-constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
-#endif
-
 constexpr const char* kListed = "/usr/bin/true";
 constexpr const char* kUnlisted = "/usr/bin/id";
 
