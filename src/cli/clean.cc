@@ -101,7 +101,8 @@ Cleaned cleanUp(bool all) {
   } else {
     cleaned.problems.push_back(sessions.error());
   }
-  add("control group", sys::removeEmptyKeptCgroups(cgroups));  // after the sessions, whose own go with them
+  add("control group",
+      sys::removeEmptyKeptCgroups(cgroups, std::chrono::hours(1)));  // after the sessions, whose own go with them
   removeVerifyRemains(cleaned);
   return cleaned;
 }

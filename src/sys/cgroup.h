@@ -16,6 +16,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -203,7 +204,8 @@ std::optional<dev_t> diskOf(int fd);
 std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own = {});
 
 /// Of those that were to outlive their maker: the ones that nobody is left in and whose maker, who alone lets the first
-/// process in, is gone. Sessions leave such when their store was removed by hand. What is inhabited is not touched.
-std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base);
+/// process in, is gone and was started so long ago. Sessions leave such when their store was removed by hand; of one
+/// that has just ended, somebody may still want to know why. What is inhabited is not touched.
+std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base, std::chrono::seconds older_than);
 
 }  // namespace caisson::sys

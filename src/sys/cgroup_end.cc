@@ -235,9 +235,14 @@ std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cg
   return removed;
 }
 
-std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base) {
+std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base, std::chrono::seconds older_than) {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);  // which starts of processes are counted in, too
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const auto seconds = static_cast<std::uint64_t>(now.tv_sec);
   std::vector<std::string> removed;
   for (const std::string& name : leftBehind(base, true, [](const auto&) { return false; })) {
+    if (parseCgroupName(name)->start / ticks + static_cast<std::uint64_t>(older_than.count()) > seconds) continue;
     bool any = false;
     for (const CgroupBase::Directory& directory : base.directories) {
       any = ::unlinkat(directory.fd.get(), name.c_str(), AT_REMOVEDIR) == 0 || any;  // EBUSY: somebody lives there

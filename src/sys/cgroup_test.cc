@@ -456,11 +456,13 @@ TEST_F(CgroupTest, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
   ::close(ready[0]);
   ::close(ready[1]);
   const auto of_maker = [&](const std::string& one) { return parseCgroupName(one)->pid == maker; };
-  EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_), of_maker)) << "its maker may still let somebody in";
+  EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_, 0s), of_maker))
+      << "its maker may still let somebody in";
   ::kill(maker, SIGKILL);
   waitFor(maker);
   EXPECT_TRUE(std::ranges::none_of(removeAbandonedCgroups(base_), of_maker)) << "made to outlive its maker";
-  EXPECT_EQ(std::ranges::count_if(removeEmptyKeptCgroups(base_), of_maker), 1);
+  EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_, 1h), of_maker)) << "not so soon";
+  EXPECT_EQ(std::ranges::count_if(removeEmptyKeptCgroups(base_, 0s), of_maker), 1);
   const auto left = directoriesOf(base_, maker);
   ASSERT_FALSE(left.empty());
   EXPECT_TRUE(std::ranges::all_of(left, [](const auto& one) { return one.contains("inhabited"); }));
@@ -468,7 +470,7 @@ TEST_F(CgroupTest, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
   ::kill(payload, SIGKILL);
   std::ptrdiff_t removed = 0;
   for (int i = 0; i < 2000 && removed == 0; ++i) {
-    removed = std::ranges::count_if(removeEmptyKeptCgroups(base_), of_maker);
+    removed = std::ranges::count_if(removeEmptyKeptCgroups(base_, 0s), of_maker);
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_EQ(removed, 1);
