@@ -77,7 +77,10 @@ void PortRelay::turn(int milliseconds) {
     if (events[i].data.ptr == nullptr) {
       arrived = true;
     } else {
-      pump(*static_cast<Pair*>(events[i].data.ptr));
+      Pair& pair = *static_cast<Pair*>(events[i].data.ptr);
+      pair.outward.setReadable();  // or the other one is: the event does not tell
+      pair.inward.setReadable();
+      pump(pair);
     }
   }
   for (Pair& pair : pairs_) {
