@@ -60,12 +60,12 @@ Result<void> checkApprovals(const Request& request) {
   return {};
 }
 
-Result<plan::Plan> planFor(const Request& request, bool own_scope) {
+Result<plan::Plan> planFor(const Request& request, bool own_scope, sys::CgroupBase* cgroups) {
   if (auto checked = checkRequest(request); !checked) return fail(checked.error());
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
   const auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
-  const plan::HostFacts facts = supervise::observeHost(*policy, own_scope);
+  const plan::HostFacts facts = supervise::observeHost(*policy, own_scope, cgroups);
   return plan::build(*policy, facts, {request.command, request.interactive});
 }
 
@@ -215,21 +215,22 @@ int exitStatus(const RunResult& result) {
 }
 
 Result<RunResult> run(const Request& request) {
-  auto plan = planFor(request, request.own_scope);
+  sys::CgroupBase cgroups;
+  auto plan = planFor(request, request.own_scope, &cgroups);
   if (!plan) {
     // The host's shortcomings are a result; a request that makes no sense is an error.
     if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
   if (request.learn) hearEverything(request, *plan);
-  RunResult result = supervise::supervise(*plan, request);
+  RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
   explainMissingNetwork(request, result);
   waitForQuantum(*plan, result);
   return result;
 }
 
 Result<std::string> describePlan(const Request& request, bool json) {
-  auto plan = planFor(request, false);
+  auto plan = planFor(request, false, nullptr);
   if (!plan) return fail(plan.error());
   return json ? plan::describeJson(*plan) : plan::describe(*plan);
 }

@@ -242,7 +242,7 @@ std::vector<std::uint32_t> observeCpus() {
   return cpus;
 }
 
-plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope) {
+plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
   HostFacts facts;
   utsname kernel{};
   ::uname(&kernel);
@@ -279,6 +279,7 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope) {
                   cgroups.usable.cpuset,
                   cgroups.usable.io,
                   cgroups.why_not};
+  if (found != nullptr) *found = std::move(cgroups);
 
   facts.cpus = observeCpus();
   facts.current_directory.path = currentDirectory();

@@ -39,13 +39,15 @@ void addUsage(const rusage& used, Usage& sum);
 
 class Supervision {
  public:
-  Supervision(const plan::Plan& plan, const Request& request, RunRecord& record, Lifecycle& life, RunResult& result)
+  Supervision(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups, RunRecord& record,
+              Lifecycle& life, RunResult& result)
       : plan_(plan),
         request_(request),
         record_(record),
         life_(life),
         result_(result),
         signals_(request.forward_signals),
+        cgroup_base_(std::move(cgroups)),
         refusals_(
             plan,
             {.end = [this] { kill(); },

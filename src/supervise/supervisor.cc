@@ -154,7 +154,7 @@ Supervision::~Supervision() {
 
 Result<void> Supervision::prepareCgroup() {
   if (!plan_.cgroup) return {};
-  cgroup_base_ = sys::CgroupBase::find();
+  if (cgroup_base_.kind == sys::CgroupBase::Kind::none) cgroup_base_ = sys::CgroupBase::find();
   auto made = makeCgroup(plan_, cgroup_base_, result_.sandbox_id, plan_.cpu_seconds.has_value());
   if (!made) return fail(made.error());
   cgroup_ = std::move(*made);
@@ -204,7 +204,7 @@ void Supervision::collect(Clock::time_point start) {
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 
-RunResult supervise(const plan::Plan& plan, const Request& request) {
+RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups) {
   RunResult result;
   result.sandbox_id = newSandboxId();
   if (result.sandbox_id.empty()) {
@@ -221,7 +221,7 @@ RunResult supervise(const plan::Plan& plan, const Request& request) {
   Lifecycle life(result.lifecycle, std::chrono::steady_clock::now());
   life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
   // Lives until the end is on record: the kernel takes the sandbox apart meanwhile.
-  Supervision supervision(plan, request, record, life, result);
+  Supervision supervision(plan, request, std::move(cgroups), record, life, result);
   supervision.run();
   if (!result.lifecycle.empty()) {
     life.end(result);

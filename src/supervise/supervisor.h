@@ -3,10 +3,12 @@
 
 #include "caisson/run.h"
 #include "plan/plan.h"
+#include "sys/cgroup.h"
 
 namespace caisson::supervise {
 
 /// Launches `plan` and waits for its end. Everything that happens, a failed set-up included, is in the result.
-RunResult supervise(const plan::Plan& plan, const Request& request);
+/// `cgroups`: where they can be made, if the caller has looked already.
+RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups = {});
 
 }  // namespace caisson::supervise

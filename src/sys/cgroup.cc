@@ -176,7 +176,7 @@ void limitMemoryV1(Writer& to, const CgroupLimits& limits, CgroupEnforced& enfor
   std::uint64_t both = 0;
   if (__builtin_add_overflow(*limits.memory, limits.swap, &both)) both = *limits.memory;
   enforced.swap = to.may("memory.memsw.limit_in_bytes", std::to_string(both));
-  if (limits.swap == 0) (void)to.may("memory.swappiness", "0");
+  if (limits.swap == 0 && !enforced.swap) (void)to.may("memory.swappiness", "0");
 }
 
 /// A new v1 cpuset is empty, and nobody can enter an empty one: both files are always set.
@@ -205,8 +205,8 @@ void limitV1(Writer& to, int parent, const CgroupControllers& has, const CgroupL
   if (has.memory && limits.memory) limitMemoryV1(to, limits, enforced);
   if (has.pids && limits.pids) enforced.pids = to.must("pids.max", std::to_string(*limits.pids));
   if (has.cpu && limits.cpus) {
-    enforced.cpus = to.must("cpu.cfs_period_us", std::to_string(kCpuPeriodUsec)) &&
-                    to.must("cpu.cfs_quota_us", std::to_string(*cpuQuota(*limits.cpus)));
+    static_assert(kCpuPeriodUsec == 100'000, "what a new cgroup begins with: it need not be written");
+    enforced.cpus = to.must("cpu.cfs_quota_us", std::to_string(*cpuQuota(*limits.cpus)));
   }
   if (has.cpuset) limitCpusetV1(to, parent, limits, enforced);
   if (has.io && wantsIo(limits)) limitIoV1(to, limits, enforced);
