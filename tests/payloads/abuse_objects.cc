@@ -72,11 +72,13 @@ int takeDescriptors(const Arguments& arguments) {
   return takeUntilRefused("dup", arguments, [](long) { return dup(1); });
 }
 
-/// Descriptors that are in no table: sent, not received, and closed by the sender.
+/// Descriptors that are in no table: sent, not received, and closed by the sender. The receiving ends stay open: what
+/// nobody can receive any more the kernel collects.
 int takeInFlight(const Arguments& arguments) {
   return takeUntilRefused("sendmsg", arguments, [](long) {
+    const int sent_file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    if (sent_file < 0 || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
     constexpr int kEach = 64;
     char byte = 0;
     iovec io{&byte, 1};
@@ -91,13 +93,12 @@ int takeInFlight(const Arguments& arguments) {
     part->cmsg_type = SCM_RIGHTS;
     part->cmsg_len = CMSG_LEN(kEach * sizeof(int));
     for (int i = 0; i < kEach; ++i) {
-      const int copied = ends[1];
-      std::memcpy(CMSG_DATA(part) + static_cast<std::size_t>(i) * sizeof(int), &copied, sizeof(copied));
+      std::memcpy(CMSG_DATA(part) + static_cast<std::size_t>(i) * sizeof(int), &sent_file, sizeof(sent_file));
     }
     const ssize_t sent = sendmsg(ends[0], &header, 0);
     const int error = errno;
     close(ends[0]);
-    close(ends[1]);
+    close(sent_file);
     errno = error;
     return sent < 0 ? -1 : 0;
   });
