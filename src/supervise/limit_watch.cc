@@ -182,6 +182,8 @@ std::optional<Limit> LimitWatch::look(Clock::time_point now) {
   const sys::CgroupUsage counted = cgroup_.usage();
   lookAtCgroup(counted);
   std::optional<Limit> reached = lookAtTree(counted.cpu_usec.has_value());
+  // v1 wakes its listener before it kills, so the count may have been 0 then; and it lets the others go on.
+  if (!reached && counted.oom_kills.value_or(0) > 0) reached = Limit::memory;
   if (!reached) reached = lookAtDisk(now);
   if (plan_.cpu_seconds) {
     const double used = static_cast<double>(cpu_usec_) / 1e6;

@@ -18,35 +18,14 @@
 #include <cstdio>
 #include <thread>
 
-#include "sys/cgroup_files.h"
-#include "sys/kernel_abi.h"
-#include "sys/raw_syscall.h"
-#include "sys/remove_tree.h"
+#include "sys/cgroup_testing.h"
 
 namespace caisson::sys {
 namespace {
 
 using Kind = CgroupBase::Kind;
 using namespace std::chrono_literals;
-
-constexpr std::uint64_t kMiB = 1 << 20;
-
-std::string newId() { return unpredictableName().value().substr(1); }
-
-/// Directories below the base that look like ours and were made by `pid`.
-std::vector<std::string> directoriesOf(const CgroupBase& base, pid_t pid) {
-  std::vector<std::string> names;
-  for (const auto& directory : base.directories) {
-    DIR* listing = ::opendir(directory.path.c_str());
-    if (listing == nullptr) continue;
-    while (const dirent* entry = ::readdir(listing)) {
-      const auto name = parseCgroupName(entry->d_name);
-      if (name && name->pid == pid && name->id != kSupervisorLeaf) names.emplace_back(entry->d_name);
-    }
-    ::closedir(listing);
-  }
-  return names;
-}
+using namespace testing;  // NOLINT: the vocabulary of these tests
 
 std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupControllers::* controller,
                      const char* file) {
@@ -59,59 +38,6 @@ std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupCo
   }
   return "no such controller";
 }
-
-enum class Way { fallback, preferred };
-
-/// A child inside `cgroup` that runs `body`; it may only make system calls.
-template <class Body>
-pid_t startInside(Cgroup& cgroup, Body body, Way way = Way::preferred) {
-  CloneArgs arguments{};
-  arguments.exit_signal = SIGCHLD;
-  const bool direct = cgroup.kind() == Kind::v2 && way == Way::preferred;
-  if (direct) {
-    arguments.flags = kCloneIntoCgroup;
-    arguments.cgroup = static_cast<std::uint64_t>(cgroup.descriptor());
-  } else if (cgroup.entries().empty()) {
-    EXPECT_TRUE(cgroup.openEntries());
-  }
-  const long pid = raw(SYS_clone3, &arguments, sizeof(arguments));
-  if (pid == 0) {
-    if (!direct) {
-      for (const int entry : cgroup.entries()) {
-        if (raw(SYS_write, entry, "0", 1) != 1) raw(SYS_exit_group, 99);
-      }
-    }
-    raw(SYS_exit_group, body());
-  }
-  EXPECT_GT(pid, 0) << errnoName(static_cast<int>(-pid));
-  return static_cast<pid_t>(pid);
-}
-
-int waitFor(pid_t pid) {
-  int status = -1;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  return status;
-}
-
-int sleepLong() {
-  const timespec time{.tv_sec = 30, .tv_nsec = 0};
-  raw(SYS_nanosleep, &time, nullptr);
-  return 0;
-}
-
-class CgroupTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (base_.kind == Kind::none) GTEST_SKIP() << base_.why_not;
-  }
-  void TearDown() override { EXPECT_EQ(directoriesOf(base_, ::getpid()), std::vector<std::string>{}); }
-  Cgroup make(const CgroupLimits& limits) {
-    auto made = Cgroup::create(base_, newId(), limits);
-    EXPECT_TRUE(made) << made.error().message();
-    return made ? std::move(*made) : Cgroup();
-  }
-  CgroupBase base_ = CgroupBase::find();
-};
 
 TEST(CgroupBase, SaysWhatIsMissingAndTheRemedy) {
   const CgroupBase base = CgroupBase::find();
@@ -390,90 +316,6 @@ TEST_F(CgroupTest, AForkedMakerUsesItsOwnName) {
     ::_exit(right ? 0 : 1);
   }
   EXPECT_EQ(waitFor(pid), 0);
-}
-
-TEST_F(CgroupTest, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
-  int ready[2];
-  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
-  const pid_t maker = ::fork();
-  if (maker == 0) {
-    auto made = Cgroup::create(CgroupBase::find(), newId(), {.memory = 64 * kMiB, .pids = 10});
-    const pid_t payload = made ? startInside(*made, sleepLong) : -1;
-    if (::write(ready[1], &payload, sizeof(payload)) != sizeof(payload)) ::_exit(1);
-    ::_exit(sleepLong());
-  }
-  pid_t payload = -1;
-  ASSERT_EQ(::read(ready[0], &payload, sizeof(payload)), static_cast<ssize_t>(sizeof(payload)));
-  ASSERT_GT(payload, 0);
-  ::close(ready[0]);
-  ::close(ready[1]);
-  Cgroup live = make({.memory = 64 * kMiB});
-  // Somebody else's directory, a live maker's and one of another world: all must survive.
-  const int parent = base_.directories.front().fd.get();
-  CgroupName elsewhere = ownCgroupName();
-  elsewhere.world += 1;
-  elsewhere.pid = maker;
-  elsewhere.id = newId();
-  const std::string foreign[] = {"not-" + newId(), formatCgroupName(elsewhere)};
-  for (const std::string& one : foreign) ASSERT_EQ(::mkdirat(parent, one.c_str(), 0755), 0);
-
-  const std::vector<std::string> before = removeAbandonedCgroups(base_);
-  EXPECT_TRUE(std::ranges::none_of(before, [&](const auto& one) { return parseCgroupName(one)->pid == maker; }));
-  ::kill(maker, SIGKILL);
-  waitFor(maker);
-  const auto mine = directoriesOf(base_, maker);
-  EXPECT_GE(mine.size(), 2U);  // the dead maker's and the one of another world
-  const std::vector<std::string> removed = removeAbandonedCgroups(base_);
-  ASSERT_EQ(removed.size(), 1U);
-  EXPECT_EQ(parseCgroupName(removed[0])->pid, maker);
-  EXPECT_EQ(directoriesOf(base_, maker), std::vector<std::string>{foreign[1]});
-  EXPECT_FALSE(directoriesOf(base_, ::getpid()).empty());
-  for (const std::string& one : foreign) EXPECT_EQ(::unlinkat(parent, one.c_str(), AT_REMOVEDIR), 0) << one;
-}
-
-TEST_F(CgroupTest, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
-  int ready[2];
-  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
-  const pid_t maker = ::fork();
-  if (maker == 0) {
-    const CgroupBase base = CgroupBase::find();
-    const std::string prefix(kKeptCgroup);
-    auto empty = Cgroup::create(base, prefix + "empty-" + newId(), {.memory = 64 * kMiB, .pids = 10});
-    auto inhabited = Cgroup::create(base, prefix + "inhabited-" + newId(), {.memory = 64 * kMiB, .pids = 10});
-    const pid_t payload = empty && inhabited ? startInside(*inhabited, sleepLong) : -1;
-    if (payload > 0) {
-      while (inhabited->usage().pids_current.value_or(1) == 0)
-        std::this_thread::sleep_for(1ms);  // it walks in by itself
-      empty->keep();
-      inhabited->keep();
-    }
-    if (::write(ready[1], &payload, sizeof(payload)) != sizeof(payload)) ::_exit(1);
-    ::_exit(sleepLong());
-  }
-  pid_t payload = -1;
-  ASSERT_EQ(::read(ready[0], &payload, sizeof(payload)), static_cast<ssize_t>(sizeof(payload)));
-  ASSERT_GT(payload, 0);
-  ::close(ready[0]);
-  ::close(ready[1]);
-  const auto of_maker = [&](const std::string& one) { return parseCgroupName(one)->pid == maker; };
-  EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_, 0s), of_maker))
-      << "its maker may still let somebody in";
-  ::kill(maker, SIGKILL);
-  waitFor(maker);
-  EXPECT_TRUE(std::ranges::none_of(removeAbandonedCgroups(base_), of_maker)) << "made to outlive its maker";
-  EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_, 1h), of_maker)) << "not so soon";
-  EXPECT_EQ(std::ranges::count_if(removeEmptyKeptCgroups(base_, 0s), of_maker), 1);
-  const auto left = directoriesOf(base_, maker);
-  ASSERT_FALSE(left.empty());
-  EXPECT_TRUE(std::ranges::all_of(left, [](const auto& one) { return one.contains("inhabited"); }));
-  EXPECT_EQ(::kill(payload, 0), 0) << "whoever lives there lives on";
-  ::kill(payload, SIGKILL);
-  std::ptrdiff_t removed = 0;
-  for (int i = 0; i < 2000 && removed == 0; ++i) {
-    removed = std::ranges::count_if(removeEmptyKeptCgroups(base_, 0s), of_maker);
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_EQ(removed, 1);
 }
 
 TEST(CgroupNone, DoesNothing) {

@@ -82,6 +82,15 @@ TEST_F(Limits, UsageOfAKilledTreeIsKept) {
   EXPECT_GE(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 30);
 }
 
+/// cgroup v1 kills one process and lets the others go on; so would a shell that does not look at what its child said.
+TEST_F(Limits, MemoryThatAChildExceedsEndsTheWholeTree) {
+  const json result = with("[resources]\nmemory = \"64M\"\n",
+                           {"sh", "-c", "/workspace/payload take-anonymous 256; sleep 20; echo survived"});
+  EXPECT_EQ(result["limit"], "memory") << result.dump();
+  EXPECT_FALSE(contains(result["stdout"], "survived"));
+  EXPECT_LT(result["usage"]["wall_ms"].get<double>(), 15'000);
+}
+
 /// Page cache is memory too, but it is given back: a program that writes much is slowed, not killed.
 TEST_F(Limits, PageCacheIsNotHeldAgainstAProgram) {
   const json result = with("[resources]\nmemory = \"48M\"\n", {"/workspace/payload", "fill-file", "/workspace", "150"},
