@@ -43,6 +43,9 @@ struct SessionOptions {
   /// Checkpoint before each command, if anything was written since the last one and nothing runs. The last 100 of these
   /// are kept.
   bool auto_checkpoint = false;
+  /// Whether the session's processes outlive this process. Else they end with it, however it ends; the files stay until
+  /// the session's time is over.
+  bool keep = false;
 };
 
 struct SessionInfo {

@@ -117,11 +117,12 @@ void Log::note(EventType type, Severity severity, Fields fields) {
 }
 
 /// Not flock's own waiting: a holder that was stopped would stop every caisson of this user for good.
-Result<void> Log::lock() {
+Result<void> Log::lock(bool wait) {
   const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockPatience;
   for (long pause = 20'000;; pause = std::min(2 * pause, 2'000'000L)) {
-    if (::flock(head_file_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+    if (::flock(head_file_.get(), LOCK_EX | LOCK_NB) == 0) break;
     if (errno != EWOULDBLOCK && errno != EINTR) return fail(failed("flock", kHeadName, errno));
+    if (!wait) return fail(failed("flock", kHeadName, EWOULDBLOCK));
     if (now(CLOCK_MONOTONIC) > patience) {
       return fail(plainError(Stage::state, "flock", path_ + "/" + kHeadName,
                              "another process has held it for ten seconds",
@@ -130,14 +131,52 @@ Result<void> Log::lock() {
     const timespec time{0, pause};
     ::nanosleep(&time, nullptr);
   }
+  // A writer that lives long must not go on with a log that was removed or replaced: its records would be seen by
+  // nobody.
+  struct stat held{}, shown{};
+  if (::fstat(head_file_.get(), &held) == 0 &&
+      ::fstatat(directory_.get(), kHeadName, &shown, AT_SYMLINK_NOFOLLOW) == 0 && held.st_ino == shown.st_ino &&
+      held.st_dev == shown.st_dev) {
+    return {};
+  }
+  ::flock(head_file_.get(), LOCK_UN);
+  return fail(plainError(Stage::state, "audit", path_ + "/" + kHeadName, "the log was removed or replaced",
+                         "restore it; `caisson audit verify` tells what is missing"));
 }
 
-Result<void> Log::append(std::span<const Event> events) {
-  if (auto locked = lock(); !locked) return locked;
+Result<void> Log::appendWithDeferred(std::span<const Event> events) {
   const Unlock unlock(head_file_.get());
   const NoFileSizeSignal no_signal;
   first_.clear();
-  return appendLocked(events);
+  if (deferred_.empty()) return events.empty() ? Result<void>{} : appendLocked(events);
+  std::vector<Event> all = deferred_;
+  all.insert(all.end(), events.begin(), events.end());
+  auto written = appendLocked(all);
+  if (written) deferred_.clear();
+  return written;
+}
+
+Result<void> Log::tryAppend(std::span<const Event> events) {
+  if (events.empty() && deferred_.empty()) return {};
+  if (auto locked = lock(false); !locked) return locked;
+  return appendWithDeferred(events);
+}
+
+void Log::flush(bool wait) {
+  if (!deferred_.empty() && lock(wait)) (void)appendWithDeferred({});
+}
+
+Result<void> Log::append(std::span<const Event> events) {
+  const bool critical = std::any_of(events.begin(), events.end(),
+                                    [](const Event& event) { return event.severity == Severity::critical; });
+  const bool wait = !defer_ || critical || deferred_.size() + events.size() > kMaxDeferred;
+  auto locked = lock(wait);
+  if (!locked && !wait && locked.error().sys_errno == EWOULDBLOCK) {
+    deferred_.insert(deferred_.end(), events.begin(), events.end());
+    return {};
+  }
+  if (!locked) return locked;
+  return appendWithDeferred(events);
 }
 
 Result<void> Log::appendLocked(std::span<const Event> events) {

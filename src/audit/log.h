@@ -45,6 +45,17 @@ class Log {
   Result<void> append(std::span<const Event> events);
   Result<void> append(const Event& event) { return append(std::span(&event, 1)); }
 
+  /// The same without waiting for other writers: EWOULDBLOCK while one holds the log. Events that were deferred are
+  /// written first.
+  Result<void> tryAppend(std::span<const Event> events);
+
+  /// From now on append() does not wait for other writers but keeps the events and returns; flush() writes them. For
+  /// processes that must not be held up. CRITICAL events, and those beyond kMaxDeferred, still wait.
+  void deferWhenBusy() { defer_ = true; }
+  [[nodiscard]] bool hasDeferred() const { return !deferred_.empty(); }
+  /// Writes deferred events, if no other writer holds the log or `wait`.
+  void flush(bool wait = false);
+
   /// Sees to it that everything appended so far reaches the disk within a second, without waiting for it: a process of
   /// its own does that, one for all writers. Cheap when one is already at work.
   void handOver();
@@ -52,7 +63,10 @@ class Log {
  private:
   Log() = default;
 
-  Result<void> lock();
+  static constexpr std::size_t kMaxDeferred = 10'000;
+
+  Result<void> lock(bool wait);
+  Result<void> appendWithDeferred(std::span<const Event> events);
   Result<void> appendLocked(std::span<const Event> events);
   Result<void> readHead();
   Result<void> writeHead(bool durable);
@@ -79,6 +93,8 @@ class Log {
   Head head_;
   std::string chain_reason_;          ///< why a chain was begun although there were files
   std::vector<Event> first_;          ///< about the log itself; written before the caller's events
+  bool defer_ = false;
+  std::vector<Event> deferred_;       ///< appended while another writer held the log
   bool owes_sync_ = false;            ///< something of ours may not be on the disk yet
   std::unique_ptr<Metrics> counted_;  ///< and not added to the file yet
 };

@@ -41,6 +41,7 @@ int create(const Arguments& arguments) {
     options.ttl_seconds = *seconds;
   }
   options.auto_checkpoint = arguments.has(kAutoCheckpoint);
+  options.keep = true;
   auto store = SessionStore::open();
   if (!store) return complain(store.error());
   const auto session = store->create(options);

@@ -12,8 +12,7 @@
 namespace caisson::egress {
 namespace {
 
-// More than a server ever tells (kMostRequests and kMostDenials in server.cc, with their powers of ten).
-constexpr std::size_t kMostKept = 16384, kMostClients = 16;
+constexpr std::size_t kMostClients = 16;
 
 }  // namespace
 
@@ -55,23 +54,12 @@ void Control::answer(int descriptor) {
       clients_.erase(client);
       return;
     }
-    if (asked == "reports") {
-      // As many as there is room for. Without the totals at their end there are more: whoever asks, asks again.
-      while (!kept_.empty() && send(kept_.front())) kept_.pop_front();
-      if (kept_.empty()) send(encode({Report::Kind::totals, {}, {}, server_.totals}));
-    } else {
-      const auto applied = server_.applyChange(asked);
-      send(applied ? encode({Report::Kind::ready, {}, {}, {}})
-                   : encode({Report::Kind::failed, applied.error().message(), {}, {}}));
-    }
+    const auto applied = server_.applyChange(asked);
+    send(applied ? encode({Report::Kind::ready, {}, {}, {}})
+                 : encode({Report::Kind::failed, applied.error().message(), {}, {}}));
   }
   server_.loop.forget(descriptor);
   clients_.erase(client);
-}
-
-void Control::keep(const Report& report) {
-  if (kept_.size() >= kMostKept) kept_.pop_front();
-  kept_.push_back(encode(report));
 }
 
 }  // namespace caisson::egress

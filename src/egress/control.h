@@ -1,8 +1,7 @@
-// For an egress process that no supervisor holds by the hand (sessions): ends with the sandbox, takes changes and tells
-// what happened over a socket in the session's private directory.
+// For the egress process of a session: takes changes of its rules over a socket in the session's private directory, and
+// ends with the sandbox.
 #pragma once
 
-#include <deque>
 #include <list>
 #include <string>
 
@@ -22,8 +21,6 @@ class Control final : public Watcher {
 
   [[nodiscard]] bool watch();
   void onEvents(int descriptor, std::uint32_t events) override;
-  /// Keeps a report until somebody asks; the oldest go first when there are too many.
-  void keep(const Report& report);
 
   Askers askers;
 
@@ -34,7 +31,6 @@ class Control final : public Watcher {
   Server& server_;
   sys::Fd init_, listener_;
   std::list<sys::Fd> clients_;
-  std::deque<std::string> kept_;
 };
 
 }  // namespace caisson::egress

@@ -63,10 +63,10 @@ Result<Process> Process::start(const Settings& settings, sys::Fd link, sys::Fd b
   return spawn(settings, std::move(link), std::move(broker), -1, -1);
 }
 
-Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener) {
+Result<Process> Process::startForSession(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener) {
   settings.resident = true;
-  auto process = Process::spawn(settings, std::move(link), std::move(broker), init, listener);
-  if (!process) return fail(process.error());
+  auto process = spawn(settings, std::move(link), std::move(broker), init, listener);
+  if (!process) return process;
   pollfd wait{process->descriptor(), POLLIN, 0};
   std::optional<Error> failure = plainError(Stage::launch, "egress", "egress process", "it did not start",
                                             "see the kernel's log; please report it");
@@ -75,10 +75,15 @@ Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int 
       failure.reset();
       if (report.kind == Report::Kind::failed)
         failure = plainError(Stage::launch, "egress", "egress process", report.text);
+      if (report.kind == Report::Kind::ready) process->capture_ = report.text;
     });
   }
   if (failure) return fail(*failure);
-  return {};
+  return process;
+}
+
+void Process::requestTotals() {
+  (void)!::send(control_.get(), kWantsTotals.data(), kWantsTotals.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 Result<Process> Process::spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener) {
@@ -93,8 +98,7 @@ Result<Process> Process::spawn(const Settings& settings, sys::Fd link, sys::Fd b
   auto helper =
       sys::HelperProcess::start({.path = programPath(),
                                  .words = {"caisson", std::string(kProgramWord)},
-                                 .descriptors = {control->egress.get(), link.get(), broker.get(), init, listener},
-                                 .orphan = settings.resident});
+                                 .descriptors = {control->egress.get(), link.get(), broker.get(), init, listener}});
   if (!helper) {
     Error error = helper.error();
     error.hint = "network mode proxy starts the caisson program again; is it installed there?";

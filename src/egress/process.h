@@ -27,31 +27,33 @@ Result<Link> makeLink();
 /// The addresses of the host's own DNS servers, from its resolver configuration.
 std::vector<std::string> hostDnsServers();
 
-/// For a sandbox that outlives this process (sessions): the egress process ends with pid 1 of the sandbox, `init`, and
-/// takes changes from `listener`, a listening socket of ours. Returns when it is at work; it is nobody's child then.
-/// `broker` as for Process::start.
-Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
-
 class Process {
  public:
   /// Starts it as a process of its own, with an empty environment and no descriptor but its own. Quick: it does its
   /// own set-up while the sandbox does. `broker`: its end of the link to the credential broker, or none.
   static Result<Process> start(const Settings& settings, sys::Fd link, sys::Fd broker);
 
+  /// For a session: other processes of the user send changes and answer questions through `listener`, a listening
+  /// socket; it ends with pid 1 of the sandbox, `init`. Returns when it is at work.
+  static Result<Process> startForSession(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
+
+  [[nodiscard]] const std::string& capture() const { return capture_; }
   /// Readable when there is something to receive().
   [[nodiscard]] int descriptor() const { return control_.get(); }
   /// Every report that has arrived; false once the process is gone.
   bool receive(const std::function<void(const Report&)>& take);
   /// For live sessions (N10): takes effect at once; connections that no longer fit are cut.
   Result<void> change(const Change& change);
+  /// Has it report its totals, after everything it has to report so far.
+  void requestTotals();
   /// The sandbox is gone: the last reports, then the end of the process. Takes at most a second.
   void finish(const std::function<void(const Report&)>& take);
 
  private:
-  friend Result<void> startResident(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
   Process() = default;
   static Result<Process> spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener);
 
+  std::string capture_;  ///< startForSession(): what is captured, as the process said
   sys::HelperProcess helper_;
   sys::Fd control_;
 };

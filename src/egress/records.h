@@ -14,6 +14,9 @@ namespace caisson::egress {
 
 inline constexpr std::size_t kPacketBytes = 64 * 1024;
 
+/// What a supervisor sends to have the totals reported, after all that happened before.
+inline constexpr std::string_view kWantsTotals = "totals";
+
 std::string pack(const std::vector<std::string>& texts);
 /// At most `most` texts; nothing when the packet is malformed.
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);

@@ -210,8 +210,6 @@ void Server::report(Request request) {
 }
 
 void Server::sendReport(const Report& report) {
-  if (control_ && report.kind == Report::Kind::request) control_->keep(report);
-  if (!supervisor_) return;
   unsent_.push_back(encode(report));
   // Nothing is dropped: a program must not be able to hide a request behind a thousand others. When the supervisor is
   // that far behind, the sandbox's network waits for it.
@@ -237,15 +235,10 @@ void Server::onSupervisor() {
   char packet[4096];
   const ssize_t got = ::recv(supervisor_.get(), packet, sizeof(packet), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) {
-    if (control_ == nullptr) return end();
-    loop.forget(supervisor_.get());  // who started it is through
-    supervisor_.reset();
-    supervised_ = false;
-    unsent_.clear();
-    return;
-  }
-  (void)applyChange({packet, static_cast<std::size_t>(got)});
+  if (got <= 0) return end();  // without its supervisor no request would be on record
+  const std::string_view received(packet, static_cast<std::size_t>(got));
+  if (received == kWantsTotals) return sendReport({Report::Kind::totals, {}, {}, totals});
+  (void)applyChange(received);
 }
 
 Result<void> Server::applyChange(std::string_view packet) {

@@ -81,7 +81,7 @@ struct ExecArguments {
 struct Resident {
   int program;  ///< executed with everything but the payload's layers in force; -1: none
   const char* const* argv;
-  int descriptors[2];  ///< it gets the control socket as 3 and these from 4 on
+  int descriptor;  ///< it gets the control socket as 3 and this one as 4
 };
 
 /// Netlink messages, and how many of them the kernel acknowledges.

@@ -89,9 +89,9 @@ void selfTest(const Block& block);
 void selfTestOfFilter(const Block& block);
 
 /// Runs as the payload's process: applies the last layers and executes the program. Never returns.
-/// Not before `helper` is through, and `gate` returns.
+/// Not before `helper` is through. `filtered`: called with the filter in force, so it may only write.
 [[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening,
-                                void (*gate)(const Block& block) = nullptr);
+                                void (*filtered)(const Block& block, const Listening& listening) = nullptr);
 
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);

@@ -10,14 +10,14 @@ namespace caisson::isolation {
 namespace {
 
 constexpr int kFirst = 3;
-constexpr int kCount = 3;
+constexpr int kCount = 2;
 constexpr unsigned kCloseRangeCloexec = 1U << 2;
 constexpr int kAbove = 64;  // higher than any descriptor that is moved down to
 
 }  // namespace
 
 void becomeResident(const Block& block) {
-  const int wanted[kCount] = {block.control, block.resident.descriptors[0], block.resident.descriptors[1]};
+  const int wanted[kCount] = {block.control, block.resident.descriptor};
   long high[kCount];
   for (int i = 0; i < kCount; ++i) {
     high[i] = must(block, Stage::launch, "fcntl", "F_DUPFD", raw(SYS_fcntl, wanted[i], F_DUPFD_CLOEXEC, kAbove));

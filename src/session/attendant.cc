@@ -13,11 +13,9 @@
 #include <cstdlib>
 
 #include "egress/process.h"
-#include "session/background_refusals.h"
-#include "session/ports.h"
 #include "session/squash.h"
 #include "session/store.h"
-#include "session/watch.h"
+#include "session/supervisor/supervisor.h"
 #include "sys/clone.h"
 #include "sys/raw_syscall.h"
 
@@ -27,6 +25,7 @@ namespace {
 using sys::raw;
 
 constexpr std::size_t kStackBytes = 32 * 1024;
+constexpr int kStartTimeoutMs = 30'000;
 constexpr int kSayDescriptor = 3, kPassedDescriptor = 4;
 
 struct Start {
@@ -59,6 +58,23 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;
+}
+
+/// Everything until the end of file, or what came within the time.
+std::string readAll(const sys::Fd& from, int milliseconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
+  std::string text;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd wait{from.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) == 0) return text;
+    char piece[4096];
+    const ssize_t got = ::read(from.get(), piece, sizeof(piece));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(piece, static_cast<std::size_t>(got));
+  }
 }
 
 }  // namespace
@@ -114,23 +130,30 @@ std::string awaitLine(const sys::Fd& attendant, int milliseconds) {
   }
 }
 
+Result<void> startSupervisor(const Place& place, const std::string& id) {
+  auto started = startAttendant(place, {"supervise", id});
+  if (!started) return fail(started.error());
+  const std::string said = readAll(*started, kStartTimeoutMs);
+  if (said == "ready") return {};
+  constexpr std::string_view kFailed = "failed";
+  if (said.starts_with(kFailed)) {
+    if (auto error = codec::decode<Error>(std::string_view(said).substr(kFailed.size()))) return fail(*error);
+  }
+  return fail(plainError(Stage::launch, "session", id, "its supervisor did not start",
+                         "sessions start the caisson program (" + egress::ownProgram() + "); is it installed there?"));
+}
+
 int attendantMain(std::span<char* const> words) {
   if (words.size() < 2) return 125;
+  egress::useProgram("/proc/self/exe");
+  ::fcntl(kSayDescriptor, F_SETFD, FD_CLOEXEC);
   const std::string_view job = words[0], id = words[1];
   auto place = Place::open();
   if (!place || !isId(id)) return 125;
   auto store = std::make_shared<Store>(std::move(*place));
   const bool wait = words.size() > 2 && std::string_view(words[2]) == "wait";
   if (job == "squash") return squash(store, std::string(id), {.wait = wait}) ? 0 : 1;
-  if (job == "watch") {
-    auto found = store->find("session watch", id);
-    return found ? watchUntilIdle(store->place(), found->directory, found->metadata) : 1;
-  }
-  if (job == "refusals") {
-    ::fcntl(kPassedDescriptor, F_SETFD, FD_CLOEXEC);
-    return listenUntilOver(store, words.subspan(1), sys::Fd(kPassedDescriptor), kSayDescriptor);
-  }
-  if (job == "port") return keepPortOpen(*store, words.subspan(1), kSayDescriptor);
+  if (job == "supervise") return superviseMain(*store, std::string(id), kSayDescriptor);
   return 125;
 }
 

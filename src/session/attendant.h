@@ -23,6 +23,10 @@ bool hasAttendants();
 /// (one line), and the end of file when it has ended. It may be closed at once. `pass`: a descriptor for its work.
 Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string>& words, int pass = -1);
 
+/// Starts the supervisor of a session, unless one runs; the caller holds the session's lock. Returns when it accepts
+/// connections.
+Result<void> startSupervisor(const Place& place, const std::string& id);
+
 /// Waits for its line, or its end, at most this long. Empty: it ended, or said nothing in time.
 std::string awaitLine(const sys::Fd& attendant, int milliseconds);
 

@@ -1,5 +1,5 @@
-// What is kept of a background command in the session's logs/: N.json says what was started, N.out and N.err hold its
-// output, N.end is written by pid 1 when it has ended, N.refused lists the calls that were refused, if any.
+// What is kept of a background command in the session's logs/: N.json tells what was started, N.out and N.err hold its
+// output, N.end tells how it ended, N.blocked lists blocked system calls, if any. Written by the supervisor.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,42 @@
 #include <vector>
 
 #include "base/error.h"
+#include "caisson/run.h"
+#include "caisson/session.h"
 #include "sys/root_dir.h"
 
 namespace caisson::session {
 
 inline std::string fileName(std::uint32_t exec, const char* ending) { return std::to_string(exec) + ending; }
 
-struct StartedCommand {
-  std::vector<std::string> words;
-  std::int64_t started = 0;  ///< seconds since 1970
+/// The next free number; its N.json is made, so nobody else gets it.
+Result<std::uint32_t> claimNumber(const sys::RootDir& logs);
+Result<void> writeCommandFile(const sys::RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command);
+/// Removes all files of a command that was never started.
+void removeCommandFiles(const sys::RootDir& logs, std::uint32_t exec);
+
+inline constexpr std::uint32_t kEndRecordMark = 0x43535245;
+
+/// N.end.
+struct EndRecord {
+  std::uint32_t mark = kEndRecordMark;
+  std::int32_t status = 0;     ///< as wait4 returns it
+  std::uint32_t outcome = 0;   ///< OutcomeKind
+  std::uint32_t limit = 0;     ///< Limit
+  double wall_ms = 0, user_ms = 0, system_ms = 0;
+  std::uint64_t peak_bytes = 0;
+  std::int64_t ended = 0;             ///< seconds since 1970
+  std::uint64_t dropped[2] = {0, 0};  ///< bytes of 1 and 2 beyond the limit
 };
-/// N.json. One that is damaged gives an empty command.
-Result<StartedCommand> readCommand(const sys::RootDir& logs, std::uint32_t exec);
+Result<void> writeEnd(const sys::RootDir& logs, std::uint32_t exec, const EndRecord& record);
+/// Commands without an N.end ended together with a sandbox that is gone: says so in each.
+void writeMissingEnds(const sys::RootDir& logs);
+
+Result<void> writeBlocked(const sys::RootDir& logs, std::uint32_t exec, const std::vector<Violation>& violations);
+
+/// Everything known of a command. `sandbox_alive`: looked at before.
+Result<ExecInfo> describeCommand(const sys::RootDir& logs, std::uint32_t exec, bool sandbox_alive);
+/// Their numbers, in order.
+Result<std::vector<std::uint32_t>> listCommands(const sys::RootDir& logs);
 
 }  // namespace caisson::session

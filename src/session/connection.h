@@ -1,50 +1,55 @@
-// A conversation with pid 1 of a session.
+// A client's connection to the supervisor of a session. Every request has a deadline.
 #pragma once
 
+#include <chrono>
 #include <optional>
-#include <span>
-#include <variant>
 
 #include "base/error.h"
-#include "isolation/block.h"
 #include "session/protocol.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
 namespace caisson::session {
 
-class Connection {
+/// For requests that the supervisor answers at once. Starting or ending a sandbox may take longer.
+inline constexpr auto kRequestTimeout = std::chrono::seconds(10);
+inline constexpr auto kSandboxTimeout = std::chrono::seconds(45);
+
+class SupervisorConnection {
  public:
-  /// Nothing when pid 1 is not there; an error when it cannot be asked.
-  static Result<std::optional<Connection>> open(const sys::RootDir& directory);
+  /// Nothing when no supervisor runs.
+  static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// Whether it could be written; false: pid 1 is gone.
-  [[nodiscard]] bool send(const Request& request, std::span<const int> descriptors = {}) const;
+  [[nodiscard]] const Welcome& welcome() const { return welcome_; }
+  /// Has the supervisor build the sandbox; the caller holds the session's lock.
+  Result<void> startSandbox(const StartOptions& options, std::string_view session);
+  /// 0, or the errno; EPIPE: the supervisor is gone.
+  [[nodiscard]] int send(MessageType type, const std::string& value, std::vector<int> descriptors = {}) const;
+  /// Whether the supervisor has closed its end.
+  [[nodiscard]] bool isClosed() const;
 
-  /// What pid 1 said, or a payload before its exec.
-  struct Said {
-    std::variant<Reply, isolation::Message> what;
-    sys::Fd descriptor;  ///< that came with it
-    sys::Fd second;      ///< and another one
-  };
-  /// The next, waiting for it if `wait`. Nothing: no more can come (or, without waiting, nothing is there now: `closed`
-  /// tells which).
-  [[nodiscard]] std::optional<Said> receive(bool wait, bool& closed) const;
-
-  /// Asks and waits for the answer. Refusals are errors.
-  Result<Said> ask(const Request& request, std::string_view call, std::string_view object,
-                   std::span<const int> descriptors = {}) const;
+  /// Sends a request and waits for the answer, `done` or `started`. A refusal is an error, as is an answer that comes
+  /// too late.
+  Result<Packet> ask(MessageType type, const std::string& value, std::string_view call, std::string_view object,
+                     std::vector<int> descriptors = {},
+                     std::chrono::steady_clock::duration timeout = kRequestTimeout) const;
 
  private:
-  explicit Connection(sys::Fd socket) : socket_(std::move(socket)) {}
+  explicit SupervisorConnection(sys::Fd socket) : socket_(std::move(socket)) {}
+  Result<Packet> receive(std::string_view call, std::string_view object,
+                         std::chrono::steady_clock::time_point deadline) const;
+
   sys::Fd socket_;
+  Welcome welcome_;
 };
 
-/// What a failure before exec says, as an error.
-Error errorOf(isolation::Message message);
-
-/// pid 1 went away while it was asked: the session ended, or was ended.
+/// The supervisor went away while it was asked: the session was ended, or its supervisor was killed.
 Error goneError(std::string_view call, std::string_view object);
+/// Whether an error says that the sandbox is not running (any more): the request may be tried again.
+bool isGone(const Error& error);
+
+/// Ends the session's sandbox and supervisor: in order where the supervisor answers, by force where not.
+Result<void> endSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

@@ -1,6 +1,6 @@
 // Files of a session, read and written from outside through the sandbox's own mount of the workspace.
 //
-// pid 1 hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the layers
+// The supervisor hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the layers
 // is the kernel's own, and what a payload plants leads nowhere.
 #include <fcntl.h>
 #include <sys/fsuid.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "session/handle.h"
-#include "session/watch.h"
+#include "session/layer_sizes.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -105,11 +105,10 @@ Result<const RootDir*> Handle::workspace() {
   if (workspace_) return &*workspace_;
   auto connection = connect();
   if (!connection) return fail(connection.error());
-  auto welcome = (*connection)->ask({}, "open", id());
-  if (!welcome) return fail(welcome.error());
-  auto plan = this->plan({{"true"}, false});
-  if (!plan) return fail(plan.error());
-  auto root = RootDir::adopt(std::move(welcome->descriptor), {.known_as = plan->working_directory});
+  auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());
+  if (!answer) return fail(answer.error());
+  if (answer->descriptors.empty()) return fail(goneError("open", id()));
+  auto root = RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
   if (!root) return fail(root.error());
   workspace_ = std::move(*root);
   return &*workspace_;
@@ -117,12 +116,8 @@ Result<const RootDir*> Handle::workspace() {
 
 template <class T>
 Result<T> Handle::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
-  // A directory that was handed out outlives pid 1, but no longer shows what the session is: ask whether it is there.
-  if (workspace_ && connection_) {
-    bool closed = false;
-    (void)connection_->receive(false, closed);
-    if (closed) disconnect();
-  }
+  // A directory that was handed out outlives the sandbox, but no longer shows what the session is.
+  if (workspace_ && (!connection_ || connection_->isClosed() || !isAlive(directory_))) disconnect();
   auto root = workspace();
   if (!root) {
     disconnect();
@@ -141,13 +136,12 @@ Result<FilePiece> Handle::read(std::string_view path, std::uint64_t offset, std:
 /// again only after a mebibyte.
 Result<void> Handle::checkRoom(std::uint64_t bytes) {
   constexpr std::uint64_t kUnmeasured = 1U << 20;
-  auto plan = this->plan({{"true"}, false});
-  if (!plan) return fail(plan.error());
-  if (!plan->disk || !plan->disk->bytes) return {};
+  const auto& quota = metadata_.policy.filesystem.max_total_size;
+  if (!quota) return {};
   if (!room_ || bytes > kUnmeasured || *room_ < bytes || written_ + bytes > kUnmeasured) {
-    const KeptSize frozen = sizeOfFrozen(store_->place(), metadata_);
+    const LayerSize frozen = sizeOfFrozen(store_->place(), metadata_);
     const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->place(), metadata_).bytes;
-    room_ = *plan->disk->bytes - std::min(*plan->disk->bytes, used);
+    room_ = *quota - std::min(*quota, used);
     written_ = 0;
   }
   if (bytes > *room_) {

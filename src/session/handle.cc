@@ -1,16 +1,21 @@
 #include "session/handle.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cmath>
+#include <cerrno>
+#include <cstdlib>
 
 #include "approval/owner.h"
 #include "policy/limits.h"
 #include "policy/validate.h"
-#include "session/execution.h"
-#include "session/kept_plan.h"
+#include "session/attendant.h"
+#include "session/foreground.h"
 
 namespace caisson::session {
 namespace {
+
+constexpr int kAttempts = 3;
 
 Result<void> checkRequest(const ExecRequest& request) {
   if (request.command.empty() || request.command.front().empty()) {
@@ -47,14 +52,6 @@ Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
 
 }  // namespace
 
-void adaptPlan(plan::Plan& plan, const ExecRequest& request) {
-  for (const auto& [name, value] : request.environment) {
-    std::erase_if(plan.environment, [&](const std::string& one) { return one.starts_with(name + "="); });
-    plan.environment.push_back(name + "=" + value);
-  }
-  if (!request.working_directory.empty()) plan.working_directory = request.working_directory;
-}
-
 Result<sys::Fd> Handle::lock() {
   auto lock = lockFile(directory_, kLockFile, true);
   if (!isCurrent(store_->place(), id(), directory_)) {
@@ -68,59 +65,58 @@ Result<sys::Fd> Handle::lock() {
   return lock;
 }
 
-Result<std::optional<Connection>> Handle::startSandbox() {
+Result<void> Handle::reload() {
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return {};
+  auto answer = (*opened)->ask(MessageType::reload, {}, "session", id());
+  if (!answer) return fail(answer.error());
+  return {};
+}
+
+Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
   auto held = lock();
   if (!held) return fail(held.error());
-  auto opened = Connection::open(directory_);  // somebody else may have started it while we waited
-  if (!opened || *opened) return opened;
   if (metadata_.secondsLeft(Moment::now()) <= 0) {
-    return fail(plainError(Stage::state, "session", id(), "the session's time is over", "make a new one"));
+    return fail(plainError(Stage::state, "session", id(), "the session has expired", "make a new one"));
   }
-  if (auto ended = endSandbox(directory_); !ended) return fail(ended.error());
-  recordEndedCommands();
-  planner_.reset();
-  auto plan = this->plan({{"true"}, false});
-  if (!plan) return fail(plan.error());
-  auto started = session::startSandbox(store_->place(), directory_, metadata_, *plan);
+  auto opened = SupervisorConnection::open(directory_);  // another process may have started it while we waited
+  if (!opened) return opened;
+  if (metadata_.creator && !metadata_.creator->isAlive()) {
+    metadata_.creator = ProcessId::of(::getpid());  // whoever uses the session of a dead process takes it over
+    if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
+  }
+  if (!*opened) {
+    if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // what a killed supervisor left
+    if (auto started = startSupervisor(store_->place(), id()); !started) return fail(started.error());
+    opened = SupervisorConnection::open(directory_);
+    if (!opened) return opened;
+    if (!*opened) return fail(goneError("connect", id()));
+  }
+  if ((*opened)->welcome().sandbox_runs) return opened;
+  StartOptions options;
+  for (const policy::Credential& one : metadata_.policy.network.credentials) {
+    if (one.secret_env.empty()) continue;
+    if (const char* value = std::getenv(one.secret_env.c_str())) options.secrets.emplace(one.secret_env, value);
+  }
+  auto started = (*opened)->startSandbox(options, id());
+  if (!started && started.error().sys_errno == ENOSPC) {
+    store_->emptyTrash();  // layers that no session uses any more
+    started = (*opened)->startSandbox(options, id());
+  }
   if (!started) return fail(started.error());
-  store_->adopt(*started);
-  opened = Connection::open(directory_);
-  if (opened && !*opened) return fail(goneError("connect", id()));
   return opened;
 }
 
-Result<const Connection*> Handle::connect() {
-  if (connection_) return &*connection_;
-  store_->reap();
-  auto opened = Connection::open(directory_);
+Result<const SupervisorConnection*> Handle::connect() {
+  if (connection_ && !connection_->isClosed()) return &*connection_;
+  disconnect();
+  auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
-  if (!*opened) opened = startSandbox();
+  if (!*opened || !(*opened)->welcome().sandbox_runs) opened = startSandbox();
   if (!opened) return fail(opened.error());
   connection_ = std::move(**opened);
   return &*connection_;
-}
-
-Result<Planner*> Handle::planner() {
-  if (!planner_) {
-    auto planner = Planner::observe(directory_, metadata_);
-    if (!planner) return fail(planner.error());
-    planner_ = std::move(*planner);
-  }
-  return &*planner_;
-}
-
-Result<plan::Plan> Handle::plan(const plan::Command& command) {
-  auto planner = this->planner();
-  if (!planner) return fail(planner.error());
-  return (*planner)->plan(metadata_, command);
-}
-
-Result<plan::Plan> Handle::planFor(const ExecRequest& request) {
-  auto planner = this->planner();
-  if (!planner) return fail(planner.error());
-  auto plan = (*planner)->planCommand(metadata_, {request.command, request.interactive});
-  if (plan) adaptPlan(*plan, request);
-  return plan;
 }
 
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy) {
@@ -138,26 +134,11 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     if (!made) return fail(made.error());
     notice = *std::move(made);
   }
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
-    auto plan = planFor(request);
-    if (!plan) return fail(plan.error());
     const auto asker = askAboutHosts(request);
-    auto ran = execute({.place = store_->place(),
-                        .directory = directory_,
-                        .metadata = metadata_,
-                        .plan = *plan,
-                        .connection = **connection,
-                        .record = record_,
-                        .whole = [this] { return this->plan({{"true"}, false}); },
-                        .asker = asker.get(),
-                        .complete =
-                            [&](RunResult& result) {
-                              addNetworkRecord(result);
-                              if (!notice.empty()) result.notices.push_back(notice);
-                            }},
-                       request);
+    auto ran = runForeground(**connection, request, {.session = id(), .notice = notice, .asker = asker.get()});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again
@@ -165,8 +146,24 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
   return fail(goneError("session exec", id()));
 }
 
-void Handle::keepPlan() {
-  if (const auto held = lock()) session::keepPlan(directory_, metadata_);
+Result<RunResult> Handle::execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
+                                   const ExecRequest& request) {
+  const auto id = store->idOf("session exec", id_or_name);
+  auto directory = id ? store->place().sessions().enter(*id) : fail(id.error());
+  auto opened = directory && isId(id_or_name) ? SupervisorConnection::open(*directory)
+                                              : Result<std::optional<SupervisorConnection>>(std::nullopt);
+  // The usual case needs nothing of the policy: the supervisor has it.
+  const bool simple = opened && *opened && (*opened)->welcome().sandbox_runs && !(*opened)->welcome().review_first &&
+                      !request.interactive && !request.timeout_seconds;
+  if (simple) {
+    if (auto checked = checkRequest(request); !checked) return fail(checked.error());
+    auto ran = runForeground(**opened, request, {.session = *id});
+    if (!ran) return fail(ran.error());
+    if (*ran) return std::move(**ran);
+  }
+  auto found = store->find("session exec", id_or_name);
+  if (!found) return fail(found.error());
+  return Handle(store, std::move(*found)).exec(request);
 }
 
 Result<void> Handle::renew(double ttl_seconds) {
@@ -180,13 +177,10 @@ Result<void> Handle::renew(double ttl_seconds) {
   metadata_.expires.wall_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
   metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
   if (auto written = writeMetadata(directory_, metadata_); !written) return written;
-  auto opened = Connection::open(directory_);
+  auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
   if (!*opened) return {};
-  Request request;
-  request.ask = Ask::renew;
-  request.milliseconds = static_cast<std::int64_t>(std::ceil(ttl_seconds * 1e3));
-  auto asked = (*opened)->ask(request, "session renew", id());
+  auto asked = (*opened)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session renew", id());
   if (!asked) return fail(asked.error());
   return {};
 }
@@ -204,10 +198,7 @@ Result<void> Handle::handOut(const std::string& name, double ttl_seconds) {
   if (auto written = replaceMetadata(directory_, metadata_); !written) return written;
   auto connection = connect();
   if (!connection) return fail(connection.error());
-  Request request;
-  request.ask = Ask::renew;
-  request.milliseconds = static_cast<std::int64_t>(std::ceil(ttl_seconds * 1e3));
-  auto asked = (*connection)->ask(request, "session create", id());
+  auto asked = (*connection)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session create", id());
   if (!asked) return fail(asked.error());
   return {};
 }

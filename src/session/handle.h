@@ -23,23 +23,22 @@ class Handle {
   [[nodiscard]] Store& store() const { return *store_; }
   [[nodiscard]] const std::shared_ptr<Store>& sharedStore() const { return store_; }
 
-  /// A connection to pid 1, which is started if it is not there.
-  Result<const Connection*> connect();
-  /// Forgets the connection: pid 1 went away.
+  /// A connection to the supervisor of a running sandbox. Both are started if they are not there.
+  Result<const SupervisorConnection*> connect();
+  /// Forgets the connection: the sandbox went away.
   void disconnect() {
     connection_.reset();
     workspace_.reset();
     room_.reset();
   }
-
-  Result<plan::Plan> plan(const plan::Command& command);
   /// Puts a change of the session's state on record; an error means that it must not happen.
   Result<void> note(std::string_view state, std::string_view detail = {}) {
     return record_.lifecycle(id(), metadata_.policy, state, detail);
   }
   Result<RunResult> exec(const ExecRequest& request);
-  /// For commands that others run later (kept_plan.h).
-  void keepPlan();
+  /// The same for a one-shot caller: the policy is not decoded unless it has to be.
+  static Result<RunResult> execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
+                                    const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
   /// Out of the pool: from now on it is a session like any other, that begins now. Who dies finds it so; for the loss
   /// of power, syncMetadata is still to be called.
@@ -52,8 +51,6 @@ class Handle {
   Result<void> reviewHosts();
   /// For a command on a terminal that a person sits at; else null. The sandbox lives.
   std::unique_ptr<HostAsker> askAboutHosts(const ExecRequest& request);
-  /// What the session's egress has refused and carried since somebody last asked.
-  void addNetworkRecord(RunResult& result);
 
   // ports.cc
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);
@@ -90,10 +87,9 @@ class Handle {
   Result<sys::Fd> lock();
 
  private:
-  Result<std::optional<Connection>> startSandbox();
-  Result<Planner*> planner();
-  /// The plan for a request, checked.
-  Result<plan::Plan> planFor(const ExecRequest& request);
+  Result<std::optional<SupervisorConnection>> startSandbox();
+  /// Has the supervisor read the metadata again, if one runs.
+  Result<void> reload();
   /// The workspace as the session's programs see it, from outside.
   Result<const sys::RootDir*> workspace();
   /// Does `work` with the workspace, again with a new sandbox if the old one went away.
@@ -103,9 +99,7 @@ class Handle {
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
   Result<void> checkRoom(std::uint64_t bytes);
   Result<sys::RootDir> logDirectory();
-  /// Background commands that ended together with a sandbox which is gone: the next one's life is not theirs.
-  void recordEndedCommands();
-  /// Ends pid 1 if nothing else runs, or, when told to, everything. The caller holds the lock.
+  /// Ends the sandbox if nothing runs in it, or, when told to, in any case. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
   void makeRoom();
   void squashIfDeep() const;
@@ -115,8 +109,7 @@ class Handle {
   std::shared_ptr<Store> store_;
   sys::RootDir directory_;
   Metadata metadata_;
-  std::optional<Planner> planner_;
-  std::optional<Connection> connection_;
+  std::optional<SupervisorConnection> connection_;
   std::optional<sys::RootDir> workspace_;
   std::optional<std::uint64_t> room_;  ///< that the session has left on disk, when it was last added up
   std::uint64_t written_ = 0;          ///< by us since then
@@ -125,8 +118,5 @@ class Handle {
 
 /// Whether the request makes sense, for exec() and start().
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy);
-
-/// Gives a command's plan the variables and the directory of the request.
-void adaptPlan(plan::Plan& plan, const ExecRequest& request);
 
 }  // namespace caisson::session

@@ -30,7 +30,7 @@ std::optional<egress::Report> receive(const sys::Fd& socket, bool& ended) {
 std::unique_ptr<HostAsker> HostAsker::attach(const sys::RootDir& directory, const std::string& session, Open open) {
   const auto init = readInitRecord(directory);
   auto socket = connectEgress(directory);
-  if (!init || !socket || startTimeOf(init->pid) != init->start) return nullptr;
+  if (!init || !socket || !init->init.isAlive()) return nullptr;
   const std::string_view wish = egress::kWantsQuestions;
   if (::send(socket->get(), wish.data(), wish.size(), MSG_NOSIGNAL) < 0) return nullptr;
   pollfd wait{socket->get(), POLLIN, 0};
@@ -38,7 +38,7 @@ std::unique_ptr<HostAsker> HostAsker::attach(const sys::RootDir& directory, cons
   bool ended = false;
   const auto report = receive(*socket, ended);
   if (!report || report->kind != egress::Report::Kind::ready) return nullptr;
-  return std::unique_ptr<HostAsker>(new HostAsker(std::move(*socket), init->pid, session, std::move(open)));
+  return std::unique_ptr<HostAsker>(new HostAsker(std::move(*socket), init->init.pid, session, std::move(open)));
 }
 
 HostAsker::HostAsker(sys::Fd socket, pid_t init, const std::string& session, Open open)

@@ -65,24 +65,18 @@ Result<void> freeze(const Place& place, std::string_view call, Metadata& metadat
 
 Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
   disconnect();
-  if (when_busy == WhenBusy::refuse) {
-    auto opened = Connection::open(directory_);
-    if (!opened) return fail(opened.error());
-    if (*opened) {
-      Request ask;
-      ask.ask = Ask::quiesce;
-      auto settled = (*opened)->ask(ask, call, id());
-      if (!settled && settled.error().sys_errno == EBUSY) {
-        return fail(sysError(Stage::state, call, id(), EBUSY,
-                             "processes of the session are running: stop them first, or say that they may be ended "
-                             "(--stop)"));
-      }
-      if (settled) awaitRelease(directory_);
-    }
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return killSandbox(directory_);  // what a killed supervisor left
+  const SettleOptions options{.stop_processes = when_busy == WhenBusy::stop};
+  auto settled = (*opened)->ask(MessageType::settle, codec::encode(options), call, id(), {}, kSandboxTimeout);
+  if (settled) return {};
+  if (settled.error().sys_errno == EBUSY) {
+    return fail(sysError(Stage::state, call, id(), EBUSY,
+                         "processes of the session are running: stop them first, or say that they may be ended "
+                         "(--stop)"));
   }
-  auto ended = endSandbox(directory_);
-  store_->reap();
-  return ended;
+  return killSandbox(directory_);
 }
 
 /// Has a deep history made shallow by a process of its own. Waits for that only when there is no room left.
@@ -177,6 +171,7 @@ Result<void> Handle::restore(std::string_view checkpoint, WhenBusy when_busy) {
   }
   auto layers = layersOf("session restore", checkpoint);
   if (!layers) return fail(layers.error());
+  releaseReserve(directory_);  // what fills the disk may be what is to be undone
   if (auto settled = settle("session restore", when_busy); !settled) return settled;
   step("restore: settled");
   Metadata after = metadata_;
@@ -187,6 +182,7 @@ Result<void> Handle::restore(std::string_view checkpoint, WhenBusy when_busy) {
   metadata_ = std::move(after);
   step("restore: written");
   store_->dropUnusedLayers(metadata_.family);
+  makeReserve(directory_);
   return {};
 }
 

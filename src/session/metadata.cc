@@ -13,6 +13,7 @@
 #include "policy/decode.h"
 #include "policy/document.h"
 #include "policy/json.h"
+#include "sys/process_start.h"
 
 namespace caisson::session {
 namespace {
@@ -48,6 +49,11 @@ std::string list(const std::vector<std::string>& texts) {
 std::string moment(const Moment& moment) {
   return "{\"wall_ns\":" + std::to_string(moment.wall_ns) + ",\"boot_ns\":" + std::to_string(moment.boot_ns) +
          ",\"boot\":" + jsonString(moment.boot) + "}";
+}
+
+std::string process(const ProcessId& id) {
+  return "{\"pid\":" + std::to_string(id.pid) + ",\"start\":" + std::to_string(id.start) +
+         ",\"boot\":" + jsonString(id.boot) + "}";
 }
 
 /// Reads members of a table; the first that is missing or of another type becomes the error.
@@ -92,6 +98,15 @@ class Reader {
     if (!error_) error_ = inner.error_;
     return result;
   }
+  ProcessId process(const char* key) {
+    const Node* node = member(key, Node::Type::table);
+    if (node == nullptr) return {};
+    Reader inner(*node, where_);
+    ProcessId id{static_cast<pid_t>(inner.integer("pid")), static_cast<std::uint64_t>(inner.integer("start")),
+                 inner.text("boot")};
+    if (!error_) error_ = inner.error_;
+    return id;
+  }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   void fold(const Reader& other) {
     if (!error_) error_ = other.error_;
@@ -128,6 +143,7 @@ std::string toJson(const Metadata& metadata) {
          "],\"auto_checkpoint\":" + (metadata.auto_checkpoint ? "true" : "false") +
          ",\"pooled\":" + (metadata.pooled ? "true" : "false") +
          ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"granted\":" + list(metadata.granted) +
+         (metadata.creator ? ",\"creator\":" + process(*metadata.creator) : "") +
          ",\"policy\":" + policy::toJson(metadata.policy) + "}\n";
 }
 
@@ -154,6 +170,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.auto_checkpoint = reader.flag("auto_checkpoint");
   metadata.pooled = reader.flag("pooled");
   if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // older ones have none
+  if (document->root.find("creator") != nullptr) metadata.creator = reader.process("creator");
   metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
   if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
     for (const Node& item : checkpoints->items) {
@@ -192,45 +209,29 @@ Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metada
 
 Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDurable(kMetaFile); }
 
-std::uint64_t startTimeOf(pid_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-  const sys::Fd fd(::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
-  char text[1024];
-  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text) - 1) : -1;
-  if (got <= 0) return 0;
-  const std::string_view stat(text, static_cast<std::size_t>(got));
-  std::size_t at = stat.rfind(')');  // the name may hold anything
-  if (at == std::string_view::npos) return 0;
-  for (int field = 2; field < 22 && at != std::string_view::npos; ++field) at = stat.find(' ', at + 1);
-  if (at == std::string_view::npos) return 0;
-  return std::strtoull(std::string(stat.substr(at + 1, 24)).c_str(), nullptr, 10);
-}
+ProcessId ProcessId::of(pid_t pid) { return {pid, sys::processStart(pid), bootId()}; }
 
-Result<std::string> readInitText(const sys::RootDir& session) { return session.readFile(kInitFile, kMaxBytes); }
+bool ProcessId::isAlive() const { return pid > 0 && start != 0 && sys::processStart(pid) == start && boot == bootId(); }
 
 Result<InitRecord> readInitRecord(const sys::RootDir& session) {
-  auto text = readInitText(session);
+  auto text = session.readFile(kInitFile, kMaxBytes);
   if (!text) return fail(text.error());
   const std::string where = session.knownAs() + "/" + kInitFile;
   auto document = policy::readText(*text, policy::Format::json, where);
   if (!document) return fail(document.error());
   Reader reader(document->root, where);
-  InitRecord record{static_cast<pid_t>(reader.integer("pid")),
-                    static_cast<std::uint64_t>(reader.integer("start")),
-                    reader.text("boot"),
-                    reader.texts("cgroup"),
-                    reader.texts("layers"),
-                    reader.texts("held")};
+  InitRecord record;
+  record.init = reader.process("init");
+  record.supervisor = reader.process("supervisor");
+  record.layers = reader.texts("layers");
   if (reader.error()) return fail(*reader.error());
   return record;
 }
 
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
-  const std::string text = "{\"pid\":" + std::to_string(record.pid) + ",\"start\":" + std::to_string(record.start) +
-                           ",\"boot\":" + jsonString(record.boot) + ",\"cgroup\":" + list(record.cgroup) +
-                           ",\"layers\":" + list(record.layers) + ",\"held\":" + list(record.held) + "}\n";
-  return session.writeFileAtomic(kInitFile, text, 0600);
+  const std::string text = "{\"init\":" + process(record.init) + ",\"supervisor\":" + process(record.supervisor) +
+                           ",\"layers\":" + list(record.layers) + "}\n";
+  return session.replaceFile(kInitFile, text, 0600);  // of no use after a restart of the machine: need not be durable
 }
 
 }  // namespace caisson::session

@@ -32,6 +32,16 @@ struct Moment {
   static Moment now();
 };
 
+/// A process that can be recognised again: its number may have been given to another one since.
+struct ProcessId {
+  pid_t pid = -1;
+  std::uint64_t start = 0;  ///< sys::processStart
+  std::string boot;         ///< which start of the machine
+
+  static ProcessId of(pid_t pid);
+  [[nodiscard]] bool isAlive() const;
+};
+
 struct Metadata {
   int format = kFormat;
   std::string id;
@@ -48,6 +58,7 @@ struct Metadata {
   uid_t payload_id = 0;  ///< of a root caller's sessions: what its files belong to
   policy::Policy policy;
   std::vector<std::string> granted;  ///< of the permitted hosts: those that stand only as long as an approval does
+  std::optional<ProcessId> creator;  ///< its sandbox ends with this process; nothing: the session is kept
 
   [[nodiscard]] double secondsLeft(const Moment& now) const;
 };
@@ -62,19 +73,13 @@ Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
 Result<void> syncMetadata(const sys::RootDir& session);
 
-/// Which process pid 1 of a session's sandbox is. `start` is the kernel's start time of that number, so that a number
-/// that was given to another process since is recognised.
+/// The processes of a session's running sandbox.
 struct InitRecord {
-  pid_t pid = -1;
-  std::uint64_t start = 0;
-  std::string boot;
-  std::vector<std::string> cgroup;
-  std::vector<std::string> layers;  ///< that are mounted: they must not go while it lives
-  std::vector<std::string> held;    ///< limits that the cgroup holds: "memory", "pids"
+  ProcessId init;        ///< its pid 1
+  ProcessId supervisor;  ///< pid 1's parent
+  std::vector<std::string> layers;  ///< that are mounted: they must not be removed meanwhile
 };
 
-std::uint64_t startTimeOf(pid_t pid);
-Result<std::string> readInitText(const sys::RootDir& session);
 Result<InitRecord> readInitRecord(const sys::RootDir& session);
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record);
 

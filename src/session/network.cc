@@ -24,7 +24,6 @@ namespace {
 using Kind = egress::Change::Kind;
 
 constexpr int kAnswerMs = 5000;
-constexpr int kMostRounds = 1000;
 
 sockaddr_un addressIn(const sys::RootDir& directory) {
   sockaddr_un address{};
@@ -93,19 +92,20 @@ Result<sys::Fd> connectEgress(const sys::RootDir& directory) {
   return socket;
 }
 
-Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links, int init) {
+Result<egress::Process> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links,
+                                    int init) {
   auto listener = listenIn(directory);
   if (!listener) return fail(listener.error());
-  return egress::startResident(supervise::egressSettings(plan), std::move(links.sandbox), std::move(links.broker), init,
-                               listener->get());
+  return egress::Process::startForSession(supervise::egressSettings(plan), std::move(links.sandbox),
+                                          std::move(links.broker), init, listener->get());
 }
 
 Result<void> Handle::applyNetwork(Metadata after, const std::vector<egress::Change>& changes) {
   if (auto checked = policy::validate(after.policy, approval::noCeilings()); !checked) return checked;
   if (auto written = writeMetadata(directory_, after); !written) return written;
   metadata_ = std::move(after);
-  planner_.reset();
   if (!isAlive(directory_)) return {};  // the next command starts it with the new rules
+  if (auto reloaded = reload(); !reloaded) return reloaded;
   for (const egress::Change& change : changes) {
     std::optional<Error> failure =
         plainError(Stage::state, "session network", change.pattern, "the session's egress gave no answer", "try again");
@@ -213,24 +213,6 @@ Result<void> Handle::reviewHosts() {
   }
   if (changes.empty()) return {};
   return applyNetwork(std::move(after), changes);
-}
-
-void Handle::addNetworkRecord(RunResult& result) {
-  if (metadata_.policy.network.mode != policy::NetworkMode::proxy) return;
-  supervise::EgressRecord record;
-  auto log = audit::Log::open();
-  bool more = true;
-  for (int round = 0; more && round < kMostRounds; ++round) {
-    bool heard = false;
-    more = false;
-    const auto asked = ask(directory_, "reports", [&](const egress::Report& report) {
-      record.take(report, log ? &*log : nullptr, id());
-      heard = true;
-      more = report.kind != egress::Report::Kind::totals;  // which come last
-    });
-    more = more && heard && asked;
-  }
-  record.fill(result);
 }
 
 }  // namespace caisson::session

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "egress/process.h"
 #include "plan/plan.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
@@ -22,6 +23,6 @@ struct EgressLinks {
 };
 
 /// Starts it for the sandbox whose pid 1 `init` is a descriptor of; it ends with that. Returns when it is at work.
-Result<void> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links, int init);
+Result<egress::Process> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links, int init);
 
 }  // namespace caisson::session

@@ -53,7 +53,6 @@ Pool::~Pool() {
 }
 
 Result<std::shared_ptr<Handle>> Pool::make() {
-  store_->reap();
   store_->cleanSometimes();
   auto made = store_->make(options_, true);
   if (!made) return fail(made.error());
@@ -61,9 +60,6 @@ Result<std::shared_ptr<Handle>> Pool::make() {
   Result<void> prepared = handle->note("prepared");
   if (prepared) {
     if (auto connected = handle->connect(); !connected) prepared = fail(connected.error());
-  }
-  if (prepared) {  // observed now, so that the first command need not
-    if (auto plan = handle->plan({{"true"}, false}); !plan) prepared = fail(plan.error());
   }
   if (prepared) return handle;
   (void)store_->destroy(handle->id());

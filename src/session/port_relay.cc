@@ -68,10 +68,13 @@ void PortRelay::pump(Pair& pair) {
   pair.broken = there == State::broken || back == State::broken;
 }
 
+bool PortRelay::pending() const {
+  return std::any_of(pairs_.begin(), pairs_.end(), [](const Pair& pair) { return pair.more; });
+}
+
 void PortRelay::turn(int milliseconds) {
   epoll_event events[kMaxEvents];
-  const bool more = std::any_of(pairs_.begin(), pairs_.end(), [](const Pair& pair) { return pair.more; });
-  const int count = ::epoll_wait(events_.get(), events, kMaxEvents, more ? 0 : milliseconds);
+  const int count = ::epoll_wait(events_.get(), events, kMaxEvents, pending() ? 0 : milliseconds);
   bool arrived = false;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) {

@@ -21,6 +21,10 @@ class PortRelay {
   [[nodiscard]] bool valid() const { return events_.valid(); }
   /// Takes connections from this one from now on; an invalid one: from none.
   void listenAt(sys::Fd listener);
+  /// Readable when there is something to do.
+  [[nodiscard]] int descriptor() const { return events_.get(); }
+  /// Whether turn() left something that raises no new event.
+  [[nodiscard]] bool pending() const;
   [[nodiscard]] bool listening() const { return listener_.valid(); }
   /// Does what there is to do, waiting for it at most this long.
   void turn(int milliseconds);

@@ -36,7 +36,7 @@ bool writeProgram(int descriptor) {
 
 }  // namespace
 
-Result<sys::Fd> residentProgram() {
+Result<sys::Fd> initProgram() {
   int made = ::memfd_create("caisson-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | kExecutable);
   if (made < 0 && errno == EINVAL) made = ::memfd_create("caisson-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made < 0) {

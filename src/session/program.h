@@ -7,6 +7,6 @@
 namespace caisson::session {
 
 /// A sealed memory file.
-Result<sys::Fd> residentProgram();
+Result<sys::Fd> initProgram();
 
 }  // namespace caisson::session

@@ -1,101 +1,247 @@
-// What pid 1 of a session and the processes that use the session say to each other.
+// Messages between the clients of a session (`session exec`, MCP, a program that links the library) and its supervisor.
 //
-// pid 1 listens on a SOCK_SEQPACKET socket in the session's private directory. Who can open that directory may ask;
-// pid 1 also looks at the kernel's word on who connected: a process of its own pid namespace, that is, a payload, has a
-// number there and is turned away, whatever way it found to the socket.
-// Requests are fixed records with descriptors beside them. A failure between a payload's start and its exec comes as an
-// isolation::Message, as in a single run; everything else is a Reply.
+// The supervisor listens on a SOCK_SEQPACKET socket in the session's private directory. Only processes of the session's
+// owner can open that directory, and the supervisor also checks who connected. A message is a header, a value encoded
+// by codec.h, and descriptors; a value that is too long for one message travels in a memory file.
+//
+//   client                              supervisor
+//     connect                     -->
+//                                 <--   welcome
+//     exec, streams               -->
+//     signal (any time)           -->
+//                                 <--   started (interactive and background commands)
+//                                 <--   finished
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "caisson/run.h"
+#include "session/codec.h"
+#include "sys/fd.h"
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kProtocol = 0x43530004;
+/// Changes with every incompatible change of the messages below.
+inline constexpr std::uint32_t kProtocol = 0x43540001;
 
-/// Where pid 1's program finds its descriptors.
-inline constexpr int kControlDescriptor = 3;  ///< to the process that starts the sandbox
-inline constexpr int kListenerDescriptor = 4;
-inline constexpr int kAliveDescriptor = 5;  ///< a locked file: the lock ends with pid 1
-inline constexpr int kResidentDescriptors = 3;
-
-enum class Ask : std::uint32_t {
-  hello,        ///< -> welcome, with the workspace's directory
-  execute,      ///< descriptors: block, 0, 1, 2 -> started, then finished
-  go,           ///< for a held command; `signal` other than 0: it is not to run. No answer.
-  background,   ///< descriptors: block, 0 or a pipe is made, log of 1, log of 2, record -> started
-  signal,       ///< `signal` to all processes of `exec` -> done
-  list,         ///< -> one entry per command that runs, then done
-  take_input,   ///< -> done, with the write end of the standard input of `exec`
-  close_input,  ///< -> done
-  renew,        ///< the end is `milliseconds` from now -> done
-  quiesce,      ///< end, but only if nothing runs -> done, or refused with EBUSY
-  end,          ///< -> done, and the end
-  socket,       ///< -> done, with a new TCP socket (`signal`: address family) of the sandbox's network
-  sized,        ///< -> done, with the sandbox's directory in memory number `exec`, to ask how full it is
-  measure,      ///< -> done, `amount`: bytes that System V objects hold, `value`: whether anything runs
-  enforce,      ///< end everything but pid 1; commands end with the limit `signal` -> done
+enum class MessageType : std::uint32_t {
+  // from the client
+  start,          ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done or failed
+  exec,           ///< CommandOptions, and for a foreground command descriptors 0, 1, 2 -> started, finished or failed
+  signal,         ///< SignalOptions, to a background command or the one of this connection -> done (background)
+  take_input,     ///< CommandNumber -> done with the write end of the command's standard input
+  close_input,    ///< CommandNumber -> done
+  workspace,      ///< -> done with the workspace's directory
+  renew,          ///< Seconds: the session ends that long from now -> done
+  settle,         ///< SettleOptions: ends the sandbox -> done, or failed with EBUSY
+  open_port,      ///< PortOptions -> done with the host's port
+  close_port,     ///< PortOptions -> done
+  reload,         ///< read meta.json again -> done
+  processes,      ///< -> done with ProcessList: processes that no running command accounts for
+  // from the supervisor
+  welcome,   ///< Welcome
+  started,   ///< StartedCommand, and the master side of the pty of an interactive command
+  finished,  ///< RunResult without its streams
+  done,      ///< the answer's value
+  failed,    ///< Error
 };
 
-/// A held command waits no longer, since pid 1 waits with it; a failure with this object and ETIMEDOUT says so.
-inline constexpr long kGoPatienceMs = 50;
-inline constexpr const char* kGoObject = "the command's record";
-
-/// `signal` of enforce, in place of a limit: something in the session tried to escape.
-inline constexpr std::uint32_t kEscaped = 0x100;
-
-/// caisson::Limit::cpu, the one that pid 1 itself finds.
-inline constexpr std::uint32_t kCpuLimit = 2;
-
-enum RequestFlag : std::uint32_t {
-  kKeepInput = 1U << 0,  ///< background: make a pipe for standard input and keep its end for take_input
-  kHeld = 1U << 1,       ///< execute: everything but the program, which waits for `go`
+struct Welcome {
+  bool sandbox_runs = false;
+  bool review_first = false;              ///< hosts or checkpoints have to be looked at before a command (session.h)
+  bool passes_whole_environment = false;  ///< send every variable with a command, else only `pass`
+  std::vector<std::string> pass;
+  std::uint64_t output_bytes = 0;  ///< limit of each stream
+  std::uint32_t payload_id = 0;    ///< of a root caller's session: whose the command's pipes have to be
 };
 
-struct Request {
-  std::uint32_t protocol = kProtocol;
-  Ask ask = Ask::hello;
-  std::uint64_t address = 0, bytes = 0;  ///< of the block, in the asking process and to be in pid 1
-  std::uint32_t exec = 0;                ///< the command's number, chosen by who asks
+struct StartOptions {
+  std::map<std::string, std::string> secrets;  ///< variables that network.credentials name
+};
+
+struct TerminalOptions {
+  bool stream[3] = {false, false, false};
+  std::uint16_t rows = 24, columns = 80;
+};
+
+struct CommandOptions {
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;         ///< added to the policy's
+  std::map<std::string, std::string> caller_environment;  ///< what the policy passes on
+  std::string working_directory;
+  std::optional<double> timeout_seconds;
+  bool background = false;
+  bool keep_input = false;  ///< background: standard input stays open for take_input
+  std::string input;        ///< background: standard input
+  bool interactive = false;
+  bool wants_started = false;
+  TerminalOptions terminal;
+  std::string notice;  ///< of the client's, for the result
+};
+
+struct CommandNumber {
+  std::uint32_t number = 0;
+};
+
+struct SignalOptions {
+  std::uint32_t number = 0;  ///< 0: the command of this connection
   std::int32_t signal = 0;
-  std::int64_t milliseconds = 0;  ///< background: time-out; 0: none
-  std::uint64_t limit = 0;        ///< background: bytes of each log
-  std::uint32_t flags = 0;
-  std::uint32_t reserved = 0;
-  std::int64_t cpu_ms = 0;  ///< execute, background: CPU time of all its processes; 0: no limit
+  bool whole_tree = false;  ///< else its process group
 };
 
-enum class Say : std::uint32_t { ready, welcome, started, finished, entry, done, refused };
-
-/// What comes with `started`, in this order.
-enum StartedFlag : std::uint32_t {
-  kTerminal = 1U << 0,
-  kListener = 1U << 1,  ///< of the filter's notifications
+struct SettleOptions {
+  bool stop_processes = false;  ///< else EBUSY when any run
+  bool end_supervisor = false;
 };
 
-struct Reply {
-  Say say = Say::done;
-  std::int32_t value = 0;  ///< wait status; errno when refused; started: StartedFlag
-  std::uint32_t exec = 0;
-  std::int32_t pid = 0;
-  std::int64_t user_us = 0, system_us = 0, peak_kib = 0, in_blocks = 0, out_blocks = 0;
-  std::int64_t amount = 0;   ///< started: why there is no listener although one was wished for (errno)
-  std::uint32_t limit = 0;   ///< finished: the limit (caisson::Limit) that ended it
-  std::uint32_t others = 0;  ///< finished: whether anything runs on in the session
+struct PortOptions {
+  std::uint16_t port = 0, host_port = 0;
+  bool inward = false;
 };
 
-inline constexpr std::uint32_t kRecordMark = 0x43535245;
-
-/// How a background command ended, written once to its record file by pid 1.
-struct EndRecord {
-  std::uint32_t mark = kRecordMark;
-  std::int32_t status = 0;
-  std::uint32_t timed_out = 0;
-  std::uint32_t limit = 0;  ///< the limit (caisson::Limit) that ended it, other than time
-  std::int64_t elapsed_ms = 0;
-  std::int64_t user_us = 0, system_us = 0, peak_kib = 0;
-  std::int64_t ended = 0;             ///< seconds since 1970
-  std::uint64_t dropped[2] = {0, 0};  ///< bytes of 1 and 2 beyond the limit
+struct StartedCommand {
+  std::uint32_t number = 0;  ///< of a background command
+  std::int32_t pid = 0;      ///< as pid 1 of the sandbox numbers it
 };
+
+struct Seconds {
+  double value = 0;
+};
+
+struct LeftProcess {
+  std::int32_t pid = 0;  ///< on the host
+  std::string program;
+};
+struct ProcessList {
+  std::vector<LeftProcess> processes;
+};
+
+struct Nothing {};
+
+/// A message as it arrived.
+struct Packet {
+  MessageType type = MessageType::done;
+  std::string value;
+  std::vector<sys::Fd> descriptors;
+};
+
+inline constexpr std::size_t kMaxPacketDescriptors = 4;
+
+/// Sends one message. 0, or why it was not sent (EPIPE: the peer is gone; EAGAIN: its buffer is full and `wait` is
+/// false; ETOOMANYREFS: too many descriptors of this user are in flight).
+int sendPacket(int socket, MessageType type, const std::string& value, std::vector<int> descriptors = {},
+               bool wait = true);
+
+enum class Receipt : std::uint8_t { message, nothing, closed };
+/// Receives one message; does not wait. A malformed one counts as the end.
+Receipt receivePacket(int socket, Packet& packet);
+
+// --- codec.h ---
+
+template <class T, class Type>
+concept Of = std::is_same_v<std::remove_const_t<T>, Type>;
+
+template <class A, Of<Welcome> T>
+void fields(A& archive, T& v) {
+  auto& [runs, review, whole, pass, output_bytes, payload_id] = v;
+  archive(runs, review, whole, pass, output_bytes, payload_id);
+}
+template <class A, Of<StartOptions> T>
+void fields(A& archive, T& v) {
+  archive(v.secrets);
+}
+template <class A, Of<TerminalOptions> T>
+void fields(A& archive, T& v) {
+  archive(v.stream[0], v.stream[1], v.stream[2], v.rows, v.columns);
+}
+template <class A, Of<CommandOptions> T>
+void fields(A& archive, T& v) {
+  auto& [command, environment, caller, directory, timeout, background, keep_input, input, interactive, wants_started,
+         terminal, notice] = v;
+  archive(command, environment, caller, directory, timeout, background, keep_input, input, interactive, wants_started);
+  archive(terminal, notice);
+}
+template <class A, Of<CommandNumber> T>
+void fields(A& archive, T& v) {
+  archive(v.number);
+}
+template <class A, Of<SignalOptions> T>
+void fields(A& archive, T& v) {
+  auto& [number, signal, whole_tree] = v;
+  archive(number, signal, whole_tree);
+}
+template <class A, Of<SettleOptions> T>
+void fields(A& archive, T& v) {
+  auto& [stop, end] = v;
+  archive(stop, end);
+}
+template <class A, Of<PortOptions> T>
+void fields(A& archive, T& v) {
+  auto& [port, host_port, inward] = v;
+  archive(port, host_port, inward);
+}
+template <class A, Of<StartedCommand> T>
+void fields(A& archive, T& v) {
+  auto& [number, pid] = v;
+  archive(number, pid);
+}
+template <class A, Of<Seconds> T>
+void fields(A& archive, T& v) {
+  archive(v.value);
+}
+template <class A, Of<LeftProcess> T>
+void fields(A& archive, T& v) {
+  auto& [pid, program] = v;
+  archive(pid, program);
+}
+template <class A, Of<ProcessList> T>
+void fields(A& archive, T& v) {
+  archive(v.processes);
+}
+template <class A, Of<Nothing> T>
+void fields(A&, T&) {}
 
 }  // namespace caisson::session
+
+namespace caisson {
+
+// In the namespace of the types, where codec.h finds them.
+template <class A, session::Of<Error> T>
+void fields(A& archive, T& v) {
+  auto& [stage, call, object, sys_errno, reason, hint] = v;
+  archive(stage, call, object, sys_errno, reason, hint);
+}
+template <class A, session::Of<Usage> T>
+void fields(A& archive, T& v) {
+  auto& [wall, user, system, peak, read, written, processes, bytes, connections, denied] = v;
+  archive(wall, user, system, peak, read, written, processes, bytes, connections, denied);
+}
+template <class A, session::Of<Denial> T>
+void fields(A& archive, T& v) {
+  auto& [rule, object, operation, remedy, count, probe] = v;
+  archive(rule, object, operation, remedy, count, probe);
+}
+template <class A, session::Of<Violation> T>
+void fields(A& archive, T& v) {
+  archive(v.rule, v.object, v.operation, v.remedy, v.count, v.probe);
+  archive(v.syscall, v.architecture, v.number, v.pid, v.program, v.severity, v.indicator, v.error);
+  for (auto& argument : v.arguments) archive(argument);
+}
+template <class A, session::Of<Escape> T>
+void fields(A& archive, T& v) {
+  auto& [indicator, severity, reason, rollback, quarantined, trace] = v;
+  archive(indicator, severity, reason, rollback, quarantined, trace);
+}
+/// What a supervisor knows of a command; streams, files and hosts stay empty.
+template <class A, session::Of<RunResult> T>
+void fields(A& archive, T& v) {
+  archive(v.sandbox_id, v.outcome, v.exit_code, v.signal, v.limit, v.usage, v.denials, v.violations, v.escape);
+  archive(v.layers, v.warnings, v.notices, v.error);
+}
+
+}  // namespace caisson

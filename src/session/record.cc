@@ -31,6 +31,7 @@ Result<audit::Log*> Record::open(const policy::Policy& policy) {
     auto log = audit::Log::open();
     if (!log) return fail(log.error());
     log_.emplace(std::move(*log));
+    if (defer_) log_->deferWhenBusy();
   }
   return &*log_;
 }
@@ -56,7 +57,7 @@ Result<void> Record::starting(const std::string& session, const policy::Policy& 
   execute.text("mode", background ? "background" : "foreground");
   const std::array events = {Event{EventType::sandbox_entered, Severity::info, session, {}},
                              Event{EventType::sandbox_execute, Severity::info, session, std::move(execute)}};
-  return (*log)->append(events);
+  return defer_ ? (*log)->tryAppend(events) : (*log)->append(events);
 }
 
 Result<void> Record::ready(const policy::Policy& policy) {
@@ -71,6 +72,19 @@ void Record::handOver() {
 
 void Record::callRefused(const std::string& session, const Violation& violation) {
   supervise::recordViolation(log_ ? &*log_ : nullptr, session, violation);
+}
+
+void Record::limitExceeded(const std::string& session, Limit limit, std::string_view reason) {
+  if (!log_) return;
+  Fields fields;
+  fields.text("limit", name(limit)).text("detail", reason);
+  (void)log_->append({EventType::limit_exceeded, Severity::warn, session, std::move(fields)});
+  log_->handOver();
+}
+
+audit::Log* Record::log(const policy::Policy& policy) {
+  auto log = open(policy);
+  return log ? *log : nullptr;
 }
 
 void Record::escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,

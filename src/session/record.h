@@ -13,7 +13,14 @@ namespace caisson::session {
 
 class Record {
  public:
-  /// Puts on record that a command is about to start. An error means that it must not.
+  /// For a process that must not wait for other writers of the log (audit::Log::deferWhenBusy).
+  void deferWhenBusy() { defer_ = true; }
+  [[nodiscard]] bool hasDeferred() const { return log_ && log_->hasDeferred(); }
+  void flush(bool wait = false) {
+    if (log_) log_->flush(wait);
+  }
+  /// Puts on record that a command is about to start. An error means that it must not; EWOULDBLOCK, that another writer
+  /// holds the log and it is to be tried again.
   Result<void> starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
                         const std::vector<std::string>& command, bool background);
   /// Opens the log for what follows. An error means that nothing could be recorded.
@@ -25,6 +32,10 @@ class Record {
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                const supervise::LastOutput& last, RunResult& result);
+  /// A limit of the whole session was exceeded.
+  void limitExceeded(const std::string& session, Limit limit, std::string_view reason);
+  /// The log, for other events; null when the policy switches the audit off, or it cannot be opened.
+  audit::Log* log(const policy::Policy& policy);
   /// How it ended. What can't be recorded any more is a warning: it has happened.
   void ended(RunResult& result);
   /// A change of the session's state: "created", "checkpointed", "committed" ... An error means that it must not be.
@@ -35,6 +46,7 @@ class Record {
   Result<audit::Log*> open(const policy::Policy& policy);
 
   std::optional<audit::Log> log_;
+  bool defer_ = false;
 };
 
 }  // namespace caisson::session

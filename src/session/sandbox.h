@@ -28,6 +28,8 @@ struct Planner {
   static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
   /// The plan for one command. Its steps build the whole sandbox; the rest is what each command gets.
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
+  /// The plan that builds the sandbox, for no command in particular.
+  [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const { return plan(metadata, {{"true"}, false}); }
   /// The same without the steps and without what pid 1 is in already. Most of it is one command's as the next one's.
   Result<plan::Plan> planCommand(const Metadata& metadata, const plan::Command& command);
 
@@ -41,23 +43,14 @@ struct Planner {
 /// attributes.
 Result<void> checkFeatures(const std::string& path, int directory);
 
-/// Where the plan mounts memory, in its order: what pid 1 knows by number.
-std::vector<std::string> directoriesInMemory(const plan::Plan& plan);
-
 /// Whether pid 1 lives: it holds a lock that the kernel takes from it at its end.
 bool isAlive(const sys::RootDir& directory);
 
-/// Starts pid 1. The caller holds the session's lock. When this returns it accepts connections; when the caller dies
-/// before that, it ends by itself. The process, which is this one's child.
-Result<pid_t> startSandbox(const Place& place, const sys::RootDir& directory, const Metadata& metadata,
-                           const plan::Plan& plan);
+/// A directory inside a running sandbox, by its path there.
+Result<sys::Fd> openInSandbox(pid_t init, const std::string& path);
 
-/// Waits until a pid 1 that has said its last word lets go of its lock. Nothing else runs in its sandbox then, and what
-/// is left of its end, taking down the mounts, grows with the number of files it has seen: nobody need wait for that.
-/// (The kernel closes a process's files before it leaves its namespaces.)
-void awaitRelease(const sys::RootDir& directory);
-
-/// Ends pid 1, and with it everything in the sandbox, and removes its cgroup. Fine when there is none.
-Result<void> endSandbox(const sys::RootDir& directory);
+/// Kills the supervisor and pid 1, and with them everything in the sandbox. Fine when there are none. For a supervisor
+/// that does not answer; else it is asked to end (connection.h).
+Result<void> killSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

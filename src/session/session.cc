@@ -2,7 +2,6 @@
 #include "caisson/session.h"
 
 #include "policy/json.h"
-#include "session/execution.h"
 #include "session/handle.h"
 #include "session/network.h"
 #include "session/pool.h"
@@ -135,7 +134,6 @@ Result<SessionStore> SessionStore::open() {
 }
 
 Result<Session> SessionStore::create(const SessionOptions& options) {
-  store_->reap();
   store_->cleanSometimes();
   auto made = store_->make(options);
   if (!made) return fail(made.error());
@@ -178,19 +176,10 @@ Result<Session> SessionStore::find(std::string_view id_or_name) const {
 }
 
 Result<RunResult> SessionStore::exec(std::string_view id_or_name, const ExecRequest& request) {
-  auto quick = session::executeByKeptPlan(*store_, id_or_name, request);
-  if (!quick) return fail(quick.error());
-  if (*quick) return std::move(**quick);
-  auto found = store_->find("session exec", id_or_name);
-  if (!found) return fail(found.error());
-  Handle handle(store_, std::move(*found));
-  auto result = handle.exec(request);
-  if (result) handle.keepPlan();
-  return result;
+  return Handle::execOnce(store_, id_or_name, request);
 }
 
 Result<std::vector<SessionInfo>> SessionStore::list() {
-  store_->reap();
   if (auto cleaned = store_->clean(false); !cleaned) return fail(cleaned.error());
   return store_->list();
 }

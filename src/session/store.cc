@@ -13,6 +13,7 @@
 #include "plan/workspace.h"
 #include "policy/validate.h"
 #include "session/network.h"
+#include "session/connection.h"
 #include "session/sandbox.h"
 #include "session/steps.h"
 #include "supervise/host.h"
@@ -29,6 +30,8 @@ constexpr const char* kNames = ".names";
 constexpr std::string_view kNew = ".new-";      // being made: its lock is held
 constexpr std::string_view kGone = ".gone-";    // being removed
 constexpr std::string_view kTrash = ".trash-";  // layers that nobody uses, in the directory of stores
+constexpr const char* kReserve = "reserve";
+constexpr std::size_t kReserveBytes = 32 * 1024;
 constexpr double kMaxTtl = 10.0 * 366 * 86400;
 constexpr std::int64_t kCleanEverySeconds = 60;
 
@@ -110,6 +113,10 @@ std::string newLayerName() {
   for (const unsigned char byte : bytes) name += kLetters[byte & 31];
   return name;
 }
+
+void makeReserve(const RootDir& session) { (void)session.replaceFile(kReserve, std::string(kReserveBytes, 'r'), 0600); }
+
+void releaseReserve(const RootDir& session) { (void)session.remove(kReserve); }
 
 bool isCurrent(const Place& place, const std::string& id, const RootDir& directory) {
   struct stat held, shown;
@@ -194,6 +201,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   metadata.name = options.name;
   metadata.auto_checkpoint = options.auto_checkpoint;
   metadata.pooled = pooled;
+  if (!options.keep) metadata.creator = ProcessId::of(::getpid());
   metadata.workspace = workspace ? facts.workspace.path : "";
   if (workspace && (facts.workspace.sys_errno != 0 || !facts.workspace.directory)) {
     return fail(sysError(Stage::host, "open workspace", facts.workspace.requested,
@@ -220,6 +228,7 @@ Result<Store::Found> Store::add(Metadata metadata) {
       if (auto made = directory->makeDirs(name, 0700); !made) return fail(made.error());
     }
     step("create: directories");
+    makeReserve(*directory);
     if (auto written = writeMetadata(*directory, metadata); !written) return fail(written.error());
     step("create: metadata");
     if (auto claimed = claimNameLocked(metadata.name, metadata.id); !claimed) return fail(claimed.error());
@@ -289,8 +298,8 @@ Result<void> Store::destroy(const std::string& id) {
   auto lock = lockFile(*directory, kLockFile, true);
   if (!lock) return fail(lock.error());
   if (!isCurrent(place_, id, *directory)) return fail(unknown("destroy", id));
+  releaseReserve(*directory);
   if (auto ended = endSandbox(*directory); !ended) return ended;
-  reap();
   step("destroy: ended");
   auto all = place_.lockAll();
   if (!all) return fail(all.error());
@@ -365,19 +374,6 @@ void Store::cleanSometimes() {
   const sys::Fd mark(::openat(sessions, ".cleaned", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (mark) ::futimens(mark.get(), nullptr);
   (void)clean(false);
-}
-
-void Store::adopt(pid_t child) {
-  const std::lock_guard guard(mutex_);
-  children_.insert(child);
-}
-
-void Store::reap() {
-  const std::lock_guard guard(mutex_);
-  std::erase_if(children_, [](pid_t child) {
-    const long ended = sys::raw(SYS_wait4, child, nullptr, __WALL | WNOHANG, nullptr);
-    return ended == child || ended == -ECHILD;
-  });
 }
 
 }  // namespace caisson::session

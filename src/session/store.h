@@ -1,7 +1,6 @@
 // All sessions of a user, behind the public SessionStore.
 #pragma once
 
-#include <mutex>
 #include <set>
 
 #include "caisson/session.h"
@@ -49,10 +48,6 @@ class Store {
   /// Removes what was taken away so.
   void emptyTrash();
 
-  /// A pid 1 that this process started: it has to be waited for when it ends.
-  void adopt(pid_t child);
-  void reap();
-
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
 
  private:
@@ -61,12 +56,14 @@ class Store {
   void dropUnusedLayersLocked(const std::string& family);
 
   Place place_;
-  std::mutex mutex_;
-  std::set<pid_t> children_;
 };
 
 /// Whether the directory is still the one that the store knows by this id, and not one that was destroyed meanwhile.
 bool isCurrent(const Place& place, const std::string& id, const sys::RootDir& directory);
+
+/// Disk space that a session holds back, so that it can be restored and destroyed when the disk is full.
+void makeReserve(const sys::RootDir& session);
+void releaseReserve(const sys::RootDir& session);
 
 /// A name for a layer that no other layer of the family has.
 std::string newLayerName();

@@ -8,6 +8,12 @@
 
 namespace caisson::supervise {
 
+Error errorOf(isolation::Message message) {
+  message.call[isolation::kCallBytes - 1] = 0;
+  message.object[isolation::kObjectBytes - 1] = 0;
+  return sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
+}
+
 Channel receive(int control, Arrival& arrival) {
   const auto bytes = std::as_writable_bytes(std::span(&arrival.message, 1));
   const ssize_t got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT);

@@ -1,6 +1,7 @@
 // What pid 1 of a sandbox says over its control socket.
 #pragma once
 
+#include "base/error.h"
 #include "isolation/block.h"
 #include "sys/fd.h"
 
@@ -14,6 +15,9 @@ struct Arrival {
 };
 
 enum class Channel { message, empty, closed };
+
+/// What a failure message says, as an error.
+Error errorOf(isolation::Message message);
 
 /// Takes the next message, if there is one. Does not wait.
 Channel receive(int control, Arrival& arrival);

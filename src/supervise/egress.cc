@@ -74,9 +74,16 @@ void EgressRecord::fill(RunResult& result) const {
                              std::to_string(kMostDenials) + " are listed");
   }
   if (!capture_.empty()) result.layers["network_capture"] = capture_;
-  result.usage.network_bytes = totals_.sent + totals_.received;
-  result.usage.network_connections = totals_.connections;
-  result.usage.network_denied = totals_.denied;
+  result.usage.network_bytes = totals_.sent + totals_.received - earlier_.sent - earlier_.received;
+  result.usage.network_connections = totals_.connections - earlier_.connections;
+  result.usage.network_denied = totals_.denied - earlier_.denied;
+}
+
+void EgressRecord::fillAndReset(RunResult& result) {
+  fill(result);
+  denials_.clear();
+  omitted_ = 0;
+  earlier_ = totals_;
 }
 
 }  // namespace caisson::supervise

@@ -159,8 +159,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   if (resident != nullptr) {
     for (const std::string& word : resident->arguments) resident_arguments.push_back(word.c_str());
     resident_arguments.push_back(nullptr);
-    block.resident = {
-        resident->program, resident_arguments.data(), {resident->descriptors[0], resident->descriptors[1]}};
+    block.resident = {resident->program, resident_arguments.data(), resident->descriptor};
   }
 
   Fd child_ends[3];

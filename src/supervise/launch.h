@@ -38,7 +38,7 @@ struct Launched {
 struct ResidentWish {
   int program = -1;
   std::vector<std::string> arguments;
-  int descriptors[2] = {-1, -1};
+  int descriptor = -1;
 };
 
 struct LaunchWish {

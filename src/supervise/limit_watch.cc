@@ -183,7 +183,7 @@ std::optional<Limit> LimitWatch::look(Clock::time_point now) {
   lookAtCgroup(counted);
   std::optional<Limit> reached = lookAtTree(counted.cpu_usec.has_value());
   // v1 wakes its listener before it kills, so the count may have been 0 then; and it lets the others go on.
-  if (!reached && counted.oom_kills.value_or(0) > 0) reached = Limit::memory;
+  if (!reached && counted.oom_kills.value_or(0) > earlier_kills_) reached = Limit::memory;
   if (!reached) reached = lookAtDisk(now);
   if (plan_.cpu_seconds) {
     const double used = static_cast<double>(cpu_usec_) / 1e6;
@@ -229,7 +229,7 @@ void LimitWatch::finish(bool by_force, RunResult& result) {
   const sys::CgroupUsage counted = cgroup_.totals(by_force);
   (void)lookAtSized();
   takeUsage(counted, usage);
-  oom_kills_ = counted.oom_kills.value_or(0);
+  oom_kills_ = counted.oom_kills.value_or(0) - std::min(counted.oom_kills.value_or(0), earlier_kills_);
   if (usage.processes_peak)
     near(Limit::processes, "processes", static_cast<double>(*usage.processes_peak),
          static_cast<double>(plan_.max_processes));

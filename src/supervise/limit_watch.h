@@ -37,6 +37,8 @@ class LimitWatch {
   /// Descriptors of the plan's sized directories, as the child sent them: bit n of `mask` is the n-th tmpfs step.
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
   void addUpper(int directory);
+  /// Of a cgroup that was used before: so many processes were killed for want of memory earlier.
+  void ignoreMemoryKills(std::uint64_t count) { earlier_kills_ = count; }
   /// What pid 1 counted of System V objects.
   void setIpcBytes(std::uint64_t bytes) { ipc_bytes_ = bytes; }
   /// Whether pid 1 should be asked for that before the next look.
@@ -83,7 +85,7 @@ class LimitWatch {
   std::optional<DiskWatch> disk_;
   std::vector<Sized> sized_;
   std::optional<Clock::time_point> next_;
-  std::uint64_t ipc_bytes_ = 0, oom_kills_ = 0;
+  std::uint64_t ipc_bytes_ = 0, oom_kills_ = 0, earlier_kills_ = 0;
   std::uint64_t cpu_usec_ = 0, memory_ = 0, memory_peak_ = 0, processes_peak_ = 0;
   bool met_processes_ = false, met_disk_ = false;
   std::string full_;

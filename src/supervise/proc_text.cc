@@ -27,6 +27,12 @@ std::string readFile(pid_t pid, const char* name) {
   return readFile(path);
 }
 
+std::string programName(pid_t pid) {
+  std::string name = readFile(pid, "comm");
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
 std::vector<int> numbersIn(pid_t pid, const char* name, std::size_t most) {
   std::vector<int> numbers;
   char path[64];

@@ -13,6 +13,8 @@ namespace caisson::supervise {
 std::string readFile(const char* path);
 /// Of /proc/PID/`name`.
 std::string readFile(pid_t pid, const char* name);
+/// The name of the program that a process executes, as it calls itself.
+std::string programName(pid_t pid);
 /// Every number that names an entry of a directory below /proc/PID.
 std::vector<int> numbersIn(pid_t pid, const char* name, std::size_t most);
 

@@ -164,9 +164,7 @@ void Supervision::onMessage() {
       case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
       case MessageKind::failure:
         if (ending_.killed) break;  // it fails because it is being ended
-        message.call[isolation::kCallBytes - 1] = 0;
-        message.object[isolation::kObjectBytes - 1] = 0;
-        ending_.failure = sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value);
+        ending_.failure = errorOf(message);
         break;
       case MessageKind::started: onStarted(message, std::move(arrival.descriptors[0])); [[fallthrough]];
       case MessageKind::running:

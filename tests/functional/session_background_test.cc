@@ -161,7 +161,7 @@ TEST_F(SessionFiles, AreThereAgainAfterTheSandboxDied) {
   Session session = create();
   ASSERT_TRUE(session.write("a", "1"));
   const auto json = nlohmann::json::parse(readFile(home_path + "/sessions/" + session.id() + "/init.json"));
-  ASSERT_EQ(::kill(json["pid"].get<pid_t>(), SIGKILL), 0);
+  ASSERT_EQ(::kill(json["init"]["pid"].get<pid_t>(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return !session.info()->live; }));
   const auto piece = session.read("a");
   ASSERT_TRUE(piece) << piece.error().message();

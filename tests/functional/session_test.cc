@@ -17,7 +17,7 @@ using Sessions = SessionTest;
 
 pid_t initOf(const std::string& home, const std::string& id) {
   const auto json = nlohmann::json::parse(readFile(home + "/sessions/" + id + "/init.json"));
-  return json["pid"].get<pid_t>();
+  return json["init"]["pid"].get<pid_t>();
 }
 
 TEST_F(Sessions, KeepFilesFromCommandToCommandAndTheRealDirectoryAsItIs) {

@@ -67,7 +67,7 @@ TEST_F(SessionCrash, CreateLeavesASessionOrNothing) {
             runProgram({"sh", "-c", "ls -A " + home_path + "/sessions | grep -v '^[.]\\(lock\\|cleaned\\)$'"}).out, "");
         EXPECT_EQ(runProgram({"ls", "-A", home_path + "/stores"}).out, "");
       },
-      5);
+      3);
 }
 
 TEST_F(SessionCrash, CheckpointAndRestoreLeaveBeforeOrAfter) {

@@ -2,27 +2,22 @@
 #include <sys/stat.h>
 
 #include "functional/session.h"
-#include "session/protocol.h"
 
 namespace caisson::test {
 namespace {
 
 using SessionSocket = SessionTest;
 
-/// Connects and says hello; prints how many bytes came back.
-std::string helloScript(const std::string& socket) {
-  return "import socket, struct\n"
+/// Connects; prints how many bytes of a welcome came back.
+std::string connectScript(const std::string& socket) {
+  return "import socket\n"
          "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
          "s.settimeout(5)\n"
          "s.connect('" +
          socket +
          "')\n"
-         "try:\n"
-         "  s.send(struct.pack('<II', " +
-         std::to_string(session::kProtocol) + ", 0) + bytes(" + std::to_string(sizeof(session::Request) - 8) +
-         "))\n"
-         "  print(len(s.recv(4096)))\n"
-         "except OSError: print(0)\n";
+         "try: print(len(s.recv(4096)) > 0)\n"
+         "except OSError: print(False)\n";
 }
 
 TEST_F(SessionSocket, IsPrivateAndOutOfTheSandboxesSight) {
@@ -36,16 +31,19 @@ TEST_F(SessionSocket, IsPrivateAndOutOfTheSandboxesSight) {
             "unseen\n0\n");
 }
 
-TEST_F(SessionSocket, TurnsAwayWhoeverIsInsideThePidNamespace) {
-  requireOrSkip(runsAsRoot() && hasProgram("nsenter") && hasProgram("python3"),
-                "entering a session's pid namespace by hand needs root, nsenter and python3");
+TEST_F(SessionSocket, AcceptsOnlyTheOwner) {
+  requireOrSkip(runsAsRoot() && hasProgram("setpriv") && exists("/usr/bin/python3"),
+                "connecting as another user needs root, setpriv and python3");
   Session session = create();
-  const auto json = nlohmann::json::parse(readFile(home_path + "/sessions/" + session.id() + "/init.json"));
-  const std::string pid = std::to_string(json["pid"].get<pid_t>());
-  const std::string script = helloScript(home_path + "/sessions/" + session.id() + "/control");
-  EXPECT_EQ(runProgram({"python3", "-c", script}).out, std::to_string(sizeof(session::Reply)) + "\n")
-      << "its owner outside is welcome";
-  EXPECT_EQ(runProgram({"nsenter", "-t", pid, "-p", "python3", "-c", script}).out, "0\n");
+  const std::string path = home_path + "/sessions/" + session.id() + "/control";
+  EXPECT_EQ(runProgram({"python3", "-c", connectScript(path)}).out, "True\n") << "its owner is welcome";
+  // With its directories opened to everybody: the supervisor itself refuses.
+  for (const std::string& directory : {home.path(), home_path, home_path + "/sessions", home_path + "/sessions/" + session.id()}) {
+    ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+  EXPECT_EQ(runProgram({"setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/python3", "-c", connectScript(path)}).out,
+            "False\n");
 }
 
 TEST_F(SessionSocket, OutlivesGarbageAndSilentPeers) {

@@ -3,14 +3,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 
-#include "isolation/child.h"
-#include "session/init/resident.h"
+#include "isolation/system_v.h"
+#include "session/init/init.h"
 
 namespace caisson::session {
 namespace {
+
+constexpr int kMaxDescriptors = 5;
+constexpr long kFirstPauseNs = 50'000, kLongestPauseNs = 20'000'000;
 
 State state;
 
@@ -18,118 +22,153 @@ State state;
   for (;;) raw(SYS_exit_group, status);
 }
 
-[[noreturn]] void refuse(const char* call, const char* object, long error) {
+[[noreturn]] void failStart(const char* call, const char* object, long error) {
   isolation::Block block{};
   block.control = kControlDescriptor;
   isolation::reportAndExit(block, Stage::launch, call, object, error < 0 ? -error : error);
 }
 
-/// The process that starts the sandbox records it before anybody may use it; if it dies before that, so does this one.
-std::int64_t announce() {
-  Reply ready;
-  ready.say = Say::ready;
-  reply(kControlDescriptor, ready);
-  Request go;
-  const long got = raw(SYS_recvfrom, kControlDescriptor, &go, sizeof(go), 0, nullptr, nullptr);
-  if (got != static_cast<long>(sizeof(go)) || go.protocol != kProtocol || go.ask != Ask::renew) leave(125);
-  raw(SYS_close, kControlDescriptor);
-  return nowMs() + go.milliseconds;
-}
-
-/// The next moment something has to end, in milliseconds from now.
-std::int64_t untilNextDeadline() {
-  std::int64_t next = state.end_ms;
-  for (const Command& command : state.inUse()) {
-    if (command.used && !command.ended && command.deadline_ms != 0 && command.deadline_ms < next) {
-      next = command.deadline_ms;
-    }
-    if (command.used && !command.ended && command.cpu_ms != 0 && command.cpu_look_ms < next) {
-      next = command.cpu_look_ms;
+/// The number of bytes, or a negative errno; the descriptors that came along.
+long receive(InitRequest& request, int* descriptors, int& count) {
+  iovec io{&request, sizeof(request)};
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  header.msg_control = room;
+  header.msg_controllen = sizeof(room);
+  const long got = raw(SYS_recvmsg, kControlDescriptor, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  count = 0;
+  if (got > 0 && header.msg_controllen >= sizeof(cmsghdr)) {
+    const auto* part = reinterpret_cast<const cmsghdr*>(room);
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+      count = static_cast<int>((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+      const int* slots = reinterpret_cast<const int*>(CMSG_DATA(part));
+      for (int i = 0; i < count; ++i) descriptors[i] = slots[i];
     }
   }
-  const std::int64_t left = next - nowMs();
-  return left < 0 ? 0 : left;
+  return got;
 }
 
-pollfd polls[2 + kMaxClients + 2 * kMaxCommands];
+void sendSocket(const InitRequest& request) {
+  InitReply reply;
+  reply.type = InitReplyType::descriptor;
+  reply.command = request.command;
+  const long made = raw(SYS_socket, request.number, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  reply.error = made < 0 ? static_cast<int>(-made) : 0;
+  sendReply(reply, made < 0 ? -1 : static_cast<int>(made));
+  if (made >= 0) raw(SYS_close, made);
+}
 
-void lowerBounds() {
-  while (state.command_bound > 0 && !state.commands[state.command_bound - 1].used) --state.command_bound;
-  while (state.client_bound > 0 && state.clients[state.client_bound - 1].descriptor < 0) --state.client_bound;
+void sendListener(const InitRequest& request) {
+  InitReply reply;
+  reply.type = InitReplyType::descriptor;
+  reply.command = request.command;
+  sendReply(reply, request.number);
+  raw(SYS_close, request.number);
+}
+
+void serve() {
+  InitRequest request;
+  int descriptors[kMaxDescriptors] = {-1, -1, -1, -1, -1};
+  int count = 0;
+  const long got = receive(request, descriptors, count);
+  if (got == -EAGAIN || got == -EINTR) return;
+  // Without its supervisor nobody enforces the session's limits: pid 1 exits, and everything in the namespace with it.
+  if (got != static_cast<long>(sizeof(request)) || request.protocol != kInitProtocol) leave(125);
+  switch (request.type) {
+    case InitRequestType::spawn: spawn(state, request, descriptors, count); break;
+    case InitRequestType::close:
+      if (request.number > kAliveDescriptor) raw(SYS_close, request.number);
+      break;
+    case InitRequestType::send_listener: sendListener(request); break;
+    case InitRequestType::kill_newborn:
+      if (state.newborn.pending) raw(SYS_kill, state.newborn.pid, SIGKILL);
+      break;
+    case InitRequestType::signal: signalCommand(state, request.command, request.number); break;
+    case InitRequestType::kill_all: raw(SYS_kill, -1, SIGKILL); break;
+    case InitRequestType::socket: sendSocket(request); break;
+    case InitRequestType::measure: {
+      InitReply reply;
+      reply.type = InitReplyType::measured;
+      reply.ipc_bytes = isolation::systemVBytes();
+      sendReply(reply);
+      break;
+    }
+  }
+  for (int descriptor : descriptors) {
+    if (descriptor >= 0) raw(SYS_close, descriptor);
+  }
 }
 
 void turn() {
-  lowerBounds();
-  const int clients = state.client_bound, pipes = 2 * state.command_bound;
-  int count = 0;
-  const auto add = [&](int descriptor) {
-    polls[count].fd = descriptor;
-    polls[count].events = POLLIN;
-    polls[count].revents = 0;
-    return count++;
-  };
-  add(state.signals);
-  add(state.listener);
-  int client_slots[kMaxClients];
-  for (int i = 0; i < clients; ++i) {
-    client_slots[i] = state.clients[i].descriptor >= 0 ? add(state.clients[i].descriptor) : -1;
-  }
-  int pipe_slots[2 * kMaxCommands];
-  for (int i = 0; i < pipes; ++i) {
-    const Command& command = state.commands[i / 2];
-    pipe_slots[i] = command.used && command.pipes[i % 2] >= 0 ? add(command.pipes[i % 2]) : -1;
-  }
-  const std::int64_t left = untilNextDeadline();
-  const long time[2] = {static_cast<long>(left / 1000), static_cast<long>(left % 1000 * 1000000)};
-  const long ready = raw(SYS_ppoll, polls, count, time, nullptr, 0);
-  if (ready < 0 && ready != -EINTR) leave(125);  // without eyes nothing may go on running
-  enforceDeadlines(state);
+  static long pause = kFirstPauseNs;
+  bool unsent = false;
+  for (int i = 0; i < state.command_bound; ++i) unsent = unsent || (state.commands[i].used && state.commands[i].exited);
+  pollfd polls[2] = {{state.signals, POLLIN, 0},
+                     {kControlDescriptor, static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0}};
+  // A newborn's exec raises no event: look again soon, less and less often.
+  const bool waiting = state.newborn.pending;
+  const long time[2] = {0, pause};
+  const long ready = raw(SYS_ppoll, polls, 2, waiting ? time : nullptr, nullptr, 0);
+  if (ready < 0 && ready != -EINTR) leave(125);
+  pause = !waiting ? kFirstPauseNs : pause * 2 < kLongestPauseNs ? pause * 2 : kLongestPauseNs;
+  finishNewborn(state);
   if (ready <= 0) return;
   if (polls[0].revents != 0) {
     char info[128];
     raw(SYS_read, state.signals, info, sizeof(info));
     reapAll(state);
   }
-  for (int i = 0; i < pipes; ++i) {
-    if (pipe_slots[i] < 0 || polls[pipe_slots[i]].revents == 0) continue;
-    pump(state.commands[i / 2], i % 2);
-    releaseIfDone(state.commands[i / 2]);
-  }
-  for (int i = 0; i < clients; ++i) {
-    if (client_slots[i] >= 0 && polls[client_slots[i]].revents != 0) serveClient(state, i);
-  }
-  if (polls[1].revents != 0) acceptClient(state);
+  if ((polls[1].revents & POLLOUT) != 0) sendExits(state);
+  if ((polls[1].revents & ~POLLOUT) != 0) serve();
 }
 
 }  // namespace
 
-/// argv: name, the workspace's path inside, the owner's uid as it shows inside, then directories in memory.
-extern "C" [[noreturn]] void residentMain(const long* stack) {
-  const auto* const* argv = reinterpret_cast<const char* const*>(stack + 1);
+bool sendReply(const InitReply& message, int descriptor) {
+  iovec io{const_cast<InitReply*>(&message), sizeof(message)};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    auto* part = reinterpret_cast<cmsghdr*>(room);
+    header.msg_control = room;
+    header.msg_controllen = CMSG_SPACE(sizeof(int));
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    *reinterpret_cast<int*>(CMSG_DATA(part)) = descriptor;
+  }
+  const long sent = raw(SYS_sendmsg, kControlDescriptor, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent == -ETOOMANYREFS) {
+    // Too many descriptors of this user are in flight: the supervisor gets the error instead of the descriptor.
+    InitReply failed = message;
+    failed.error = ETOOMANYREFS;
+    return sendReply(failed);
+  }
+  return sent != -EAGAIN && sent != -EINTR;
+}
+
+/// argv: name, then nothing.
+extern "C" [[noreturn]] void initMain() {
   // An exec makes a process readable again; nothing of the payload's runs yet.
-  if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0) refuse("prctl", "dumpable", hidden);
-  takeStandardNumbers();
+  if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0) failStart("prctl", "dumpable", hidden);
+  raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // besides the end of the control socket
+  for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
+    raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
+  }
   const std::uint64_t all = ~0ULL;
   raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
   const long signals = raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
-  if (signals < 0) refuse("signalfd4", "", signals);
-  const long workspace =
-      stack[0] < 3 ? -EINVAL : raw(SYS_openat, AT_FDCWD, argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-  if (workspace < 0) refuse("open", stack[0] < 3 ? "" : argv[1], workspace);
-  for (const char* digit = argv[2]; *digit != 0; ++digit) {
-    state.owner = state.owner * 10 + static_cast<unsigned>(*digit - '0');
-  }
-  for (int descriptor = kControlDescriptor; descriptor < kControlDescriptor + kResidentDescriptors; ++descriptor) {
-    raw(SYS_fcntl, descriptor, F_SETFD, FD_CLOEXEC);
-  }
+  if (signals < 0) failStart("signalfd4", "", signals);
+  raw(SYS_fcntl, kControlDescriptor, F_SETFD, FD_CLOEXEC);
+  raw(SYS_fcntl, kAliveDescriptor, F_SETFD, FD_CLOEXEC);
   state.signals = static_cast<int>(signals);
-  state.workspace = static_cast<int>(workspace);
-  state.listener = kListenerDescriptor;
-  state.sized = argv + 3;
-  state.sized_count = static_cast<int>(stack[0]) - 3;
-  for (Client& client : state.clients) client.descriptor = -1;
-  state.end_ms = announce();
+  InitReply ready;
+  sendReply(ready);
   for (;;) turn();
 }
 

@@ -1,0 +1,67 @@
+// pid 1 of a session: a program of its own without a C library, so that an idle session costs a few pages.
+//
+// It holds the sandbox's namespaces, spawns commands for the supervisor, and reaps. It has no capability, no
+// environment, no file of the host but a locked one, cannot be traced or read by what it spawns, and never waits for a
+// child: an older command of the same user can stop a newborn, but not pid 1.
+#pragma once
+
+#include <cstdint>
+
+#include "isolation/block.h"
+#include "isolation/child.h"
+#include "session/init/init_protocol.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::session {
+
+using sys::raw;
+
+inline constexpr int kMaxCommands = 128;
+
+struct SpawnedCommand {
+  bool used;
+  std::uint32_t number;
+  int pid;
+  bool exited;      ///< the reply is still to be sent
+  InitReply reply;  ///< for `exited`
+};
+
+/// A command between clone and exec. One at a time: it shares memory and descriptors with pid 1 until then.
+struct Newborn {
+  bool pending;
+  int pid;
+  std::int32_t tid;  ///< the kernel clears it when the newborn has exec'd or died
+  std::uint64_t address, bytes;
+  int descriptors[6];  ///< open until then: block, streams, report, terminal
+  isolation::Listening listening;
+};
+
+struct State {
+  SpawnedCommand commands[kMaxCommands];
+  int command_bound;  ///< all entries from here on are free
+  Newborn newborn;
+  int signals;
+  int queued_descriptors[5];
+  InitRequest queued;  ///< a spawn that waits for the newborn before it
+  bool has_queued;
+};
+
+/// Sends a reply; false when the socket is full and it has to be sent again.
+bool sendReply(const InitReply& reply, int descriptor = -1);
+
+/// clone(2) for a child that begins at `entry` on a stack of its own (runtime.cc). A negative errno on failure.
+extern "C" long cloneOnStack(unsigned long flags, void* stack_top, std::int32_t* child_tid, void (*entry)());
+
+// spawn.cc
+/// Starts the request's command, or queues it behind a newborn. Takes over the descriptors.
+void spawn(State& state, const InitRequest& request, int* descriptors, int count);
+/// Frees what the newborn used, if it has reached its exec or died.
+void finishNewborn(State& state);
+/// Signals the process group of a command, if it has not been reaped.
+void signalCommand(const State& state, std::uint32_t number, int signal);
+/// Reaps every child that exited and sends the replies.
+void reapAll(State& state);
+/// Sends the replies that did not fit into the socket before.
+void sendExits(State& state);
+
+}  // namespace caisson::session

@@ -1,0 +1,50 @@
+// Messages between the session supervisor and pid 1 of its sandbox, over one SOCK_SEQPACKET socket pair.
+//
+// pid 1 spawns and reaps; everything else (time, limits, output, audit) is the supervisor's work. Requests are fixed
+// records with descriptors attached. A command reports its own set-up failure on a socket of its own (`report`), as an
+// isolation::Message, so pid 1 never waits for a child.
+#pragma once
+
+#include <cstdint>
+
+namespace caisson::session {
+
+inline constexpr std::uint32_t kInitProtocol = 0x43530005;
+
+/// Descriptor numbers that pid 1's program starts with.
+inline constexpr int kControlDescriptor = 3;
+inline constexpr int kAliveDescriptor = 4;  ///< a locked file: the kernel drops the lock when pid 1 exits
+
+enum class InitRequestType : std::uint32_t {
+  spawn,         ///< descriptors: block, 0, 1, 2, report; answered with spawned, later with exited
+  close,         ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
+  send_listener, ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
+  kill_newborn,  ///< SIGKILL to a command that has not reached its exec; no answer
+  signal,        ///< `number` to the process group of `command`; no answer
+  kill_all,      ///< SIGKILL to every process but pid 1; no answer
+  socket,        ///< answered with descriptor: a TCP socket (`number`: address family) of the sandbox's network
+  measure,       ///< answered with measured
+};
+
+struct InitRequest {
+  std::uint32_t protocol = kInitProtocol;
+  InitRequestType type = InitRequestType::measure;
+  std::uint64_t address = 0, bytes = 0;  ///< spawn: of the block, where pid 1 maps it
+  std::uint32_t command = 0;             ///< chosen by the supervisor, returned in the answers
+  std::int32_t number = 0;
+};
+
+enum class InitReplyType : std::uint32_t { ready, spawned, exited, descriptor, measured };
+
+struct InitReply {
+  InitReplyType type = InitReplyType::ready;
+  std::uint32_t command = 0;
+  std::int32_t error = 0;   ///< errno, or 0
+  std::int32_t pid = 0;     ///< spawned: as pid 1 numbers it
+  std::int32_t status = 0;  ///< exited: as wait4 returns it
+  std::uint32_t alone = 0;  ///< exited: no other process is left in the sandbox
+  std::int64_t user_us = 0, system_us = 0, peak_kib = 0, in_blocks = 0, out_blocks = 0;  ///< exited
+  std::uint64_t ipc_bytes = 0;  ///< measured: memory held by System V objects
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,67 @@
+// One command of a session, as its supervisor runs it: from the spawn to the result.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "caisson/run.h"
+#include "plan/plan.h"
+#include "session/init/init_protocol.h"
+#include "session/protocol.h"
+#include "supervise/command_tree.h"
+#include "supervise/refusals.h"
+#include "sys/event_loop.h"
+#include "sys/fd.h"
+
+namespace caisson::session {
+
+/// Output of a background command on its way into a log of bounded size.
+struct LogPipe {
+  sys::Fd pipe, log;
+  std::uint64_t written = 0, dropped = 0;
+};
+
+/// What ended a command other than itself.
+enum class EndedBy : std::uint8_t { itself, timeout, client, limit, escape, setup_timeout, sandbox };
+
+struct Command {
+  using Clock = std::chrono::steady_clock;
+
+  std::uint32_t number = 0;  ///< between the supervisor and pid 1
+  std::uint32_t exec = 0;    ///< of a background command, for people
+  CommandOptions options;
+  std::shared_ptr<plan::Plan> plan;
+  int client = -1;  ///< whose connection waits for it
+  sys::Fd report;   ///< set-up failures, and the listener's number
+  sys::Fd terminal_master;
+  int pid = 0;  ///< as pid 1 numbers it
+  Clock::time_point began;
+  std::vector<sys::Fd> streams;  ///< of a foreground command, until it is spawned
+  bool recorded = false;   ///< it is in the audit log, and may be spawned
+  bool executed = false;   ///< its program runs, or has run
+  bool answered = false;   ///< the client got `started`
+  std::optional<Error> failure;
+  std::optional<InitReply> exited;
+  EndedBy ended_by = EndedBy::itself;
+  Limit limit = Limit::none;
+  std::string reason;  ///< of the limit, in words
+  std::optional<supervise::CommandTree> tree;
+  std::shared_ptr<supervise::Refusals> monitor;
+  int monitor_error = 0;  ///< why blocked calls are not reported
+  LogPipe logs[2];
+  sys::Fd input;  ///< write end of its standard input, kept for take_input
+  sys::EventLoop::TimerId deadline = 0, spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;
+  std::vector<Violation> violations;  ///< of a background command, so far
+
+  [[nodiscard]] bool background() const { return options.background; }
+};
+
+/// The result of a command that has exited, or whose sandbox has. Pure.
+RunResult classifyCommand(const Command& command, const std::string& session);
+
+/// The exit as the files of background commands keep it.
+struct EndRecord;
+EndRecord endRecordOf(const Command& command, const RunResult& result);
+
+}  // namespace caisson::session

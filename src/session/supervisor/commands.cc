@@ -1,0 +1,455 @@
+// Running the commands of a session.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "isolation/compile.h"
+#include "session/background_files.h"
+#include "session/supervisor/supervisor.h"
+#include "supervise/changes.h"
+#include "supervise/control_channel.h"
+#include "supervise/outcome.h"
+#include "supervise/proc_text.h"
+#include "supervise/process_tree.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::Fd;
+using std::chrono::milliseconds;
+
+/// Between the spawn of a command and its exec. Under a heavy load some 10 ms; longer only if something stops it.
+constexpr auto kSpawnTimeout = std::chrono::seconds(3);
+/// After SIGKILL to a command's processes; then everything in the session is killed.
+constexpr auto kKillTimeout = std::chrono::seconds(2);
+/// For other writers of the audit log to let go of it.
+constexpr auto kRecordTimeout = std::chrono::seconds(10);
+constexpr auto kRecordPause = milliseconds(2);
+constexpr auto kEgressTimeout = std::chrono::seconds(1);
+constexpr auto kShortestCpuPause = milliseconds(20), kLongestCpuPause = milliseconds(1000);
+
+struct CompiledCommand {
+  Fd file;
+  std::uint64_t address = 0, bytes = 0;
+};
+
+/// The plan as the flat block that pid 1 maps, without the steps that built the sandbox.
+Result<CompiledCommand> compile(const plan::Plan& plan, const TerminalOptions& terminal) {
+  CompiledCommand compiled;
+  compiled.file = Fd(::memfd_create("caisson-block", MFD_CLOEXEC));
+  if (!compiled.file) return fail(sysError(Stage::launch, "memfd_create", "block", errno));
+  auto mapping = isolation::BlockMapping::compile(plan, compiled.file.get());
+  if (!mapping) return fail(mapping.error());
+  isolation::Block& block = **mapping;
+  block.landlock_abi = 0;  // pid 1 is in the session's domain, and every command is born in it
+  for (int stream = 0; stream < 3; ++stream) {
+    block.terminal[stream] = terminal.stream[stream];
+    block.wants_terminal = block.wants_terminal || terminal.stream[stream];
+  }
+  block.rows = terminal.rows;
+  block.columns = terminal.columns;
+  compiled.address = reinterpret_cast<std::uint64_t>(&block);
+  compiled.bytes = block.mapping_bytes;
+  return compiled;
+}
+
+/// Standard input of a background command: what was given, as a file.
+Result<Fd> inputFile(const std::string& input) {
+  if (input.empty()) {
+    Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
+    return null;
+  }
+  Fd file(::memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  for (std::size_t done = 0; file && done < input.size();) {
+    const ssize_t wrote = ::write(file.get(), input.data() + done, input.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return fail(sysError(Stage::launch, "write", "input", errno));
+    done += static_cast<std::size_t>(wrote);
+  }
+  if (!file || ::lseek(file.get(), 0, SEEK_SET) != 0) return fail(sysError(Stage::launch, "memfd", "input", errno));
+  ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+  return file;
+}
+
+Result<void> makePipe(Fd& read_end, Fd& write_end, const plan::Identity& identity) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
+  }
+  read_end = Fd(ends[0]);
+  write_end = Fd(ends[1]);
+  if (identity.change_user) {  // or the payload could not open its own /dev/stdout
+    (void)!::fchown(ends[0], identity.outside_uid, identity.outside_gid);
+  }
+  return {};
+}
+
+}  // namespace
+
+Command* Supervisor::find(std::uint32_t number) {
+  const auto found = commands_.find(number);
+  return found == commands_.end() ? nullptr : found->second.get();
+}
+
+Command* Supervisor::findExec(std::uint32_t exec) {
+  for (auto& [number, command] : commands_) {
+    if (exec != 0 && command->exec == exec) return command.get();
+  }
+  return nullptr;
+}
+
+void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd> streams) {
+  if (!sandbox_ || !planner_) {
+    return replyFailed(socket, sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
+  }
+  auto command = std::make_unique<Command>();
+  command->began = Clock::now();
+  command->number = ++last_number_;
+  command->client = socket;
+  planner_->facts.caller_environment = options.caller_environment;
+  auto plan = planner_->planCommand(metadata_, {options.command, options.interactive});
+  if (!plan) return replyFailed(socket, plan.error());
+  for (const auto& [name, value] : options.environment) {
+    std::erase_if(plan->environment, [&](const std::string& one) { return one.starts_with(name + "="); });
+    plan->environment.push_back(name + "=" + value);
+  }
+  if (!options.working_directory.empty()) plan->working_directory = options.working_directory;
+  if (!sandbox_->hasTimeNamespace()) plan->layers["time_namespace"] = "missing";
+  command->plan = std::make_shared<plan::Plan>(std::move(*plan));
+  command->options = std::move(options);
+  if (command->background()) {
+    auto exec = claimNumber(*logs_);
+    if (!exec) return replyFailed(socket, exec.error());
+    command->exec = *exec;
+  } else {
+    clients_[socket].command = command->number;
+  }
+  for (Fd& stream : streams) command->streams.push_back(std::move(stream));
+  const std::uint32_t number = command->number;
+  commands_[number] = std::move(command);
+  recordAndSpawn(number);
+}
+
+/// A command runs only once it is on record. Other writers of the log may hold it: then it waits, and the rest of the
+/// session goes on.
+void Supervisor::recordAndSpawn(std::uint32_t number) {
+  Command* command = find(number);
+  if (command == nullptr) return;
+  auto recorded =
+      record_.starting(metadata_.id, metadata_.policy, *command->plan, command->options.command, command->background());
+  if (!recorded && recorded.error().sys_errno == EWOULDBLOCK && Clock::now() < command->began + kRecordTimeout) {
+    command->record_timer = loop_.at(Clock::now() + kRecordPause, [this, number] { recordAndSpawn(number); });
+    return;
+  }
+  if (!recorded) return refuse(*command, recorded.error());
+  command->recorded = true;
+  record_.handOver();
+  beginWatching();
+  if (auto spawned = spawn(*command); !spawned) fail(*command, spawned.error());
+}
+
+/// Of a command that must not run: there is no result.
+void Supervisor::refuse(Command& command, const Error& error) {
+  const int socket = command.client;
+  if (command.background()) removeCommandFiles(*logs_, command.exec);
+  if (const auto client = clients_.find(socket); client != clients_.end()) client->second.command = 0;
+  forget(command);
+  replyFailed(socket, error);
+}
+
+Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
+  if (!command.background()) {
+    if (command.streams.size() != 3) {
+      return caisson::fail(sysError(Stage::launch, "recvmsg", "standard streams", EMFILE,
+                                    "too many descriptors of this user are in flight; try again"));
+    }
+    for (int stream = 0; stream < 3; ++stream) ends[stream] = std::move(command.streams[stream]);
+    return {};
+  }
+  if (auto written = writeCommandFile(*logs_, command.exec, command.options.command); !written) return written;
+  const plan::Identity& identity = command.plan->identity;
+  if (command.options.keep_input) {
+    if (auto made = makePipe(ends[0], command.input, identity); !made) return made;
+  } else {
+    auto input = inputFile(command.options.input);
+    if (!input) return caisson::fail(input.error());
+    ends[0] = std::move(*input);
+  }
+  for (int stream = 0; stream < 2; ++stream) {
+    LogPipe& log = command.logs[stream];
+    auto file = logs_->openFile(fileName(command.exec, stream == 0 ? ".out" : ".err"),
+                                {.flags = O_WRONLY | O_CREAT | O_TRUNC});
+    if (!file) return caisson::fail(file.error());
+    log.log = std::move(*file);
+    if (auto made = makePipe(log.pipe, ends[stream + 1], identity); !made) return made;
+    ::fcntl(log.pipe.get(), F_SETFL, O_NONBLOCK);
+    loop_.on(log.pipe.get(), EPOLLIN,
+             [this, number = command.number, stream](std::uint32_t) { pumpLog(number, stream); });
+  }
+  return {};
+}
+
+Result<void> Supervisor::spawn(Command& command) {
+  auto compiled = compile(*command.plan, command.options.terminal);
+  if (!compiled) return caisson::fail(compiled.error());
+  Fd ends[3];
+  if (auto prepared = prepareStreams(command, ends); !prepared) return prepared;
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    return caisson::fail(sysError(Stage::launch, "socketpair", "report", errno));
+  }
+  command.report = Fd(pair[0]);
+  const Fd theirs(pair[1]);
+  InitRequest request;
+  request.type = InitRequestType::spawn;
+  request.address = compiled->address;
+  request.bytes = compiled->bytes;
+  request.command = command.number;
+  const int descriptors[] = {compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get(), theirs.get()};
+  if (const int error = sandbox_->send(request, descriptors); error != 0) {
+    command.report.reset();
+    return caisson::fail(sysError(Stage::launch, "session exec", metadata_.id, error,
+                                  error == ETOOMANYREFS ? "too many descriptors of this user are in flight; try again"
+                                                        : ""));
+  }
+  ::fcntl(command.report.get(), F_SETFL, O_NONBLOCK);
+  loop_.on(command.report.get(), EPOLLIN, [this, number = command.number](std::uint32_t) { onReport(number); });
+  if (limits_) limits_->noteFreeSpace();
+  armDeadlines(command);
+  return {};
+}
+
+void Supervisor::armDeadlines(Command& command) {
+  const std::uint32_t number = command.number;
+  command.spawn_deadline = loop_.at(Clock::now() + kSpawnTimeout, [this, number] {
+    Command* late = find(number);
+    if (late == nullptr || late->executed) return;
+    late->ended_by = EndedBy::setup_timeout;
+    InitRequest request;
+    request.type = InitRequestType::kill_newborn;
+    if (sandbox_) (void)sandbox_->send(request);
+    kill(*late, EndedBy::setup_timeout);
+  });
+  const auto& options = command.options;
+  // A background command may run for as long as the session unless a timeout is given.
+  const std::optional<double> limit = options.timeout_seconds ? options.timeout_seconds
+                                      : options.background    ? std::nullopt
+                                                              : command.plan->wall_seconds;
+  if (limit) {
+    const auto time = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit));
+    command.deadline = loop_.at(command.began + time, [this, number] {
+      if (Command* late = find(number)) kill(*late, EndedBy::timeout);
+    });
+  }
+}
+
+void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
+  if (reply.type == InitReplyType::measured && limits_) limits_->setIpcBytes(reply.ipc_bytes);
+  Command* command = find(reply.command);
+  if (command == nullptr) return;
+  if (reply.type == InitReplyType::spawned) {
+    if (reply.error != 0) {
+      return fail(*command, sysError(Stage::launch, "exec", "session", reply.error,
+                                     reply.error == EAGAIN ? "too many commands run in this session; stop some" : ""));
+    }
+    command->pid = reply.pid;
+    command->tree.emplace(sandbox_->init(), reply.pid);
+    command->terminal_master = std::move(descriptor);
+    if (command->options.wants_started && command->client >= 0) {
+      command->answered = true;
+      this->reply(command->client, MessageType::started, codec::encode(StartedCommand{0, reply.pid}),
+                  command->terminal_master.get());
+      command->terminal_master.reset();
+    }
+    if (command->plan->cpu_seconds) checkCpu(command->number);
+    return;
+  }
+  if (reply.type == InitReplyType::exited) onExited(*command, reply);
+}
+
+/// What a command says of itself before its program runs: a failure, or the listener of its filter. The end of this
+/// socket means that the program runs, or that the process is gone.
+void Supervisor::onReport(std::uint32_t number) {
+  for (;;) {
+    Command* command = find(number);
+    if (command == nullptr || !command->report) return;
+    supervise::Arrival arrival;
+    const supervise::Channel state = supervise::receive(command->report.get(), arrival);
+    if (state == supervise::Channel::empty) return;
+    if (state == supervise::Channel::closed) {
+      loop_.remove(command->report.get());
+      command->report.reset();
+      return onExecuted(*command);
+    }
+    const isolation::Message& message = arrival.message;
+    if (message.kind == isolation::MessageKind::failure && command->ended_by == EndedBy::itself) {
+      command->failure = supervise::errorOf(message);
+    }
+    if (message.kind == isolation::MessageKind::started) {
+      if (message.value > 0) command->monitor_error = message.value;
+      if (message.numbers[0] < 0) continue;
+      auto listener = sandbox_->fetch(message.numbers[0]);
+      if (listener) {
+        listenTo(*command, std::move(*listener));
+      } else {  // nobody would see what it tries: it must not run
+        command->failure = listener.error();
+        kill(*command, EndedBy::itself);
+      }
+    }
+  }
+}
+
+void Supervisor::onExecuted(Command& command) {
+  loop_.cancel(command.spawn_deadline);
+  if (command.executed || command.ended_by == EndedBy::setup_timeout) return;
+  command.executed = !command.failure;
+  if (!command.background() || command.answered || !command.executed) return;
+  command.answered = true;
+  reply(command.client, MessageType::started, codec::encode(StartedCommand{command.exec, command.pid}));
+  command.client = -1;
+}
+
+/// Of a command that pid 1 could not even spawn.
+void Supervisor::fail(Command& command, Error failure) {
+  supervise::explainFailure(failure, *command.plan);
+  command.failure = std::move(failure);
+  finish(command);
+}
+
+void Supervisor::checkCpu(std::uint32_t number) {
+  Command* command = find(number);
+  if (command == nullptr || command->exited || !command->tree) return;
+  const double used = static_cast<double>(command->tree->cpuMicroseconds()) / 1e6;
+  const double left = *command->plan->cpu_seconds - used;
+  if (left <= 0) {
+    command->limit = Limit::cpu;
+    return kill(*command, EndedBy::limit);
+  }
+  // Even on eight processors it can't be used up before the next look.
+  const auto pause = std::clamp<Clock::duration>(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left / 8)), kShortestCpuPause,
+      kLongestCpuPause);
+  command->cpu_timer = loop_.at(Clock::now() + pause, [this, number] { checkCpu(number); });
+}
+
+void Supervisor::kill(Command& command, EndedBy why) {
+  if (command.exited || command.kill_timer != 0) return;
+  if (command.ended_by == EndedBy::itself) command.ended_by = why;
+  if (!command.report && command.pid == 0) return finish(command);  // it was not spawned yet
+  if (command.tree) command.tree->kill();
+  command.kill_timer = loop_.at(Clock::now() + kKillTimeout, [this, number = command.number] {
+    Command* late = find(number);
+    if (late == nullptr || late->exited) return;
+    // It forks faster than it can be killed, or pid 1 does not answer: the whole namespace then.
+    (void)endSandbox("a command could not be killed alone");
+    stopIfUnused();
+  });
+}
+
+void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& reason) {
+  InitRequest request;
+  request.type = InitRequestType::kill_all;
+  for (auto& [number, command] : commands_) {
+    if (command->exited) continue;
+    if (command->ended_by == EndedBy::itself) {
+      command->ended_by = why;
+      command->limit = limit;
+      command->reason = reason;
+    }
+    if (command->kill_timer == 0) kill(*command, why);
+  }
+  if (sandbox_) (void)sandbox_->send(request);
+}
+
+void Supervisor::onExited(Command& command, const InitReply& reply) {
+  onReport(command.number);  // what it said before its exit
+  command.exited = reply;
+  loop_.cancel(command.kill_timer);
+  if (limits_ && command.ended_by == EndedBy::itself && !command.failure) {
+    if (const auto limit = limits_->lookAtEnd()) {
+      command.ended_by = EndedBy::limit;
+      command.limit = *limit;
+      command.reason = limits_->reason();
+      killEverything(EndedBy::limit, *limit, command.reason);
+    }
+  }
+  if (!sandbox_ || !sandbox_->hasEgress() || ending_) return finish(command);
+  // Its connections are reported by another process: wait for those reports, but not long.
+  waiting_for_egress_.push_back(command.number);
+  sandbox_->requestEgressTotals();
+  if (egress_timer_ == 0) {
+    egress_timer_ = loop_.at(Clock::now() + kEgressTimeout, [this] {
+      egress_timer_ = 0;
+      finishWaitingForEgress();
+    });
+  }
+}
+
+void Supervisor::finish(Command& command) {
+  const std::uint32_t number = command.number;
+  if (command.background()) drainLogs(command);
+  RunResult result = classifyCommand(command, metadata_.id);
+  if (egress_record_) egress_record_->fillAndReset(result);
+  if (command.monitor) {
+    command.monitor->report(result);
+    if (command.background()) {
+      command.violations = result.violations;
+      if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);
+    }
+    if (result.escape) respondToEscape(command, result);
+  }
+  if (command.recorded) record_.ended(result);
+  if (command.background()) {
+    if (command.executed) {
+      (void)writeEnd(*logs_, command.exec, endRecordOf(command, result));
+    } else {
+      removeCommandFiles(*logs_, command.exec);
+    }
+    if (!command.answered) {
+      replyFailed(command.client, result.error ? *result.error
+                                               : plainError(Stage::launch, "session exec", metadata_.id,
+                                                            "the command was killed before it started"));
+    }
+  } else if (const auto client = clients_.find(command.client); client != clients_.end()) {
+    client->second.command = 0;
+    reply(client->first, MessageType::finished, codec::encode(result));
+  }
+  if (Command* still = find(number)) forget(*still);
+  stopIfUnused();
+}
+
+void Supervisor::forget(Command& command) {
+  for (const sys::EventLoop::TimerId timer :
+       {command.deadline, command.spawn_deadline, command.cpu_timer, command.kill_timer, command.record_timer}) {
+    loop_.cancel(timer);
+  }
+  if (command.report) loop_.remove(command.report.get());
+  for (LogPipe& log : command.logs) {
+    if (log.pipe) loop_.remove(log.pipe.get());
+  }
+  commands_.erase(command.number);
+}
+
+ProcessList Supervisor::leftProcesses() {
+  ProcessList list;
+  std::vector<pid_t> known;
+  for (const auto& [number, command] : commands_) {
+    if (!command->tree) continue;
+    for (const auto& member : command->tree->members()) known.push_back(member.pid);
+  }
+  for (const pid_t pid : supervise::ProcessTree(sandbox_->init()).members()) {
+    if (pid == sandbox_->init() || std::ranges::find(known, pid) != known.end()) continue;
+    list.processes.push_back({pid, supervise::programName(pid)});
+  }
+  return list;
+}
+
+}  // namespace caisson::session

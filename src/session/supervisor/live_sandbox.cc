@@ -1,0 +1,279 @@
+#include "session/supervisor/live_sandbox.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "isolation/child.h"
+#include "session/network.h"
+#include "session/program.h"
+#include "session/sandbox.h"
+#include "session/steps.h"
+#include "supervise/cgroup.h"
+#include "supervise/changes.h"
+#include "supervise/control_channel.h"
+#include "supervise/credentials.h"
+#include "supervise/egress.h"
+#include "supervise/process_tree.h"
+#include "sys/process_start.h"
+#include "sys/raw_syscall.h"
+#include "sys/receive.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::Fd;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kStartTimeout = std::chrono::seconds(30);
+constexpr auto kReplyTimeout = std::chrono::seconds(1);
+constexpr auto kKillTimeout = std::chrono::seconds(10);
+
+int msUntil(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return left < 0 ? 0 : static_cast<int>(left);
+}
+
+/// A directory for the layers, owned by the sandbox's user where that is not the caller.
+Result<std::string> prepareStore(const Place& place, const Metadata& metadata, const plan::Plan& plan) {
+  if (auto made = place.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
+  auto store = place.stores().openFile(metadata.family, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+  if (!store) return fail(store.error());
+  if (plan.identity.parent_writes_maps &&
+      ::fchown(store->get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
+    return fail(sysError(Stage::state, "fchown", metadata.family, errno));
+  }
+  auto path = Place::canonicalPath(store->get());
+  if (!path) return path;
+  if (auto fit = checkFeatures(*path, store->get()); !fit) return fail(fit.error());
+  return path;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveSandbox>> LiveSandbox::start(const Place& place, const sys::RootDir& directory,
+                                                        const Metadata& metadata, const plan::Plan& plan,
+                                                        sys::EventLoop& loop, Handlers handlers) {
+  std::unique_ptr<LiveSandbox> sandbox(new LiveSandbox(plan, loop, std::move(handlers)));
+  if (auto built = sandbox->build(place, directory, metadata); !built) return fail(built.error());
+  sandbox->watch();
+  return sandbox;
+}
+
+Result<void> LiveSandbox::build(const Place& place, const sys::RootDir& directory, const Metadata& metadata) {
+  auto alive = lockFile(directory, kAliveFile, false);
+  if (!alive) return fail(alive.error());
+  auto program = initProgram();
+  if (!program) return fail(program.error());
+  auto store = prepareStore(place, metadata, plan_);
+  if (!store) return fail(store.error());
+  step("start: prepared");
+  auto cgroup = supervise::makeCgroup(plan_, plan_.cgroup ? sys::CgroupBase::find() : sys::CgroupBase(), metadata.id,
+                                      plan_.cpu_seconds.has_value());
+  if (!cgroup) return fail(cgroup.error());
+  cgroup_ = std::move(*cgroup);
+
+  egress::Link link;
+  if (plan_.egress) {
+    auto made = egress::makeLink();
+    if (!made) return fail(made.error());
+    link = std::move(*made);
+  }
+  if (plan_.egress && !plan_.egress->network.credentials.empty()) {
+    auto started = supervise::startBroker(plan_, {.forget_variables = true});
+    if (!started) return fail(started.error());
+    broker_ = std::move(*started);
+  }
+  supervise::ResidentWish resident;
+  resident.program = program->get();
+  resident.arguments = {"caisson-init"};
+  resident.descriptor = alive->get();
+  auto launched = supervise::launch(
+      plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .resident = &resident});
+  if (!launched) return fail(launched.error());
+  launched_ = std::move(*launched);
+  link.sandbox.reset();
+  step("start: cloned");
+  if (auto released = supervise::release(launched_, cgroup_); !released) return released;
+  if (auto ready = awaitReady(); !ready) return ready;
+  if (plan_.egress) {
+    auto started = startEgress(plan_, directory, {std::move(link.egress), broker_ ? std::move(broker_->egress) : Fd()},
+                               launched_.pidfd.get());
+    if (!started) return fail(started.error());
+    egress_ = std::move(*started);
+  }
+  InitRecord record{ProcessId::of(launched_.init), ProcessId::of(::getpid()), metadata.frozen};
+  record.layers.push_back(metadata.upper);
+  if (auto written = writeInitRecord(directory, record); !written) return written;
+  step("start: recorded");
+  return {};
+}
+
+/// Waits until pid 1 is ready, or says what failed.
+Result<void> LiveSandbox::awaitReady() {
+  const auto deadline = Clock::now() + kStartTimeout;
+  for (;;) {
+    pollfd wait{launched_.control.get(), POLLIN, 0};
+    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      return fail(plainError(Stage::launch, "wait", "pid 1 of the session", "it did not start in 30 s",
+                             "the host may be overloaded; try again"));
+    }
+    supervise::Arrival arrival;
+    isolation::Message& message = arrival.message;
+    const auto bytes = std::as_writable_bytes(std::span(&message, 1));
+    const ssize_t got = sys::receiveMessage(launched_.control.get(), bytes, arrival.descriptors, MSG_DONTWAIT);
+    if (got == -EAGAIN) continue;
+    if (got == static_cast<ssize_t>(sizeof(InitReply))) return {};
+    if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::prepared) {
+      if ((message.descriptors & isolation::kFetch) != 0) {
+        isolation::Message go{};
+        go.kind = isolation::MessageKind::go;
+        ::send(launched_.control.get(), &go, sizeof(go), MSG_NOSIGNAL);
+        continue;
+      }
+      time_namespace_ = !plan_.namespaces.time || message.value == 1;
+      Fd* next = arrival.descriptors;
+      if ((message.descriptors & 1) != 0) upper_ = std::move(*next++);
+      sized_mask_ = message.sized;
+      for (std::uint32_t bits = message.sized; bits != 0 && next != std::end(arrival.descriptors); bits &= bits - 1) {
+        sized_.push_back(std::move(*next++));
+      }
+      continue;
+    }
+    if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::failure) {
+      Error error = supervise::errorOf(message);
+      supervise::explainFailure(error, plan_);
+      return fail(error);
+    }
+    return fail(plainError(Stage::launch, "wait", "pid 1 of the session", "it exited without a message",
+                           "the host may be out of memory; see the kernel's log"));
+  }
+}
+
+LiveSandbox::~LiveSandbox() {
+  (void)kill();
+  if (launched_.control) loop_.remove(launched_.control.get());
+}
+
+void LiveSandbox::watch() {
+  loop_.on(launched_.control.get(), EPOLLIN, [this](std::uint32_t) { onControl(); });
+  loop_.on(launched_.pidfd.get(), EPOLLIN, [this](std::uint32_t) {
+    onControl();  // the last exits may have been reported together with the end
+    loop_.remove(launched_.pidfd.get());
+    handlers_.exited();
+  });
+  if (egress_) loop_.on(egress_->descriptor(), EPOLLIN, [this](std::uint32_t) { onEgress(); });
+}
+
+void LiveSandbox::onControl() {
+  for (;;) {
+    InitReply reply;
+    Fd descriptor[1];
+    const ssize_t got = sys::receiveMessage(launched_.control.get(), std::as_writable_bytes(std::span(&reply, 1)),
+                                            descriptor, MSG_DONTWAIT);
+    if (got == -EAGAIN) return;
+    if (got != static_cast<ssize_t>(sizeof(reply))) return loop_.remove(launched_.control.get());
+    handlers_.reply(reply, std::move(descriptor[0]));
+  }
+}
+
+void LiveSandbox::onEgress() {
+  if (egress_->receive(handlers_.egress_report)) return;
+  loop_.remove(egress_->descriptor());
+  // A session that asked for a network must not go on as if it had one.
+  sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
+}
+
+void LiveSandbox::requestEgressTotals() {
+  if (egress_) egress_->requestTotals();
+}
+
+std::vector<Fd> LiveSandbox::sizedDirectories() const {
+  std::vector<Fd> copies;
+  for (const Fd& one : sized_) copies.emplace_back(::fcntl(one.get(), F_DUPFD_CLOEXEC, 3));
+  return copies;
+}
+
+int LiveSandbox::send(const InitRequest& request, std::span<const int> descriptors) const {
+  const long sent = isolation::sendRecord(launched_.control.get(), &request, sizeof(request), descriptors.data(),
+                                          descriptors.size());
+  return sent < 0 ? static_cast<int>(-sent) : 0;
+}
+
+Result<Fd> LiveSandbox::askForDescriptor(InitRequest request, std::string_view call) {
+  static std::uint32_t last = 0;
+  request.command = ++last;
+  if (const int error = send(request); error != 0) return fail(sysError(Stage::supervise, call, "session", error));
+  const auto deadline = Clock::now() + kReplyTimeout;
+  for (;;) {
+    pollfd wait{launched_.control.get(), POLLIN, 0};
+    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return fail(sysError(Stage::supervise, call, "session", ETIMEDOUT, "destroy the session"));
+    InitReply reply;
+    Fd descriptor[1];
+    const ssize_t got = sys::receiveMessage(launched_.control.get(), std::as_writable_bytes(std::span(&reply, 1)),
+                                            descriptor, MSG_DONTWAIT);
+    if (got == -EAGAIN) continue;
+    if (got != static_cast<ssize_t>(sizeof(reply))) return fail(sysError(Stage::supervise, call, "session", EPIPE));
+    if (reply.type != InitReplyType::descriptor || reply.command != request.command) {
+      handlers_.reply(reply, std::move(descriptor[0]));
+      continue;
+    }
+    if (reply.error != 0 || !descriptor[0]) {
+      return fail(sysError(Stage::supervise, call, "session", reply.error != 0 ? reply.error : EMFILE,
+                           "too many descriptors of this user are in flight; try again"));
+    }
+    return std::move(descriptor[0]);
+  }
+}
+
+Result<Fd> LiveSandbox::fetch(int number) {
+  const long got = sys::raw(SYS_pidfd_getfd, launched_.pidfd.get(), number, 0);
+  InitRequest request;
+  request.number = number;
+  if (got < 0) {  // forbidden here (Yama, a container's filter): through the socket then
+    request.type = InitRequestType::send_listener;
+    return askForDescriptor(request, "listener");
+  }
+  ::fcntl(static_cast<int>(got), F_SETFD, FD_CLOEXEC);
+  request.type = InitRequestType::close;
+  (void)send(request);
+  return Fd(static_cast<int>(got));
+}
+
+Result<Fd> LiveSandbox::openWorkspace() const { return openInSandbox(launched_.init, plan_.working_directory); }
+
+bool LiveSandbox::busy() const { return supervise::ProcessTree(launched_.init).members().size() > 1; }
+
+bool LiveSandbox::kill() {
+  if (reaped_ || launched_.init <= 0) return true;
+  sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
+  pollfd wait{launched_.pidfd.get(), POLLIN, 0};
+  const auto deadline = Clock::now() + kKillTimeout;
+  while (::poll(&wait, 1, msUntil(deadline)) < 0 && errno == EINTR) {
+  }
+  if ((wait.revents & POLLIN) == 0) return false;
+  onControl();
+  loop_.remove(launched_.control.get());
+  loop_.remove(launched_.pidfd.get());
+  sys::raw(SYS_wait4, launched_.init, nullptr, __WALL, nullptr);
+  reaped_ = true;
+  if (egress_) {
+    loop_.remove(egress_->descriptor());
+    egress_->finish(handlers_.egress_report);
+  }
+  return true;
+}
+
+}  // namespace caisson::session

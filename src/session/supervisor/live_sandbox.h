@@ -1,0 +1,91 @@
+// A session's sandbox while it runs, as its supervisor holds it: pid 1 and the socket to it, the cgroup, the egress.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "broker/start.h"
+#include "egress/process.h"
+#include "plan/plan.h"
+#include "session/init/init_protocol.h"
+#include "session/metadata.h"
+#include "session/place.h"
+#include "supervise/launch.h"
+#include "sys/cgroup.h"
+#include "sys/event_loop.h"
+
+namespace caisson::session {
+
+class LiveSandbox {
+ public:
+  struct Handlers {
+    std::function<void(const InitReply&, sys::Fd)> reply;     ///< of pid 1, other than to ask()
+    std::function<void(const egress::Report&)> egress_report;
+    std::function<void()> exited;  ///< pid 1 is gone, and every process of the sandbox with it
+  };
+
+  /// Builds it. Waits for pid 1, which runs nothing of a payload's yet; the caller holds the session's lock.
+  static Result<std::unique_ptr<LiveSandbox>> start(const Place& place, const sys::RootDir& directory,
+                                                    const Metadata& metadata, const plan::Plan& plan,
+                                                    sys::EventLoop& loop, Handlers handlers);
+  /// Kills whatever is left in it.
+  ~LiveSandbox();
+  LiveSandbox(const LiveSandbox&) = delete;
+  LiveSandbox& operator=(const LiveSandbox&) = delete;
+
+  [[nodiscard]] pid_t init() const { return launched_.init; }
+  [[nodiscard]] const plan::Plan& plan() const { return plan_; }
+  [[nodiscard]] const sys::Cgroup& cgroup() const { return cgroup_; }
+  /// The overlay's upper directory, and the sized directories as LimitWatch::addSized wants them (copies).
+  [[nodiscard]] int upper() const { return upper_.get(); }
+  [[nodiscard]] std::uint32_t sizedMask() const { return sized_mask_; }
+  [[nodiscard]] std::vector<sys::Fd> sizedDirectories() const;
+  /// Changes since start() that a result has to tell ("layers", warnings).
+  [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
+  [[nodiscard]] bool hasEgress() const { return egress_.has_value(); }
+  /// What the egress captures, in words.
+  [[nodiscard]] std::string capture() const { return egress_ ? egress_->capture() : std::string(); }
+
+  /// 0, or the errno with which pid 1 could not be reached.
+  [[nodiscard]] int send(const InitRequest& request, std::span<const int> descriptors = {}) const;
+  /// Sends and waits for the answer, a second at most: pid 1 never blocks.
+  Result<sys::Fd> askForDescriptor(InitRequest request, std::string_view call);
+  /// Takes a descriptor out of pid 1, and closes it there.
+  Result<sys::Fd> fetch(int number);
+  /// The workspace's directory as the sandbox's programs see it.
+  [[nodiscard]] Result<sys::Fd> openWorkspace() const;
+  /// Whether any process but pid 1 runs.
+  [[nodiscard]] bool busy() const;
+
+  /// Has the egress report its totals after everything it has to report so far.
+  void requestEgressTotals();
+
+  /// Kills pid 1 and so every process, and collects the last reports of the egress. False: it survives SIGKILL.
+  bool kill();
+
+ private:
+  LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Handlers handlers)
+      : plan_(std::move(plan)), loop_(loop), handlers_(std::move(handlers)) {}
+  Result<void> build(const Place& place, const sys::RootDir& directory, const Metadata& metadata);
+  Result<void> awaitReady();
+  void watch();
+  void onControl();
+  void onEgress();
+
+  plan::Plan plan_;
+  sys::EventLoop& loop_;
+  Handlers handlers_;
+  supervise::Launched launched_;
+  sys::Cgroup cgroup_;  // removed after the last process in it is gone
+  std::optional<broker::Started> broker_;
+  std::optional<egress::Process> egress_;
+  sys::Fd upper_;
+  std::uint32_t sized_mask_ = 0;
+  std::vector<sys::Fd> sized_;
+  bool time_namespace_ = true;
+  bool reaped_ = false;
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,200 @@
+// What the supervisor sees of running commands: blocked system calls, output, limits, network use.
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "session/background_files.h"
+#include "session/supervisor/supervisor.h"
+#include "supervise/escape.h"
+#include "supervise/outcome.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::size_t kLogPiece = 64 * 1024;
+constexpr int kPiecesPerTurn = 16;  // a command that floods must not keep the others waiting
+constexpr std::size_t kLastBytes = 64 * 1024;
+
+std::string lastBytes(const sys::RootDir& logs, const std::string& name) {
+  auto file = logs.openFile(name, {});
+  const off_t size = file ? ::lseek(file->get(), 0, SEEK_END) : 0;
+  if (size <= 0) return "";
+  std::string text(std::min<std::size_t>(static_cast<std::size_t>(size), kLastBytes), '\0');
+  const ssize_t got = ::pread(file->get(), text.data(), text.size(), size - static_cast<off_t>(text.size()));
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace
+
+/// The listener lives as long as any process of the command does, left-behind ones included.
+void Supervisor::listenTo(Command& command, sys::Fd listener) {
+  const std::uint64_t key = ++last_monitor_;
+  Monitor& monitor = monitors_[key];
+  monitor.number = command.number;
+  monitor.exec = command.exec;
+  monitor.plan = command.plan;
+  monitor.refusals = std::make_shared<supervise::Refusals>(
+      *command.plan, supervise::Refusals::Response{
+                         .end = [this, number = command.number, key] { onEscape(number, key); },
+                         .record =
+                             [this, number = command.number, exec = command.exec](const Violation& violation) {
+                               onViolation(number, exec, violation);
+                             }});
+  monitor.refusals->listen(std::move(listener));
+  command.monitor = monitor.refusals;
+  watchMonitor(key);
+}
+
+/// Watches the listener, or waits until a flood's pace allows to.
+void Supervisor::watchMonitor(std::uint64_t key) {
+  const auto found = monitors_.find(key);
+  if (found == monitors_.end()) return;
+  Monitor& monitor = found->second;
+  loop_.cancel(monitor.resume);
+  monitor.resume = 0;
+  const int descriptor = monitor.refusals->descriptor();
+  if (monitor.descriptor >= 0 && monitor.descriptor != descriptor) loop_.remove(monitor.descriptor);
+  const int before = std::exchange(monitor.descriptor, descriptor);
+  if (descriptor >= 0) {
+    if (before == descriptor) return;
+    return loop_.on(descriptor, EPOLLIN, [this, key](std::uint32_t events) {
+      const auto watched = monitors_.find(key);
+      if (watched == monitors_.end()) return;
+      const std::shared_ptr<supervise::Refusals> refusals = watched->second.refusals;
+      if ((events & EPOLLIN) == 0) {  // no process with this filter is left
+        loop_.remove(watched->second.descriptor);
+        refusals->onEvents(static_cast<short>(events));
+        monitors_.erase(watched);
+        return;
+      }
+      refusals->onEvents(static_cast<short>(events));
+      watchMonitor(key);
+    });
+  }
+  const auto resume = monitor.refusals->resumeAt();
+  if (!resume) {
+    monitors_.erase(found);
+    return;
+  }
+  monitor.resume = loop_.at(*resume, [this, key] { watchMonitor(key); });
+}
+
+void Supervisor::onViolation(std::uint32_t number, std::uint32_t exec, const Violation& violation) {
+  record_.callRefused(metadata_.id, violation);
+  Command* command = find(number);
+  if (exec == 0 || command == nullptr) return;
+  const auto known = std::ranges::find_if(command->violations, [&](const Violation& old) {
+    return old.number == violation.number && old.architecture == violation.architecture &&
+           old.program == violation.program && old.rule == violation.rule && old.object == violation.object;
+  });
+  if (known == command->violations.end()) {
+    command->violations.push_back(violation);
+  } else {
+    *known = violation;
+  }
+  (void)writeBlocked(*logs_, exec, command->violations);
+}
+
+/// An escape attempt: what the command left behind, and what other commands run, may be part of it.
+void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
+  killEverything(EndedBy::escape, Limit::none, "");
+  if (find(number) != nullptr) return;  // its result reports the attempt
+  // A process that the command left behind: there is no result to report it in.
+  const auto found = monitors_.find(monitor);
+  if (found == monitors_.end()) return;
+  const std::shared_ptr<plan::Plan> plan = found->second.plan;
+  const std::shared_ptr<supervise::Refusals> refusals = found->second.refusals;
+  loop_.at(Clock::now(), [this, plan, refusals] {
+    RunResult result;
+    result.sandbox_id = metadata_.id;
+    refusals->report(result);
+    if (!result.escape) return;
+    supervise::endedForEscape("session exec", plan->command.front(), result);
+    record_.escaped(metadata_.policy, *plan, plan->command, {}, result);
+    record_.handOver();
+  });
+}
+
+void Supervisor::respondToEscape(const Command& command, RunResult& result) {
+  supervise::endedForEscape("session exec", command.options.command.front(), result);
+  result.notices.emplace_back("every process of the session was killed");
+  supervise::LastOutput last;
+  if (command.background()) {
+    last = {lastBytes(*logs_, fileName(command.exec, ".out")), lastBytes(*logs_, fileName(command.exec, ".err"))};
+  }
+  record_.escaped(metadata_.policy, *command.plan, command.options.command, last, result);
+  record_.handOver();
+}
+
+void Supervisor::pumpLog(std::uint32_t number, int stream) {
+  Command* command = find(number);
+  if (command == nullptr) return;
+  LogPipe& log = command->logs[stream];
+  char buffer[kLogPiece];
+  for (int turn = 0; turn < kPiecesPerTurn && log.pipe; ++turn) {
+    const ssize_t got = ::read(log.pipe.get(), buffer, sizeof(buffer));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) {
+      loop_.remove(log.pipe.get());
+      log.pipe.reset();
+      log.log.reset();
+      return;
+    }
+    const auto bytes = static_cast<std::uint64_t>(got);
+    const std::uint64_t limit = command->plan->output_bytes;
+    const std::uint64_t room = limit > log.written ? limit - log.written : 0;
+    const ssize_t done = room == 0 ? 0 : ::write(log.log.get(), buffer, std::min(bytes, room));
+    const std::uint64_t kept = done > 0 ? static_cast<std::uint64_t>(done) : 0;  // a full disk drops, never blocks
+    log.written += kept;
+    log.dropped += bytes - kept;
+  }
+}
+
+/// What a command wrote before its exit. Processes that it left behind may go on writing into the pipe: not kept.
+void Supervisor::drainLogs(Command& command) {
+  for (int stream = 0; stream < 2; ++stream) pumpLog(command.number, stream);
+}
+
+void Supervisor::beginWatching() {
+  if (limits_ || !sandbox_ || !SessionLimits::needed(sandbox_->plan())) return;
+  limits_.emplace(place_, metadata_, *sandbox_);
+  limits_timer_ = loop_.at(*limits_->next(), [this] { lookAtLimits(); });
+}
+
+void Supervisor::lookAtLimits() {
+  limits_timer_ = 0;
+  if (!limits_ || !sandbox_) return;
+  if (commands_.empty() && !sandbox_->busy()) {
+    limits_.reset();
+    return;
+  }
+  const auto reached = limits_->look(Clock::now());
+  if (reached) {
+    const std::string reason = limits_->reason();
+    record_.limitExceeded(metadata_.id, *reached, reason);
+    killEverything(EndedBy::limit, *reached, reason);
+    limits_.reset();
+    return beginWatching();  // until nothing is left that could exceed it again
+  }
+  if (limits_->wantsIpcBytes()) (void)sandbox_->send(InitRequest{});  // measure: the answer is there before the next look
+  if (const auto next = limits_->next()) limits_timer_ = loop_.at(*next, [this] { lookAtLimits(); });
+}
+
+void Supervisor::onEgressReport(const egress::Report& report) {
+  if (!egress_record_) return;
+  egress_record_->take(report, record_.log(metadata_.policy), metadata_.id);
+  if (report.kind == egress::Report::Kind::totals && !ending_) finishWaitingForEgress();
+}
+
+void Supervisor::finishWaitingForEgress() {
+  loop_.cancel(egress_timer_);
+  egress_timer_ = 0;
+  for (const std::uint32_t number : std::exchange(waiting_for_egress_, {})) {
+    if (Command* command = find(number)) finish(*command);
+  }
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,53 @@
+// Ports between a session and the host's loopback, relayed by the session's supervisor.
+//
+// A socket belongs to the network namespace it was made in, whoever holds it. pid 1 makes sockets on request, so the
+// supervisor connects to, or listens at, the sandbox's own loopback without entering anything.
+#pragma once
+
+#include <functional>
+#include <list>
+
+#include "session/metadata.h"
+#include "session/port_relay.h"
+#include "session/protocol.h"
+#include "sys/event_loop.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+class PortSet {
+ public:
+  /// A TCP socket of the sandbox's network.
+  using MakeSocket = std::function<Result<sys::Fd>()>;
+
+  PortSet(const sys::RootDir& directory, const Metadata& metadata, sys::EventLoop& loop, MakeSocket make_socket)
+      : directory_(directory), metadata_(metadata), loop_(loop), make_socket_(std::move(make_socket)) {}
+
+  [[nodiscard]] bool empty() const { return ports_.empty(); }
+  /// Fills in the host's port where none was given.
+  Result<void> open(PortOptions& options);
+  Result<void> close(const PortOptions& options);
+  void closeAll();
+  /// The sandbox was started, or has ended: inward ports listen inside it.
+  void followSandbox(bool runs);
+
+ private:
+  struct Port {
+    PortOptions options;
+    sys::Fd lock;  ///< of its file in ports/: others see by it that the port is open
+    std::unique_ptr<PortRelay> relay;
+    std::uint64_t connections = 0;
+  };
+  Result<void> listen(Port& port);
+  void turn(Port& port);
+  void recordConnection(Port& port);
+  void drop(std::list<Port>::iterator port);
+
+  const sys::RootDir& directory_;
+  const Metadata& metadata_;
+  sys::EventLoop& loop_;
+  MakeSocket make_socket_;
+  std::list<Port> ports_;
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,143 @@
+// What clients ask the supervisor for.
+#include <signal.h>
+
+#include <cerrno>
+
+#include "session/supervisor/supervisor.h"
+
+namespace caisson::session {
+namespace {
+
+Error notRunning(const std::string& id) {
+  return plainError(Stage::state, "session", id, "the session's sandbox is not running", "try again");
+}
+
+}  // namespace
+
+void Supervisor::serve(int socket, Packet packet) {
+  const auto malformed = [&] { dropClient(socket); };
+  switch (packet.type) {
+    case MessageType::start: {
+      const auto options = codec::decode<StartOptions>(packet.value);
+      if (!options) return malformed();
+      if (auto started = startSandbox(*options); !started) return replyFailed(socket, started.error());
+      return reply(socket, MessageType::done, codec::encode(welcome()));
+    }
+    case MessageType::exec: {
+      auto options = codec::decode<CommandOptions>(packet.value);
+      if (!options || options->command.empty()) return malformed();
+      return startCommand(socket, std::move(*options), std::move(packet.descriptors));
+    }
+    case MessageType::signal: {
+      const auto options = codec::decode<SignalOptions>(packet.value);
+      if (!options) return malformed();
+      return serveSignal(socket, *options);
+    }
+    case MessageType::take_input:
+    case MessageType::close_input: {
+      const auto number = codec::decode<CommandNumber>(packet.value);
+      if (!number) return malformed();
+      Command* command = findExec(number->number);
+      if (command == nullptr) {
+        return replyFailed(socket, sysError(Stage::state, "session feed", std::to_string(number->number), ESRCH));
+      }
+      if (!command->input) {
+        return replyFailed(socket, sysError(Stage::state, "session feed", std::to_string(number->number), EPIPE,
+                                            "its standard input is closed"));
+      }
+      if (packet.type == MessageType::take_input) return reply(socket, MessageType::done, {}, command->input.get());
+      command->input.reset();
+      return reply(socket, MessageType::done);
+    }
+    case MessageType::workspace: {
+      if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
+      auto directory = sandbox_->openWorkspace();
+      if (!directory) return replyFailed(socket, directory.error());
+      return reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get());
+    }
+    case MessageType::renew: {
+      const auto seconds = codec::decode<Seconds>(packet.value);
+      if (!seconds) return malformed();
+      return serveRenew(socket, seconds->value);
+    }
+    case MessageType::settle: {
+      const auto options = codec::decode<SettleOptions>(packet.value);
+      if (!options) return malformed();
+      return serveSettle(socket, *options);
+    }
+    case MessageType::open_port:
+    case MessageType::close_port: {
+      auto options = codec::decode<PortOptions>(packet.value);
+      if (!options) return malformed();
+      if (packet.type == MessageType::close_port) {
+        if (auto closed = ports_.close(*options); !closed) return replyFailed(socket, closed.error());
+      } else if (auto opened = ports_.open(*options); !opened) {
+        return replyFailed(socket, opened.error());
+      }
+      return reply(socket, MessageType::done, codec::encode(*options));
+    }
+    case MessageType::reload: return serveReload(socket);
+    case MessageType::processes: {
+      ProcessList list;
+      if (sandbox_) list = leftProcesses();
+      return reply(socket, MessageType::done, codec::encode(list));
+    }
+    default: return malformed();
+  }
+}
+
+void Supervisor::serveSignal(int socket, const SignalOptions& options) {
+  Command* command = options.number != 0 ? findExec(options.number) : find(clients_[socket].command);
+  if (command == nullptr) {
+    if (options.number == 0) return;  // it has just exited
+    return replyFailed(socket, sysError(Stage::state, "session stop", std::to_string(options.number), ESRCH));
+  }
+  if (options.signal == SIGKILL && options.number == 0) {
+    kill(*command, EndedBy::client);
+  } else if (options.whole_tree) {
+    options.signal == SIGKILL ? command->tree->kill() : command->tree->signal(options.signal);
+  } else {
+    InitRequest request;
+    request.type = InitRequestType::signal;
+    request.command = command->number;
+    request.number = options.signal;
+    if (sandbox_) (void)sandbox_->send(request);
+  }
+  if (options.number != 0) reply(socket, MessageType::done);
+}
+
+void Supervisor::serveSettle(int socket, const SettleOptions& options) {
+  if (sandbox_ && !options.stop_processes && (sandbox_->busy() || !commands_.empty())) {
+    return replyFailed(socket, sysError(Stage::state, "session", metadata_.id, EBUSY,
+                                        "processes of the session are running: stop them first, or use --stop"));
+  }
+  if (!endSandbox(options.end_supervisor ? "the session was ended" : "its layers change")) {
+    return replyFailed(socket, plainError(Stage::state, "kill", metadata_.id, "its processes survive SIGKILL",
+                                          "they hang in the kernel; see its log"));
+  }
+  if (options.end_supervisor) ports_.closeAll();
+  reply(socket, MessageType::done);
+  if (options.end_supervisor) loop_.stop();
+}
+
+void Supervisor::serveRenew(int socket, double seconds) {
+  metadata_.expires = Moment::now();
+  metadata_.expires.wall_ns += static_cast<std::int64_t>(seconds * 1e9);
+  metadata_.expires.boot_ns += static_cast<std::int64_t>(seconds * 1e9);
+  armExpiry();
+  reply(socket, MessageType::done);
+}
+
+/// The policy's network and the session's name may have changed. Layers only change while there is no sandbox.
+void Supervisor::serveReload(int socket) {
+  auto metadata = readMetadata(directory_);
+  if (!metadata) return replyFailed(socket, metadata.error());
+  metadata_ = std::move(*metadata);
+  armExpiry();
+  if (planner_) {
+    if (auto planner = Planner::observe(directory_, metadata_)) planner_ = std::move(*planner);
+  }
+  reply(socket, MessageType::done);
+}
+
+}  // namespace caisson::session

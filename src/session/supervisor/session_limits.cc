@@ -1,0 +1,104 @@
+#include "session/supervisor/session_limits.h"
+
+#include <sys/vfs.h>
+
+#include <algorithm>
+
+#include "session/layer_sizes.h"
+#include "supervise/tree_size.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr auto kFirstLook = std::chrono::milliseconds(10);
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
+
+/// What the session may still write to its upper layer. One that was over its quota before `start` may go on deleting;
+/// what was written since then counts.
+plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& frozen, int upper, const timespec& start) {
+  plan::DiskQuota quota;
+  quota.upper = true;
+  if (whole.bytes) quota.bytes = less(*whole.bytes, frozen.bytes);
+  if (whole.inodes) quota.inodes = less(*whole.inodes, frozen.inodes);
+  const auto now = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+  if (now.bytes <= quota.bytes.value_or(~0ULL) && now.inodes <= quota.inodes.value_or(~0ULL)) return quota;
+  const auto written = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, start);
+  if (quota.bytes) quota.bytes = std::max(*quota.bytes, less(now.bytes, written.bytes));
+  if (quota.inodes) quota.inodes = std::max(*quota.inodes, less(now.inodes, written.inodes));
+  return quota;
+}
+
+}  // namespace
+
+SessionLimits::SessionLimits(const Place& place, const Metadata& metadata, const LiveSandbox& sandbox)
+    : place_(place), metadata_(metadata), sandbox_(sandbox), plan_(sandbox.plan()), first_(Clock::now() + kFirstLook) {
+  plan_.cpu_seconds.reset();   // a command's own
+  plan_.wall_seconds.reset();  // likewise
+  // Files are stamped with a clock that may be a tick behind this one: what was written before is older for certain.
+  ::clock_gettime(CLOCK_REALTIME, &start_);
+  kills_before_ = memoryKills();
+}
+
+bool SessionLimits::needed(const plan::Plan& plan) {
+  return plan.disk || plan.memory_bytes > 0 || plan.max_processes > 0;
+}
+
+std::uint64_t SessionLimits::memoryKills() const {
+  return sandbox_.cgroup().valid() ? sandbox_.cgroup().usage().oom_kills.value_or(0) : 0;
+}
+
+std::uint64_t SessionLimits::freeSpace() const {
+  struct statfs status{};
+  if (::fstatfs(place_.stores().descriptor(), &status) != 0) return 0;
+  return status.f_bavail * static_cast<std::uint64_t>(status.f_bsize);
+}
+
+void SessionLimits::noteFreeSpace() {
+  if (plan_.disk) free_before_ = freeSpace();
+}
+
+std::optional<SessionLimits::Clock::time_point> SessionLimits::next() const {
+  if (!needed(plan_)) return std::nullopt;
+  return watch_ ? watch_->next() : first_;
+}
+
+void SessionLimits::begin(Clock::time_point now) {
+  const int upper = sandbox_.upper();
+  if (plan_.disk && upper >= 0) {
+    plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(place_, metadata_), upper, start_);
+  }
+  watch_.emplace(plan_, sandbox_.cgroup(), [](const std::string&) {});
+  watch_->ignoreMemoryKills(kills_before_);
+  watch_->addSized(sandbox_.sizedMask(), sandbox_.sizedDirectories());
+  if (upper >= 0) watch_->addUpper(upper);
+  watch_->begin(sandbox_.init(), now);
+}
+
+std::optional<Limit> SessionLimits::look(Clock::time_point now) {
+  if (!needed(plan_)) return std::nullopt;
+  if (!watch_) begin(now);
+  return watch_->look(now);
+}
+
+std::optional<Limit> SessionLimits::lookAtEnd() {
+  if (memoryKills() > kills_before_) return Limit::memory;
+  if (!plan_.disk || freeSpace() + kMiB > free_before_) return std::nullopt;
+  return look(Clock::now());
+}
+
+void SessionLimits::setIpcBytes(std::uint64_t bytes) {
+  if (watch_) watch_->setIpcBytes(bytes);
+}
+
+std::string SessionLimits::reason() {
+  if (!watch_) return "";
+  RunResult scratch;
+  watch_->finish(true, scratch);
+  std::string text;
+  for (const std::string& notice : scratch.notices) text += (text.empty() ? "" : "; ") + notice;
+  return text;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,56 @@
+// The limits of a whole session that have to be looked at: disk, and without a cgroup memory and processes.
+//
+// One object per busy period: from the first command of an idle session until nothing runs any more.
+#pragma once
+
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+
+#include "caisson/run.h"
+#include "session/metadata.h"
+#include "session/place.h"
+#include "session/supervisor/live_sandbox.h"
+#include "supervise/limit_watch.h"
+
+namespace caisson::session {
+
+class SessionLimits {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  SessionLimits(const Place& place, const Metadata& metadata, const LiveSandbox& sandbox);
+
+  /// Whether a plan has anything to look at.
+  [[nodiscard]] static bool needed(const plan::Plan& plan);
+  /// When to look; nothing when there is nothing to look at.
+  [[nodiscard]] std::optional<Clock::time_point> next() const;
+  /// The limit that was exceeded, if one was: everything in the session has to end.
+  std::optional<Limit> look(Clock::time_point now);
+  /// When a command has ended: looks at once if much was written, or a process was killed for want of memory.
+  std::optional<Limit> lookAtEnd();
+  /// Before a command starts, for lookAtEnd().
+  void noteFreeSpace();
+  void setIpcBytes(std::uint64_t bytes);
+  /// Whether pid 1 should be asked for that before the next look.
+  [[nodiscard]] bool wantsIpcBytes() const { return watch_ && watch_->wantsIpcBytes(); }
+  /// Why the limit was exceeded, in words; call after look() returned one.
+  std::string reason();
+
+ private:
+  void begin(Clock::time_point now);
+  [[nodiscard]] std::uint64_t freeSpace() const;
+  [[nodiscard]] std::uint64_t memoryKills() const;
+
+  const Place& place_;
+  const Metadata& metadata_;
+  const LiveSandbox& sandbox_;
+  plan::Plan plan_;
+  Clock::time_point first_;
+  timespec start_{};
+  std::uint64_t free_before_ = 0, kills_before_ = 0;
+  std::optional<supervise::LimitWatch> watch_;
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,294 @@
+#include "session/supervisor/supervisor.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "policy/credential.h"
+#include "session/background_files.h"
+#include "session/store.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr std::size_t kMaxClients = 512;
+constexpr auto kLongestSleep = std::chrono::seconds(60);  // the machine may have been suspended meanwhile
+
+/// Only the user outside may connect; CAISSON_HOME is in no sandbox's sight, and a payload's uid differs for root.
+bool mayConnect(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const Place& place, sys::RootDir directory, Metadata metadata)
+    : place_(place),
+      directory_(std::move(directory)),
+      metadata_(std::move(metadata)),
+      logs_(directory_.enter(kLogDirectory)),
+      ports_(directory_, metadata_, loop_, [this]() -> Result<sys::Fd> {
+        if (!sandbox_) {
+          return caisson::fail(plainError(Stage::state, "session expose", metadata_.id, "the session's sandbox is not running",
+                                 "run a command in it first"));
+        }
+        InitRequest request;
+        request.type = InitRequestType::socket;
+        request.number = AF_INET;
+        return sandbox_->askForDescriptor(request, "session expose");
+      }) {}
+
+Result<void> Supervisor::listen() {
+  if (auto opened = loop_.open(); !opened) return opened;
+  if (!logs_) return caisson::fail(logs_.error());
+  listener_ = sys::Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener_) return caisson::fail(sysError(Stage::launch, "socket", "session", errno));
+  if (auto removed = directory_.remove(kControlSocket); !removed) return removed;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // Through the descriptor: the path itself may be longer than an address has room for.
+  std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory_.descriptor(),
+                kControlSocket);
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return caisson::fail(sysError(Stage::state, "bind", directory_.knownAs() + "/" + kControlSocket, errno,
+                         "the file system of CAISSON_HOME must hold sockets; set CAISSON_HOME to a local disk"));
+  }
+  if (::listen(listener_.get(), kBacklog) != 0) {
+    return caisson::fail(sysError(Stage::state, "listen", kControlSocket, errno));
+  }
+  loop_.on(listener_.get(), EPOLLIN, [this](std::uint32_t) { acceptClient(); });
+  record_.deferWhenBusy();
+  loop_.afterTurn([this] { flushRecords(); });
+  armExpiry();
+  watchCreator();
+  return {};
+}
+
+void Supervisor::run() {
+  loop_.run();
+  record_.flush(true);
+}
+
+/// What could not be written while another process held the audit log is written soon.
+void Supervisor::flushRecords() {
+  if (!record_.hasDeferred() || flush_timer_ != 0) return;
+  flush_timer_ = loop_.at(Clock::now() + std::chrono::milliseconds(10), [this] {
+    flush_timer_ = 0;
+    record_.flush();
+  });
+}
+
+void Supervisor::acceptClient() {
+  for (;;) {
+    sys::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    if (!mayConnect(socket.get()) || clients_.size() >= kMaxClients) continue;
+    const int number = socket.get();
+    clients_[number] = {std::move(socket)};
+    loop_.on(number, EPOLLIN, [this, number](std::uint32_t) { onClient(number); });
+    reply(number, MessageType::welcome, codec::encode(welcome()));
+  }
+}
+
+Welcome Supervisor::welcome() const {
+  const policy::Environment& environment = metadata_.policy.environment;
+  return {.sandbox_runs = sandbox_ != nullptr,
+          .review_first = !metadata_.granted.empty() || metadata_.auto_checkpoint,
+          .passes_whole_environment = environment.mode == policy::EnvironmentMode::inherit,
+          .pass = environment.pass,
+          .output_bytes = sandbox_ ? sandbox_->plan().output_bytes : 0,
+          .payload_id = sandbox_ && sandbox_->plan().identity.change_user ? sandbox_->plan().identity.outside_uid : 0};
+}
+
+void Supervisor::onClient(int socket) {
+  Packet packet;
+  switch (receivePacket(socket, packet)) {
+    case Receipt::nothing: return;
+    case Receipt::closed: return dropClient(socket);
+    case Receipt::message: return serve(socket, std::move(packet));
+  }
+}
+
+void Supervisor::dropClient(int socket) {
+  const auto client = clients_.find(socket);
+  if (client == clients_.end()) return;
+  // Nobody is left to read what the command writes.
+  if (Command* command = find(client->second.command)) {
+    command->client = -1;
+    kill(*command, EndedBy::client);
+  }
+  loop_.remove(socket);
+  clients_.erase(client);
+  stopIfUnused();
+}
+
+void Supervisor::reply(int socket, MessageType type, const std::string& value, int descriptor) {
+  if (!clients_.contains(socket)) return;
+  std::vector<int> descriptors;
+  if (descriptor >= 0) descriptors.push_back(descriptor);
+  const int error = sendPacket(socket, type, value, descriptors, false);
+  if (error == ETOOMANYREFS) {
+    return replyFailed(socket, sysError(Stage::supervise, "sendmsg", "session", error,
+                                        "too many descriptors of this user are in flight; try again"));
+  }
+  if (error != 0) dropClient(socket);  // it does not read its answers, or is gone
+}
+
+void Supervisor::replyFailed(int socket, const Error& error) {
+  reply(socket, MessageType::failed, codec::encode(error));
+}
+
+void Supervisor::armExpiry() {
+  loop_.cancel(expiry_timer_);
+  const double left = metadata_.secondsLeft(Moment::now());
+  if (left <= 0) {
+    (void)endSandbox("the session expired");
+    ports_.closeAll();
+    return loop_.stop();
+  }
+  const auto sleep = std::min<Clock::duration>(
+      kLongestSleep, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left)));
+  expiry_timer_ = loop_.at(Clock::now() + sleep, [this] { armExpiry(); });
+}
+
+/// A sandbox of a server that died has no user any more.
+void Supervisor::watchCreator() {
+  if (!metadata_.creator) return;
+  const long opened = sys::raw(SYS_pidfd_open, metadata_.creator->pid, 0);
+  const auto gone = [this] {
+    (void)endSandbox("the process that created the session exited");
+    ports_.closeAll();
+    loop_.stop();
+  };
+  if (opened < 0 || !metadata_.creator->isAlive()) {
+    if (opened >= 0) ::close(static_cast<int>(opened));
+    loop_.at(Clock::now(), gone);
+    return;
+  }
+  creator_ = sys::Fd(static_cast<int>(opened));
+  loop_.on(creator_.get(), EPOLLIN, [gone](std::uint32_t) { gone(); });
+}
+
+void Supervisor::stopIfUnused() {
+  if (!sandbox_ && clients_.empty() && ports_.empty()) loop_.stop();
+}
+
+Result<void> Supervisor::startSandbox(const StartOptions& options) {
+  if (sandbox_) return {};
+  auto metadata = readMetadata(directory_);
+  if (!metadata) return caisson::fail(metadata.error());
+  metadata_ = std::move(*metadata);
+  armExpiry();
+  writeMissingEnds(*logs_);
+  for (const auto& [name, value] : options.secrets) ::setenv(name.c_str(), value.c_str(), 1);
+  planner_.reset();
+  auto planner = Planner::observe(directory_, metadata_);
+  if (!planner) return caisson::fail(planner.error());
+  planner_ = std::move(*planner);
+  auto plan = planner_->planSandbox(metadata_);
+  if (!plan) return caisson::fail(plan.error());
+  auto started = LiveSandbox::start(
+      place_, directory_, metadata_, *plan, loop_,
+      {.reply = [this](const InitReply& reply, sys::Fd descriptor) { onReply(reply, std::move(descriptor)); },
+       .egress_report = [this](const egress::Report& report) { onEgressReport(report); },
+       .exited = [this] { onSandboxExited(); }});
+  for (const auto& [name, value] : options.secrets) ::unsetenv(name.c_str());
+  if (!started) return caisson::fail(started.error());
+  sandbox_ = std::move(*started);
+  egress_record_.reset();
+  if (sandbox_->hasEgress()) egress_record_.emplace(sandbox_->capture());
+  ports_.followSandbox(true);
+  if (auto noted = record_.lifecycle(metadata_.id, metadata_.policy, "started"); !noted) {
+    (void)endSandbox("it could not be put on record");
+    return noted;
+  }
+  return {};
+}
+
+bool Supervisor::endSandbox(std::string_view reason) {
+  if (!sandbox_ || ending_) return true;
+  ending_ = true;
+  const bool ended = sandbox_->kill();
+  loop_.cancel(limits_timer_);
+  limits_timer_ = 0;
+  limits_.reset();
+  while (!commands_.empty()) {
+    Command& command = *commands_.begin()->second;
+    if (command.reason.empty()) command.reason = reason;
+    if (command.ended_by == EndedBy::itself) command.ended_by = EndedBy::sandbox;
+    finish(command);
+  }
+  for (auto& [key, monitor] : monitors_) {
+    loop_.remove(monitor.descriptor);
+    loop_.cancel(monitor.resume);
+  }
+  monitors_.clear();
+  if (ended) sandbox_.reset();
+  planner_.reset();
+  ports_.followSandbox(false);
+  (void)directory_.remove("init.json");
+  (void)record_.lifecycle(metadata_.id, metadata_.policy, "ended", reason);
+  ending_ = false;
+  return ended;
+}
+
+void Supervisor::onSandboxExited() {
+  // Not from within the sandbox's own handler: it would be destroyed there.
+  loop_.at(Clock::now(), [this] {
+    std::string reason = "its memory was used up, or a process on the host killed it";
+    if (sandbox_ && sandbox_->cgroup().valid() && sandbox_->cgroup().usage().oom_kills.value_or(0) > 0) {
+      reason = "its memory limit was exceeded";
+      for (auto& [number, command] : commands_) {
+        command->ended_by = EndedBy::limit;
+        command->limit = Limit::memory;
+      }
+    }
+    (void)endSandbox(reason);
+    stopIfUnused();
+  });
+}
+
+int superviseMain(const Store& store, const std::string& id, int status) {
+  const auto report = [&](const std::string& text) {
+    (void)!::write(status, text.data(), text.size());
+    ::close(status);
+  };
+  // Not killed by the signals of whoever started it, nor by a reader that went away.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  ::prctl(PR_SET_DUMPABLE, 0);
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    // Descriptors in flight are counted per user against the sender's soft limit: a payload's is lower.
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  auto found = store.find("session", id);
+  if (!found) {
+    report("failed" + codec::encode(found.error()));
+    return 1;
+  }
+  Supervisor supervisor(store.place(), std::move(found->directory), std::move(found->metadata));
+  if (auto listening = supervisor.listen(); !listening) {
+    report("failed" + codec::encode(listening.error()));
+    return 1;
+  }
+  report("ready");
+  supervisor.run();
+  return 0;
+}
+
+}  // namespace caisson::session

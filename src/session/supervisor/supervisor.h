@@ -1,0 +1,134 @@
+// The supervisor of a session: one process outside the sandbox that enforces everything about the session's commands.
+//
+// Started with the session (`caisson __session supervise ID`) and alive as long as its sandbox or an open port. It owns
+// time and limits, the listeners of system-call filters, the egress, background commands and their output, ports and
+// the audit records. Clients talk to it and never to pid 1. It waits for nothing that a payload controls: each request
+// to pid 1 has a deadline, after which the whole pid namespace is killed. If the supervisor dies, pid 1 exits and the
+// kernel kills everything in the sandbox; the files of the session stay.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+
+#include "session/metadata.h"
+#include "session/place.h"
+#include "session/record.h"
+#include "session/sandbox.h"
+#include "session/store.h"
+#include "session/supervisor/command.h"
+#include "session/supervisor/live_sandbox.h"
+#include "session/supervisor/ports.h"
+#include "session/supervisor/session_limits.h"
+#include "supervise/egress.h"
+#include "sys/event_loop.h"
+
+namespace caisson::session {
+
+class Supervisor {
+ public:
+  Supervisor(const Place& place, sys::RootDir directory, Metadata metadata);
+
+  /// Opens the socket that clients connect to.
+  Result<void> listen();
+  /// Until the session has neither a sandbox, nor open ports, nor clients.
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Client {
+    sys::Fd socket;
+    std::uint32_t command = 0;  ///< the foreground command it waits for
+  };
+
+  // supervisor.cc: lifetime and clients
+  void acceptClient();
+  void onClient(int socket);
+  void dropClient(int socket);
+  void reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
+  void replyFailed(int socket, const Error& error);
+  void armExpiry();
+  void watchCreator();
+  void stopIfUnused();
+  void flushRecords();
+  [[nodiscard]] Welcome welcome() const;
+  Result<void> startSandbox(const StartOptions& options);
+  /// Kills the sandbox, finishes every command, and records why.
+  bool endSandbox(std::string_view reason);
+  void onSandboxExited();
+
+  // requests.cc: what clients ask for
+  void serve(int socket, Packet packet);
+  void serveSignal(int socket, const SignalOptions& options);
+  void serveSettle(int socket, const SettleOptions& options);
+  void serveRenew(int socket, double seconds);
+  void serveReload(int socket);
+  [[nodiscard]] ProcessList leftProcesses();
+
+  // commands.cc: running commands
+  void startCommand(int socket, CommandOptions options, std::vector<sys::Fd> streams);
+  void recordAndSpawn(std::uint32_t number);
+  void refuse(Command& command, const Error& error);
+  Result<void> prepareStreams(Command& command, sys::Fd (&ends)[3]);
+  Result<void> spawn(Command& command);
+  void onReply(const InitReply& reply, sys::Fd descriptor);
+  void onReport(std::uint32_t number);
+  void onExecuted(Command& command);
+  void fail(Command& command, Error failure);
+  void armDeadlines(Command& command);
+  void checkCpu(std::uint32_t number);
+  void kill(Command& command, EndedBy why);
+  void killEverything(EndedBy why, Limit limit, const std::string& reason);
+  void onExited(Command& command, const InitReply& reply);
+  void finish(Command& command);
+  void forget(Command& command);
+  [[nodiscard]] Command* find(std::uint32_t number);
+  [[nodiscard]] Command* findExec(std::uint32_t exec);
+
+  // monitor.cc: blocked system calls, output, limits
+  void listenTo(Command& command, sys::Fd listener);
+  void watchMonitor(std::uint64_t key);
+  void onViolation(std::uint32_t number, std::uint32_t exec, const Violation& violation);
+  void onEscape(std::uint32_t number, std::uint64_t monitor);
+  void respondToEscape(const Command& command, RunResult& result);
+  void pumpLog(std::uint32_t number, int stream);
+  void drainLogs(Command& command);
+  void beginWatching();
+  void lookAtLimits();
+  void onEgressReport(const egress::Report& report);
+  void finishWaitingForEgress();
+
+  struct Monitor {
+    std::uint32_t number = 0, exec = 0;
+    std::shared_ptr<plan::Plan> plan;  ///< the monitor refers to it
+    std::shared_ptr<supervise::Refusals> refusals;
+    int descriptor = -1;
+    sys::EventLoop::TimerId resume = 0;
+  };
+
+  const Place& place_;
+  sys::RootDir directory_;
+  Metadata metadata_;
+  Result<sys::RootDir> logs_;
+  sys::EventLoop loop_;
+  sys::Fd listener_, creator_;
+  std::map<int, Client> clients_;
+  std::optional<Planner> planner_;
+  std::unique_ptr<LiveSandbox> sandbox_;
+  std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
+  std::uint32_t last_number_ = 0;
+  std::map<std::uint64_t, Monitor> monitors_;
+  std::uint64_t last_monitor_ = 0;
+  std::optional<SessionLimits> limits_;
+  sys::EventLoop::TimerId limits_timer_ = 0, expiry_timer_ = 0, egress_timer_ = 0, flush_timer_ = 0;
+  std::optional<supervise::EgressRecord> egress_record_;
+  std::vector<std::uint32_t> waiting_for_egress_;  ///< commands that exited before the egress reported all they did
+  Record record_;
+  PortSet ports_;
+  bool ending_ = false;
+};
+
+/// `caisson __session supervise ID`. Writes "ready" or an encoded Error to `status` once; returns the exit status.
+int superviseMain(const Store& store, const std::string& id, int status);
+
+}  // namespace caisson::session
