@@ -59,10 +59,10 @@ struct Violation : Denial {
   std::string syscall;       ///< its name; "i386 call 20" under a foreign architecture
   std::string architecture;  ///< "x86_64"
   int number = 0;
-  std::uint64_t arguments[6] = {};
-  int pid = 0;            ///< on the host, of the thread
-  std::string program;    ///< path of its executable inside; empty when it ended meanwhile
-  std::string severity;   ///< "LOW", "HIGH", "CRITICAL"
+  std::uint64_t arguments[6] = {};  ///< zero beyond those that the call takes
+  int pid = 0;                      ///< on the host, of the thread
+  std::string program;              ///< path of its executable inside; empty when it ended meanwhile
+  std::string severity;             ///< "LOW", "HIGH", "CRITICAL"
   std::string indicator;  ///< what it would have been a step of: "FILESYSTEM", "PROCESS", "NETWORK", "SYSCALL"
   int error = 0;          ///< errno it was answered with
 };

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/syscall_arguments.h"
 #include "base/syscall_names.h"
 #include "plan/filesystem.h"
 #include "plan/syscalls.h"
@@ -175,7 +177,9 @@ std::string describeEscape(const plan::Plan& plan, const Violation& call, bool m
                                         plan.severities.high_window_seconds)
                           : "an attempt at ";
   text += call.syscall + "(";
-  for (int i = 0; i < 6; ++i) text += fmt::format("{}{:#x}", i == 0 ? "" : ", ", call.arguments[i]);
+  const bool native = call.architecture == plan::nativeArchitectureName();
+  const std::size_t count = native ? syscallArgumentCount(call.number) : std::size(call.arguments);
+  for (std::size_t i = 0; i < count; ++i) text += fmt::format("{}{:#x}", i == 0 ? "" : ", ", call.arguments[i]);
   text += fmt::format(") by {} (pid {})", call.program.empty() ? "a program" : call.program, call.pid);
   return text;
 }

@@ -5,9 +5,11 @@
 #include <linux/seccomp.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "base/syscall_arguments.h"
 #include "base/syscall_names.h"
 #include "plan/syscalls.h"
 #include "supervise/denials.h"
@@ -38,6 +40,15 @@ std::string callName(const Attempt& attempt) {
   return known.empty() ? "call " + std::to_string(attempt.number) : std::string(known);
 }
 
+/// The arguments without what is left in registers the call does not read: that differs from one attempt to the next
+/// and would split them. Another architecture's numbers mean other calls, so all six are kept.
+std::array<std::uint64_t, 6> ownArguments(const Attempt& attempt) {
+  std::array<std::uint64_t, 6> own{};
+  const std::size_t count = isForeign(attempt) ? own.size() : syscallArgumentCount(attempt.number);
+  std::copy_n(attempt.arguments, count, own.begin());
+  return own;
+}
+
 policy::Severity severityOf(const Attempt& attempt, std::string_view call, const policy::Syscalls& table) {
   // Not one call of such a program is ever let through, so there is nothing to fear from it.
   if (isForeign(attempt)) return attempt.foreign_program ? policy::Severity::low : policy::Severity::critical;
@@ -66,11 +77,12 @@ Violation& Violations::entryFor(const Attempt& attempt, const std::function<std:
   Violation* alike = nullptr;
   std::size_t of_this_call = 0;
   const std::string architecture = architectureName(attempt);
+  const std::array<std::uint64_t, 6> arguments = ownArguments(attempt);
   for (Violation& entry : entries_) {
     if (entry.number != attempt.number || entry.architecture != architecture) continue;
     ++of_this_call;
     alike = &entry;
-    if (entry.pid == attempt.pid && std::ranges::equal(entry.arguments, attempt.arguments)) return entry;
+    if (entry.pid == attempt.pid && std::ranges::equal(entry.arguments, arguments)) return entry;
   }
   // A payload chooses arguments and process numbers as it likes: what has no room is counted with the last of its kind.
   if (alike != nullptr && (of_this_call >= kMostPerCall || entries_.size() >= kMostEntries)) return *alike;
@@ -78,7 +90,7 @@ Violation& Violations::entryFor(const Attempt& attempt, const std::function<std:
   entry.syscall = callName(attempt);
   entry.number = attempt.number;
   entry.architecture = architecture;
-  std::ranges::copy(attempt.arguments, entry.arguments);
+  std::ranges::copy(arguments, entry.arguments);
   entry.pid = attempt.pid;
   entry.program = program();
   entry.severity = name(severityOf(attempt, entry.syscall, plan_.severities));

@@ -5,6 +5,8 @@
 #include <linux/sched.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/syscall_names.h"
@@ -127,6 +129,50 @@ TEST(Violations, TakeBoundedMemoryWhateverTheArguments) {
   EXPECT_EQ(total, 10'000U);
   ASSERT_EQ(result.denials.size(), 1U);
   EXPECT_EQ(result.denials[0].count, 10'000U);
+}
+
+TEST(Violations, UnusedRegistersNeitherSplitAttemptsNorAreReported) {
+  const plan::Plan plan = builtinPlan();
+  Violations log(plan);
+  for (std::uint64_t left_over = 1; left_over <= 3; ++left_over) {
+    (void)log.judge(attemptAt("keyctl", {99, 0, 0, 0, 7, left_over}), Time(), program);
+    (void)log.judge(attemptAt("setns", {3, 4, left_over, left_over}), Time(), program);
+  }
+  RunResult result;
+  log.report(result);
+  ASSERT_EQ(result.violations.size(), 2U);
+  for (const Violation& violation : result.violations) EXPECT_EQ(violation.count, 3U) << violation.syscall;
+  EXPECT_TRUE(std::ranges::equal(result.violations[0].arguments, std::to_array<std::uint64_t>({99, 0, 0, 0, 7, 0})));
+  EXPECT_TRUE(std::ranges::equal(result.violations[1].arguments, std::to_array<std::uint64_t>({3, 4, 0, 0, 0, 0})));
+}
+
+TEST(Violations, OwnArgumentsKeepAttemptsApart) {
+  const plan::Plan plan = builtinPlan();
+  Violations log(plan);
+  (void)log.judge(attemptAt("keyctl", {99, 0, 0, 0, 1}), Time(), program);
+  (void)log.judge(attemptAt("keyctl", {99, 0, 0, 0, 2}), Time(), program);
+  RunResult result;
+  log.report(result);
+  EXPECT_EQ(result.violations.size(), 2U);
+}
+
+TEST(Violations, CallOfForeignArchitectureKeepsAllRegisters) {
+  const plan::Plan plan = builtinPlan();
+  Violations log(plan);
+  Attempt foreign = attemptAt("getpid", {1, 2, 3, 4, 5, 6});
+  foreign.architecture = AUDIT_ARCH_I386;
+  (void)log.judge(foreign, Time(), program);
+  EXPECT_NE(log.escape()->reason.find("(0x1, 0x2, 0x3, 0x4, 0x5, 0x6)"), std::string::npos) << log.escape()->reason;
+  RunResult result;
+  log.report(result);
+  EXPECT_EQ(result.violations[0].arguments[5], 6U);
+}
+
+TEST(Violations, EscapeReasonShowsOnlyOwnArguments) {
+  const plan::Plan plan = builtinPlan();
+  Violations log(plan);
+  EXPECT_TRUE(log.judge(attemptAt("bpf", {99, 1, 2, 77, 78, 79}), Time(), program).end);
+  EXPECT_NE(log.escape()->reason.find("bpf(0x63, 0x1, 0x2) by"), std::string::npos) << log.escape()->reason;
 }
 
 TEST(Violations, ForeignArchitecturesAreAlwaysCritical) {
