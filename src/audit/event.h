@@ -49,6 +49,7 @@ enum class EventType : std::uint8_t {
   log_head_lost,   ///< the record of where the chain ends was missing or unreadable
   log_pruned,      ///< old files were removed to keep within the total size
   clock_set_back,  ///< the host's clock went backwards since the event before
+  proxy_overflow,  ///< requests that got no event of their own: class, count, first and last time
 };
 
 std::string_view name(Severity severity);

@@ -216,7 +216,7 @@ void Connection::denyObject(std::string operation, const HostPort& target, const
   reported_ = true;
   const std::string text = "caisson: " + request.object() + " is refused: " + decision.rule +
                            (decision.remedy.empty() ? "" : "\nto allow it: " + decision.remedy) + "\n";
-  server_.report(std::move(request));
+  server_.report(std::move(request), decision.range);
   const bool may_answer =
       phase_ == Phase::hello || phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::socks;
   if (style_ == Style::socks && may_answer) {

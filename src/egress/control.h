@@ -25,6 +25,7 @@ class Control final : public Watcher {
   Askers askers;
 
  private:
+
   void accept();
   void answer(int descriptor);
 

@@ -213,7 +213,7 @@ void DnsServer::refuse(const dns::Question& question, const std::string& name, c
   request.host = name;
   request.rule = decision.rule;
   request.remedy = decision.remedy;
-  server_.report(std::move(request));
+  server_.report(std::move(request), decision.range);
   const std::string why = "caisson: " + decision.rule;
   dns::Answer answer;
   answer.code = dns::Rcode::no_such_name;

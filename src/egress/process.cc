@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -13,7 +14,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr int kFinishMs = 1000, kReadyMs = 10000;
+constexpr int kFinishMs = 1000, kFinishAtMostMs = 30000, kReadyMs = 10000;
 
 std::string& programPath() {
   static std::string path = CAISSON_INSTALLED_PROGRAM;
@@ -135,10 +136,16 @@ Result<void> Process::change(const Change& change) {
 void Process::finish(const std::function<void(const Report&)>& take) {
   if (!helper_.started()) return;
   ::shutdown(control_.get(), SHUT_WR);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kFinishMs);
-  while (receive(take)) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  using std::chrono::milliseconds, std::chrono::steady_clock;
+  const auto latest = steady_clock::now() + milliseconds(kFinishAtMostMs);
+  auto deadline = steady_clock::now() + milliseconds(kFinishMs);
+  // As long as reports come in: writing some thousands of them into the audit log takes longer than a second.
+  const auto taking = [&](const Report& report) {
+    take(report);
+    deadline = std::min(latest, steady_clock::now() + milliseconds(kFinishMs));
+  };
+  while (receive(taking)) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
     if (left.count() <= 0) break;
     pollfd wait{control_.get(), POLLIN, 0};
     ::poll(&wait, 1, static_cast<int>(left.count()));

@@ -46,7 +46,8 @@ class Process {
   Result<void> change(const Change& change);
   /// Has it report its totals, after everything it has to report so far.
   void requestTotals();
-  /// The sandbox is gone: the last reports, then the end of the process. Takes at most a second.
+  /// The sandbox is gone: the last reports, then the end of the process. Waits at most a second for
+  /// each report and 30 seconds in all.
   void finish(const std::function<void(const Report&)>& take);
 
  private:

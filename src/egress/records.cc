@@ -1,6 +1,7 @@
 #include "egress/records.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -11,6 +12,19 @@ namespace {
 constexpr std::uint64_t kMostPort = std::numeric_limits<std::uint16_t>::max();
 // Some 35 years, and few enough digits that a double keeps each.
 constexpr std::uint64_t kMostMicroseconds = std::uint64_t{1} << 50;
+
+// The year 10889: later times have no four-digit year in the audit log.
+constexpr std::uint64_t kMostEpochMilliseconds = std::uint64_t{1} << 48;
+
+constexpr std::array<std::string_view, kCategories> kCategoryNames = {"host",    "metadata", "loopback",
+                                                                      "private", "local",    "reserved"};
+static_assert(static_cast<std::size_t>(Category::reserved) + 1 == kCategories);
+
+std::optional<Category> categoryIn(std::string_view text) {
+  const auto found = std::ranges::find(kCategoryNames, text);
+  if (found == kCategoryNames.end()) return std::nullopt;
+  return static_cast<Category>(found - kCategoryNames.begin());
+}
 
 std::uint64_t microseconds(double milliseconds) {
   if (!(milliseconds > 0)) return 0;  // also what is no number
@@ -36,7 +50,8 @@ std::optional<Request> requestIn(const std::vector<std::string>& t) {
   const auto sent = numberIn(t[8]), received = numberIn(t[9]);
   const auto lasted = numberIn(t[10], kMostMicroseconds);
   const auto count = numberIn(t[11]);
-  if (!port || !allowed || !sent || !received || !lasted || !count) return std::nullopt;
+  const auto category = categoryIn(t[12]);
+  if (!port || !allowed || !sent || !received || !lasted || !count || !category) return std::nullopt;
   return Request{.operation = t[1],
                  .host = t[2],
                  .port = static_cast<std::uint16_t>(*port),
@@ -47,10 +62,23 @@ std::optional<Request> requestIn(const std::vector<std::string>& t) {
                  .sent = *sent,
                  .received = *received,
                  .milliseconds = static_cast<double>(*lasted) / 1000,
-                 .count = *count};
+                 .count = *count,
+                 .category = *category};
+}
+
+std::optional<Overflow> overflowIn(const std::vector<std::string>& t) {
+  const auto allowed = flagIn(t[1]);
+  const auto category = categoryIn(t[2]);
+  const auto count = numberIn(t[3]);
+  const auto first = numberIn(t[4], kMostEpochMilliseconds), last = numberIn(t[5], kMostEpochMilliseconds);
+  const auto sent = numberIn(t[6]), received = numberIn(t[7]);
+  if (!allowed || !category || !count || !first || !last || !sent || !received) return std::nullopt;
+  return Overflow{*allowed, *category, *count, *first, *last, *sent, *received};
 }
 
 }  // namespace
+
+std::string_view name(Category category) { return kCategoryNames[static_cast<std::size_t>(category)]; }
 
 std::optional<std::uint64_t> numberIn(std::string_view text, std::uint64_t most) {
   std::uint64_t value = 0;
@@ -105,6 +133,13 @@ std::string encode(const Report& report) {
       return pack({"totals", std::to_string(t.connections), std::to_string(t.denied), std::to_string(t.queries),
                    std::to_string(t.sent), std::to_string(t.received)});
     }
+    case Report::Kind::overflow: {
+      const Overflow& o = report.overflow;
+      return pack({"overflow", o.allowed ? "1" : "0", std::string(name(o.category)), std::to_string(o.count),
+                   std::to_string(std::min(o.first_ms, kMostEpochMilliseconds)),
+                   std::to_string(std::min(o.last_ms, kMostEpochMilliseconds)), std::to_string(o.sent),
+                   std::to_string(o.received)});
+    }
     case Report::Kind::question: return pack({"question", report.request.host, std::to_string(report.request.port)});
     case Report::Kind::whose:
       return pack({"whose", std::to_string(report.claim.ticket), report.claim.from, report.claim.to});
@@ -113,7 +148,7 @@ std::string encode(const Report& report) {
   const Request& r = report.request;
   return pack({"request", r.operation, r.host, std::to_string(r.port), r.address, r.allowed ? "1" : "0", r.rule,
                r.remedy, std::to_string(r.sent), std::to_string(r.received),
-               std::to_string(microseconds(r.milliseconds)), std::to_string(r.count)});
+               std::to_string(microseconds(r.milliseconds)), std::to_string(r.count), std::string(name(r.category))});
 }
 
 std::optional<Report> decodeReport(std::string_view packet) {
@@ -140,7 +175,12 @@ std::optional<Report> decodeReport(std::string_view packet) {
     if (!totals) return std::nullopt;
     report.kind = Report::Kind::totals;
     report.totals = *totals;
-  } else if (t[0] == "request" && t.size() == 12) {
+  } else if (t[0] == "overflow" && t.size() == 8) {
+    const auto overflow = overflowIn(t);
+    if (!overflow) return std::nullopt;
+    report.kind = Report::Kind::overflow;
+    report.overflow = *overflow;
+  } else if (t[0] == "request" && t.size() == 13) {
     auto request = requestIn(t);
     if (!request) return std::nullopt;
     report.kind = Report::Kind::request;

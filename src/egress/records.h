@@ -25,6 +25,18 @@ std::optional<std::uint64_t> numberIn(std::string_view text, std::uint64_t most 
 /// "1" or "0", nothing else.
 std::optional<bool> flagIn(std::string_view text);
 
+/// Where a refused request was headed.
+enum class Category : std::uint8_t {
+  host,  ///< a name or public address; also every allowed request
+  metadata,
+  loopback,  ///< and the host's own addresses
+  private_network,
+  local_name,
+  reserved,  ///< other ranges that are always blocked
+};
+inline constexpr std::size_t kCategories = 6;
+std::string_view name(Category category);
+
 /// One thing that the sandbox asked the network for, and what became of it.
 struct Request {
   std::string operation;  ///< "connect", "resolve", "redirect", "udp", "icmp", ...
@@ -35,7 +47,8 @@ struct Request {
   std::string rule, remedy;
   std::uint64_t sent = 0, received = 0;
   double milliseconds = 0;
-  std::uint64_t count = 1;  ///< how many the same
+  std::uint64_t count = 1;  ///< how many the same so far
+  Category category = Category::host;
 
   [[nodiscard]] std::string object() const;
   bool operator==(const Request&) const = default;
@@ -47,6 +60,16 @@ struct Totals {
   bool operator==(const Totals&) const = default;
 };
 
+/// Requests that got no record of their own (egress/request_log.h). Times are milliseconds since the epoch.
+struct Overflow {
+  bool allowed = false;
+  Category category = Category::host;
+  std::uint64_t count = 0, first_ms = 0, last_ms = 0;
+  std::uint64_t sent = 0, received = 0;
+
+  bool operator==(const Overflow&) const = default;
+};
+
 /// A connection that waits, for the one command among several whose process holds it: both ends as that process has
 /// them, "address:port" each.
 struct Claim {
@@ -56,16 +79,18 @@ struct Claim {
   bool operator==(const Claim&) const = default;
 };
 
-/// A report of the egress process: ready, failed (with the reason), one request, a host to ask a person about (only
-/// host and port of the request are set), a connection that some command may have made, or the final totals.
+/// A report of the egress process: ready, failed (with the reason), one request, requests that were only counted, a
+/// host to ask a person about (only host and port of the request are set), a connection that some command may have
+/// made, or the final totals.
 struct Report {
-  enum class Kind : std::uint8_t { ready, failed, request, question, whose, totals };
+  enum class Kind : std::uint8_t { ready, failed, request, overflow, question, whose, totals };
 
   Kind kind = Kind::ready;
   std::string text;
   Request request;
   Totals totals;
   Claim claim = {};
+  Overflow overflow = {};
 
   bool operator==(const Report&) const = default;
 };

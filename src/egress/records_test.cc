@@ -20,12 +20,14 @@ TEST(Records, SurviveTheWay) {
                     .sent = 7,
                     .received = 9,
                     .milliseconds = 1.5,
-                    .count = 10};
+                    .count = 10,
+                    .category = Category::metadata};
   const auto read = decodeReport(encode(report));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->request.object(), "example.org:443");
   EXPECT_EQ(read->request.received, 9U);
   EXPECT_DOUBLE_EQ(read->request.milliseconds, 1.5);
+  EXPECT_EQ(read->request.category, Category::metadata);
   const auto totals = decodeReport(encode({Report::Kind::totals, {}, {}, {1, 2, 3, 4, 5}}));
   ASSERT_TRUE(totals);
   EXPECT_EQ(totals->totals.received, 5U);
@@ -39,6 +41,28 @@ TEST(Records, SurviveTheWay) {
   Report whose{Report::Kind::whose, {}, {}, {}};
   whose.claim = {7, "127.0.0.1:40000", "198.18.0.1:443"};
   EXPECT_EQ(decodeReport(encode(whose)), whose);
+}
+
+TEST(Records, OverflowSurvivesTheWayForEveryCategory) {
+  for (std::size_t i = 0; i < kCategories; ++i) {
+    Report overflow{Report::Kind::overflow, {}, {}, {}};
+    overflow.overflow = {i % 2 == 0, static_cast<Category>(i), 2001, 1'700'000'000'000, 1'700'000'000'999, 5, 6};
+    EXPECT_EQ(decodeReport(encode(overflow)), overflow);
+  }
+}
+
+TEST(Records, MalformedOverflowIsRejected) {
+  const auto overflow = [](std::vector<std::string> texts) {
+    texts.insert(texts.begin(), "overflow");
+    return decodeReport(pack(texts));
+  };
+  EXPECT_TRUE(overflow({"0", "host", "1", "2", "3", "0", "0"}));
+  EXPECT_FALSE(overflow({"no", "host", "1", "2", "3", "0", "0"}));
+  EXPECT_FALSE(overflow({"0", "hosts", "1", "2", "3", "0", "0"}));
+  EXPECT_FALSE(overflow({"0", "host", "-1", "2", "3", "0", "0"}));
+  EXPECT_FALSE(overflow({"0", "host", "1", "9223372036854775807", "3", "0", "0"}));
+  EXPECT_FALSE(overflow({"0", "host", "1", "2", "3", "0"}));
+  EXPECT_FALSE(overflow({"0", "host", "1", "2", "3", "0", "0", "0"}));
 }
 
 TEST(Records, ALyingPacketIsDropped) {
@@ -59,11 +83,13 @@ TEST(Records, ANumberIsWhatItSaysOrThePacketIsDropped) {
   }
   const auto request = [](const char* allowed, const char* microseconds) {
     return decodeReport(
-        pack({"request", "connect", "a.example", "443", "", allowed, "", "", "0", "0", microseconds, "1"}));
+        pack({"request", "connect", "a.example", "443", "", allowed, "", "", "0", "0", microseconds, "1", "host"}));
   };
   EXPECT_TRUE(request("1", "1500"));
   EXPECT_FALSE(request("yes", "1500"));
   EXPECT_FALSE(request("1", "18446744073709551615"));
+  EXPECT_FALSE(
+      decodeReport(pack({"request", "connect", "a.example", "443", "", "1", "", "", "0", "0", "1", "1", "somewhere"})));
   EXPECT_FALSE(decodeReport(pack({"totals", "1", "2", "3", "4", "many"})));
   Report endless{Report::Kind::request, {}, {}, {}};
   endless.request.milliseconds = 1e300;

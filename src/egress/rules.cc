@@ -205,7 +205,8 @@ Decision Rules::judgeAddress(const Host& host, const Address& address, bool own)
   if (mayBeExcepted(range) && hasException(host)) return {true, "network.private_hosts: " + host.text(), {}};
   std::string remedy;
   if (mayBeExcepted(range)) remedy = "an owner can name the host in network.private_hosts";
-  return {false, std::string(range) + " addresses are always blocked: " + address.text(), std::move(remedy)};
+  return {false, std::string(range) + " addresses are always blocked: " + address.text(), std::move(remedy), false,
+          range};
 }
 
 std::size_t Rules::freeBytes(const Host& host) const {

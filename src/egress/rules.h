@@ -24,6 +24,7 @@ struct Decision {
   std::string remedy;  ///< what would allow it; empty if allowed or if nothing can
   /// Refused only because nobody named it, not because somebody or a rule forbids it: a person may be asked.
   bool askable = false;
+  std::string_view range = {};  ///< the kind of address that is always blocked, if that is why; blockedRange() names it
 };
 
 /// The texts of a policy's network section that the evaluator works from.

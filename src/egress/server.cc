@@ -17,7 +17,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
-constexpr std::size_t kMostDenials = 1000, kMostRequests = 10000;
+constexpr auto kOverflowInterval = std::chrono::seconds(10);
 constexpr int kAcceptsATurn = 64;
 constexpr std::size_t kMostUnsent = 4096;
 
@@ -71,7 +71,7 @@ void Server::useBroker(sys::Fd link) { broker = std::make_unique<BrokerLink>(*th
 
 void Server::run() {
   while (!ended_) {
-    const bool waiting = !connections_.empty() || resolver->busy();
+    const bool waiting = !connections_.empty() || resolver->busy() || (!control_ && requests_.hasOverflow());
     loop.turn(!unfinished_.empty() ? 0 : waiting ? static_cast<int>(kTick.count()) : -1);
     const auto unfinished = std::exchange(unfinished_, {});
     for (Connection* connection : unfinished) connection->resume();
@@ -83,6 +83,7 @@ void Server::run() {
     }
   }
   connections_.clear();  // each tells what it carried
+  reportRemaining();
   sendReport({Report::Kind::totals, {}, {}, totals});
   if (supervisor_) sendUnsent(0);
 }
@@ -93,6 +94,10 @@ void Server::tick(Clock::time_point now) {
   dns_->tick(now);
   if (control_) control_->askers.tick(now);
   for (const auto& connection : connections_) connection->tick(now);
+  // A resident one sends them with its next answer (Control).
+  if (control_ || now < next_overflow_ || !requests_.hasOverflow()) return;
+  next_overflow_ = now + kOverflowInterval;
+  sendOverflows();
 }
 
 bool Server::isCapture(int descriptor) const {
@@ -191,22 +196,29 @@ void Server::countBytes(std::uint64_t sent, std::uint64_t received) {
 
 void Server::retire(Connection*) { retired_ = true; }
 
-void Server::report(Request request) {
-  if (!request.allowed) ++totals.denied;
-  // Denials are told once each, requests one by one; but not so many that they would push everything else out of the
-  // log.
-  if (!request.allowed || ++told_ > kMostRequests) {
-    const auto key = std::tuple(request.operation, request.host, request.port);
-    const auto found = denials_.find(key);
-    if (found == denials_.end() && denials_.size() >= kMostDenials) return;  // still counted
-    const std::uint64_t count = found == denials_.end() ? (denials_[key] = 1) : ++found->second;
-    // The first, then every tenth power: a flood is told, not relayed.
-    std::uint64_t power = 1;
-    while (power < count) power *= 10;
-    if (power != count) return;
-    request.count = count;
+void Server::report(Request request, std::string_view blocked_range) {
+  if (!request.allowed) {
+    ++totals.denied;
+    const auto address = Address::parse(request.host);
+    if (blocked_range.empty() && address && own_addresses.contains(*address)) blocked_range = "this host";
+    request.category = categoryOf(request, blocked_range);
   }
-  sendReport({Report::Kind::request, {}, std::move(request), {}});
+  if (auto record = requests_.add(std::move(request), RequestLog::WallClock::now())) {
+    sendReport({Report::Kind::request, {}, std::move(*record), {}});
+  }
+}
+
+void Server::reportRemaining() {
+  for (Request& request : requests_.takeRepetitions()) {
+    sendReport({Report::Kind::request, {}, std::move(request), {}});
+  }
+  sendOverflows();
+}
+
+void Server::sendOverflows() {
+  for (const Overflow& overflow : requests_.takeOverflows()) {
+    sendReport({Report::Kind::overflow, {}, {}, {}, {}, overflow});
+  }
 }
 
 void Server::sendReport(const Report& report) {
@@ -237,7 +249,10 @@ void Server::onSupervisor() {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return end();  // without its supervisor no request would be on record
   const std::string_view received(packet, static_cast<std::size_t>(got));
-  if (received == kWantsTotals) return sendReport({Report::Kind::totals, {}, {}, totals});
+  if (received == kWantsTotals) {
+    reportRemaining();
+    return sendReport({Report::Kind::totals, {}, {}, totals});
+  }
   (void)applyChange(received);
 }
 

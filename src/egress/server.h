@@ -4,11 +4,9 @@
 #include <deque>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "egress/budget.h"
@@ -18,6 +16,7 @@
 #include "egress/pipes.h"
 #include "egress/questions.h"
 #include "egress/records.h"
+#include "egress/request_log.h"
 #include "egress/resolver.h"
 #include "egress/rules.h"
 #include "egress/settings.h"
@@ -77,7 +76,10 @@ class Server final : public Watcher {
   /// Where connections go first, when the policy names an upstream proxy (N11); nothing if its name leads nowhere.
   void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
 
-  void report(Request request);
+  /// Puts a request on record. `blocked_range`: Decision::range of the refusal.
+  void report(Request request, std::string_view blocked_range = {});
+  /// Reports what was only counted so far, so that records and overflows add up to all requests.
+  void reportRemaining();
   /// Whether anybody is there to decide about hosts that nobody named.
   [[nodiscard]] bool canAsk() const;
   /// A connection to `target`, refused by `decision`, may wait for a person's answer.
@@ -106,6 +108,7 @@ class Server final : public Watcher {
   Result<void> answerQuestion(const Change& change);
   void onSupervisor();
   void sendReport(const Report& report);
+  void sendOverflows();
   void sendUnsent(int flags);
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
   void tick(Clock::time_point now);
@@ -123,10 +126,9 @@ class Server final : public Watcher {
   bool retired_ = false;
   bool supervised_ = false;
   bool ended_ = false;
-  std::map<std::tuple<std::string, std::string, std::uint16_t>, std::uint64_t> denials_;  // told already, and how often
-  std::uint64_t told_ = 0;
+  RequestLog requests_;
   std::deque<std::string> unsent_;  // reports that the supervisor had no room for
-  Clock::time_point next_tick_{};
+  Clock::time_point next_tick_{}, next_overflow_{};
 };
 
 }  // namespace caisson::egress

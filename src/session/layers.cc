@@ -12,6 +12,7 @@
 #include "session/attendant.h"
 #include "session/handle.h"
 #include "session/layer_stack.h"
+#include "session/network.h"
 #include "session/squash.h"
 #include "session/steps.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "audit/chain.h"
 #include "base/error.h"
 #include "egress/process.h"
 
@@ -27,11 +28,22 @@ void record(const egress::Request& request, audit::Log& log, const std::string& 
   if (request.port != 0) fields.number("port", request.port);
   if (!request.address.empty()) fields.text("address", request.address);
   fields.flag("allowed", request.allowed).text("rule", request.rule);
+  if (!request.allowed) fields.text("class", name(request.category));
   fields.number("sent_bytes", request.sent).number("received_bytes", request.received);
   fields.real("duration_ms", request.milliseconds);
   if (request.count > 1) fields.number("count", request.count);
   (void)log.append({eventOf(request), request.allowed ? audit::Severity::info : audit::Severity::warn, sandbox_id,
                     std::move(fields)});
+}
+
+void record(const egress::Overflow& overflow, audit::Log& log, const std::string& sandbox_id) {
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  audit::Fields fields;
+  fields.text("class", name(overflow.category)).flag("allowed", overflow.allowed).number("count", overflow.count);
+  fields.text("first_time", audit::timeText(static_cast<std::int64_t>(overflow.first_ms) * kMillisecond));
+  fields.text("last_time", audit::timeText(static_cast<std::int64_t>(overflow.last_ms) * kMillisecond));
+  fields.number("sent_bytes", overflow.sent).number("received_bytes", overflow.received);
+  (void)log.append({audit::EventType::proxy_overflow, audit::Severity::warn, sandbox_id, std::move(fields)});
 }
 
 }  // namespace
@@ -51,13 +63,19 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
       failure_ = plainError(Stage::launch, "egress", "egress process", report.text);
       break;
     case egress::Report::Kind::totals: totals_ = report.totals; break;
+    case egress::Report::Kind::overflow:
+      if (log != nullptr) record(report.overflow, *log, sandbox_id);
+      if (!report.overflow.allowed) omitted_ += report.overflow.count;
+      break;
     case egress::Report::Kind::whose:
     case egress::Report::Kind::question: break;  // for whoever can ask a person
     case egress::Report::Kind::request: {
       const egress::Request& request = report.request;
       if (log != nullptr) record(request, *log, sandbox_id);
       if (request.allowed || request.count > 1) break;
-      if (denials_.size() >= kMostDenials) {
+      // The same number again for addresses inside: refused names must not hide an attempt at them.
+      const std::size_t most = request.category == egress::Category::host ? kMostDenials : 2 * kMostDenials;
+      if (denials_.size() >= most) {
         ++omitted_;
         break;
       }
@@ -70,8 +88,8 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
 void EgressRecord::fill(RunResult& result) const {
   result.denials.insert(result.denials.end(), denials_.begin(), denials_.end());
   if (omitted_ > 0) {
-    result.notices.push_back(std::to_string(omitted_) + " further hosts were refused; the first " +
-                             std::to_string(kMostDenials) + " are listed");
+    result.notices.push_back(std::to_string(omitted_) + " further requests were refused; the first " +
+                             std::to_string(denials_.size()) + " are listed, the audit log has the rest");
   }
   if (!capture_.empty()) result.layers["network_capture"] = capture_;
   result.usage.network_bytes = totals_.sent + totals_.received - earlier_.sent - earlier_.received;

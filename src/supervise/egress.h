@@ -29,7 +29,7 @@ class EgressRecord {
 
  private:
   std::vector<Denial> denials_;
-  std::size_t omitted_ = 0;
+  std::uint64_t omitted_ = 0;
   std::string capture_;
   egress::Totals totals_, earlier_;
   std::optional<Error> failure_;

@@ -25,16 +25,24 @@ void survives(const Message& message, Decode decode) {
 
 Report reportFrom(FuzzedDataProvider& data) {
   Report report;
-  report.kind = data.PickValueInArray({Report::Kind::ready, Report::Kind::failed, Report::Kind::request,
-                                       Report::Kind::question, Report::Kind::whose, Report::Kind::totals});
+  report.kind =
+      data.PickValueInArray({Report::Kind::ready, Report::Kind::failed, Report::Kind::request, Report::Kind::overflow,
+                             Report::Kind::question, Report::Kind::whose, Report::Kind::totals});
   const auto text = [&] { return data.ConsumeRandomLengthString(); };
   const auto number = [&] { return data.ConsumeIntegral<std::uint64_t>(); };
   const auto port = [&] { return data.ConsumeIntegral<std::uint16_t>(); };
+  const auto category = [&] {
+    return static_cast<Category>(data.ConsumeIntegralInRange<std::size_t>(0, kCategories - 1));
+  };
+  const auto time = [&] { return data.ConsumeIntegralInRange<std::uint64_t>(0, std::uint64_t{1} << 48); };
   switch (report.kind) {
     case Report::Kind::ready:
     case Report::Kind::failed: report.text = text(); break;
     case Report::Kind::totals: report.totals = {number(), number(), number(), number(), number()}; break;
     case Report::Kind::whose: report.claim = {number(), text(), text()}; break;
+    case Report::Kind::overflow:
+      report.overflow = {data.ConsumeBool(), category(), number(), time(), time(), number(), number()};
+      break;
     case Report::Kind::question:
       report.request.host = text();
       report.request.port = port();
@@ -50,7 +58,8 @@ Report reportFrom(FuzzedDataProvider& data) {
                         .sent = number(),
                         .received = number(),
                         .milliseconds = static_cast<double>(data.ConsumeIntegral<std::uint32_t>()) / 1000,
-                        .count = number()};
+                        .count = number(),
+                        .category = category()};
       break;
   }
   return report;
