@@ -7,7 +7,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <string_view>
 
 #include "audit/head.h"
 #include "sys/raw_syscall.h"
@@ -19,6 +22,8 @@ using sys::raw;
 
 // Long enough to serve all runs of a burst with one sync, short enough to keep the promise of a second.
 constexpr long kPauseNanoseconds = 300'000'000;
+
+constexpr std::string_view kTitle = "caisson-audit";
 
 constexpr int kDirectory = 0;
 constexpr int kSyncLock = 1;
@@ -34,12 +39,74 @@ bool keepOnly(int directory, int sync_lock) {
   return raw(SYS_close_range, 2, ~0U, 0) == 0;
 }
 
+/// A region of our own memory, from /proc.
+struct Region {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Writes through a pipe: the kernel answers EFAULT where a store would kill the process. A program that embeds the
+/// library may have moved or unmapped its arguments.
+bool writeOwn(const int (&pipe)[2], std::uint64_t at, std::string_view bytes) {
+  const auto size = static_cast<long>(bytes.size());
+  return raw(SYS_write, pipe[1], bytes.data(), bytes.size()) == size &&
+         raw(SYS_read, pipe[0], at, bytes.size()) == size;
+}
+
+void wipe(const int (&pipe)[2], Region region) {
+  static constexpr char kZeros[4096] = {};
+  while (region.begin < region.end) {
+    const std::uint64_t size = std::min<std::uint64_t>(sizeof(kZeros), region.end - region.begin);
+    if (!writeOwn(pipe, region.begin, {kZeros, size})) return;
+    region.begin += size;
+  }
+}
+
+/// Fields 48 to 51 of /proc/self/stat: where the command line and the environment begin and end.
+bool findArguments(Region& arguments, Region& environment) {
+  const long file = raw(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
+  if (file < 0) return false;
+  char text[2048];
+  const long got = raw(SYS_read, file, text, sizeof(text));
+  raw(SYS_close, file);
+  std::string_view rest(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+  const std::size_t name_end = rest.rfind(')');  // the name before it may hold blanks and parentheses
+  if (name_end == std::string_view::npos) return false;
+  rest.remove_prefix(name_end + 1);
+  std::uint64_t* const wanted[] = {&arguments.begin, &arguments.end, &environment.begin, &environment.end};
+  for (std::size_t field = 3; field < 52; ++field) {
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(' ')));
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    if (word.empty()) return false;
+    rest.remove_prefix(word.size());
+    if (field < 48) continue;
+    std::uint64_t& value = *wanted[field - 48];
+    for (const char digit : word) {
+      if (digit < '0' || digit > '9') return false;
+      value = 10 * value + static_cast<std::uint64_t>(digit - '0');
+    }
+  }
+  return arguments.begin < arguments.end;
+}
+
+/// Replaces the command line by a neutral one and clears the environment: this is a copy of the starter, every user of
+/// the host can read its command line, and a payload's arguments may be secrets. The starter's own memory is untouched.
+void forgetArguments() {
+  Region arguments, environment;
+  int pipe[2];
+  if (!findArguments(arguments, environment) || raw(SYS_pipe2, pipe, O_CLOEXEC | O_NONBLOCK) < 0) return;
+  wipe(pipe, arguments);
+  wipe(pipe, environment);
+  // The last byte stays 0: without it the kernel shows the memory behind as well.
+  writeOwn(pipe, arguments.begin, kTitle.substr(0, arguments.end - arguments.begin - 1));
+  raw(SYS_close, pipe[0]);
+  raw(SYS_close, pipe[1]);
+}
+
 void detach() {
   std::uint64_t all = ~0ULL;
   raw(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, nullptr, sizeof(all));
   raw(SYS_setsid);
   raw(SYS_chdir, "/");
-  raw(SYS_prctl, PR_SET_NAME, "caisson-audit", 0, 0, 0);
 }
 
 bool readHeadLocked(int head_file, Head& head) {
@@ -86,6 +153,8 @@ void syncUntilQuiet() {
 [[noreturn]] void runSyncer(int directory, int sync_lock) {
   detach();
   if (keepOnly(directory, sync_lock)) {
+    forgetArguments();  // after keepOnly: it needs free descriptors
+    raw(SYS_prctl, PR_SET_NAME, kTitle.data(), 0, 0, 0);
     syncUntilQuiet();
     raw(SYS_close, kSyncLock);  // before the head's lock goes with the exit
   }

@@ -45,6 +45,41 @@ TEST_F(Audit, IsWrittenBeforeTheProgramStarts) {
   EXPECT_EQ(log().find("sandbox_exited"), std::string::npos);
 }
 
+/// Processes that sync the log in `directory`.
+std::vector<std::string> syncersOf(const std::string& directory) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string process = entry.path();
+    if (readFile(process + "/comm") != "caisson-audit\n") continue;
+    std::error_code gone;
+    if (std::filesystem::read_symlink(process + "/fd/0", gone) == directory) found.push_back(process);
+  }
+  return found;
+}
+
+/// Every user of the host can read a command line, and the syncer outlives the run whose copy it is.
+TEST_F(Audit, SyncProcessShowsNothingOfTheRunThatStartedIt) {
+  RunOptions how = options();
+  how.env["SECRET_OF_THE_CALLER"] = "secret-in-a-variable";
+  const std::string padding(20'000, 'x');  // more than one page
+  BackgroundProgram program({caissonBinary(), "run", "--", "sh", "-c", "sleep 1 # secret-in-an-argument", padding},
+                            how);
+  std::string command_line, environment;
+  ASSERT_TRUE(eventually([&] {
+    for (const std::string& process : syncersOf(home_ / "audit")) {
+      command_line = readFile(process + "/cmdline");
+      environment = readFile(process + "/environ");
+    }
+    return !command_line.empty();
+  }));
+  EXPECT_EQ(std::string(command_line.c_str()), "caisson-audit");
+  EXPECT_EQ(command_line.find_first_not_of('\0', std::string_view("caisson-audit").size()), std::string::npos);
+  EXPECT_EQ(environment.find_first_not_of('\0'), std::string::npos);
+  EXPECT_EQ(program.wait(seconds(20)), 0);
+  EXPECT_TRUE(eventually([&] { return syncersOf(home_ / "audit").empty(); })) << "it still does its work, and ends";
+  EXPECT_EQ(audit({"verify"}).exit_status, 0);
+}
+
 /// The sandbox is built while its record is written; a log that makes its writers wait shows that it waits for that.
 TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
