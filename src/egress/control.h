@@ -25,7 +25,6 @@ class Control final : public Watcher {
   Askers askers;
 
  private:
-
   void accept();
   void answer(int descriptor);
 

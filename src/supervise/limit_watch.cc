@@ -14,12 +14,13 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr auto kAtOnce = milliseconds(5);    // a disk is filling
-constexpr auto kSoon = milliseconds(20);     // a limit is near, or the kernel does not hold it
-constexpr auto kOften = milliseconds(50);    // nobody else counts
-constexpr auto kSeldom = milliseconds(250);  // the kernel holds the limits, we only want to warn
-constexpr auto kBlind = milliseconds(200);   // no longer than this, if it can be helped
-constexpr double kNear = 0.8;                // SPEC R5
+constexpr auto kAtOnce = milliseconds(5);      // a disk is filling
+constexpr auto kSoon = milliseconds(20);       // a limit is near, or the kernel does not hold it
+constexpr auto kOften = milliseconds(50);      // nobody else counts
+constexpr auto kSeldom = milliseconds(250);    // the kernel holds the limits, we only want to warn
+constexpr auto kBlind = milliseconds(200);     // no longer than this, if it can be helped
+constexpr double kNear = 0.8;                  // SPEC R5
+constexpr std::uint64_t kClockSlack = 50'000;  // microseconds: /proc counts in ticks of 10 ms per process
 constexpr std::uint64_t kMiB = 1024 * 1024;
 
 std::string amount(Limit limit, double value) {
@@ -63,6 +64,21 @@ LimitWatch::LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup,
                        std::function<void(const std::string&)> on_near)
     : plan_(plan), cgroup_(cgroup), on_near_(std::move(on_near)) {
   if (plan.disk) disk_.emplace(*plan.disk);
+}
+
+void LimitWatch::countCpu(pid_t init) {
+  if (!plan_.cpu_seconds) return;
+  if (cgroup_.usage().cpu_usec) {
+    cpu_layer_ = "counted (cgroup)";
+    return;
+  }
+  if (auto clock = sys::CpuClock::open(init)) {
+    cpu_clock_.emplace(std::move(*clock));
+    cpu_layer_ = "counted (perf)";
+  } else {
+    clock_error_ = clock.error();
+    cpu_layer_ = "sampled";
+  }
 }
 
 void LimitWatch::begin(pid_t init, Clock::time_point now) {
@@ -131,12 +147,20 @@ void LimitWatch::lookAtCgroup(const sys::CgroupUsage& counted) {
           static_cast<double>(plan_.memory_bytes));
 }
 
+/// The clock misses a process that executed a file it may not read (the kernel drops the event then), and /proc one
+/// that the kernel reaps between two looks: the larger count stands.
+void LimitWatch::takeCpu(const TreeUsage& sampled) {
+  const std::uint64_t clocked = cpu_clock_ ? static_cast<std::uint64_t>(cpu_clock_->used().count()) : 0;
+  clock_misses_ = cpu_clock_ && sampled.cpu_usec > clocked + kClockSlack;
+  cpu_usec_ = std::max({cpu_usec_, clocked, sampled.cpu_usec});
+}
+
 std::optional<Limit> LimitWatch::lookAtTree(bool counts_cpu) {
   const std::uint64_t elsewhere = lookAtSized() + ipc_bytes_;
   if (!watches_memory_ && !watches_processes_ && (!plan_.cpu_seconds || counts_cpu)) return std::nullopt;
   const std::uint64_t near = plan_.memory_bytes / 10 * 8;
   const TreeUsage usage = tree_->look(near - std::min(near, elsewhere));
-  if (!counts_cpu) cpu_usec_ = std::max(cpu_usec_, usage.cpu_usec);
+  if (!counts_cpu) takeCpu(usage);
   if (watches_processes_) {
     processes_peak_ = std::max(processes_peak_, usage.threads);
     met_processes_ = met_processes_ || usage.threads >= plan_.max_processes;
@@ -170,6 +194,7 @@ void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
         cgroup_.enforced().cpus ? *plan_.cgroup->cpus : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
     const auto could = microseconds(static_cast<std::int64_t>(std::max(left, 0.0) / cpus * 1e6)) + milliseconds(2);
     wait = std::min<Clock::duration>(wait, could);
+    if (clock_misses_) wait = kAtOnce;  // only frequent looks see its short-lived children
   }
   // Looking costs a tenth of a processor at most; on a machine so slow that this would leave us blind for long, a
   // third.
@@ -196,7 +221,7 @@ std::optional<Limit> LimitWatch::look(Clock::time_point now) {
 
 void LimitWatch::beforeTheEnd() {
   if (!tree_ || cgroup_.usage().cpu_usec) return;
-  cpu_usec_ = std::max(cpu_usec_, tree_->look(~0ULL).cpu_usec);
+  takeCpu(tree_->look(~0ULL));
 }
 
 void LimitWatch::takeUsage(const sys::CgroupUsage& counted, Usage& usage) const {
@@ -220,6 +245,12 @@ void LimitWatch::takeUsage(const sys::CgroupUsage& counted, Usage& usage) const 
 
 void LimitWatch::finish(bool by_force, RunResult& result) {
   Usage& usage = result.usage;
+  if (!cpu_layer_.empty()) result.layers["cpu"] = cpu_layer_;
+  if (clock_error_)
+    result.warnings.push_back("cpu time is sampled, short-lived processes can escape the limit: " +
+                              clock_error_->message());
+  // What ended after the last look is in the clock, too.
+  if (cpu_clock_) cpu_usec_ = std::max(cpu_usec_, static_cast<std::uint64_t>(cpu_clock_->used().count()));
   if (isLaunchersPeak(usage.peak_memory_bytes)) usage.peak_memory_bytes = memory_peak_;
   const auto near = [&](Limit limit, const std::string& what, double used, double most) {
     noteUse(limit, what, used, most);

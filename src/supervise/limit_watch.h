@@ -1,8 +1,9 @@
 // The limits of a running sandbox that somebody has to look at: CPU time of the tree, disk, and without a cgroup memory
 // and processes. Also what was used, and which limits came near (SPEC R3 to R5).
 //
-//   LimitWatch watch(plan, cgroup, on_near);  before the launch
-//   watch.begin(init_pid);
+//   LimitWatch watch(plan, cgroup, on_near);
+//   watch.countCpu(init_pid);                 before the payload is started
+//   watch.begin(init_pid, now);               once the payload runs
 //   ... poll until watch.next(); if (auto reached = watch.look(now)) end the run, and say why
 //   watch.finish(result);                     usage, warnings at 80 %, a limit that explains a failure
 #pragma once
@@ -17,11 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "caisson/run.h"
 #include "plan/plan.h"
 #include "supervise/disk_watch.h"
 #include "supervise/process_tree.h"
 #include "sys/cgroup.h"
+#include "sys/cpu_clock.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
@@ -33,6 +36,9 @@ class LimitWatch {
   /// `on_near` is told once about each limit that comes to 80 %, when it does.
   LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup, std::function<void(const std::string&)> on_near);
 
+  /// Has the kernel count the CPU time of the tree, where the plan limits it and no cgroup counts it. Before pid 1
+  /// forks the payload: processes that exist already are not counted.
+  void countCpu(pid_t init);
   void begin(pid_t init, Clock::time_point now);
   /// Descriptors of the plan's sized directories, as the child sent them: bit n of `mask` is the n-th tmpfs step.
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
@@ -70,6 +76,7 @@ class LimitWatch {
   static bool isLaunchersPeak(std::uint64_t bytes);
   void noteUse(Limit limit, const std::string& what, double used, double most);
   void lookAtCgroup(const sys::CgroupUsage& counted);
+  void takeCpu(const TreeUsage& sampled);
   /// Bytes in the sized directories.
   std::uint64_t lookAtSized();
   std::optional<Limit> lookAtTree(bool counts_cpu);
@@ -83,6 +90,10 @@ class LimitWatch {
   bool watches_memory_ = false, watches_processes_ = false;
   std::optional<ProcessTree> tree_;
   std::optional<DiskWatch> disk_;
+  std::optional<sys::CpuClock> cpu_clock_;
+  bool clock_misses_ = false;  ///< a process is seen that the clock does not count
+  std::string cpu_layer_;      ///< how CPU time is counted, for the result
+  std::optional<Error> clock_error_;
   std::vector<Sized> sized_;
   std::optional<Clock::time_point> next_;
   std::uint64_t ipc_bytes_ = 0, oom_kills_ = 0, earlier_kills_ = 0;

@@ -130,6 +130,7 @@ Result<void> Supervision::launchHeld() {
     }
   }
   limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
+  limits_->countCpu(sandbox_.init);
   return {};
 }
 

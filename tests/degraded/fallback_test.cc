@@ -89,6 +89,26 @@ TEST_F(WithoutTimeNamespace, TheRunIsRefusedWhereThePolicyRequiresOne) {
   expectRefusal(probe("time_namespace:EPERM", {"--policy", strict}), {"time namespace", "caisson doctor"});
 }
 
+class WithoutPerfEvents : public DegradedTest {};
+
+TEST_F(WithoutPerfEvents, CpuTimeIsSampledAndTheResultSaysSo) {
+  const std::string limited = policy("[resources]\ncpu_seconds = \"1s\"\n");
+  if (probe({"--policy", limited}).layer("cpu") != "counted (perf)") GTEST_SKIP() << "a cgroup counts CPU time here";
+  const Ending ending = probe("perf_event_open:EACCES", {"--policy", limited});
+  EXPECT_TRUE(ending.ran) << ending.describe();
+  EXPECT_EQ(ending.layer("cpu"), "sampled") << ending.describe();
+  bool warned = false;
+  for (const std::string& warning : ending.warnings()) warned = warned || contains(warning, "cpu time is sampled");
+  EXPECT_TRUE(warned) << ending.describe();
+  RunOptions how;
+  how.env["CAISSON_HOME"] = home.path();
+  const RunOutput busy = caissonWithout("perf_event_open:EACCES",
+                                        {"run", "--json", "--policy", limited, "--workspace", ":none", "--", "sh", "-c",
+                                         "(while :; do :; done) & (while :; do :; done) & wait"},
+                                        how);
+  EXPECT_EQ(busy.json()["limit"], "cpu") << busy.describe();
+}
+
 class WithoutLandlock : public DegradedTest {};
 
 TEST_F(WithoutLandlock, FullRunsBehindItsOtherWallsAndSaysSo) {

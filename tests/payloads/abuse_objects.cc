@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,29 +164,63 @@ int burnTree(const Arguments& arguments) {
   return done();
 }
 
-/// One short process after another, and the kernel reaps them unseen: their time is in nobody's account but a cgroup's.
-int burnUnseen(const Arguments& arguments) {
-  const double seconds = std::atof(arguments[0].c_str());
+/// One process after another that lives for `each` seconds, and the kernel reaps them unseen: their time is in nobody's
+/// account but a cgroup's or a perf event's.
+int burnUnreaped(double seconds, double each) {
   signal(SIGCHLD, SIG_IGN);
-  for (double have = 0; have < seconds; have += 0.2) {
+  for (double have = 0; have < seconds; have += each) {
     const pid_t child = fork();
     if (child < 0) return refused("fork");
     if (child == 0) {
-      burnFor(0.2);
+      burnFor(each);
       _exit(0);
     }
-    while (kill(child, 0) == 0) pauseFor(5);
+    while (kill(child, 0) == 0) pauseFor(1);
   }
   return done();
 }
 
+double secondsFrom(const std::string& milliseconds) { return std::atof(milliseconds.c_str()) / 1000; }
+
+int burnUnseen(const Arguments& arguments) {
+  return burnUnreaped(std::atof(arguments[0].c_str()), secondsFrom(arguments[1]));
+}
+
+/// The same by processes whose /proc files belong to root.
+int burnHidden(const Arguments& arguments) {
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) return refused("prctl");
+  prctl(PR_TASK_PERF_EVENTS_DISABLE);  // must stop nobody else's counters
+  return burnUnseen(arguments);
+}
+
+/// The same by a program that it may execute and not read, which makes the kernel drop perf events: a copy of itself
+/// in DIRECTORY.
+int burnUnreadable(const Arguments& arguments) {
+  const std::string copy = arguments[2] + "/unreadable";
+  const int to = open(copy.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+  const std::string program = contentOf("/proc/self/exe");
+  if (to < 0 || write(to, program.data(), program.size()) != static_cast<ssize_t>(program.size()))
+    return refused("write");
+  if (fchmod(to, 0111) != 0) return refused("fchmod");
+  close(to);
+  execl(copy.c_str(), copy.c_str(), "burn-unseen", arguments[0].c_str(), arguments[1].c_str(), nullptr);
+  return refused("execve");
+}
+
 constexpr Verb kVerbs[] = {
-    {"take-watches", "COUNT DIRECTORY", 2, takeWatches}, {"take-timers", "COUNT", 1, takeTimers},
-    {"take-posix-queues", "COUNT", 1, takePosixQueues},  {"take-keys", "COUNT", 1, takeKeys},
-    {"take-descriptors", "COUNT", 1, takeDescriptors},   {"take-in-flight", "COUNT", 1, takeInFlight},
-    {"take-threads", "COUNT", 1, takeThreads},           {"take-processes", "COUNT", 1, takeProcesses},
-    {"take-zombies", "COUNT", 1, takeZombies},           {"burn-tree", "SECONDS", 1, burnTree},
-    {"burn-unseen", "SECONDS", 1, burnUnseen},
+    {"take-watches", "COUNT DIRECTORY", 2, takeWatches},
+    {"take-timers", "COUNT", 1, takeTimers},
+    {"take-posix-queues", "COUNT", 1, takePosixQueues},
+    {"take-keys", "COUNT", 1, takeKeys},
+    {"take-descriptors", "COUNT", 1, takeDescriptors},
+    {"take-in-flight", "COUNT", 1, takeInFlight},
+    {"take-threads", "COUNT", 1, takeThreads},
+    {"take-processes", "COUNT", 1, takeProcesses},
+    {"take-zombies", "COUNT", 1, takeZombies},
+    {"burn-tree", "SECONDS", 1, burnTree},
+    {"burn-unseen", "SECONDS EACH_MS", 2, burnUnseen},
+    {"burn-hidden", "SECONDS EACH_MS", 2, burnHidden},
+    {"burn-unreadable", "SECONDS EACH_MS DIRECTORY", 3, burnUnreadable},
 };
 
 }  // namespace

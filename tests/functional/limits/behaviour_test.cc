@@ -82,6 +82,24 @@ TEST_F(Limits, UsageOfAKilledTreeIsKept) {
   EXPECT_GE(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 30);
 }
 
+/// SIGCHLD is ignored, so that no process has the time of these children in its account.
+TEST_F(Limits, CpuTimeOfUnreapedChildrenIsCounted) {
+  const json result = with("[resources]\ncpu_seconds = \"1s\"\n", {"/workspace/payload", "burn-hidden", "4", "30"});
+  EXPECT_EQ(result["limit"], "cpu") << result.dump();
+  const json& usage = result["usage"];
+  const double used = usage["user_cpu_ms"].get<double>() + usage["system_cpu_ms"].get<double>();
+  EXPECT_GE(used, 990);
+  EXPECT_LT(used, 1500);
+  EXPECT_TRUE(result["layers"]["cpu"].get<std::string>().starts_with("counted (")) << result["layers"].dump();
+}
+
+TEST_F(Limits, UsageOfUnreapedChildrenIsCounted) {
+  const json result = with("[resources]\ncpu_seconds = \"20s\"\n", {"/workspace/payload", "burn-hidden", "0.9", "30"});
+  ASSERT_EQ(result["outcome"], "exited") << result.dump();
+  const json& usage = result["usage"];
+  EXPECT_GE(usage["user_cpu_ms"].get<double>() + usage["system_cpu_ms"].get<double>(), 880);
+}
+
 /// cgroup v1 kills one process and lets the others go on; so would a shell that does not look at what its child said.
 TEST_F(Limits, MemoryThatAChildExceedsEndsTheWholeTree) {
   const json result = with("[resources]\nmemory = \"64M\"\n",
