@@ -53,6 +53,17 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
   EXPECT_EQ(ask(program, "socket", {{AF_PACKET | (1ULL << 32), SOCK_DGRAM, 0}}), seen(EAFNOSUPPORT));
 }
 
+TEST(HostileArguments, NoPeekOffsetThatHidesDescriptorsInFlight) {
+  constexpr std::uint64_t kHigh = 1ULL << 32;
+  for (const auto& [which, program] : everyProgram()) {
+    EXPECT_NE(ask(program, "setsockopt", {{3, SOL_SOCKET, SO_PEEK_OFF}}), kLet) << which;
+    EXPECT_NE(ask(program, "setsockopt", {{3, SOL_SOCKET | kHigh, SO_PEEK_OFF | kHigh}}), kLet) << which;
+  }
+  EXPECT_EQ(ask(builtin(), "setsockopt", {{3, SOL_SOCKET, SO_PEEK_OFF}}), refused(EOPNOTSUPP));
+  EXPECT_EQ(ask(builtin(), "setsockopt", {{3, SOL_SOCKET, SO_REUSEADDR}}), kLet);
+  EXPECT_EQ(ask(builtin(), "setsockopt", {{3, IPPROTO_TCP, SO_PEEK_OFF}}), kLet);
+}
+
 TEST(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
   const Program program = builtin();
   for (const std::uint64_t family : {AF_UNIX, AF_INET, AF_INET6, AF_PACKET}) {

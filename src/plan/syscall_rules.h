@@ -132,6 +132,9 @@ constexpr void addArgumentRules(Rules& rules) {
              {{equals(0, AF_NETLINK), equals(2, 0)}, kAllow}});
   // The overlay's mark for "deleted" is a device; renaming could leave one behind in a directory the host shares.
   rules.set("renameat2", kAllow, {{{anyBit(4, kRenameWhiteout)}, notify(EPERM)}});
+  // caisson counts the memory behind descriptors in flight by peeking (src/sys/in_flight.h): a payload that moves the
+  // offset meanwhile would hide them.
+  rules.set("setsockopt", kAllow, {{{equals(1, SOL_SOCKET), equals(2, SO_PEEK_OFF)}, refuse(EOPNOTSUPP)}});
   rules.set("socketpair", no_family, {{{equals(0, AF_UNIX)}, kAllow}});
 }
 

@@ -49,25 +49,47 @@ struct Behind {
 };
 using Inodes = std::set<std::pair<dev_t, ino_t>>;
 
+std::uint64_t inPipes(std::uint64_t ends) {
+  return std::min(ends * kPerPipeEnd, kPipesInFull + ends * kPerLaterPipeEnd);
+}
+
+std::uint64_t beyondFree(std::uint64_t count) { return count > kFreeDescriptors ? count - kFreeDescriptors : 0; }
+
+/// Sockets of the tree that descriptors wait in.
+class QueueFinder {
+ public:
+  /// `target` is the text of the descriptor's link: "socket:[4711]". Processes share sockets; one look is enough.
+  void add(pid_t pid, int number, std::string_view target) {
+    if (!seen_.insert(std::string(target)).second) return;
+    char path[64];
+    std::snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, number);
+    if (sys::parseQueued(readFile(path)) > 0) found_.push_back({pid, number});
+  }
+  [[nodiscard]] const std::vector<sys::SocketOf>& found() const { return found_; }
+
+ private:
+  std::set<std::string> seen_;
+  std::vector<sys::SocketOf> found_;
+};
+
 /// What the descriptors of one process keep in memory.
-Behind behindDescriptors(pid_t pid, Inodes& seen) {
+Behind behindDescriptors(pid_t pid, Inodes& seen, QueueFinder& queues) {
   Behind behind;
   char path[64];
   std::uint64_t sockets = 0, pipes = 0, others = 0;
   for (const int number : numbersIn(pid, "fd", kMostDescriptors)) {
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
-    char target[16];  // the beginning is enough
+    char target[32];  // the beginning of a path is enough
     const ssize_t length = ::readlink(path, target, sizeof(target));
     const std::string_view kind(target, length > 0 ? static_cast<std::size_t>(length) : 0);
     ++(kind.starts_with("socket:") ? sockets : kind.starts_with("pipe:") ? pipes : others);
+    if (kind.starts_with("socket:")) queues.add(pid, number, kind);
     struct stat status{};
     if (!kind.starts_with("/memfd:") || ::stat(path, &status) != 0) continue;
     if (seen.emplace(status.st_dev, status.st_ino).second)
       behind.memfds += static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
-  const auto beyond = [](std::uint64_t count) { return count > kFreeDescriptors ? count - kFreeDescriptors : 0; };
-  const std::uint64_t in_pipes = std::min(pipes * kPerPipeEnd, kPipesInFull + pipes * kPerLaterPipeEnd);
-  behind.kernel = beyond(sockets) * kPerSocket + in_pipes + others * kPerOther;
+  behind.kernel = beyondFree(sockets) * kPerSocket + inPipes(pipes) + others * kPerOther;
   return behind;
 }
 
@@ -139,12 +161,36 @@ std::vector<pid_t> ProcessTree::members() const {
   return found;
 }
 
+ProcessTree::InFlightUse ProcessTree::lookInFlight(std::span<const sys::SocketOf> sockets,
+                                                   const std::set<Inode>& elsewhere) {
+  using Kind = sys::InFlightFile::Kind;
+  const sys::InFlight found = sys::filesInFlight(sockets);
+  // Where some of them were not shown, those of the look before are taken to be in flight still.
+  if (found.complete) in_flight_.clear();
+  std::set<Inode> others;
+  std::uint64_t waiting_sockets = 0, waiting_pipes = 0;
+  for (const sys::InFlightFile& file : found.files) {
+    const Inode inode(file.device, file.inode);
+    if (file.kind == Kind::memfd) in_flight_[inode] = file.bytes;
+    if (file.kind == Kind::memfd || !others.insert(inode).second) continue;
+    if (file.kind == Kind::socket) ++waiting_sockets;
+    if (file.kind == Kind::pipe) ++waiting_pipes;
+  }
+  InFlightUse use;
+  use.kernel = beyondFree(waiting_sockets) * kPerSocket + inPipes(waiting_pipes) + found.files.size() * kPerOther;
+  for (const auto& [inode, bytes] : in_flight_) {
+    if (!elsewhere.contains(inode)) use.memfds += bytes;
+  }
+  return use;
+}
+
 TreeUsage ProcessTree::look(std::uint64_t precise_above) {
   TreeUsage usage;
   std::uint64_t ticks = 0, kernel = 0;
   Inodes seen;
   const std::vector<pid_t> pids = members();
   std::vector<std::pair<pid_t, Held>> held;
+  QueueFinder queues;
   for (const pid_t pid : pids) {
     const auto times = parseProcessTimes(readFile(pid, "stat"));
     if (!times) continue;  // gone meanwhile; what it used is with its parent now
@@ -155,11 +201,13 @@ TreeUsage ProcessTree::look(std::uint64_t precise_above) {
     held.emplace_back(pid, estimate(pid));
     usage.memory += held.back().second.own;
     usage.mapped += held.back().second.mapped;
-    const Behind behind = behindDescriptors(pid, seen);
+    const Behind behind = behindDescriptors(pid, seen, queues);
     kernel += behind.kernel;
     usage.memfds += behind.memfds;
   }
-  kernel += usage.threads * kPerThread;
+  const InFlightUse in_flight = lookInFlight(queues.found(), seen);
+  kernel += in_flight.kernel + usage.threads * kPerThread;
+  usage.memfds += in_flight.memfds;
   if (usage.memory + usage.mapped + kernel > precise_above) {
     usage.memory = usage.mapped = 0;
     for (const auto& [pid, otherwise] : held) {

@@ -4,9 +4,15 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "sys/in_flight.h"
 
 namespace caisson::supervise {
 
@@ -16,14 +22,14 @@ struct TreeUsage {
   std::uint64_t cpu_usec = 0;  ///< never falls from one look to the next
   std::uint64_t memory = 0;    ///< private to the processes, and the kernel's for them
   std::uint64_t mapped = 0;    ///< shared memory that they have mapped, whatever it belongs to
-  std::uint64_t memfds = 0;    ///< shared memory behind descriptors without a name
+  std::uint64_t memfds = 0;    ///< shared memory behind descriptors without a name, also of those in flight
 };
 
 /// The tree below one process of ours. Each look costs some 50 us per process.
 ///
 /// Not seen: the time of a process that lives less than one interval and whose parent has the kernel reap it unseen;
-/// memory that no process shows (System V objects, which pid 1 counts; queued messages of sockets, which are charged
-/// by the number of sockets instead; memfds that are only on their way through a socket).
+/// memory that no process shows: System V objects, which pid 1 counts; queued messages of sockets, which are charged
+/// by the number of sockets instead; a memfd that is mapped but neither touched nor open.
 class ProcessTree {
  public:
   explicit ProcessTree(pid_t init) : init_(init) {}
@@ -38,8 +44,16 @@ class ProcessTree {
   [[nodiscard]] std::uint64_t deletedBytes() const;
 
  private:
+  using Inode = std::pair<dev_t, ino_t>;
+  struct InFlightUse {
+    std::uint64_t kernel = 0, memfds = 0;
+  };
+  /// What waits in the queues of `sockets`, without the files of `elsewhere`.
+  InFlightUse lookInFlight(std::span<const sys::SocketOf> sockets, const std::set<Inode>& elsewhere);
+
   pid_t init_;
   std::uint64_t cpu_seen_ = 0, cpu_lost_ = 0;
+  std::map<Inode, std::uint64_t> in_flight_;  ///< memfds that were seen in flight, and their bytes
 };
 
 // Pure parsers of /proc texts.

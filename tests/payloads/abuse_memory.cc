@@ -61,6 +61,48 @@ int takeMemfd(const Arguments& arguments) {
   return fd < 0 ? refused("memfd_create") : fill(fd, bound(arguments));
 }
 
+/// Sends one descriptor with `bytes` bytes of data and closes it here.
+bool sendAway(int socket, int descriptor, std::size_t bytes) {
+  char byte = 0;
+  iovec io{&byte, bytes};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  header.msg_control = room;
+  header.msg_controllen = sizeof(room);
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(part), &descriptor, sizeof(descriptor));
+  const bool sent = sendmsg(socket, &header, 0) >= 0;
+  const int error = errno;
+  close(descriptor);
+  errno = error;
+  return sent;
+}
+
+/// Memory files that are in no table and in no mapping: sent through a socket of their own and never received. HOW is
+/// `bytes` (messages with data), `empty` (without), or `nested` (the receiving sockets are sent away as well).
+int takeMemfdsInFlight(const Arguments& arguments) {
+  constexpr std::size_t kEach = 4 * kMiB;
+  static const std::array<char, kEach> content = {1};
+  int outer[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, outer) != 0) return refused("socketpair");
+  for (std::size_t have = 0; have < bound(arguments); have += kEach) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return stopped("socketpair");
+    const int file = memfd_create("abuse", MFD_CLOEXEC);
+    if (file < 0 || write(file, content.data(), kEach) != static_cast<ssize_t>(kEach)) return stopped("write");
+    if (!sendAway(ends[0], file, arguments[1] == "empty" ? 0 : 1)) return stopped("sendmsg");
+    close(ends[0]);
+    if (arguments[1] == "nested" && !sendAway(outer[0], ends[1], 1)) return stopped("sendmsg");
+    pauseFor(5);  // fewer than the limit between two looks
+  }
+  return took(bound(arguments));
+}
+
 /// Segments that nobody maps once they are filled: no process shows them.
 int takeShared(const Arguments& arguments) {
   constexpr std::size_t kSegment = 8 * kMiB;
@@ -126,7 +168,7 @@ constexpr Verb kVerbs[] = {
     {"take-anonymous", "MIB", 1, takeAnonymous},   {"take-memfd", "MIB", 1, takeMemfd},
     {"take-shared", "MIB", 1, takeShared},         {"take-pipes", "MIB", 1, takePipes},
     {"take-sockets", "MIB", 1, takeSocketBuffers}, {"take-semaphores", "MIB", 1, takeSemaphores},
-    {"take-messages", "MIB", 1, takeMessages},
+    {"take-messages", "MIB", 1, takeMessages},     {"take-memfds-in-flight", "MIB HOW", 2, takeMemfdsInFlight},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@ namespace caisson::test {
 namespace {
 
 constexpr std::string_view kSmall = "[resources]\nmemory = \"64M\"\nopen_files = 4096\n";
+constexpr std::string_view kMiddle = "[resources]\nmemory = \"128M\"\n";
 constexpr std::string_view kFew = "[process]\nmax_processes = 30\n";
 constexpr std::string_view kSecond = "[resources]\ncpu_seconds = \"1s\"\n";
 constexpr std::string_view kFile = "[filesystem]\nmax_file_size = \"1M\"\n";
@@ -20,6 +21,9 @@ const Abuse kAbuses[] = {
     {"anonymous", {"take-anonymous", "256"}, kSmall, {"memory"}, {}},
     {"tmpfs", {"fill-file", "/tmp", "99"}, kSmall, {"memory"}, {}},
     {"memfd", {"take-memfd", "256"}, kSmall, {"memory"}, {}},
+    {"memfds_in_flight", {"take-memfds-in-flight", "400", "bytes"}, kMiddle, {"memory"}, {}},
+    {"memfds_in_empty_messages", {"take-memfds-in-flight", "400", "empty"}, kMiddle, {"memory"}, {}},
+    {"memfds_in_nested_sockets", {"take-memfds-in-flight", "400", "nested"}, kMiddle, {"memory"}, {}},
     {"system_v_memory", {"take-shared", "256"}, kSmall, {"memory"}, {}},
     {"pipes", {"take-pipes", "256"}, kSmall, {"memory"}, {}},
     {"socket_buffers", {"take-sockets", "256"}, kSmall, {"memory"}, {}},
