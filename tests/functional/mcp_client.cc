@@ -140,7 +140,9 @@ void McpClient::closeInput() {
   input_ = -1;
 }
 
-void McpClient::signal(int number) const { ::kill(pid_, number); }
+void McpClient::signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);
+}
 
 int McpClient::wait(std::chrono::seconds timeout) {
   const auto deadline = Clock::now() + timeout;

@@ -14,7 +14,7 @@ std::vector<Verb> allVerbs() {
   std::vector<Verb> all;
   for (const auto table : {namespaceVerbs, mountVerbs, processVerbs, kernelVerbs, socketVerbs, fileVerbs, plantingVerbs,
                            descriptorVerbs, identityVerbs, terminalVerbs, executionVerbs, abuseMemoryVerbs,
-                           abuseObjectVerbs, abuseDiskVerbs, violationVerbs}) {
+                           abuseObjectVerbs, abuseDiskVerbs, violationVerbs, siblingVerbs}) {
     for (const Verb& verb : table()) all.push_back(verb);
   }
   return all;

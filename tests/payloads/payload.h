@@ -67,5 +67,6 @@ std::span<const Verb> abuseObjectVerbs();
 std::span<const Verb> abuseDiskVerbs();
 std::span<const Verb> executionVerbs();
 std::span<const Verb> violationVerbs();
+std::span<const Verb> siblingVerbs();
 
 }  // namespace payload

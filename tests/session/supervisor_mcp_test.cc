@@ -1,0 +1,79 @@
+// Sandboxes of an MCP server that was killed end with the next server or with `caisson clean`, unless they were kept.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "functional/mcp_client.h"
+#include "support/environment.h"
+#include "support/processes.h"
+#include "support/run.h"
+#include "support/session_cli.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+class KilledMcpServer : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+    own_session_ = cli.create();
+    cli.start(own_session_, sleeper("session"));
+    auto server = startServer();
+    lost_ = createSandbox(*server, json::object(), "lost");
+    kept_ = createSandbox(*server, {{"keep", true}}, "kept");
+    ASSERT_TRUE(eventually([&] { return running("session") && running("lost") && running("kept"); }));
+    server->signal(SIGKILL);
+    ASSERT_EQ(server->wait(), 128 + SIGKILL);
+  }
+
+  [[nodiscard]] std::vector<std::string> sleeper(const std::string& name) const {
+    return {"sh", "-c", "sleep 600; :", cli.marker() + name};
+  }
+  [[nodiscard]] std::unique_ptr<McpClient> startServer() const {
+    return std::make_unique<McpClient>(
+        std::vector<std::string>{"--workspace", cli.workspace.path()},
+        std::map<std::string, std::string>{{"CAISSON_HOME", cli.home / "state"}, {"CAISSON_LOG", "off"}});
+  }
+  std::string createSandbox(McpClient& server, const json& arguments, const std::string& name) const {
+    const json made = server.tool("sandbox_create", arguments);
+    EXPECT_TRUE(made.contains("sandbox_id")) << made;
+    const std::string id = made.value("sandbox_id", "");
+    const json started = server.tool("sandbox_execute", {{"sandbox_id", id},
+                                                         {"command", "sh"},
+                                                         {"args", {"-c", "sleep 600; :", cli.marker() + name}},
+                                                         {"background", true}});
+    EXPECT_EQ(started.value("status", ""), "running") << started;
+    return id;
+  }
+  [[nodiscard]] bool running(const std::string& name) const { return !liveProcesses(cli.marker() + name).empty(); }
+  void expectOnlyLostSandboxEnded() const {
+    EXPECT_TRUE(eventually([&] { return !running("lost"); })) << "the processes of the killed server live on";
+    EXPECT_TRUE(running("kept")) << "a sandbox made with keep has ended";
+    EXPECT_TRUE(running("session")) << "a sandbox of `session create` has ended";
+    const std::string list = cli.caisson({"session", "list"}).out;
+    EXPECT_NE(list.find(kept_), std::string::npos) << list;
+    EXPECT_NE(list.find(own_session_), std::string::npos) << list;
+  }
+
+  const SessionCli cli;
+  std::string own_session_, lost_, kept_;
+};
+
+TEST_F(KilledMcpServer, NextServerEndsItsSandboxes) {
+  const auto server = startServer();
+  EXPECT_TRUE(server->tool("sandbox_list", json::object()).contains("sandboxes"));
+  expectOnlyLostSandboxEnded();
+}
+
+TEST_F(KilledMcpServer, CleanEndsItsSandboxes) {
+  const RunOutput cleaned = cli.caisson({"clean"});
+  EXPECT_EQ(cleaned.exit_status, 0) << cleaned.describe();
+  expectOnlyLostSandboxEnded();
+}
+
+}  // namespace
+}  // namespace caisson::test

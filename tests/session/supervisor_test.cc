@@ -1,0 +1,289 @@
+// A session's limits, time-outs and escape response hold whatever runs in its sandbox, and so do other sessions.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+
+#include "support/environment.h"
+#include "support/processes.h"
+#include "support/run.h"
+#include "support/session_cli.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kStopAll = "while :; do kill -STOP -1; done";
+
+class SupervisorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+  }
+  /// Starts a background process that stops everything it can, and waits until it does.
+  void stopEverything(const std::string& id) const {
+    cli.start(id, {"sh", "-c", kStopAll, cli.marker()});
+    ASSERT_TRUE(eventually([&] { return cpuSeconds() > 0.05; })) << "the loop does not run";
+  }
+  /// CPU time of all live processes with the marker.
+  [[nodiscard]] double cpuSeconds() const {
+    double total = 0;
+    for (const pid_t pid : liveProcesses(cli.marker())) {
+      if (const auto state = processState(pid)) total += state->cpu_seconds;
+    }
+    return total;
+  }
+  /// A client that waits for its command, which the loop stops.
+  [[nodiscard]] std::unique_ptr<BackgroundProgram> startClient(const std::string& id) const {
+    const std::size_t commands = cli.events("sandbox_execute").size();
+    auto client = std::make_unique<BackgroundProgram>(
+        std::vector<std::string>{caissonBinary(), "session", "exec", id, "--", "sleep", "60"}, cli.options());
+    EXPECT_TRUE(eventually([&] { return cli.events("sandbox_execute").size() > commands; }));
+    eventually([&] { return anyStopped(); }, milliseconds(500));  // a supervisor may prevent it
+    return client;
+  }
+  [[nodiscard]] bool anyStopped() const {
+    return std::ranges::any_of(processTree(sandboxInit(firstLiveProcess(cli.marker()))), [](pid_t pid) {
+      const auto state = processState(pid);
+      return state && state->state == 'T';
+    });
+  }
+  [[nodiscard]] bool allGone() const { return liveProcesses(cli.marker()).empty(); }
+
+  const SessionCli cli;
+};
+
+using StopLoop = SupervisorTest;
+using SessionCpuLimit = SupervisorTest;
+using SessionMemoryLimit = SupervisorTest;
+using DescriptorsInFlight = SupervisorTest;
+using SessionEscape = SupervisorTest;
+using SupervisorCrash = SupervisorTest;
+
+TEST_F(StopLoop, ExecTimeoutEndsStoppedCommand) {
+  const std::string id = cli.create();
+  stopEverything(id);
+  const RunOutput output = cli.exec(id, {"sleep", "60"}, {"--timeout", "1s"}, seconds(6));
+  EXPECT_FALSE(output.timed_out) << "the client waits for ever";
+  EXPECT_EQ(output.exit_status, 124) << output.describe();
+}
+
+TEST_F(StopLoop, WaitingClientEndsOnSigterm) {
+  const std::string id = cli.create();
+  stopEverything(id);
+  const auto client = startClient(id);
+  client->signal(SIGTERM);
+  EXPECT_TRUE(client->wait(seconds(5))) << "still there 5 s after SIGTERM";
+}
+
+TEST_F(StopLoop, TtlEndsSandboxWhileClientWaits) {
+  const std::string id = cli.create("", {"--ttl", "3s"});
+  stopEverything(id);
+  const auto client = startClient(id);
+  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(8))) << "the loop lives 5 s longer than its session";
+  EXPECT_TRUE(client->wait(seconds(5))) << "the client waits for a session that has ended";
+}
+
+TEST_F(StopLoop, CpuLimitEndsLoopWhileClientWaits) {
+  const std::string id = cli.create("[resources]\ncpu_seconds = \"2s\"\n");
+  // A subshell does the work: each process stays below RLIMIT_CPU.
+  cli.start(id, {"sh", "-c", "while :; do (i=0; while [ $i -lt 100000 ]; do kill -STOP -1; i=$((i+1)); done); done",
+                 cli.marker()});
+  ASSERT_TRUE(eventually([&] { return !allGone(); }));
+  const auto client = startClient(id);
+  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(12))) << "2 s of CPU time are allowed";
+}
+
+TEST_F(StopLoop, DiskQuotaEndsWriterWhileClientWaits) {
+  const std::string id = cli.create("[filesystem]\nmax_total_size = \"20M\"\n");
+  cli.start(id, {"sh", "-c",
+                 "trap go=1 USR1; while [ -z \"$go\" ]; do kill -STOP -1; done; i=0; while [ $i -lt 250 ]; do "
+                 "head -c 1000000 /dev/zero > fill$i; kill -STOP -1; i=$((i+1)); done; sleep 600; :",
+                 cli.marker()});
+  ASSERT_TRUE(eventually([&] { return cpuSeconds() > 0.05; })) << "the loop does not run";
+  const auto client = startClient(id);
+  ASSERT_TRUE(signalProcess(firstLiveProcess(cli.marker()), SIGUSR1));
+  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(10))) << cli.storedKib() << " KiB are stored";
+  EXPECT_LT(cli.storedKib(), 100 * 1024);
+}
+
+TEST_F(StopLoop, EscapeAttemptEndsSandboxWhileClientWaits) {
+  const std::string id = cli.create();
+  cli.start(id, {"./payload", "sibling", "stop-all", cli.marker()});
+  ASSERT_TRUE(eventually([&] { return cpuSeconds() > 0.05; })) << "the loop does not run";
+  const auto client = startClient(id);
+  ASSERT_TRUE(signalProcess(firstLiveProcess(cli.marker()), SIGUSR1));
+  EXPECT_TRUE(eventually([&] { return allGone(); }));
+  EXPECT_TRUE(eventually([&] { return cli.events("escape_attempt").size() == 1; }));
+}
+
+/// The kernel counts them per user and compares with the sender's limit on open files, which is 1024 for most users.
+TEST_F(DescriptorsInFlight, DoNotBreakAnotherSession) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit usual{std::min<rlim_t>(1024, before.rlim_max), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const std::string hostile = cli.create("[resources]\nopen_files = 4096\n");
+  const std::string other = cli.create();
+  ASSERT_EQ(cli.caisson({"session", "write", other, "note"}, seconds(20), "content").exit_status, 0);
+  cli.start(hostile, {"./payload", "sibling", "descriptors", cli.marker()});
+  EXPECT_TRUE(eventually([&] {
+    const auto state = processState(firstLiveProcess(cli.marker()));
+    return state && state->name == "sibling-ready";
+  }));
+  const RunOutput ran = cli.exec(other, {"echo", "works"}, {}, seconds(5));
+  EXPECT_EQ(ran.out, "works\n") << ran.describe();
+  const RunOutput read = cli.caisson({"session", "read", other, "note"}, seconds(5));
+  EXPECT_EQ(read.out, "content") << read.describe();
+  const std::string third = cli.create();
+  const RunOutput first = cli.exec(third, {"echo", "works"}, {}, seconds(5));
+  EXPECT_EQ(first.out, "works\n") << first.describe();
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// Four processes of 0.9 s each: none of them reaches RLIMIT_CPU.
+TEST_F(SessionCpuLimit, HoldsForUndumpableBackgroundCommand) {
+  const std::string id = cli.create("[resources]\ncpu_seconds = \"1s\"\n");
+  cli.start(id, {"sh", "-c", "./payload burn-undumpable 3.6; ./payload burn-undumpable 3.6", cli.marker()});
+  ASSERT_TRUE(eventually([&] { return !allGone(); }));
+  ASSERT_TRUE(eventually([&] { return allGone(); }, seconds(40)));
+  EXPECT_EQ(cli.caisson({"session", "logs", id, "1"}).out, "") << "it used 3.6 s of CPU time, 1 s is allowed";
+}
+
+TEST_F(SessionCpuLimit, HoldsForUndumpableForegroundCommand) {
+  const std::string id = cli.create("[resources]\ncpu_seconds = \"1s\"\n");
+  const RunOutput output = cli.exec(id, {"./payload", "burn-undumpable", "3.6", cli.marker()}, {"--json"}, seconds(40));
+  const json result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_EQ(result["outcome"], "limit") << result;
+  EXPECT_EQ(result["limit"], "cpu") << result;
+}
+
+/// cgroup v1 has no oom.group: the kernel kills one process, and the rest of the command goes on.
+TEST_F(SessionMemoryLimit, NamesLimitWhenOneChildIsKilledOnCgroupV1) {
+  requireOrSkip(runsAsRoot(), "only root has a cgroup v1 here");
+  requireOrSkip(exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"), "no cgroup v1 memory controller");
+  const std::string id = cli.create("[resources]\nmemory = \"64M\"\n");
+  const std::string parent = "./payload take-anonymous 200 & wait; sleep 2; echo survived";
+  const RunOutput captured = cli.script(id, parent, {"--json"});
+  const json result = captured.json();
+  ASSERT_TRUE(result.is_object()) << captured.describe();
+  EXPECT_EQ(result["outcome"], "limit") << result;
+  EXPECT_EQ(result["limit"], "memory") << result;
+  EXPECT_EQ(result["stdout"].get<std::string>().find("survived"), std::string::npos) << result;
+  const RunOutput shown = cli.script(id, parent);
+  EXPECT_NE(shown.exit_status, 0) << shown.describe();
+  EXPECT_NE(shown.err.find("memory"), std::string::npos) << shown.describe();
+}
+
+std::string escapeCall() {
+#if defined(__x86_64__)
+  return "./payload call 321 99 0 0";
+#else
+  return "./payload call 280 99 0 0";
+#endif
+}
+
+TEST_F(SessionEscape, RollsBackFilesToStateBeforeCommand) {
+  cli.workspace.write("of-host", "original\n", 0666);
+  const std::string id = cli.create();
+  ASSERT_EQ(cli.script(id, "echo earlier > earlier; echo earlier > deleted; echo one > changed").exit_status, 0);
+  ASSERT_EQ(cli.script(id, "echo two > changed").exit_status, 0);
+  const RunOutput attack = cli.script(
+      id, "echo evil > planted; echo evil > changed; rm deleted; echo evil > of-host; " + escapeCall(), {"--json"});
+  const json result = attack.json();
+  ASSERT_TRUE(result.is_object()) << attack.describe();
+  ASSERT_EQ(result["outcome"], "denied") << result;
+  const RunOutput after = cli.script(id, "cat earlier deleted changed of-host; ls planted");
+  EXPECT_EQ(after.out, "earlier\nearlier\ntwo\noriginal\n") << after.describe();
+}
+
+TEST_F(SessionEscape, RollsBackFilesOfBackgroundCommand) {
+  const std::string id = cli.create();
+  ASSERT_EQ(cli.script(id, "echo earlier > earlier").exit_status, 0);
+  cli.start(id, {"sh", "-c", "echo evil > planted; " + escapeCall() + "; sleep 60; :", cli.marker()});
+  ASSERT_TRUE(eventually([&] { return cli.events("escape_attempt").size() == 1; }));
+  ASSERT_TRUE(eventually([&] { return allGone(); }));
+  const RunOutput after = cli.script(id, "cat earlier; ls");
+  EXPECT_EQ(after.out.find("earlier\n"), 0U) << after.describe();
+  EXPECT_EQ(after.out.find("planted"), std::string::npos) << after.describe();
+}
+
+/// Adds every string in `value` to `texts`.
+void collectStrings(const json& value, std::vector<std::string>& texts) {
+  if (value.is_string()) texts.push_back(value.get<std::string>());
+  if (!value.is_structured()) return;
+  for (const json& part : value) collectStrings(part, texts);
+}
+
+TEST_F(SessionEscape, KeepsDiscardedChangesAsEvidence) {
+  const std::string id = cli.create();
+  const std::string evidence = "evidence-" + cli.marker();
+  const RunOutput attack =
+      cli.script(id, "printf 'evi%s\\n' '" + evidence.substr(3) + "' > planted; " + escapeCall(), {"--json"});
+  const json result = attack.json();
+  ASSERT_TRUE(result.is_object()) << attack.describe();
+  std::vector<std::string> texts{attack.err};
+  collectStrings(result.value("escape", json::object()), texts);
+  for (const char* list : {"notices", "warnings"}) collectStrings(result.value(list, json::array()), texts);
+  bool found = false;
+  const std::string state = cli.home / "state";
+  for (const std::string& text : texts) {
+    for (std::size_t at = text.find(state); at != std::string::npos; at = text.find(state, at + 1)) {
+      const std::string path = text.substr(at, text.find_first_of(" \n\t\"',;:)", at) - at);
+      if (path == state) continue;
+      const RunOutput grep = runProgram({"grep", "-rlF", evidence, path});
+      found = found || (grep.exit_status == 0 && grep.out.find("/planted") != std::string::npos);
+    }
+  }
+  EXPECT_TRUE(found) << "no path in the result leads to the discarded file: " << result;
+}
+
+TEST_F(SessionEscape, OrdinaryCommandsKeepTmpAndHome) {
+  const std::string id = cli.create();
+  ASSERT_EQ(cli.script(id, "echo tmp > /tmp/note; echo home > ~/note; echo x > file").exit_status, 0);
+  ASSERT_EQ(cli.script(id, "echo y > file").exit_status, 0);
+  const RunOutput output = cli.script(id, "cat /tmp/note ~/note");
+  EXPECT_EQ(output.out, "tmp\nhome\n") << output.describe();
+}
+
+TEST_F(SupervisorCrash, KillsSandboxKeepsFilesAndNextExecRestarts) {
+  const std::string id = cli.create();
+  ASSERT_EQ(cli.script(id, "echo kept > file").exit_status, 0);
+  cli.start(id, {"sh", "-c", "setsid sleep 600 & sleep 600; :", cli.marker()});
+  ASSERT_TRUE(eventually([&] { return !allGone(); }));
+  const pid_t init = sandboxInit(liveProcesses(cli.marker()).front());
+  ASSERT_GT(init, 1);
+  const json info = cli.caisson({"session", "info", id, "--json"}).json();
+  const bool informed = info.is_object() && info.contains("supervisor") && info["supervisor"].is_number();
+  const pid_t supervisor = informed ? info["supervisor"].get<pid_t>() : sessionSupervisor(id);
+  ASSERT_GT(supervisor, 1) << "no process supervises the session";
+  ASSERT_TRUE(signalProcess(supervisor, SIGKILL));
+  EXPECT_TRUE(eventually([&] { return allGone() && !processState(init); }, seconds(2)));
+  const RunOutput next = cli.script(id, "cat file");
+  EXPECT_EQ(next.exit_status, 0) << next.describe();
+  EXPECT_EQ(next.out, "kept\n");
+  EXPECT_NE(next.err.find("restarted"), std::string::npos) << next.describe();
+}
+
+TEST_F(SupervisorCrash, WaitingClientEndsWithReason) {
+  const std::string id = cli.create();
+  BackgroundProgram client({caissonBinary(), "session", "exec", id, "--", "sh", "-c", "sleep 600; :", cli.marker()},
+                           cli.options());
+  ASSERT_TRUE(eventually([&] { return liveProcesses(cli.marker()).size() > 1; }));
+  const pid_t supervisor = sessionSupervisor(id);
+  ASSERT_GT(supervisor, 1) << "no process supervises the session";
+  ASSERT_TRUE(signalProcess(supervisor, SIGKILL));
+  const auto status = client.wait(seconds(5));
+  ASSERT_TRUE(status) << "still waiting 5 s after its supervisor died";
+  EXPECT_EQ(*status, 125);
+}
+
+}  // namespace
+}  // namespace caisson::test
