@@ -76,6 +76,7 @@ nlohmann::json NetworkTest::json(const std::vector<std::string>& hosts, const st
 
 std::string NetworkTest::queries() { return readFile(state() + "/queries"); }
 void NetworkTest::forgetQueries() { std::ofstream(state() + "/queries", std::ios::trunc).flush(); }
+std::string NetworkTest::requestsSeen() { return readFile(state() + "/seen"); }
 std::string NetworkTest::certificate() { return state() + "/server.pem"; }
 
 bool denied(const nlohmann::json& result, const std::string& object, const std::string& operation) {

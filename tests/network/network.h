@@ -40,6 +40,8 @@ class NetworkTest : public testing::Test {
   /// Questions that reached the outside so far, one "name type" a line.
   static std::string queries();
   static void forgetQueries();
+  /// HTTP requests that reached the servers so far, one "port host path ..." a line.
+  static std::string requestsSeen();
   /// The certificate of the servers, readable inside.
   static std::string certificate();
 
