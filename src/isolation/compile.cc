@@ -99,12 +99,15 @@ const char* relative(Arena& arena, const std::string& path) {
   return arena.text(std::string_view(path).substr(begin));
 }
 
-/// What is masked is masked in the host's directory; a session may make files of the same names.
+}  // namespace
+
 std::string lowerNames(const plan::MountOverlay& step) {
   std::string names;
   for (const std::string& name : step.frozen) names += name + ":";
   return names + (step.whiteouts.empty() ? "lower" : "mask:lower");
 }
+
+namespace {
 
 struct Flatten {
   Arena& arena;

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/error.h"
 #include "isolation/block.h"
 #include "plan/plan.h"
 
 namespace caisson::isolation {
+
+/// The lower directories of an overlay in its store, as the kernel wants them. What is masked is masked in the host's
+/// directory; a session may make files of the same names.
+std::string lowerNames(const plan::MountOverlay& step);
 
 /// Owns the mapping a Block lives in.
 class BlockMapping {

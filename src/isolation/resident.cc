@@ -32,9 +32,8 @@ void becomeResident(const Block& block) {
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 0, kFirst - 1, 0));
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, kFirst + kCount, ~0U, kCloseRangeCloexec));
   must(block, Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-  // Here and not for each payload: processes of sibling domains could neither see nor signal each other, and a
-  // session's commands must be able to end what an earlier one started. Inherited, it can't be forgotten either.
-  restrictWithLandlock(block);
+  // Landlock is left to the program: it enters a domain before the first command, and another one when the workspace is
+  // mounted anew, since rules refer to the mounts of that moment.
   dropCapabilities(block);
   if (hasAnyCapability()) reportAndExit(block, Stage::identity, "capset", "a capability is left", EPERM);
   const char* const environment[] = {nullptr};

@@ -31,9 +31,6 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
                            "give its input beforehand, or keep it open and feed it"));
   }
   if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
-  if (metadata_.auto_checkpoint) {
-    if (auto made = checkpointIfChanged(); !made) return fail(made.error());
-  }
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());

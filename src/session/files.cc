@@ -101,31 +101,30 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
 
 }  // namespace
 
-Result<const RootDir*> Handle::workspace() {
-  if (workspace_) return &*workspace_;
+Result<RootDir> Handle::workspace() {
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());
   if (!answer) return fail(answer.error());
   if (answer->descriptors.empty()) return fail(goneError("open", id()));
-  auto root = RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
-  if (!root) return fail(root.error());
-  workspace_ = std::move(*root);
-  return &*workspace_;
+  return RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
 }
 
 template <class T>
 Result<T> Handle::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
-  // A directory that was handed out outlives the sandbox, but no longer shows what the session is.
-  if (workspace_ && (!connection_ || connection_->isClosed() || !isAlive(directory_))) disconnect();
   auto root = workspace();
-  if (!root) {
+  if (!root) {  // the sandbox may have ended since the last request
     disconnect();
     root = workspace();
   }
   if (!root) return fail(root.error());
-  const AsPayload identity(metadata_.payload_id);
-  return work(**root);
+  auto result = [&] {
+    const AsPayload identity(metadata_.payload_id);
+    return work(*root);
+  }();
+  root = fail(goneError("open", id()));  // closed before it is released
+  (void)connection_->send(MessageType::release_workspace, {});
+  return result;
 }
 
 Result<FilePiece> Handle::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {

@@ -105,7 +105,6 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
 
 Result<void> ForegroundCommand::start() {
   CommandOptions command = commandOptionsOf(request_, connection_.welcome());
-  command.notice = options_.notice;
   command.wants_started = request_.interactive || options_.asker != nullptr;
   if (request_.interactive) {
     terminal_options_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),

@@ -11,7 +11,6 @@ namespace caisson::session {
 
 struct ForegroundOptions {
   std::string session;
-  std::string notice;            ///< for the result
   HostAsker* asker = nullptr;    ///< asks the person at the terminal about hosts; null: nobody
 };
 

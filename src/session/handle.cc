@@ -128,17 +128,11 @@ Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy)
 Result<RunResult> Handle::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
-  std::string notice;
-  if (metadata_.auto_checkpoint) {
-    auto made = checkpointIfChanged();
-    if (!made) return fail(made.error());
-    notice = *std::move(made);
-  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
     const auto asker = askAboutHosts(request);
-    auto ran = runForeground(**connection, request, {.session = id(), .notice = notice, .asker = asker.get()});
+    auto ran = runForeground(**connection, request, {.session = id(), .asker = asker.get()});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again

@@ -28,7 +28,6 @@ class Handle {
   /// Forgets the connection: the sandbox went away.
   void disconnect() {
     connection_.reset();
-    workspace_.reset();
     room_.reset();
   }
   /// Puts a change of the session's state on record; an error means that it must not happen.
@@ -69,8 +68,6 @@ class Handle {
   // layers.cc
   Result<CheckpointInfo> checkpoint(std::string_view name, WhenBusy when_busy);
   Result<std::vector<CheckpointInfo>> checkpoints();
-  /// Before a command, when the session is to: a notice when it could not be made since something runs.
-  Result<std::string> checkpointIfChanged();
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy);
   Result<Store::Found> fork(const ForkOptions& options);
   Result<std::vector<Change>> diff(std::string_view checkpoint);
@@ -90,8 +87,9 @@ class Handle {
   Result<std::optional<SupervisorConnection>> startSandbox();
   /// Has the supervisor read the metadata again, if one runs.
   Result<void> reload();
-  /// The workspace as the session's programs see it, from outside.
-  Result<const sys::RootDir*> workspace();
+  /// The workspace as the session's programs see it, from outside. To be released after use: while a client has it, the
+  /// supervisor does not mount the workspace anew.
+  Result<sys::RootDir> workspace();
   /// Does `work` with the workspace, again with a new sandbox if the old one went away.
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
@@ -110,7 +108,6 @@ class Handle {
   sys::RootDir directory_;
   Metadata metadata_;
   std::optional<SupervisorConnection> connection_;
-  std::optional<sys::RootDir> workspace_;
   std::optional<std::uint64_t> room_;  ///< that the session has left on disk, when it was last added up
   std::uint64_t written_ = 0;          ///< by us since then
   Record record_;

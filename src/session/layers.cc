@@ -124,28 +124,6 @@ Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_b
   return CheckpointInfo{made.name, made.created};
 }
 
-Result<std::string> Handle::checkpointIfChanged() {
-  constexpr std::size_t kKept = 100;
-  constexpr std::string_view kPrefix = "auto-";
-  auto store = store_->place().stores().enter(metadata_.family);
-  if (!store || isEmpty(*store, metadata_.upper)) return std::string();
-  std::size_t number = 1;
-  while (isUsed(metadata_, std::string(kPrefix) + std::to_string(number))) ++number;
-  auto made = checkpoint(std::string(kPrefix) + std::to_string(number), WhenBusy::refuse);
-  if (!made && made.error().sys_errno == EBUSY) {
-    return std::string("no automatic checkpoint was made: processes of the session are running");
-  }
-  if (!made) return fail(made.error());
-  const auto automatic = [&](const Checkpoint& one) { return one.name.starts_with(kPrefix); };
-  auto& all = metadata_.checkpoints;
-  if (std::count_if(all.begin(), all.end(), automatic) <= static_cast<std::ptrdiff_t>(kKept)) return std::string();
-  auto held = lock();
-  if (!held) return fail(held.error());
-  if (const auto oldest = std::find_if(all.begin(), all.end(), automatic); oldest != all.end()) all.erase(oldest);
-  if (auto written = writeMetadata(directory_, metadata_); !written) return fail(written.error());
-  return std::string();
-}
-
 Result<std::vector<CheckpointInfo>> Handle::checkpoints() {
   auto metadata = readMetadata(directory_);
   if (!metadata) return fail(metadata.error());

@@ -37,6 +37,7 @@ enum class MessageType : std::uint32_t {
   take_input,     ///< CommandNumber -> done with the write end of the command's standard input
   close_input,    ///< CommandNumber -> done
   workspace,      ///< -> done with the workspace's directory
+  release_workspace,  ///< the client closed that directory; no answer
   renew,          ///< Seconds: the session ends that long from now -> done
   settle,         ///< SettleOptions: ends the sandbox -> done, or failed with EBUSY
   open_port,      ///< PortOptions -> done with the host's port
@@ -53,7 +54,7 @@ enum class MessageType : std::uint32_t {
 
 struct Welcome {
   bool sandbox_runs = false;
-  bool review_first = false;              ///< hosts or checkpoints have to be looked at before a command (session.h)
+  bool review_first = false;  ///< approvals of hosts have to be checked before a command (Session::reviewHosts)
   bool passes_whole_environment = false;  ///< send every variable with a command, else only `pass`
   std::vector<std::string> pass;
   std::uint64_t output_bytes = 0;  ///< limit of each stream

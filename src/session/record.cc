@@ -88,12 +88,9 @@ audit::Log* Record::log(const policy::Policy& policy) {
 }
 
 void Record::escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
-                     const supervise::LastOutput& last, RunResult& result) {
+                     const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back) {
   const Request request{.policy = Policy(policy), .command = command};
-  supervise::respondToEscape(
-      plan, request, last, log_ ? &*log_ : nullptr, result,
-      "nothing reached the real workspace; what the session wrote is kept in it, to be looked at "
-      "(diff), taken back (restore) or removed (destroy)");
+  supervise::respondToEscape(plan, request, last, log_ ? &*log_ : nullptr, result, rolled_back);
 }
 
 void Record::ended(RunResult& result) {

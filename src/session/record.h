@@ -31,7 +31,7 @@ class Record {
   void callRefused(const std::string& session, const Violation& violation);
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
-               const supervise::LastOutput& last, RunResult& result);
+               const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back);
   /// A limit of the whole session was exceeded.
   void limitExceeded(const std::string& session, Limit limit, std::string_view reason);
   /// The log, for other events; null when the policy switches the audit off, or it cannot be opened.

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -77,6 +78,13 @@ void CommandTree::kill() const {
   for (const Member& member : found) signalExactly(member, SIGKILL);
 }
 
+void CommandTree::countCpu() {
+  for (const Member& member : members()) {
+    if (innermostNumberIn(readFile(member.pid, "status")) != root_) continue;
+    if (auto clock = sys::CpuClock::open(member.pid)) clock_ = std::move(*clock);
+  }
+}
+
 std::uint64_t CommandTree::cpuMicroseconds() {
   static const std::uint64_t per_tick = 1'000'000ULL / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   std::uint64_t ticks = 0;
@@ -84,7 +92,8 @@ std::uint64_t CommandTree::cpuMicroseconds() {
   const std::uint64_t now = ticks * per_tick;
   if (now + lost_ < seen_) lost_ = seen_ - now;
   seen_ = now + lost_;
-  return seen_;
+  const std::uint64_t counted = clock_ ? static_cast<std::uint64_t>(clock_->used().count()) : 0;
+  return std::max(seen_, counted);
 }
 
 }  // namespace caisson::supervise

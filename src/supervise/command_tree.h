@@ -8,7 +8,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "sys/cpu_clock.h"
 
 namespace caisson::supervise {
 
@@ -27,12 +30,16 @@ class CommandTree {
   void kill() const;
   /// Sends a signal to all of them.
   void signal(int signal) const;
+  /// Has the kernel count the CPU time of what the command starts from now on. Where that is not permitted,
+  /// cpuMicroseconds() only samples, and misses children that exit unseen.
+  void countCpu();
   /// CPU time of all members and the children they waited for. Never falls from one call to the next.
   std::uint64_t cpuMicroseconds();
 
  private:
   pid_t init_, root_;
   std::uint64_t seen_ = 0, lost_ = 0;
+  std::optional<sys::CpuClock> clock_;
 };
 
 }  // namespace caisson::supervise

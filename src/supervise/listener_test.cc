@@ -80,6 +80,7 @@ class Payload {
     ::close(ends[0]);
   }
   ~Payload() {
+    if (pid_ <= 0) return;  // a failed fork: kill(-1) would signal every process of the machine
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }

@@ -1,5 +1,10 @@
 // pid 1 of a session: a program of its own without a C library, so that an idle session costs a few pages.
 //
+// Commands must share one Landlock domain (siblings could neither see nor signal each other), and a domain can't be
+// left. So a second thread enters the domain and spawns the commands; when the workspace is mounted anew, while nothing
+// runs, that thread exits and the first one, which is in no domain, starts another. Both are pid 1 to the kernel: no
+// signal from inside reaches them.
+//
 // It holds the sandbox's namespaces, spawns commands for the supervisor, and reaps. It has no capability, no
 // environment, no file of the host but a locked one, cannot be traced or read by what it spawns, and never waits for a
 // child: an older command of the same user can stop a newborn, but not pid 1.
@@ -44,10 +49,16 @@ struct State {
   int queued_descriptors[5];
   InitRequest queued;  ///< a spawn that waits for the newborn before it
   bool has_queued;
+  InitRequest domain;  ///< the last `enter`
+  int domain_block;
+  bool pausing;
 };
 
 /// Sends a reply; false when the socket is full and it has to be sent again.
 bool sendReply(const InitReply& reply, int descriptor = -1);
+
+/// The block of a request at the address it was compiled for; a negative errno on failure.
+long mapBlock(const InitRequest& request, int descriptor);
 
 /// clone(2) for a child that begins at `entry` on a stack of its own (runtime.cc). A negative errno on failure.
 extern "C" long cloneOnStack(unsigned long flags, void* stack_top, std::int32_t* child_tid, void (*entry)());

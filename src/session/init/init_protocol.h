@@ -16,6 +16,8 @@ inline constexpr int kControlDescriptor = 3;
 inline constexpr int kAliveDescriptor = 4;  ///< a locked file: the kernel drops the lock when pid 1 exits
 
 enum class InitRequestType : std::uint32_t {
+  enter,         ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
+  pause,         ///< spawns no more until the next enter; only while no command runs -> paused
   spawn,         ///< descriptors: block, 0, 1, 2, report; answered with spawned, later with exited
   close,         ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
   send_listener, ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
@@ -29,12 +31,12 @@ enum class InitRequestType : std::uint32_t {
 struct InitRequest {
   std::uint32_t protocol = kInitProtocol;
   InitRequestType type = InitRequestType::measure;
-  std::uint64_t address = 0, bytes = 0;  ///< spawn: of the block, where pid 1 maps it
+  std::uint64_t address = 0, bytes = 0;  ///< enter, spawn: of the block, where pid 1 maps it
   std::uint32_t command = 0;             ///< chosen by the supervisor, returned in the answers
   std::int32_t number = 0;
 };
 
-enum class InitReplyType : std::uint32_t { ready, spawned, exited, descriptor, measured };
+enum class InitReplyType : std::uint32_t { ready, entered, paused, spawned, exited, descriptor, measured };
 
 struct InitReply {
   InitReplyType type = InitReplyType::ready;

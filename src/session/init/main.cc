@@ -1,7 +1,10 @@
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -77,6 +80,8 @@ void serve() {
   // Without its supervisor nobody enforces the session's limits: pid 1 exits, and everything in the namespace with it.
   if (got != static_cast<long>(sizeof(request)) || request.protocol != kInitProtocol) leave(125);
   switch (request.type) {
+    case InitRequestType::enter: break;  // only while paused
+    case InitRequestType::pause: state.pausing = true; break;
     case InitRequestType::spawn: spawn(state, request, descriptors, count); break;
     case InitRequestType::close:
       if (request.number > kAliveDescriptor) raw(SYS_close, request.number);
@@ -101,6 +106,17 @@ void serve() {
   }
 }
 
+/// Before the thread's first command.
+void enterDomain() {
+  const long mapped = mapBlock(state.domain, state.domain_block);
+  if (mapped < 0) failStart("mmap", "Landlock rules", mapped);
+  auto& block = *reinterpret_cast<isolation::Block*>(mapped);
+  block.control = kControlDescriptor;
+  isolation::restrictWithLandlock(block);
+  raw(SYS_munmap, mapped, state.domain.bytes);
+  raw(SYS_close, state.domain_block);
+}
+
 void turn() {
   static long pause = kFirstPauseNs;
   bool unsent = false;
@@ -122,6 +138,38 @@ void turn() {
   }
   if ((polls[1].revents & POLLOUT) != 0) sendExits(state);
   if ((polls[1].revents & ~POLLOUT) != 0) serve();
+}
+
+alignas(64) char loop_stack[64 * 1024];
+
+[[noreturn]] void runLoop() {
+  enterDomain();
+  InitReply reply;
+  reply.type = InitReplyType::entered;
+  sendReply(reply);
+  reapAll(state);
+  while (!state.pausing) turn();
+  reply.type = InitReplyType::paused;
+  sendReply(reply);
+  for (;;) raw(SYS_exit, 0);
+}
+
+/// Waits for the supervisor, which at this moment has no command running.
+void awaitDomain() {
+  state.pausing = false;
+  for (;;) {
+    pollfd wait{kControlDescriptor, POLLIN, 0};
+    const long ready = raw(SYS_ppoll, &wait, 1, nullptr, nullptr, 0);
+    if (ready < 0 && ready != -EINTR) leave(125);
+    int descriptors[kMaxDescriptors] = {-1, -1, -1, -1, -1};
+    int count = 0;
+    const long got = receive(state.domain, descriptors, count);
+    if (got == -EAGAIN || got == -EINTR) continue;
+    const bool whole = got == static_cast<long>(sizeof(state.domain)) && state.domain.protocol == kInitProtocol;
+    if (!whole || state.domain.type != InitRequestType::enter || count != 1) leave(125);
+    state.domain_block = descriptors[0];
+    return;
+  }
 }
 
 }  // namespace
@@ -169,7 +217,17 @@ extern "C" [[noreturn]] void initMain() {
   state.signals = static_cast<int>(signals);
   InitReply ready;
   sendReply(ready);
-  for (;;) turn();
+  for (;;) {
+    awaitDomain();
+    std::int32_t tid = 1;
+    const long thread = cloneOnStack(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                                         CLONE_CHILD_CLEARTID,
+                                     loop_stack + sizeof(loop_stack), &tid, runLoop);
+    if (thread < 0) failStart("clone", "thread", thread);
+    for (std::int32_t running; (running = __atomic_load_n(&tid, __ATOMIC_ACQUIRE)) != 0;) {
+      raw(SYS_futex, &tid, FUTEX_WAIT, running, nullptr, nullptr, 0);
+    }
+  }
 }
 
 }  // namespace caisson::session

@@ -53,7 +53,9 @@ SpawnedCommand* freeCommand(State& state) {
   return nullptr;
 }
 
-/// The block at the address it was compiled for. Private: nobody else sees what is changed here.
+}  // namespace
+
+/// Private: nobody else sees what is changed there.
 long mapBlock(const InitRequest& request, int descriptor) {
   if (request.bytes < sizeof(isolation::Block) || request.bytes > kMaxBlock) return -EINVAL;
   const long at = raw(SYS_mmap, request.address, request.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | kFixedNoReplace,
@@ -67,6 +69,8 @@ long mapBlock(const InitRequest& request, int descriptor) {
   raw(SYS_munmap, at, request.bytes);
   return -EINVAL;
 }
+
+namespace {
 
 /// A terminal in the sandbox's own devpts. A payload may have used them all up: that is an error of this command only.
 int openPty(const isolation::Block& block, int& master, int& slave) {

@@ -152,8 +152,30 @@ void Supervisor::recordAndSpawn(std::uint32_t number) {
   if (!recorded) return refuse(*command, recorded.error());
   command->recorded = true;
   record_.handOver();
-  beginWatching();
-  if (auto spawned = spawn(*command); !spawned) fail(*command, spawned.error());
+  if (auto frozen = freezeBefore(*command); !frozen) {
+    (void)endSandbox(frozen.error().message());
+    return;
+  }
+  spawn_queue_.push_back(number);
+  spawnNext();
+}
+
+/// One newborn at a time: it shares pid 1's memory and descriptors until its exec.
+void Supervisor::spawnNext() {
+  while (spawning_ == 0 && !spawn_queue_.empty()) {
+    Command* command = find(spawn_queue_.front());
+    spawn_queue_.pop_front();
+    if (command == nullptr) continue;
+    beginWatching();
+    spawning_ = command->number;
+    if (auto spawned = spawn(*command); !spawned) fail(*command, spawned.error());
+  }
+}
+
+void Supervisor::spawnFinished(std::uint32_t number) {
+  if (spawning_ != number) return;
+  spawning_ = 0;
+  if (!spawn_queue_.empty()) loop_.at(Clock::now(), [this] { spawnNext(); });
 }
 
 /// Of a command that must not run: there is no result.
@@ -216,6 +238,10 @@ Result<void> Supervisor::spawn(Command& command) {
   const int descriptors[] = {compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get(), theirs.get()};
   if (const int error = sandbox_->send(request, descriptors); error != 0) {
     command.report.reset();
+    if (error == EPIPE || error == ECONNRESET) {  // pid 1 has just died: the client starts it again
+      command.ended_by = EndedBy::sandbox;
+      return caisson::fail(sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
+    }
     return caisson::fail(sysError(Stage::launch, "session exec", metadata_.id, error,
                                   error == ETOOMANYREFS ? "too many descriptors of this user are in flight; try again"
                                                         : ""));
@@ -269,7 +295,10 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
                   command->terminal_master.get());
       command->terminal_master.reset();
     }
-    if (command->plan->cpu_seconds) checkCpu(command->number);
+    if (command->plan->cpu_seconds) {
+      command->tree->countCpu();
+      checkCpu(command->number);
+    }
     return;
   }
   if (reply.type == InitReplyType::exited) onExited(*command, reply);
@@ -287,6 +316,7 @@ void Supervisor::onReport(std::uint32_t number) {
     if (state == supervise::Channel::closed) {
       loop_.remove(command->report.get());
       command->report.reset();
+      spawnFinished(number);
       return onExecuted(*command);
     }
     const isolation::Message& message = arrival.message;
@@ -414,13 +444,19 @@ void Supervisor::finish(Command& command) {
       removeCommandFiles(*logs_, command.exec);
     }
     if (!command.answered) {
-      replyFailed(command.client, result.error ? *result.error
-                                               : plainError(Stage::launch, "session exec", metadata_.id,
-                                                            "the command was killed before it started"));
+      Error error = result.error ? *result.error
+                                 : plainError(Stage::launch, "session exec", metadata_.id,
+                                              "the command was killed before it started");
+      if (command.ended_by == EndedBy::sandbox) error = sysError(Stage::state, "session exec", metadata_.id, ENOTCONN);
+      replyFailed(command.client, error);
     }
   } else if (const auto client = clients_.find(command.client); client != clients_.end()) {
     client->second.command = 0;
-    reply(client->first, MessageType::finished, codec::encode(result));
+    if (!command.executed && command.ended_by == EndedBy::sandbox) {  // the client starts the sandbox and tries again
+      replyFailed(client->first, sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
+    } else {
+      reply(client->first, MessageType::finished, codec::encode(result));
+    }
   }
   if (Command* still = find(number)) forget(*still);
   stopIfUnused();
@@ -435,6 +471,7 @@ void Supervisor::forget(Command& command) {
   for (LogPipe& log : command.logs) {
     if (log.pipe) loop_.remove(log.pipe.get());
   }
+  spawnFinished(command.number);
   commands_.erase(command.number);
 }
 

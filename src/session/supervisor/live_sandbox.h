@@ -59,6 +59,12 @@ class LiveSandbox {
   /// Whether any process but pid 1 runs.
   [[nodiscard]] bool busy() const;
 
+  /// Whether changeLayers() is possible at all in this sandbox.
+  [[nodiscard]] bool canChangeLayers() const;
+  /// Mounts the workspace anew over other layers, while nothing runs: /tmp, the home and everything else stay. After an
+  /// error the sandbox is of no more use. The directories of the new upper layer exist.
+  Result<void> changeLayers(const std::vector<std::string>& frozen, const std::string& upper, sys::Fd upper_directory);
+
   /// Has the egress report its totals after everything it has to report so far.
   void requestEgressTotals();
 
@@ -70,6 +76,8 @@ class LiveSandbox {
       : plan_(std::move(plan)), loop_(loop), handlers_(std::move(handlers)) {}
   Result<void> build(const Place& place, const sys::RootDir& directory, const Metadata& metadata);
   Result<void> awaitReady();
+  Result<void> enterDomain();
+  Result<void> awaitReply(InitReplyType type);
   void watch();
   void onControl();
   void onEgress();
@@ -82,6 +90,7 @@ class LiveSandbox {
   std::optional<broker::Started> broker_;
   std::optional<egress::Process> egress_;
   sys::Fd upper_;
+  sys::Fd layer_;  ///< a layer as the sandbox's mount of the store shows it, once the first upper one was replaced
   std::uint32_t sized_mask_ = 0;
   std::vector<sys::Fd> sized_;
   bool time_namespace_ = true;

@@ -53,8 +53,10 @@ void Supervisor::serve(int socket, Packet packet) {
       if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
       auto directory = sandbox_->openWorkspace();
       if (!directory) return replyFailed(socket, directory.error());
+      clients_[socket].uses_workspace = true;
       return reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get());
     }
+    case MessageType::release_workspace: clients_[socket].uses_workspace = false; return;
     case MessageType::renew: {
       const auto seconds = codec::decode<Seconds>(packet.value);
       if (!seconds) return malformed();

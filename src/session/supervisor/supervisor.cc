@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -105,7 +106,7 @@ void Supervisor::acceptClient() {
 Welcome Supervisor::welcome() const {
   const policy::Environment& environment = metadata_.policy.environment;
   return {.sandbox_runs = sandbox_ != nullptr,
-          .review_first = !metadata_.granted.empty() || metadata_.auto_checkpoint,
+          .review_first = !metadata_.granted.empty(),
           .passes_whole_environment = environment.mode == policy::EnvironmentMode::inherit,
           .pass = environment.pass,
           .output_bytes = sandbox_ ? sandbox_->plan().output_bytes : 0,
@@ -270,6 +271,7 @@ int superviseMain(const Store& store, const std::string& id, int status) {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   ::prctl(PR_SET_DUMPABLE, 0);
+  ::umask(022);
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     // Descriptors in flight are counted per user against the sender's soft limit: a payload's is lower.

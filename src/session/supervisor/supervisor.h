@@ -7,7 +7,7 @@
 // kernel kills everything in the sandbox; the files of the session stay.
 #pragma once
 
-#include <list>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -38,7 +38,8 @@ class Supervisor {
   using Clock = std::chrono::steady_clock;
   struct Client {
     sys::Fd socket;
-    std::uint32_t command = 0;  ///< the foreground command it waits for
+    std::uint32_t command = 0;    ///< the foreground command it waits for
+    bool uses_workspace = false;  ///< it reads or writes files through a directory of the workspace
   };
 
   // supervisor.cc: lifetime and clients
@@ -69,6 +70,8 @@ class Supervisor {
   void startCommand(int socket, CommandOptions options, std::vector<sys::Fd> streams);
   void recordAndSpawn(std::uint32_t number);
   void refuse(Command& command, const Error& error);
+  void spawnNext();
+  void spawnFinished(std::uint32_t number);
   Result<void> prepareStreams(Command& command, sys::Fd (&ends)[3]);
   Result<void> spawn(Command& command);
   void onReply(const InitReply& reply, sys::Fd descriptor);
@@ -84,6 +87,12 @@ class Supervisor {
   void forget(Command& command);
   [[nodiscard]] Command* find(std::uint32_t number);
   [[nodiscard]] Command* findExec(std::uint32_t exec);
+
+  // layers.cc: rollback
+  [[nodiscard]] bool canFreeze() const;
+  Result<void> freezeBefore(Command& command);
+  std::string rollBack();
+  std::string endAndRollBack();
 
   // monitor.cc: blocked system calls, output, limits
   void listenTo(Command& command, sys::Fd listener);
@@ -117,6 +126,8 @@ class Supervisor {
   std::unique_ptr<LiveSandbox> sandbox_;
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   std::uint32_t last_number_ = 0;
+  std::deque<std::uint32_t> spawn_queue_;
+  std::uint32_t spawning_ = 0;  ///< the command that has not reached its exec
   std::map<std::uint64_t, Monitor> monitors_;
   std::uint64_t last_monitor_ = 0;
   std::optional<SessionLimits> limits_;

@@ -1,0 +1,147 @@
+// The state that an escape attempt is rolled back to, and the rollback.
+//
+// Before a command, when nothing runs, what was written so far is frozen by a new upper layer. So the upper layer holds
+// only what commands wrote since the last moment at which nothing ran, and dropping it undoes exactly that.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "session/attendant.h"
+#include "session/squash.h"
+#include "session/supervisor/supervisor.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::string_view kAutomatic = "auto-", kEvidence = "evidence-";
+constexpr std::size_t kMaxAutomatic = 100;
+constexpr int kLockTries = 100;
+constexpr auto kLockPause = std::chrono::milliseconds(10);
+
+bool isEmpty(int directory) {
+  const sys::Fd copy(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto root = copy ? sys::RootDir::adopt(sys::Fd(::fcntl(copy.get(), F_DUPFD_CLOEXEC, 3)), {.known_as = "upper"})
+                   : fail(sysError(Stage::state, "open", "upper", errno));
+  const auto entries = root ? root->list("", 1) : fail(root.error());
+  if (!entries) return false;  // more than one, or not to be read
+  return entries->empty();
+}
+
+std::string freeName(const Metadata& metadata, std::string_view prefix) {
+  for (std::size_t number = 1;; ++number) {
+    std::string name = std::string(prefix) + std::to_string(number);
+    const auto same = [&](const Checkpoint& one) { return one.name == name; };
+    if (std::none_of(metadata.checkpoints.begin(), metadata.checkpoints.end(), same)) return name;
+  }
+}
+
+void addAutomaticCheckpoint(Metadata& metadata) {
+  auto& all = metadata.checkpoints;
+  all.push_back({freeName(metadata, kAutomatic), std::time(nullptr), metadata.frozen});
+  const auto automatic = [](const Checkpoint& one) { return one.name.starts_with(kAutomatic); };
+  if (static_cast<std::size_t>(std::count_if(all.begin(), all.end(), automatic)) > kMaxAutomatic) {
+    all.erase(std::find_if(all.begin(), all.end(), automatic));
+  }
+}
+
+/// Makes the directories of a new upper layer, owned by the sandbox's user.
+Result<sys::Fd> makeUpper(const Place& place, const Metadata& metadata, const plan::Identity& identity) {
+  auto store = place.stores().enter(metadata.family);
+  if (!store) return fail(store.error());
+  for (const std::string& name : {metadata.upper, metadata.upper + ".work"}) {
+    if (auto made = store->makeDirs(name, 0755); !made) return fail(made.error());
+    if (!identity.parent_writes_maps) continue;
+    auto opened = store->openFile(name, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+    if (!opened) return fail(opened.error());
+    if (::fchown(opened->get(), identity.outside_uid, identity.outside_gid) != 0) {
+      return fail(sysError(Stage::state, "fchown", name, errno));
+    }
+  }
+  return store->openFile(metadata.upper, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+}
+
+}  // namespace
+
+bool Supervisor::canFreeze() const {
+  const auto in_use = [](const auto& client) { return client.second.uses_workspace; };
+  return sandbox_->canChangeLayers() && commands_.size() == 1 && !sandbox_->busy() &&
+         std::none_of(clients_.begin(), clients_.end(), in_use);
+}
+
+/// An error: the sandbox is of no more use.
+Result<void> Supervisor::freezeBefore(Command& command) {
+  if (!sandbox_->canChangeLayers() || isEmpty(sandbox_->upper())) return {};
+  if (!canFreeze()) {
+    if (metadata_.auto_checkpoint) {
+      command.options.notice = "no automatic checkpoint was made: processes of the session are running";
+    }
+    return {};
+  }
+  auto lock = lockFile(directory_, kLockFile, false);
+  if (!lock) return {};  // a client changes the session at this moment: the next command then
+  auto current = readMetadata(directory_);
+  if (!current || current->frozen.size() >= kMaxDepth || current->upper != metadata_.upper) return {};
+  Metadata after = std::move(*current);
+  after.frozen.insert(after.frozen.begin(), after.upper);
+  after.upper = newLayerName();
+  if (after.auto_checkpoint) addAutomaticCheckpoint(after);
+  auto upper = makeUpper(place_, after, sandbox_->plan().identity);
+  if (!upper) return {};
+  InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.frozen};
+  record.layers.push_back(after.upper);
+  record.layers.insert(record.layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
+  if (auto written = writeInitRecord(directory_, record); !written) return {};
+  if (auto written = replaceMetadata(directory_, after); !written) return {};
+  metadata_ = std::move(after);
+  limits_.reset();  // they refer to the old upper layer
+  loop_.cancel(limits_timer_);
+  limits_timer_ = 0;
+  if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed) return changed;
+  if (metadata_.frozen.size() >= kSquashAt) (void)startAttendant(place_, {"squash", metadata_.id});
+  return {};
+}
+
+/// Drops what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is dead.
+std::string Supervisor::rollBack() {
+  auto lock = lockFile(directory_, kLockFile, false);
+  for (int tries = 1; !lock && tries < kLockTries; ++tries) {
+    std::this_thread::sleep_for(kLockPause);
+    lock = lockFile(directory_, kLockFile, false);
+  }
+  auto current = lock ? readMetadata(directory_) : caisson::fail(lock.error());
+  if (!current) return "the workspace was not rolled back: " + current.error().message();
+  Metadata after = std::move(*current);
+  std::vector<std::string> layers = after.frozen;
+  layers.insert(layers.begin(), after.upper);
+  const std::string evidence = freeName(after, kEvidence);
+  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
+  after.upper = newLayerName();
+  if (auto written = writeMetadata(directory_, after); !written) {
+    return "the workspace was not rolled back: " + written.error().message();
+  }
+  metadata_ = std::move(after);
+  (void)record_.lifecycle(metadata_.id, metadata_.policy, "rolled back", evidence);
+  return "the workspace was rolled back to its state before the command; what was discarded is kept as checkpoint " +
+         evidence + " (`caisson session restore " + metadata_.id + " " + evidence + "` brings it back)";
+}
+
+/// After an escape attempt: nothing of the sandbox may go on, and nothing it wrote may stay.
+std::string Supervisor::endAndRollBack() {
+  (void)sandbox_->kill();
+  std::string rolled_back = rollBack();
+  loop_.at(Clock::now(), [this] {
+    for (auto& [number, command] : commands_) {
+      if (command->ended_by == EndedBy::itself) command->ended_by = EndedBy::escape;
+    }
+    (void)endSandbox("a process tried to escape");
+    stopIfUnused();
+  });
+  return rolled_back;
+}
+
+}  // namespace caisson::session
