@@ -1,5 +1,6 @@
 #include "egress/packet_log.h"
 
+#include <arpa/inet.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
@@ -7,7 +8,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "sys/netlink.h"
 
@@ -15,7 +18,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::uint8_t kUdp = 17, kIcmp = 1, kIcmp6 = 58;
-constexpr int kMessagesATurn = 64;
+constexpr int kMessagesATurn = 64, kMessagesAtTheEnd = 10'000;
 
 }  // namespace
 
@@ -50,18 +53,41 @@ std::optional<PacketTarget> readPacket(std::span<const std::uint8_t> bytes) {
   return target;
 }
 
-void PacketLog::serve(int netlink) { server_.loop.watch(netlink, EPOLLIN, this); }
+void PacketLog::serve(int netlink) {
+  netlink_ = netlink;
+  server_.loop.watch(netlink, EPOLLIN, this);
+}
 
-void PacketLog::onEvents(int descriptor, std::uint32_t) {
-  for (int i = 0; i < kMessagesATurn; ++i) {
-    alignas(nlmsghdr) std::uint8_t room[8192];
-    const ssize_t got = ::recv(descriptor, room, sizeof(room), MSG_DONTWAIT);
-    if (got <= 0) return;
-    sys::forEachNetlinkMessage(room, static_cast<std::size_t>(got), [&](const nlmsghdr& message) {
-      if (message.nlmsg_type != (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET)) return;
-      takeMessage({sys::netlinkBody(message), message.nlmsg_len - sizeof(nlmsghdr)});
-    });
+void PacketLog::onEvents(int, std::uint32_t) {
+  for (int i = 0; i < kMessagesATurn && receive(); ++i) {
   }
+}
+
+void PacketLog::finish() {
+  for (int i = 0; i < kMessagesAtTheEnd && receive(); ++i) {
+  }
+  if (std::exchange(overrun_, false)) server_.reportUnknown(1);  // at least
+}
+
+bool PacketLog::receive() {
+  alignas(nlmsghdr) std::uint8_t room[8192];
+  const ssize_t got = ::recv(netlink_, room, sizeof(room), MSG_DONTWAIT);
+  if (got < 0 && errno == ENOBUFS) return overrun_ = true;
+  if (got <= 0) return false;
+  sys::forEachNetlinkMessage(room, static_cast<std::size_t>(got), [&](const nlmsghdr& message) {
+    if (message.nlmsg_type != (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET)) return;
+    takeMessage({sys::netlinkBody(message), message.nlmsg_len - sizeof(nlmsghdr)});
+  });
+  return true;
+}
+
+/// A program can send faster than we read; the kernel then drops messages, but goes on numbering them.
+void PacketLog::countMissing(std::uint32_t sequence) {
+  const std::uint32_t missing = sequence - next_sequence_;
+  next_sequence_ = sequence + 1;
+  if (missing == 0) return;
+  overrun_ = false;
+  server_.reportUnknown(missing);
 }
 
 void PacketLog::takeMessage(std::span<const std::uint8_t> rest) {
@@ -71,8 +97,12 @@ void PacketLog::takeMessage(std::span<const std::uint8_t> rest) {
     nlattr attribute;
     std::memcpy(&attribute, rest.data(), sizeof(attribute));
     if (attribute.nla_len < sizeof(attribute) || attribute.nla_len > rest.size()) break;
-    if (attribute.nla_type == NFULA_PAYLOAD) {
-      take(rest.subspan(sizeof(attribute), attribute.nla_len - sizeof(attribute)));
+    const auto value = rest.subspan(sizeof(attribute), attribute.nla_len - sizeof(attribute));
+    std::uint32_t sequence = 0;
+    if (attribute.nla_type == NFULA_PAYLOAD) take(value);
+    if (attribute.nla_type == NFULA_SEQ && value.size() == sizeof(sequence)) {
+      std::memcpy(&sequence, value.data(), sizeof(sequence));
+      countMissing(ntohl(sequence));
     }
     rest = rest.subspan(std::min<std::size_t>(rest.size(), (attribute.nla_len + 3U) & ~3U));
   }

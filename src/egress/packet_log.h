@@ -23,12 +23,20 @@ class PacketLog final : public Watcher {
 
   void serve(int netlink);
   void onEvents(int descriptor, std::uint32_t events) override;
+  /// The sandbox is gone: takes what is left in the socket.
+  void finish();
 
  private:
+  /// One datagram; false when there is none.
+  bool receive();
+  void countMissing(std::uint32_t sequence);
   void takeMessage(std::span<const std::uint8_t> rest);
   void take(std::span<const std::uint8_t> packet);
 
   Server& server_;
+  int netlink_ = -1;
+  std::uint32_t next_sequence_ = 0;
+  bool overrun_ = false;  ///< packets are missing since the last one that was seen
 };
 
 }  // namespace caisson::egress

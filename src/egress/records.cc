@@ -16,9 +16,9 @@ constexpr std::uint64_t kMostMicroseconds = std::uint64_t{1} << 50;
 // The year 10889: later times have no four-digit year in the audit log.
 constexpr std::uint64_t kMostEpochMilliseconds = std::uint64_t{1} << 48;
 
-constexpr std::array<std::string_view, kCategories> kCategoryNames = {"host",    "metadata", "loopback",
-                                                                      "private", "local",    "reserved"};
-static_assert(static_cast<std::size_t>(Category::reserved) + 1 == kCategories);
+constexpr std::array<std::string_view, kCategories> kCategoryNames = {"host",  "metadata", "loopback", "private",
+                                                                      "local", "reserved", "unknown"};
+static_assert(static_cast<std::size_t>(Category::unknown) + 1 == kCategories);
 
 std::optional<Category> categoryIn(std::string_view text) {
   const auto found = std::ranges::find(kCategoryNames, text);

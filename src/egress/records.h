@@ -33,8 +33,9 @@ enum class Category : std::uint8_t {
   private_network,
   local_name,
   reserved,  ///< other ranges that are always blocked
+  unknown,   ///< packets that were refused faster than the kernel could show them
 };
-inline constexpr std::size_t kCategories = 6;
+inline constexpr std::size_t kCategories = 7;
 std::string_view name(Category category);
 
 /// One thing that the sandbox asked the network for, and what became of it.

@@ -40,25 +40,33 @@ Category categoryOf(const Request& request, std::string_view blocked_range) {
   return isLocalName(request.host) ? Category::local_name : Category::host;
 }
 
-RequestLog::Group& RequestLog::groupOf(const Request& request) {
-  Group& group = groups_[static_cast<std::size_t>(request.category) + (request.allowed ? kCategories : 0)];
-  group.overflow.allowed = request.allowed;
-  group.overflow.category = request.category;
+RequestLog::Group& RequestLog::groupOf(Category category, bool allowed) {
+  Group& group = groups_[static_cast<std::size_t>(category) + (allowed ? kCategories : 0)];
+  group.overflow.allowed = allowed;
+  group.overflow.category = category;
   return group;
 }
 
+void RequestLog::overflow(Group& group, std::uint64_t count, WallClock::time_point now) {
+  group.overflow.last_ms = milliseconds(now);
+  if (group.overflow.count == 0) group.overflow.first_ms = group.overflow.last_ms;
+  group.overflow.count += count;
+}
+
+void RequestLog::addUnknown(std::uint64_t count, WallClock::time_point now) {
+  overflow(groupOf(Category::unknown, false), count, now);
+}
+
 std::optional<Request> RequestLog::add(Request request, WallClock::time_point now, bool has_room) {
-  Group& group = groupOf(request);
+  Group& group = groupOf(request.category, request.allowed);
   if (has_room && request.allowed && ++allowed_ <= kMaxAllowed) return request;
   const Key key{request.operation, request.host, request.port};
   auto found = group.kinds.find(key);
   if (found == group.kinds.end()) {
     if (!has_room || group.kinds.size() >= kMaxKinds) {
-      Overflow& overflow = group.overflow;
-      overflow.last_ms = milliseconds(now);
-      if (overflow.count++ == 0) overflow.first_ms = overflow.last_ms;
-      overflow.sent += request.sent;
-      overflow.received += request.received;
+      overflow(group, 1, now);
+      group.overflow.sent += request.sent;
+      group.overflow.received += request.received;
       return std::nullopt;
     }
     found = group.kinds.emplace(key, Kind{}).first;

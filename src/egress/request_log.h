@@ -33,6 +33,8 @@ class RequestLog {
   /// The record to send for `request` now; nothing where it is a repetition or does not fit. `has_room`: whether the
   /// receiver can keep another record.
   std::optional<Request> add(Request request, WallClock::time_point now, bool has_room = true);
+  /// Counts refusals of which nothing but the number is known.
+  void addUnknown(std::uint64_t count, WallClock::time_point now);
   /// Whether takeOverflows() has something.
   [[nodiscard]] bool hasOverflow() const;
   /// What was only counted since the last call. The counts of all calls and the records add up to all requests.
@@ -51,7 +53,8 @@ class RequestLog {
     Overflow overflow;
   };
 
-  [[nodiscard]] Group& groupOf(const Request& request);
+  [[nodiscard]] Group& groupOf(Category category, bool allowed);
+  static void overflow(Group& group, std::uint64_t count, WallClock::time_point now);
 
   std::array<Group, 2 * kCategories> groups_;  // refused, then allowed ones
   std::uint64_t allowed_ = 0;

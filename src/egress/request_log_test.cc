@@ -104,6 +104,15 @@ TEST(RequestLog, AllowedRequestsBeyondTheLimitAreCountedWithTheirBytes) {
   EXPECT_TRUE(log.add(refusal("evil.test"), Time())) << "allowed requests do not use up what refusals have";
 }
 
+TEST(RequestLog, RefusalsWithoutDetailsAreCountedApart) {
+  RequestLog log;
+  log.addUnknown(5, Time(milliseconds(10)));
+  log.addUnknown(2, Time(milliseconds(30)));
+  const auto overflows = log.takeOverflows();
+  ASSERT_EQ(overflows.size(), 1U);
+  EXPECT_EQ(overflows[0], (Overflow{false, Category::unknown, 7, 10, 30, 0, 0}));
+}
+
 TEST(RequestLog, WithoutRoomEverythingIsCounted) {
   RequestLog log;
   EXPECT_TRUE(log.add(refusal("a.test"), Time()));

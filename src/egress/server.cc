@@ -83,6 +83,7 @@ void Server::run() {
     }
   }
   connections_.clear();  // each tells what it carried
+  if (packets_) packets_->finish();
   reportRemaining();
   sendReport({Report::Kind::totals, {}, {}, totals});
   if (supervisor_) sendUnsent(0);
@@ -206,6 +207,11 @@ void Server::report(Request request, std::string_view blocked_range) {
   if (auto record = requests_.add(std::move(request), RequestLog::WallClock::now())) {
     sendReport({Report::Kind::request, {}, std::move(*record), {}});
   }
+}
+
+void Server::reportUnknown(std::uint64_t count) {
+  totals.denied += count;
+  requests_.addUnknown(count, RequestLog::WallClock::now());
 }
 
 void Server::reportRemaining() {

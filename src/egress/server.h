@@ -78,6 +78,8 @@ class Server final : public Watcher {
 
   /// Puts a request on record. `blocked_range`: Decision::range of the refusal.
   void report(Request request, std::string_view blocked_range = {});
+  /// Counts refusals of which nothing but the number is known.
+  void reportUnknown(std::uint64_t count);
   /// Reports what was only counted so far, so that records and overflows add up to all requests.
   void reportRemaining();
   /// Whether anybody is there to decide about hosts that nobody named.

@@ -270,7 +270,8 @@ NetlinkBatch packetLog() {
   mode.copy_range = htonl(kLoggedBytes);
   mode.copy_mode = NFULNL_COPY_PACKET;
   w.number(NFULA_CFG_MODE, mode);
-  w.big32(NFULA_CFG_QTHRESH, 1);  // each one at once
+  w.big32(NFULA_CFG_QTHRESH, 1);                       // each one at once
+  w.number(NFULA_CFG_FLAGS, htons(NFULNL_CFG_F_SEQ));  // so that the reader can count those it had no room for
   w.end();
   return w.take();
 }

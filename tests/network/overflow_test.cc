@@ -132,6 +132,31 @@ TEST_F(RefusalFlood, OfABackgroundCommandIsRecordedWhenTheSessionEnds) {
   expectNothingIsMissing();
 }
 
+/// The kernel drops what it cannot show at once; what was dropped is counted by its numbering.
+TEST_F(RefusalFlood, PacketsFasterThanTheyCanBeReadAreCountedExactly) {
+  const RunOutput output = caisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none",
+                                    "--", "/usr/bin/python3", "-c", R"(
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+refused = 0
+def send(host):
+    global refused
+    try: s.sendto(b"x", (host, 9))
+    except PermissionError: refused += 1
+for i in range(30000): send("10.1.2.3")
+time.sleep(0.5)
+send("169.254.169.254")
+print(refused)
+)"});
+  const Json result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  ASSERT_EQ(result["stdout"], "30001\n") << output.describe();
+  EXPECT_EQ(recorded() + overflowed(), 30001U);
+  EXPECT_EQ(result["usage"]["network_denied"], 30001);
+  for (const Json& data : overflows()) EXPECT_EQ(data["class"], "unknown");
+  EXPECT_TRUE(denied(result, "169.254.169.254:9", "udp")) << result;
+}
+
 TEST_F(RefusalFlood, RepetitionsOfOneRequestAreCountedExactly) {
   const RunOutput output =
       caisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--", "bash", "-c",
