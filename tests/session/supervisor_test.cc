@@ -90,6 +90,13 @@ TEST_F(StopLoop, TtlEndsSandboxWhileClientWaits) {
   EXPECT_TRUE(client->wait(seconds(5))) << "the client waits for a session that has ended";
 }
 
+TEST_F(StopLoop, TtlEndsSandboxAfterClientDied) {
+  const std::string id = cli.create("", {"--ttl", "3s"});
+  stopEverything(id);
+  startClient(id).reset();
+  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(8))) << "the loop lives 5 s longer than its session";
+}
+
 TEST_F(StopLoop, CpuLimitEndsLoopWhileClientWaits) {
   const std::string id = cli.create("[resources]\ncpu_seconds = \"2s\"\n");
   // A subshell does the work: each process stays below RLIMIT_CPU.
