@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-neighbours test-stress fuzz-smoke clean help
+.PHONY: build test test-vm check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -51,6 +51,9 @@ test-mcp-stress: ## 64 clients at one MCP server built with ThreadSanitizer; som
 
 test-neighbours: ## whether abuse in one sandbox slows another (measured, so on a quiet machine)
 	@sh scripts/build.sh --tests release && cd build && CAISSON_MEASURE=1 tests/functional/functional_limits --gtest_filter='*Neighbour*'
+
+test-hostile: ## a hostile process in a session against all that the session promises, some minutes (FILTER="*/StopAll")
+	@sh scripts/test_hostile.sh $(FILTER)
 
 test-stress: ## audited runs and writers killed at any moment, some thousands of them; long histories of sessions
 	@sh scripts/build.sh --tests release && cd build && export CAISSON_STRESS=$${CAISSON_STRESS:-20} && \

@@ -1,0 +1,102 @@
+// Commands work, or fail within 5 s with the cause, while a sibling attacks. Other sessions do not notice.
+#include <csignal>
+
+#include "hostile/sibling.h"
+
+namespace caisson::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kPatience{5};
+
+TEST_P(HostileSibling, ReadWorksOrNamesCause) {
+  createSession();
+  ASSERT_EQ(cli.caisson({"session", "write", id, "note"}, seconds(20), "content").exit_status, 0);
+  startAttack();
+  const RunOutput output = cli.caisson({"session", "read", id, "note"}, kPatience);
+  EXPECT_TRUE(output.out == "content" || failedWithCause(output)) << output.describe();
+}
+
+TEST_P(HostileSibling, WriteWorksOrNamesCause) {
+  createAttackedSession();
+  const RunOutput output = cli.caisson({"session", "write", id, "note"}, kPatience, "content");
+  EXPECT_TRUE(output.exit_status == 0 || failedWithCause(output)) << output.describe();
+}
+
+/// A command that was stopped by its sibling needs a timeout to end.
+TEST_P(HostileSibling, ExecWorksOrNamesCause) {
+  createAttackedSession();
+  const RunOutput output = cli.exec(id, {"true"}, {"--timeout", "3s"}, kPatience);
+  EXPECT_TRUE(output.exit_status == 0 || (GetParam().kind == "kill-all" && output.exit_status == 137) ||
+              failedWithCause(output))
+      << output.describe();
+}
+
+TEST_P(HostileSibling, CheckpointStopWorks) {
+  createAttackedSession();
+  const RunOutput output = cli.caisson({"session", "checkpoint", "--stop", id, "point"}, kPatience);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(eventually([&] { return attackEnded(); }, seconds(2))) << "the attacker lives on";
+}
+
+TEST_P(HostileSibling, DestroyWorks) {
+  createAttackedSession();
+  const RunOutput output = cli.caisson({"session", "destroy", id}, kPatience);
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(eventually([&] { return attackEnded(); }, seconds(2))) << "the attacker lives on";
+  EXPECT_EQ(cli.caisson({"session", "list"}, kPatience).out.find(id), std::string::npos);
+}
+
+TEST_P(HostileSibling, WaitingClientEndsOnSignal) {
+  createAttackedSession();
+  for (const int number : {SIGINT, SIGTERM}) {
+    SCOPED_TRACE(number);
+    const std::size_t before = cli.events("sandbox_execute").size();
+    BackgroundProgram client({caissonBinary(), "session", "exec", id, "--", "sleep", "60"}, cli.options());
+    // A command that is refused, or killed by its sibling, ends its client before the signal.
+    eventually([&] { return cli.events("sandbox_execute").size() > before || client.wait(milliseconds(0)); });
+    client.signal(number);
+    EXPECT_TRUE(client.wait(kPatience)) << "still there 5 s after the signal";
+  }
+}
+
+class HostileNeighbour : public HostileSibling {
+ protected:
+  /// A second session of the same user, and the attack in the first.
+  void createBoth() {
+    createSession();
+    other = cli.create();
+    startAttack();
+  }
+  std::string other;
+};
+
+TEST_P(HostileNeighbour, ExecWorks) {
+  createBoth();
+  const RunOutput output = cli.exec(other, {"echo", "works"}, {}, kPatience);
+  EXPECT_EQ(output.out, "works\n") << output.describe();
+}
+
+TEST_P(HostileNeighbour, FilesWork) {
+  createBoth();
+  const RunOutput written = cli.caisson({"session", "write", other, "note"}, kPatience, "content");
+  EXPECT_EQ(written.exit_status, 0) << written.describe();
+  const RunOutput read = cli.caisson({"session", "read", other, "note"}, kPatience);
+  EXPECT_EQ(read.out, "content") << read.describe();
+}
+
+TEST_P(HostileNeighbour, RunWithProxyWorks) {
+  createBoth();
+  const RunOutput output = cli.caisson(
+      {"run", "--net", "proxy", "--allow-host", "example.org", "--workspace", ":none", "--", "echo", "works"},
+      kPatience);
+  EXPECT_EQ(output.out, "works\n") << output.describe();
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Attacked, HostileNeighbour, testing::ValuesIn(allAttacks()), attackName);
+
+}  // namespace caisson::test

@@ -1,0 +1,112 @@
+// Time-outs, limits, the escape response and the audit hold while a sibling attacks.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "hostile/sibling.h"
+
+namespace caisson::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+TEST_P(HostileSibling, CommandTimeoutEndsCommand) {
+  createAttackedSession();
+  const RunOutput output = cli.exec(id, {"sleep", "60"}, {"--timeout", "2s"}, seconds(7));
+  EXPECT_FALSE(output.timed_out) << "runs 5 s longer than its timeout";
+  EXPECT_TRUE(output.exit_status == 124 || (GetParam().kind == "kill-all" && output.exit_status == 137) ||
+              failedWithCause(output))
+      << output.describe();
+}
+
+TEST_P(HostileSibling, TtlEndsSandbox) {
+  createSession("", "", {"--ttl", "3s"});
+  startAttack(Clients::none);  // requests of clients may extend the TTL
+  EXPECT_TRUE(eventually([&] { return attackEnded(); }, seconds(8))) << "the sandbox lives 5 s longer than its TTL";
+}
+
+TEST_P(HostileSibling, CpuLimitEndsBurners) {
+  createSession("cpu_seconds = \"2s\"\n");
+  startAttack();
+  const std::string burner = "burner-" + cli.marker();
+  const RunOutput started = cli.exec(id, {"./payload", "sibling", "burn", burner}, {"--background"});
+  EXPECT_TRUE(started.exit_status == 0 || failedWithCause(started)) << started.describe();
+  EXPECT_TRUE(eventually([&] { return !goesOn(burner); }, seconds(15))) << "a burner uses more than 2 s of CPU time";
+  if (GetParam().burns) {
+    EXPECT_TRUE(eventually([&] { return attackEnded() || !goesOn(cli.marker()); }, seconds(15)))
+        << "the attacker uses more than 2 s of CPU time";
+  }
+}
+
+TEST_P(HostileSibling, MemoryLimitEndsHog) {
+  createSession("memory = \"128M\"\n");
+  startAttack();
+  const RunOutput output =
+      cli.exec(id, {"./payload", "take-anonymous", "400"}, {"--json", "--timeout", "3s"}, seconds(8));
+  EXPECT_FALSE(output.timed_out) << output.describe();
+  EXPECT_NE(output.exit_status, 0) << "it has 400 MiB, 128 MiB are allowed: " << output.describe();
+  if (mayFail()) return;
+  const json result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  // A command that has to share its CPU may be too slow to reach the limit.
+  EXPECT_TRUE(result["limit"] == "memory" || (GetParam().burns && result["limit"] == "time")) << result;
+}
+
+TEST_P(HostileSibling, DiskQuotaEndsWriter) {
+  createSession("", "[filesystem]\nmax_total_size = \"20M\"\n");
+  startAttack();
+  const std::string writer = "writer-" + cli.marker();
+  const RunOutput started = cli.exec(id,
+                                     {"sh", "-c",
+                                      "i=0; while [ $i -lt 250 ]; do head -c 1000000 /dev/zero > fill$i; "
+                                      "i=$((i+1)); done; sleep 600; :",
+                                      writer},
+                                     {"--background"});
+  EXPECT_TRUE(started.exit_status == 0 || failedWithCause(started)) << started.describe();
+  EXPECT_TRUE(eventually([&] { return !goesOn(writer); }, seconds(10))) << cli.storedKib() << " KiB are stored";
+  EXPECT_LT(cli.storedKib(), 100 * 1024) << "20 MiB are allowed";
+}
+
+TEST_P(HostileSibling, ProcessLimitHolds) {
+  createAttackedSession();
+  const pid_t init = sandboxInit(attacker());
+  ASSERT_GT(init, 1);
+  std::atomic<bool> over = false;
+  std::size_t most = 0;
+  std::thread sampler([&] {
+    while (!over) most = std::max(most, processTree(init).size());
+  });
+  const RunOutput output = cli.exec(id, {"./payload", "take-processes", "300"}, {"--timeout", "3s"}, seconds(8));
+  over = true;
+  sampler.join();
+  EXPECT_FALSE(output.timed_out) << output.describe();
+  EXPECT_NE(output.exit_status, 0) << output.describe();
+  EXPECT_LE(most, static_cast<std::size_t>(kMaxProcesses) + 5);
+}
+
+TEST_P(HostileSibling, EscapeAttemptEndsSandboxAndIsRecorded) {
+  createAttackedSession();
+  ASSERT_TRUE(signalProcess(attacker(), SIGUSR1));
+  EXPECT_TRUE(eventually([&] { return attackEnded(); })) << "the sandbox lives 5 s longer than its escape attempt";
+  EXPECT_TRUE(eventually([&] { return !cli.events("escape_attempt").empty(); })) << "the attempt is not recorded";
+}
+
+TEST_P(HostileSibling, CommandIsAudited) {
+  createAttackedSession();
+  const std::string word = "audited-" + cli.marker();
+  const RunOutput output = cli.exec(id, {"true", word}, {"--timeout", "2s"}, seconds(7));
+  EXPECT_FALSE(output.timed_out) << output.describe();
+  EXPECT_TRUE(eventually([&] {
+    const auto events = cli.events();
+    return std::ranges::any_of(events, [&](const json& event) { return event.dump().find(word) != std::string::npos; });
+  }));
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Attacked, HostileSibling, testing::ValuesIn(allAttacks()), attackName);
+
+}  // namespace caisson::test
