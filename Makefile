@@ -53,7 +53,7 @@ test-neighbours: ## whether abuse in one sandbox slows another (measured, so on 
 	@sh scripts/build.sh --tests release && cd build && CAISSON_MEASURE=1 tests/functional/functional_limits --gtest_filter='*Neighbour*'
 
 test-hostile: ## a hostile process in a session against all that the session promises, some minutes (FILTER="*/StopAll")
-	@sh scripts/test_hostile.sh $(FILTER)
+	@sh scripts/test_hostile.sh "$(FILTER)"
 
 test-stress: ## audited runs and writers killed at any moment, some thousands of them; long histories of sessions
 	@sh scripts/build.sh --tests release && cd build && export CAISSON_STRESS=$${CAISSON_STRESS:-20} && \

@@ -44,4 +44,5 @@ done
 count() { cat "$results"/hostile-*.log | grep -c "$1" || :; }
 printf '%s passed, %s failed, %s skipped\n' "$(count '^\[       OK \]')" "$(count '^\[  FAILED  \] .* ms)$')" \
   "$(count '^\[  SKIPPED \] .* ms)$')"
+if [ "$(count '^\[ RUN')" = 0 ]; then die "no test has a name like $GTEST_FILTER"; fi
 exit $status

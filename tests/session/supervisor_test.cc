@@ -69,9 +69,12 @@ using SupervisorCrash = SupervisorTest;
 TEST_F(StopLoop, ExecTimeoutEndsStoppedCommand) {
   const std::string id = cli.create();
   stopEverything(id);
-  const RunOutput output = cli.exec(id, {"sleep", "60"}, {"--timeout", "1s"}, seconds(6));
-  EXPECT_FALSE(output.timed_out) << "the client waits for ever";
-  EXPECT_EQ(output.exit_status, 124) << output.describe();
+  // More than once: whether the loop hits at a bad moment is a matter of luck.
+  for (int round = 0; round < 4 && !HasFailure(); ++round) {
+    const RunOutput output = cli.exec(id, {"sleep", "60"}, {"--timeout", "1s"}, seconds(6));
+    EXPECT_FALSE(output.timed_out) << "the client waits for ever";
+    EXPECT_EQ(output.exit_status, 124) << output.describe();
+  }
 }
 
 TEST_F(StopLoop, WaitingClientEndsOnSigterm) {
