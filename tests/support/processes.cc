@@ -53,10 +53,11 @@ std::optional<ProcessState> processState(pid_t pid) {
   fields >> result.state >> result.parent;
   std::string skipped;
   for (int field = 5; field < 14; ++field) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  result.cpu_seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  for (int field = 14; field < 18; ++field) {
+    double ticks = 0;
+    fields >> ticks;
+    result.cpu_seconds += ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
   if (result.state == 'Z' || result.state == 'X') return std::nullopt;
   return result;
 }

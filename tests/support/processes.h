@@ -12,7 +12,7 @@ namespace caisson::test {
 struct ProcessState {
   pid_t parent = -1;
   char state = '?';        ///< as in /proc/PID/stat: R, S, D, T (stopped), Z
-  double cpu_seconds = 0;  ///< user and system time of the process itself
+  double cpu_seconds = 0;  ///< user and system time of the process and of children it has waited for
   std::string name;        ///< /proc/PID/comm
 };
 
