@@ -77,11 +77,13 @@ inline constexpr std::string_view kForbiddenCalls[] = {
 };
 
 /// Refused as if the kernel lacked them: programs have a second way and take it.
-/// clone3 and openat2 keep their flags in memory, where a filter can't look.
+/// clone3 and openat2 keep their flags in memory, where a filter can't look; io_setup fills a table of the whole
+/// machine (fs.aio-max-nr).
 inline constexpr std::string_view kAbsentCalls[] = {
     "clone3",       "openat2",    "io_uring_setup",    "io_uring_enter",    "io_uring_register", "memfd_secret",
     "statmount",    "listmount",  "lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules",  "file_getattr",
-    "file_setattr", "setxattrat", "getxattrat",        "listxattrat",       "removexattrat",
+    "file_setattr", "setxattrat", "getxattrat",        "listxattrat",       "removexattrat",     "io_setup",
+    "io_destroy",   "io_submit",  "io_cancel",         "io_getevents",      "io_pgetevents",
 };
 
 constexpr bool isNeverAllowed(std::string_view syscall) {

@@ -24,6 +24,7 @@ enum class StepKind : std::uint8_t {
   overlay,
   mask,
   read_only_root,
+  kernel_quota,
 };
 
 enum StepFlag : std::uint32_t {
@@ -46,12 +47,12 @@ enum StepFlag : std::uint32_t {
 struct FlatStep {
   StepKind kind;
   std::uint32_t flags;
-  const char* source;        ///< host path, link text or file content
+  const char* source;        ///< host path, link text, file content or name of a quota
   const char* target;        ///< relative to the new root, no leading slash; "" is the root itself
   const char* const* names;  ///< null-terminated: whiteouts of an overlay
   std::uint32_t length;      ///< of a file's content
   mode_t mode;
-  const char* size_text;  ///< decimal bytes, for fsconfig
+  const char* size_text;  ///< decimal bytes, for fsconfig; of devpts: how many ptys, or null; of a quota: its value
   const char* inode_text;
   const char* lower_names;  ///< of an overlay: its lower directories in the store, uppermost first
   const char *upper_name, *work_name;
@@ -126,6 +127,8 @@ struct Block {
   const char* hostname;
 
   bool hide_init, close_descriptors, new_session, new_keyring, hide_processes, guard_links;  ///< plan::Hardening
+
+  bool raise_descriptor_limit;  ///< only where a limit of the payload's own follows
 
   const FlatStep* steps;
   std::uint32_t step_count;
@@ -210,11 +213,12 @@ struct Message {
   std::uint8_t stage;        ///< caisson::Stage
   std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;
-  std::int32_t numbers[2];  ///< in `prepared` with bit 7 of `descriptors`: to be fetched by these numbers instead
-  std::uint32_t sized;      ///< in `prepared`: which tmpfs steps of the plan follow as descriptors, bit by bit
-  std::uint64_t ipc_bytes;  ///< in `measured`: what System V objects hold that no process shows
-  bool alone;               ///< in `finished`: no process is left but pid 1, and
-  rusage used[2];           ///< what it used itself, and those that it waited for
+  std::int32_t numbers[2];   ///< in `prepared` with bit 7 of `descriptors`: to be fetched by these numbers instead
+  std::int32_t quota_error;  ///< in `prepared`: why the kernel quotas could not all be written; 0: they are
+  std::uint32_t sized;       ///< in `prepared`: which tmpfs steps of the plan follow as descriptors, bit by bit
+  std::uint64_t ipc_bytes;   ///< in `measured`: what System V objects hold that no process shows
+  bool alone;                ///< in `finished`: no process is left but pid 1, and
+  rusage used[2];            ///< what it used itself, and those that it waited for
   char call[kCallBytes];
   char object[kObjectBytes];
 };

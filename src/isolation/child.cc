@@ -14,6 +14,7 @@
 
 #include "isolation/helper.h"
 #include "sys/clone.h"
+#include "sys/descriptor_limit.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
@@ -115,6 +116,7 @@ std::size_t describeOffsets(char* text) {
 void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool time) {
   Message message{};
   message.kind = MessageKind::prepared;
+  message.quota_error = tree.quota_error;
   message.value = time ? 1 : 0;
   int descriptors[kMaxSent];
   std::size_t count = 0;
@@ -252,6 +254,7 @@ bool enterTimeNamespace(const Block& block) {
 
 void runChild(const Block& block) {
   closeFd(block.supervisor_end);
+  if (block.raise_descriptor_limit) sys::raiseDescriptorLimit();  // before the helper sends the egress its sockets
   Helper helper(block);
   helper.start();
   raw(SYS_umask, 022);

@@ -64,6 +64,7 @@ struct BuiltTree {
   int upper = -1;                ///< the overlay's upper directory, or -1 when the plan has none
   int sized[kMaxSized] = {};     ///< size-limited directories
   std::uint32_t sized_mask = 0;  ///< which tmpfs steps they are, the lowest bit being the first
+  int quota_error = 0;           ///< why the kernel quotas could not all be written; 0: they are
 };
 /// Leaves the process inside the new root.
 BuiltTree buildTree(const Block& block, Helper& helper);

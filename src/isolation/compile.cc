@@ -157,6 +157,7 @@ struct Flatten {
     out.flags = ours ? kOurs : 0U;
     out.kind = StepKind::devpts;
     out.target = relative(arena, step.target);
+    if (step.most > 0) out.size_text = arena.text(std::to_string(step.most));
   }
   void operator()(const plan::MountOverlay& step) {
     out.kind = StepKind::overlay;
@@ -177,6 +178,12 @@ struct Flatten {
     if (step.absent == plan::MaskPath::Absent::refuse) out.flags = kAbsentRefuse;
     if (step.absent == plan::MaskPath::Absent::create) out.flags = kAbsentCreate;
     if (step.refuse_links) out.flags |= kRefuseLinks;
+  }
+  void operator()(const plan::SetKernelQuota& step) {
+    out.kind = StepKind::kernel_quota;
+    out.source = arena.text(step.name);
+    out.target = "";
+    out.size_text = arena.text(std::to_string(step.value));
   }
   void operator()(const plan::ReadOnlyRoot&) { out.kind = StepKind::read_only_root; }
 };
@@ -358,6 +365,8 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   for (std::size_t i = 0; i < plan.rlimits.size(); ++i) limits[i] = {plan.rlimits[i].resource, plan.rlimits[i].value};
   block->limits = limits;
   block->limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
+  block->raise_descriptor_limit =
+      std::ranges::any_of(plan.rlimits, [](const plan::ResourceLimit& one) { return one.resource == RLIMIT_NOFILE; });
   block->few_processes = plan.max_processes > 0 && plan.max_processes < kFewProcesses;
   if (!plan.cpu_affinity.empty()) {
     std::uint8_t* mask = arena.array<std::uint8_t>(kAffinityBytes);

@@ -61,6 +61,7 @@ class TreeBuilder {
   void devpts(const FlatStep& step);
   void overlay(const FlatStep& step);
   void mask(const FlatStep& step);
+  void setKernelQuota(const FlatStep& step);
   void enterRoot();
 
   int newFilesystem(const char* type, const char* const* options, const char* object, std::uint64_t attributes);
@@ -278,7 +279,8 @@ void TreeBuilder::proc(const FlatStep& step) {
 }
 
 void TreeBuilder::devpts(const FlatStep& step) {
-  const char* options[] = {"newinstance", nullptr, "ptmxmode", "0666", "mode", "0620", nullptr};
+  const char* options[] = {"newinstance", nullptr, "ptmxmode", "0666", "mode", "0620", "max", step.size_text, nullptr};
+  if (step.size_text == nullptr) options[6] = nullptr;
   const int mount = newFilesystem("devpts", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   makeMountPoint(step.target, true);
   attach(mount, step);
@@ -378,6 +380,21 @@ void TreeBuilder::mask(const FlatStep& step) {
   closeFd(static_cast<int>(point));
 }
 
+/// The kernel counts an object in every user namespace up to the first: what is bounded in this one is bounded in the
+/// caller's account, too. Where /proc/sys is read-only, as in containers, the result says so.
+void TreeBuilder::setKernelQuota(const FlatStep& step) {
+  char path[96] = "/proc/sys/user/";
+  copyText(path + length(path), sizeof(path) - length(path), step.source);
+  const long file = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (file == -ENOENT) return;  // a kernel built without such objects
+  long written = file;
+  if (file >= 0) {
+    written = raw(SYS_write, file, step.size_text, length(step.size_text));
+    closeFd(static_cast<int>(file));
+  }
+  if (written < 0 && built_.quota_error == 0) built_.quota_error = static_cast<int>(-written);
+}
+
 void TreeBuilder::apply(const FlatStep& step) {
   switch (step.kind) {
     case StepKind::make_directory: return makeDirectory(step);
@@ -389,6 +406,7 @@ void TreeBuilder::apply(const FlatStep& step) {
     case StepKind::devpts: return devpts(step);
     case StepKind::overlay: return overlay(step);
     case StepKind::mask: return mask(step);
+    case StepKind::kernel_quota: return setKernelQuota(step);
     case StepKind::read_only_root: {
       Attributes attributes{MOUNT_ATTR_RDONLY, 0, 0, 0};
       must("mount_setattr", "/", raw(SYS_mount_setattr, root_, "", kAtEmptyPath, &attributes, sizeof(attributes)));

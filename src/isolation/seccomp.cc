@@ -1,6 +1,5 @@
 // The system-call filter, and how the supervisor comes to hear of what it refuses.
 #include <linux/seccomp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -59,17 +58,6 @@ void handOverListener(const Block& block, const Listening& listening) {
   message.value = listening.error;
   const std::size_t count = listening.descriptor >= 0 ? 1 : 0;
   long sent = sendMessage(block.control, message, &listening.descriptor, count);
-  if (sent == -ETOOMANYREFS) {
-    // Descriptors on their way are counted per user against the sender's own limit, and a payload of the same user may
-    // have used up as many as its limit allows. This process may have more than any payload.
-    struct {
-      std::uint64_t soft, hard;
-    } limit{};
-    raw(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
-    limit.soft = limit.hard;
-    raw(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, nullptr);
-    sent = sendMessage(block.control, message, &listening.descriptor, count);
-  }
   if (sent < 0 && count > 0) {
     // Closed below, so that every call it would have answered fails; the supervisor ends a sandbox it cannot watch.
     message.value = static_cast<std::int32_t>(sent);

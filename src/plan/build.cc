@@ -8,6 +8,7 @@
 #include "plan/environment.h"
 #include "plan/executables.h"
 #include "plan/filesystem.h"
+#include "plan/kernel_quotas.h"
 #include "plan/landlock.h"
 #include "plan/network.h"
 #include "plan/plan.h"
@@ -184,7 +185,8 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
   add("core", RLIMIT_CORE, 1);  // not 0: a core handler that is a program is started for any limit but 1
   add("stack", RLIMIT_STACK, r.stack);
   add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);
-  add("msgqueue", RLIMIT_MSGQUEUE, 819200);
+  // The caller's account has 819200 bytes, and what a sandbox uses counts there as well.
+  add("msgqueue", RLIMIT_MSGQUEUE, 409600);
   add("sigpending", RLIMIT_SIGPENDING, 1024);
   // In a user namespace of its own the kernel counts this per sandbox: one more for our own pid 1. Where a cgroup
   // counts as well it comes first, since it also tells how often the limit was met.
@@ -355,6 +357,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   }
   if (planned) planned = checkOwnState(host, plan);
   if (planned) planned = planNetwork(policy, plan);
+  if (planned) planKernelQuotas(host, plan);
   if (planned) planned = checkCredentials(policy, host, plan);
   if (planned) planned = planLandlock(policy, host, plan);
   if (planned) planned = planSyscalls(policy, plan);

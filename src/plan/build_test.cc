@@ -57,9 +57,10 @@ TEST(Plan, OfBashReadsLikeThis) {
   for (const char* line :
        {"tmpfs      / (4096 KiB, 2048 inodes, noexec)", "read-only  /usr\n", "link       /bin -> usr/bin",
         "directory  /root (0000)", "link       /etc/localtime -> /usr/share/zoneinfo/UTC",
-        "proc       /proc (own processes only)", "masked     /proc/kcore", "devpts     /dev/pts (own instance)",
-        "writable   /dev/null, noexec, device", "overlay    /workspace over /home/someone/project (at most 1048576 KiB",
-        "read-only  / from here on", "uid 1000 and gid 1000 inside are 1234 and 1235 on the host"}) {
+        "proc       /proc (own processes only)", "masked     /proc/kcore",
+        "devpts     /dev/pts (own instance, at most 64 ptys)", "writable   /dev/null, noexec, device",
+        "overlay    /workspace over /home/someone/project (at most 1048576 KiB", "read-only  / from here on",
+        "uid 1000 and gid 1000 inside are 1234 and 1235 on the host"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\nis not in\n" << text;
   }
 }

@@ -30,7 +30,9 @@ struct Line {
   std::string operator()(const MountProc& s) const {
     return fmt::format("proc       {} (own processes only)", s.target);
   }
-  std::string operator()(const MountDevpts& s) const { return fmt::format("devpts     {} (own instance)", s.target); }
+  std::string operator()(const MountDevpts& s) const {
+    return fmt::format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
+  }
   std::string operator()(const MountOverlay& s) const {
     std::string text = fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower, s.bytes / 1024,
                                    s.on_disk ? "on disk" : "in memory");
@@ -39,6 +41,7 @@ struct Line {
   }
   std::string operator()(const MaskPath& s) const { return fmt::format("masked     {}", s.target); }
   std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
+  std::string operator()(const SetKernelQuota& s) const { return fmt::format("quota      {} = {}", s.name, s.value); }
 };
 
 std::string accessNames(std::uint64_t access) {

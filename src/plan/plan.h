@@ -80,8 +80,9 @@ struct HostFacts {
   ExecutableFacts executables;  ///< only with executable lists
   CgroupFacts cgroup;
   std::vector<dev_t> disks;  ///< that the sandbox reads from and writes to; looked for only when the policy limits I/O
-  std::vector<std::uint32_t> cpus;  ///< that this process may run on
-  bool tmpfs_user_xattrs = false;   ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
+  std::vector<std::uint32_t> cpus;                           ///< that this process may run on
+  std::uint64_t inotify_instances = 0, inotify_watches = 0;  ///< of each user; 0: not known
+  bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
 
 // --- filesystem: steps in the order they are taken, targets below the new root ---
@@ -128,6 +129,7 @@ struct MountProc {
 };
 struct MountDevpts {
   std::string target;
+  std::uint32_t most = 64;  ///< ptys; the kernel has 4096 for the whole machine. 0: no bound
 };
 /// `lower` below, everything written kept in a private tmpfs (or in `store` on disk), names in `whiteouts` hidden.
 struct MountOverlay {
@@ -153,9 +155,14 @@ struct MaskPath {
   bool refuse_links = false;     ///< a link in its path is an error; else it is left alone, like an absent path
 };
 struct ReadOnlyRoot {};
+/// A bound of the sandbox's own user namespace, in /proc/sys/user of the host's proc while that is still within reach.
+struct SetKernelQuota {
+  std::string name;  ///< "max_inotify_instances"
+  std::uint64_t value = 0;
+};
 
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
-                          MaskPath, ReadOnlyRoot>;
+                          MaskPath, ReadOnlyRoot, SetKernelQuota>;
 
 struct LandlockRule {
   std::string path;

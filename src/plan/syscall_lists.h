@@ -282,12 +282,6 @@ inline constexpr std::string_view kAllowed[] = {
     "shmctl",
     "shmdt",
     "shmget",
-    "io_cancel",
-    "io_destroy",
-    "io_getevents",
-    "io_pgetevents",
-    "io_setup",
-    "io_submit",
     // information, and sandboxes that a payload builds around its own children
     "getrandom",
     "landlock_add_rule",

@@ -224,6 +224,13 @@ std::vector<dev_t> observeDisks(const HostFacts& facts) {
   return disks;
 }
 
+std::uint64_t numberIn(const char* path) {
+  const sys::Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  char text[32] = {};
+  if (!fd || ::read(fd.get(), text, sizeof(text) - 1) <= 0) return 0;
+  return std::strtoull(text, nullptr, 10);
+}
+
 std::string currentDirectory() {
   char path[4096];
   return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
@@ -282,6 +289,8 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   if (found != nullptr) *found = std::move(cgroups);
 
   facts.cpus = observeCpus();
+  facts.inotify_instances = numberIn("/proc/sys/fs/inotify/max_user_instances");
+  facts.inotify_watches = numberIn("/proc/sys/fs/inotify/max_user_watches");
   facts.current_directory.path = currentDirectory();
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {

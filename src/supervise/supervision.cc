@@ -18,6 +18,8 @@ namespace {
 
 constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
 constexpr auto kTooShortForMemory = std::chrono::milliseconds(5);
+constexpr const char* kInFlightHint =
+    "other programs of this user keep too many descriptors in flight; raise the hard limit on open files: ulimit -Hn";
 
 }  // namespace
 
@@ -165,6 +167,7 @@ void Supervision::onMessage() {
       case MessageKind::failure:
         if (ending_.killed) break;  // it fails because it is being ended
         ending_.failure = errorOf(message);
+        if (message.value == ETOOMANYREFS) ending_.failure->hint = kInFlightHint;
         break;
       case MessageKind::started: onStarted(message, std::move(arrival.descriptors[0])); [[fallthrough]];
       case MessageKind::running:
@@ -186,6 +189,12 @@ void Supervision::onPrepared(Arrival& arrival) {
   if (plan_.namespaces.time && message.value != 1) {
     result_.layers["time_namespace"] = "missing";
     result_.warnings.push_back("no time namespace: the host's uptime is visible");
+  }
+  if (message.quota_error != 0) {
+    result_.layers["kernel_quotas"] = "missing: " + errnoName(message.quota_error);
+    result_.warnings.push_back(
+        "kernel quotas cannot be written here (/proc/sys/user: " + errnoName(message.quota_error) +
+        "): the program can use up its caller's inotify instances and watches");
   }
   Fd* next = arrival.descriptors;
   if ((message.descriptors & 1) != 0) changes_ = std::move(*next++);

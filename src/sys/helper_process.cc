@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "sys/clone.h"
+#include "sys/descriptor_limit.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::sys {
@@ -32,6 +33,7 @@ int becomeProgram(void* argument) {
   auto* start = static_cast<Start*>(argument);
   // Nobody's child: its parent ends here and the kernel adopts it.
   if (start->orphan && raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
+  raiseDescriptorLimit();
   raw(SYS_setpgid, 0, 0);  // the terminal's interrupts are the supervisor's to handle
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   for (int fd = 0; fd < kFirst; ++fd) raw(SYS_dup3, null, fd, 0);

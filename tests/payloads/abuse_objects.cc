@@ -106,6 +106,52 @@ int takeInFlight(const Arguments& arguments) {
   });
 }
 
+/// Keeps COUNT descriptors in flight for SECONDS, and makes FILE once they are: as many as a message can hold in each,
+/// so that the count goes beyond the sender's own limit.
+int holdInFlight(const Arguments& arguments) {
+  constexpr int kEach = 250;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return refused("socketpair");
+  for (long have = 0; have < most(arguments); have += kEach) {
+    char byte = 0;
+    iovec io{&byte, 1};
+    alignas(cmsghdr) char room[CMSG_SPACE(kEach * sizeof(int))] = {};
+    msghdr header{};
+    header.msg_iov = &io;
+    header.msg_iovlen = 1;
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(kEach * sizeof(int));
+    const int sent_file = 1;
+    for (std::size_t i = 0; i < kEach; ++i) {
+      std::memcpy(CMSG_DATA(part) + i * sizeof(int), &sent_file, sizeof(sent_file));
+    }
+    if (sendmsg(ends[0], &header, 0) < 0) return refused("sendmsg");
+  }
+  close(open(arguments[1].c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+  pauseFor(std::atol(arguments[2].c_str()) * 1000);
+  return done();
+}
+
+int takeInotify(const Arguments& arguments) {
+  return takeUntilRefused("inotify_init1", arguments, [](long) { return inotify_init1(IN_CLOEXEC); });
+}
+
+/// Contexts of the old asynchronous input and output: the kernel has one table of them for the whole machine.
+int takeAio(const Arguments& arguments) {
+  return takeUntilRefused("io_setup", arguments, [](long) {
+    unsigned long context = 0;
+    return static_cast<int>(syscall(SYS_io_setup, 16, &context));
+  });
+}
+
+int takePtys(const Arguments& arguments) {
+  return takeUntilRefused("posix_openpt", arguments, [](long) { return posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC); });
+}
+
 int takeThreads(const Arguments& arguments) {
   return takeUntilRefused("pthread_create", arguments, [](long) {
     pthread_t thread{};
@@ -220,6 +266,10 @@ constexpr Verb kVerbs[] = {
     {"burn-tree", "SECONDS", 1, burnTree},
     {"burn-unseen", "SECONDS EACH_MS", 2, burnUnseen},
     {"burn-hidden", "SECONDS EACH_MS", 2, burnHidden},
+    {"hold-in-flight", "COUNT FILE SECONDS", 3, holdInFlight},
+    {"take-inotify", "COUNT", 1, takeInotify},
+    {"take-aio", "COUNT", 1, takeAio},
+    {"take-ptys", "COUNT", 1, takePtys},
     {"burn-unreadable", "SECONDS EACH_MS DIRECTORY", 3, burnUnreadable},
 };
 

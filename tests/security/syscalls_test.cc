@@ -28,7 +28,7 @@ class NewNamespace : public testing::TestWithParam<std::array<const char*, 2>> {
 /// Alone, most namespaces need a privilege; together with a user namespace none does.
 TEST_P(NewNamespace, CannotBeMade) {
   const auto [call, name] = GetParam();
-  expectOnlyStoppedBy("seccomp", {.verb = {call, name}});
+  expectOnlyStoppedBy("seccomp,kernel-quotas", {.verb = {call, name}});
 }
 
 INSTANTIATE_TEST_SUITE_P(ByCall, NewNamespace,
@@ -60,7 +60,7 @@ class NestedRoot : public testing::TestWithParam<std::vector<std::string>> {};
 TEST_P(NestedRoot, CannotRearrangeTheTree) {
   std::vector<std::string> verb{"as-nested-root"};
   verb.insert(verb.end(), GetParam().begin(), GetParam().end());
-  expectOnlyStoppedBy("seccomp,landlock", {.verb = verb});
+  expectOnlyStoppedBy("seccomp,kernel-quotas,landlock", {.verb = verb});
 }
 
 using Words = std::vector<std::string>;

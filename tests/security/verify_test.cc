@@ -82,7 +82,7 @@ std::string weaknessFor(const Check& check) {
   if (named != weaknesses().end()) return named->second;
   if (check.category == verify::Category::functional || check.category == verify::Category::edge_cases)
     return "program";
-  return "seccomp,self-test";
+  return "seccomp,kernel-quotas,self-test";
 }
 
 Result<RunResult> runWeakened(const Request& request, std::string names) {

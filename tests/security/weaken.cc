@@ -163,7 +163,14 @@ constexpr Weakness kWeaknesses[] = {
     {"uts-namespace", [](Plan& plan) { plan.namespaces.uts = false; }},
     {"cgroup-namespace", [](Plan& plan) { plan.namespaces.cgroup = false; }},
     {"time-namespace", [](Plan& plan) { plan.namespaces.time = false; }},
-    {"limits", [](Plan& plan) { plan.rlimits.clear(); }},
+    {"limits", [](Plan& plan) { plan.rlimits.clear(); }},  // also the raised limit of pid 1, which rests on them
+    {"kernel-quotas", [](Plan& plan) { removeSteps<plan::SetKernelQuota>(plan); }},
+    {"pty-limit",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* devpts = std::get_if<plan::MountDevpts>(&step)) devpts->most = 0;
+       }
+     }},
     {"all-limits", liftLimits},
     {"time-limit", [](Plan& plan) { plan.wall_seconds.reset(); }},
     {"tmpfs-limits",

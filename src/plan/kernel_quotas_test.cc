@@ -1,0 +1,60 @@
+#include <map>
+
+#include "plan/plan_testing.h"
+
+namespace caisson::plan {
+namespace {
+
+using testing::planned;
+using testing::profile;
+using testing::someHost;
+
+std::map<std::string, std::uint64_t> quotas(const Plan& plan) {
+  std::map<std::string, std::uint64_t> values;
+  for (const Step& step : plan.steps) {
+    if (const auto* quota = std::get_if<SetKernelQuota>(&step)) values[quota->name] = quota->value;
+  }
+  return values;
+}
+
+TEST(KernelQuotas, SandboxGetsQuarterOfInotify) {
+  HostFacts host = someHost();
+  host.inotify_instances = 128;
+  host.inotify_watches = 100'000;
+  const auto values = quotas(planned(profile(), host));
+  EXPECT_EQ(values.at("max_inotify_instances"), 32U);
+  EXPECT_EQ(values.at("max_inotify_watches"), 25'000U);
+}
+
+TEST(KernelQuotas, SmallLimitIsNotDivided) {
+  HostFacts host = someHost();
+  host.inotify_instances = 4;
+  EXPECT_EQ(quotas(planned(profile(), host)).at("max_inotify_instances"), 4U);
+}
+
+TEST(KernelQuotas, UnknownLimitOfHostIsLeftAlone) {
+  EXPECT_FALSE(quotas(planned(profile(), someHost())).contains("max_inotify_instances"));
+}
+
+TEST(KernelQuotas, NamespacesAreThoseThatPidOneMakes) {
+  policy::Policy policy = profile();
+  auto values = quotas(planned(policy));
+  EXPECT_EQ(values.at("max_user_namespaces"), 0U);
+  EXPECT_EQ(values.at("max_net_namespaces"), 1U);
+  EXPECT_EQ(values.at("max_time_namespaces"), 1U);
+  policy.network.mode = policy::NetworkMode::host;
+  policy.isolation.level = policy::Level::process;
+  values = quotas(planned(policy));
+  EXPECT_EQ(values.at("max_net_namespaces"), 0U);
+  EXPECT_EQ(values.at("max_time_namespaces"), 0U);
+  EXPECT_EQ(values.at("max_cgroup_namespaces"), 0U);
+}
+
+TEST(KernelQuotas, NoneWithoutUserNamespace) {
+  policy::Policy policy = profile();
+  policy.isolation.level = policy::Level::none;
+  EXPECT_TRUE(quotas(planned(policy)).empty());
+}
+
+}  // namespace
+}  // namespace caisson::plan

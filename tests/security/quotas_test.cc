@@ -1,0 +1,94 @@
+// Kernel objects that are counted per user or for the whole machine: one sandbox cannot use up its caller's.
+#include <sys/stat.h>
+
+#include "security/attack.h"
+
+namespace caisson::test {
+namespace {
+
+struct Bound {
+  const char* name;
+  const char* protections;
+  std::vector<std::string> verb;  ///< takes more than a sandbox may have, and less than its caller has
+};
+
+std::ostream& operator<<(std::ostream& out, const Bound& bound) { return out << bound.name; }
+
+class KernelBound : public testing::TestWithParam<Bound> {};
+
+TEST_P(KernelBound, StopsSandboxBelowWhatItsCallerHas) {
+  expectOnlyStoppedBy(GetParam().protections, {.verb = GetParam().verb});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KernelBound,
+                         testing::Values(Bound{"inotify_instances", "kernel-quotas", {"take-inotify", "40"}},
+                                         Bound{"ptys", "pty-limit", {"take-ptys", "80"}},
+                                         Bound{"pending_signals", "limits", {"take-timers", "1100"}},
+                                         Bound{"posix_queues", "limits,landlock", {"take-posix-queues", "6"}},
+                                         Bound{"aio_contexts", "seccomp", {"take-aio", "8"}},
+                                         Bound{"keys", "seccomp", {"take-keys", "20"}}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(KernelQuotas, WatchesAreQuarterOfHosts) {
+  const std::uint64_t host = std::stoull(readFile("/proc/sys/fs/inotify/max_user_watches"));
+  const RunOutput output =
+      runCaisson({"run", "--workspace", ":none", "--", "cat", "/proc/sys/user/max_inotify_watches"});
+  EXPECT_EQ(output.out, std::to_string(host / 4) + "\n") << output.describe();
+}
+
+TEST(KernelQuotas, NamespacesAreRefusedWithoutFilter) {
+  if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
+  const RunOutput output = weakened("seccomp", {.verb = {"unshare", "user"}});
+  EXPECT_EQ(output.out, "refused: unshare: ENOSPC\n") << output.describe();
+}
+
+/// Landlock refuses POSIX message queues altogether; on a kernel without it the limit on their bytes holds.
+TEST(KernelQuotas, PosixQueuesAreBoundedWithoutLandlock) {
+  if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
+  const RunOutput output = weakened("landlock", {.verb = {"take-posix-queues", "6"}});
+  EXPECT_EQ(output.out, "refused: mq_open: EMFILE\n") << output.describe();
+}
+
+TEST(KernelQuotas, AreInResult) {
+  const auto result = runCaisson({"run", "--json", "--workspace", ":none", "--", "true"}).json();
+  EXPECT_EQ(result["layers"]["kernel_quotas"], "inotify, fanotify, namespaces") << result.dump();
+}
+
+/// Two sandboxes of one user: the first keeps more descriptors in flight than the second's starter may have open.
+class DescriptorsInFlight : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(chmod(shared_.path().c_str(), 0777), 0);
+    hostile_.emplace(std::vector<std::string>{caissonBinary(), "run", "--workspace", shared_.path() + ":rw", "--ro",
+                                              payloadPath(), "--", payloadPath(), "hold-in-flight", "1250",
+                                              "/workspace/holds", "40"});
+    ASSERT_TRUE(eventually([&] { return exists(shared_ / "holds"); }, std::chrono::seconds(20)));
+    policy_ = files_.write("policy.toml",
+                           "extends = \"bash\"\n[network]\nmode = \"proxy\"\nallowed_hosts = [\"example.org\"]\n");
+  }
+
+  [[nodiscard]] RunOutput start(std::vector<std::string> command) const {
+    command.insert(command.begin(), {"sh", "-c", "ulimit -Sn 1024; exec \"$@\"", "sh"});
+    return runProgram(command, {.env = {{"CAISSON_BIN", caissonBinary()}}});
+  }
+
+  const TempDir shared_, files_;
+  std::string policy_;
+  std::optional<BackgroundProgram> hostile_;
+};
+
+TEST_F(DescriptorsInFlight, DoNotKeepSecondSandboxFromItsEgress) {
+  const RunOutput output = start({caissonBinary(), "run", "--policy", policy_, "--workspace", ":none", "--", "sh", "-c",
+                                  "ulimit -Sn; ulimit -Hn"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "1024\n1024\n") << "the payload has the policy's limit";
+  if (!mayWeaken()) return;
+  const RunOutput without =
+      start({weakenedPath(), "limits", "--policy", policy_, "--workspace", ":none", "--", "true"});
+  EXPECT_EQ(without.exit_status, 125) << without.describe();
+  EXPECT_NE(without.err.find("ETOOMANYREFS"), std::string::npos) << without.describe();
+  EXPECT_NE(without.err.find("ulimit -Hn"), std::string::npos) << without.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test
