@@ -6,10 +6,10 @@
 //   session->destroy();
 //
 // What a session's commands write to /workspace is kept apart from the real directory, on disk below CAISSON_HOME.
-// There is no daemon: pid 1 of the session's own sandbox lives on and starts further commands when a process of the
-// same user asks it to; every layer (Landlock, capabilities, system-call filter, limits) is applied afresh to each.
-// When pid 1 is gone (a restart of the machine, a restore), the next command starts the sandbox again over the same
-// files; what was in memory (/tmp, /home/sandbox, processes) is not kept.
+// There is no daemon: one supervisor process per session (the installed `caisson` program) holds the sandbox and runs
+// commands for any process of the same user; capabilities, system-call filter and limits are applied anew to each.
+// When the sandbox is gone (a restart of the machine, a restore), the next command starts it again over the same files;
+// what was in memory (/tmp, /home/sandbox, processes) is not kept.
 //
 // Guarantees: no exception crosses; several processes and threads may use one store, and one session, at the same time;
 // a crash at any instant leaves a session as before or as after the operation. Session is a handle: copies of it, and

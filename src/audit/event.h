@@ -50,6 +50,7 @@ enum class EventType : std::uint8_t {
   log_pruned,      ///< old files were removed to keep within the total size
   clock_set_back,  ///< the host's clock went backwards since the event before
   proxy_overflow,  ///< requests that got no event of their own: class, count, first and last time
+  proxy_opened,    ///< a permitted connection was made; proxy_request follows at its end, with bytes and duration
 };
 
 std::string_view name(Severity severity);

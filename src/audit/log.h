@@ -91,8 +91,8 @@ class Log {
   sys::Fd current_;
   std::uint32_t current_number_ = 0;
   Head head_;
-  std::string chain_reason_;          ///< why a chain was begun although there were files
-  std::vector<Event> first_;          ///< about the log itself; written before the caller's events
+  std::string chain_reason_;  ///< why a chain was begun although there were files
+  std::vector<Event> first_;  ///< about the log itself; written before the caller's events
   bool defer_ = false;
   std::vector<Event> deferred_;       ///< appended while another writer held the log
   bool owes_sync_ = false;            ///< something of ours may not be on the disk yet

@@ -187,6 +187,7 @@ void Connection::onConnected() {
   upstream_ready_ = true;
   active_ = connected_ = Clock::now();
   ++server_.totals.connections;
+  reportOpened();
   if (style_ == Style::http) {
     phase_ = Phase::http;
     return pumpHttp();
@@ -240,6 +241,18 @@ void Connection::finishAfterFlush() {
   }
   active_ = Clock::now();
   progress();
+}
+
+/// Now and not only at the end: the sandbox, or what records its requests, may be killed before that.
+void Connection::reportOpened() {
+  Request request;
+  request.operation = kOpened;
+  request.host = target_.host.text();
+  request.port = target_.port;
+  request.address = address_.text();
+  request.allowed = true;
+  request.rule = rule_;
+  server_.report(std::move(request));
 }
 
 void Connection::reportAllowed() {

@@ -68,6 +68,7 @@ class Connection final : public Watcher {
   void askProxy();
   void onProxyAnswer();
   void onConnected();
+  void reportOpened();
   void unreachable(std::string_view why);
   void deny(std::string operation, const Decision& decision);
   void denyObject(std::string operation, const HostPort& target, const Decision& decision);

@@ -38,6 +38,9 @@ enum class Category : std::uint8_t {
 inline constexpr std::size_t kCategories = 7;
 std::string_view name(Category category);
 
+/// The operation of a request that reports a connection when it is made; "connect" reports it at its end.
+inline constexpr const char* kOpened = "open";
+
 /// One thing that the sandbox asked the network for, and what became of it.
 struct Request {
   std::string operation;  ///< "connect", "resolve", "redirect", "udp", "icmp", ...

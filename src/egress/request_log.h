@@ -27,7 +27,7 @@ class RequestLog {
  public:
   using WallClock = std::chrono::system_clock;
 
-  static constexpr std::uint64_t kMaxAllowed = 10'000;  ///< allowed requests that each get a record
+  static constexpr std::uint64_t kMaxAllowed = 20'000;  ///< reports of allowed requests that each get a record
   static constexpr std::size_t kMaxKinds = 1000;        ///< distinct ones per category, refused or beyond kMaxAllowed
 
   /// The record to send for `request` now; nothing where it is a repetition or does not fit. `has_room`: whether the

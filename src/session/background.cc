@@ -53,7 +53,7 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
 Result<std::vector<ExecInfo>> Handle::processes() {
   auto logs = logDirectory();
   if (!logs) return fail(logs.error());
-  const bool alive = isAlive(directory_);
+  const bool alive = isSupervised(directory_);
   auto numbers = listCommands(*logs);
   if (!numbers) return fail(numbers.error());
   std::vector<ExecInfo> infos;
@@ -66,7 +66,7 @@ Result<std::vector<ExecInfo>> Handle::processes() {
 Result<ExecInfo> Handle::status(std::uint32_t exec) {
   auto logs = logDirectory();
   if (!logs) return fail(logs.error());
-  const bool alive = isAlive(directory_);  // before: the supervisor writes the end before the sandbox ends
+  const bool alive = isSupervised(directory_);  // before: the supervisor writes the end while this is true
   return describeCommand(*logs, exec, alive);
 }
 

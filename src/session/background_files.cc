@@ -94,7 +94,6 @@ Violation decode(const Node& node) {
   return one;
 }
 
-
 std::vector<Violation> readBlocked(const RootDir& logs, std::uint32_t exec) {
   std::vector<Violation> violations;
   const std::string name = fileName(exec, kBlocked);

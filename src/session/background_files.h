@@ -26,9 +26,9 @@ inline constexpr std::uint32_t kEndRecordMark = 0x43535245;
 /// N.end.
 struct EndRecord {
   std::uint32_t mark = kEndRecordMark;
-  std::int32_t status = 0;     ///< as wait4 returns it
-  std::uint32_t outcome = 0;   ///< OutcomeKind
-  std::uint32_t limit = 0;     ///< Limit
+  std::int32_t status = 0;    ///< as wait4 returns it
+  std::uint32_t outcome = 0;  ///< OutcomeKind
+  std::uint32_t limit = 0;    ///< Limit
   double wall_ms = 0, user_ms = 0, system_ms = 0;
   std::uint64_t peak_bytes = 0;
   std::int64_t ended = 0;             ///< seconds since 1970

@@ -143,8 +143,8 @@ Result<void> endSandbox(const sys::RootDir& directory) {
   auto opened = SupervisorConnection::open(directory);
   if (opened && *opened) {
     const SettleOptions options{.stop_processes = true, .end_supervisor = true};
-    auto ended = (*opened)->ask(MessageType::settle, codec::encode(options), "end", "session", {},
-                                std::chrono::seconds(15));
+    auto ended =
+        (*opened)->ask(MessageType::settle, codec::encode(options), "end", "session", {}, std::chrono::seconds(15));
     if (ended) return {};
   }
   return killSandbox(directory);

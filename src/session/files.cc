@@ -1,7 +1,7 @@
 // Files of a session, read and written from outside through the sandbox's own mount of the workspace.
 //
-// The supervisor hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the layers
-// is the kernel's own, and what a payload plants leads nowhere.
+// The supervisor hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the
+// layers is the kernel's own, and what a payload plants leads nowhere.
 #include <fcntl.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>

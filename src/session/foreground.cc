@@ -26,7 +26,7 @@ using supervise::OutputStream;
 using sys::Fd;
 
 constexpr int kDrainTimeoutMs = 5000;
-constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
+constexpr auto kGraceAfterTerminate = std::chrono::seconds(4);
 /// For the supervisor to answer after it was told to kill the command.
 constexpr auto kKillTimeout = std::chrono::seconds(5);
 constexpr std::uint64_t kNoLimit = ~0ULL;
@@ -105,6 +105,7 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
 
 Result<void> ForegroundCommand::start() {
   CommandOptions command = commandOptionsOf(request_, connection_.welcome());
+  command.notice = options_.notice;
   command.wants_started = request_.interactive || options_.asker != nullptr;
   if (request_.interactive) {
     terminal_options_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),
@@ -145,13 +146,18 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   if (options_.asker != nullptr) options_.asker->close();  // before our terminal's own settings come back
   if (failure_ && isGone(*failure_)) return std::nullopt;
   if (failure_) return fail(*failure_);
-  if (!result_) {
-    if (!killed_) return std::nullopt;
-    // The supervisor was killed, or does not answer: what it supervised ends with it.
+  if (!result_ && !killed_) {
+    // Not to be tried again: the command may have run.
+    return fail(plainError(Stage::supervise, "session exec", options_.session,
+                           "the session's supervisor was killed, and the command with it",
+                           "the session's files are kept; the next command starts it again"));
+  }
+  if (!result_) {  // it does not answer
     result_.emplace();
     result_->sandbox_id = options_.session;
     result_->outcome = OutcomeKind::cancelled;
-    result_->notices.emplace_back("the session's supervisor did not answer; `caisson session destroy` ends the session");
+    result_->notices.emplace_back(
+        "the session's supervisor did not answer; `caisson session destroy` ends the session");
   }
   if (out_) out_->drain(kDrainTimeoutMs);
   if (err_) err_->drain(kDrainTimeoutMs);

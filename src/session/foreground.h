@@ -11,7 +11,8 @@ namespace caisson::session {
 
 struct ForegroundOptions {
   std::string session;
-  HostAsker* asker = nullptr;    ///< asks the person at the terminal about hosts; null: nobody
+  std::string notice;          ///< for the result
+  HostAsker* asker = nullptr;  ///< asks the person at the terminal about hosts; null: nobody
 };
 
 /// Runs a command through the supervisor. Nothing when the sandbox went away before the command started: then it may be

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "approval/owner.h"
 #include "policy/limits.h"
@@ -16,6 +17,11 @@ namespace caisson::session {
 namespace {
 
 constexpr int kAttempts = 3;
+
+std::string restartNotice(std::string_view reason) {
+  return "the session's sandbox was restarted: " + std::string(reason) +
+         "; files of the workspace are kept, /tmp, the home and processes are gone";
+}
 
 Result<void> checkRequest(const ExecRequest& request) {
   if (request.command.empty() || request.command.front().empty()) {
@@ -87,6 +93,7 @@ Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
     if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
   }
   if (!*opened) {
+    if (readInitRecord(directory_)) restart_notice_ = restartNotice("its supervisor was killed");
     if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // what a killed supervisor left
     if (auto started = startSupervisor(store_->place(), id()); !started) return fail(started.error());
     opened = SupervisorConnection::open(directory_);
@@ -94,6 +101,10 @@ Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
     if (!*opened) return fail(goneError("connect", id()));
   }
   if ((*opened)->welcome().sandbox_runs) return opened;
+  if (const auto reason = directory_.readFile(kEndReasonFile, 4096)) {
+    restart_notice_ = restartNotice(*reason);
+    (void)directory_.remove(kEndReasonFile);
+  }
   StartOptions options;
   for (const policy::Credential& one : metadata_.policy.network.credentials) {
     if (one.secret_env.empty()) continue;
@@ -132,7 +143,8 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
     const auto asker = askAboutHosts(request);
-    auto ran = runForeground(**connection, request, {.session = id(), .asker = asker.get()});
+    auto ran = runForeground(**connection, request,
+                             {.session = id(), .notice = std::exchange(restart_notice_, {}), .asker = asker.get()});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again

@@ -109,6 +109,7 @@ class Handle {
   Metadata metadata_;
   std::optional<SupervisorConnection> connection_;
   std::optional<std::uint64_t> room_;  ///< that the session has left on disk, when it was last added up
+  std::string restart_notice_;         ///< for the next command's result
   std::uint64_t written_ = 0;          ///< by us since then
   Record record_;
 };

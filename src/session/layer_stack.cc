@@ -102,6 +102,11 @@ class Comparison {
       const LayerStack::Layer& layer = stack.layers()[index];
       if (!all && !apart_.contains(layer.name)) continue;
       auto entries = layer.root->list(path);
+      // A payload closed the directory before the layer was frozen. Where a layer above has it too, that one's mode is
+      // what the session shows.
+      if (!entries && entries.error().sys_errno == EACCES && index != view.front() && layer.root->openToOwner(path)) {
+        entries = layer.root->list(path);
+      }
       if (!entries && (entries.error().sys_errno == ENOENT || entries.error().sys_errno == ENOTDIR)) continue;
       if (!entries) return fail(entries.error());
       for (const sys::DirectoryEntry& entry : *entries) names.insert(entry.name);

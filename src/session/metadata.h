@@ -75,8 +75,8 @@ Result<void> syncMetadata(const sys::RootDir& session);
 
 /// The processes of a session's running sandbox.
 struct InitRecord {
-  ProcessId init;        ///< its pid 1
-  ProcessId supervisor;  ///< pid 1's parent
+  ProcessId init;                   ///< its pid 1
+  ProcessId supervisor;             ///< pid 1's parent
   std::vector<std::string> layers;  ///< that are mounted: they must not be removed meanwhile
 };
 

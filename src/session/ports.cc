@@ -47,8 +47,9 @@ Result<OpenPort> Handle::openPort(std::uint16_t port, std::uint16_t host_port, b
   auto connection = connect();
   if (!connection) return fail(connection.error());
   if (auto noted = note(inward ? "host port granted" : "port exposed", text); !noted) return fail(noted.error());
-  auto answer = (*connection)->ask(MessageType::open_port, codec::encode(PortOptions{port, host_port, inward}),
-                                   "session expose", id());
+  auto answer =
+      (*connection)
+          ->ask(MessageType::open_port, codec::encode(PortOptions{port, host_port, inward}), "session expose", id());
   if (!answer) return fail(answer.error());
   const auto opened = codec::decode<PortOptions>(answer->value);
   if (!opened) return fail(goneError("session expose", id()));
@@ -82,8 +83,8 @@ Result<void> Handle::closePort(std::uint16_t port, bool inward) {
     return fail(plainError(Stage::usage, "session expose", std::to_string(port), "it is not open",
                            "`caisson session expose ID` lists the open ports"));
   }
-  auto closed = (*opened)->ask(MessageType::close_port, codec::encode(PortOptions{port, 0, inward}), "session expose",
-                               id());
+  auto closed =
+      (*opened)->ask(MessageType::close_port, codec::encode(PortOptions{port, 0, inward}), "session expose", id());
   if (!closed) return fail(closed.error());
   return note(inward ? "host port taken back" : "port closed", std::to_string(port));
 }

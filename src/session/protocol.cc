@@ -21,7 +21,7 @@ constexpr std::uint64_t kMaxValueBytes = 64ULL << 20;
 struct Header {
   std::uint32_t protocol = kProtocol;
   MessageType type = MessageType::done;
-  std::uint64_t bytes = 0;  ///< of the value
+  std::uint64_t bytes = 0;    ///< of the value
   std::uint32_t in_file = 0;  ///< 1: the last descriptor is a memory file with the value
 };
 

@@ -31,19 +31,19 @@ inline constexpr std::uint32_t kProtocol = 0x43540001;
 
 enum class MessageType : std::uint32_t {
   // from the client
-  start,          ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done or failed
-  exec,           ///< CommandOptions, and for a foreground command descriptors 0, 1, 2 -> started, finished or failed
-  signal,         ///< SignalOptions, to a background command or the one of this connection -> done (background)
-  take_input,     ///< CommandNumber -> done with the write end of the command's standard input
-  close_input,    ///< CommandNumber -> done
-  workspace,      ///< -> done with the workspace's directory
+  start,        ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done or failed
+  exec,         ///< CommandOptions, and for a foreground command descriptors 0, 1, 2 -> started, finished or failed
+  signal,       ///< SignalOptions, to a background command or the one of this connection -> done (background)
+  take_input,   ///< CommandNumber -> done with the write end of the command's standard input
+  close_input,  ///< CommandNumber -> done
+  workspace,    ///< -> done with the workspace's directory
   release_workspace,  ///< the client closed that directory; no answer
-  renew,          ///< Seconds: the session ends that long from now -> done
-  settle,         ///< SettleOptions: ends the sandbox -> done, or failed with EBUSY
-  open_port,      ///< PortOptions -> done with the host's port
-  close_port,     ///< PortOptions -> done
-  reload,         ///< read meta.json again -> done
-  processes,      ///< -> done with ProcessList: processes that no running command accounts for
+  renew,              ///< Seconds: the session ends that long from now -> done
+  settle,             ///< SettleOptions: ends the sandbox -> done, or failed with EBUSY
+  open_port,          ///< PortOptions -> done with the host's port
+  close_port,         ///< PortOptions -> done
+  reload,             ///< read meta.json again -> done
+  processes,          ///< -> done with ProcessList: processes that no running command accounts for
   // from the supervisor
   welcome,   ///< Welcome
   started,   ///< StartedCommand, and the master side of the pty of an interactive command

@@ -132,6 +132,12 @@ bool isAlive(const sys::RootDir& directory) {
   return errno == EWOULDBLOCK;
 }
 
+bool isSupervised(const sys::RootDir& directory) {
+  if (isAlive(directory)) return true;
+  const auto record = readInitRecord(directory);
+  return record && record->supervisor.isAlive();
+}
+
 Result<Fd> openInSandbox(pid_t init, const std::string& path) {
   char root_path[64];
   std::snprintf(root_path, sizeof(root_path), "/proc/%d/root", init);

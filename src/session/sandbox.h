@@ -16,6 +16,7 @@ namespace caisson::session {
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kAliveFile = "alive";
 inline constexpr const char* kControlSocket = "control";
+inline constexpr const char* kEndReasonFile = "ended";  ///< why the sandbox ended, when nobody asked it to
 inline constexpr const char* kEmptyDirectory = "empty";
 inline constexpr const char* kLogDirectory = "logs";
 
@@ -29,7 +30,9 @@ struct Planner {
   /// The plan for one command. Its steps build the whole sandbox; the rest is what each command gets.
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
   /// The plan that builds the sandbox, for no command in particular.
-  [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const { return plan(metadata, {{"true"}, false}); }
+  [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const {
+    return plan(metadata, {{"true"}, false});
+  }
   /// The same without the steps and without what pid 1 is in already. Most of it is one command's as the next one's.
   Result<plan::Plan> planCommand(const Metadata& metadata, const plan::Command& command);
 
@@ -45,6 +48,9 @@ Result<void> checkFeatures(const std::string& path, int directory);
 
 /// Whether pid 1 lives: it holds a lock that the kernel takes from it at its end.
 bool isAlive(const sys::RootDir& directory);
+
+/// Whether a sandbox runs, or its supervisor is still writing down how it ended.
+bool isSupervised(const sys::RootDir& directory);
 
 /// A directory inside a running sandbox, by its path there.
 Result<sys::Fd> openInSandbox(pid_t init, const std::string& path);

@@ -1,8 +1,8 @@
 // The processes of one command in a session, found and killed from outside through the host's /proc.
 //
 // A process belongs to a command if it descends from the command's first process or is still in its session or process
-// group. One that has left all of these (a daemon) belongs to the session only, and ends with it. Nothing here depends on
-// what the processes do: stopped, undumpable and forking ones are found all the same.
+// group. One that has left all of these (a daemon) belongs to the session only, and ends with it. Nothing here depends
+// on what the processes do: stopped, undumpable and forking ones are found all the same.
 #pragma once
 
 #include <sys/types.h>

@@ -13,6 +13,7 @@ constexpr std::size_t kMostDenials = 100;
 
 audit::EventType eventOf(const egress::Request& request) {
   if (request.allowed && request.operation == "credential") return audit::EventType::credential_used;
+  if (request.allowed && request.operation == egress::kOpened) return audit::EventType::proxy_opened;
   if (request.allowed) return audit::EventType::proxy_request;
   if (request.operation == "redirect") return audit::EventType::redirect_blocked;
   // A permitted name that leads inside is an attack, not a missing entry.

@@ -34,16 +34,6 @@ constexpr long kSysFchmodat2 = 452;  // Linux 6.6, the same number on every arch
 constexpr std::string_view kMountReason = "something is mounted there; it was left alone, unmount it first";
 constexpr std::string_view kRacedReason = "it keeps changing while it is removed; end what writes there first";
 
-/// Gives the owner access to a directory known only by an O_PATH descriptor. By name would be a race: the name may be
-/// a link by now, and chmod follows links.
-void unlockDirectory(int handle, mode_t mode) {
-  const mode_t wanted = (mode & 07777) | 0700;
-  if (::syscall(kSysFchmodat2, handle, "", wanted, AT_EMPTY_PATH) == 0) return;
-  std::array<char, 40> link{};
-  std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", handle);
-  (void)::chmod(link.data(), wanted);  // if this fails too, so does the open that follows, with the errno to report
-}
-
 struct Frame {
   Fd directory;
   std::string name;  // in the frame below
@@ -239,6 +229,14 @@ class TreeRemover {
 };
 
 }  // namespace
+
+void unlockDirectory(int handle, unsigned mode) {
+  const mode_t wanted = (mode & 07777) | 0700;
+  if (::syscall(kSysFchmodat2, handle, "", wanted, AT_EMPTY_PATH) == 0) return;
+  std::array<char, 40> link{};
+  std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", handle);
+  (void)::chmod(link.data(), wanted);  // if this fails too, so does the open that follows, with the errno to report
+}
 
 std::optional<std::string> unpredictableName() {
   std::array<std::uint8_t, 16> bytes{};

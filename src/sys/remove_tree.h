@@ -17,6 +17,10 @@ namespace caisson::sys {
 /// `shown` is what messages call the tree.
 Result<void> removeTreeAt(int parent, const std::string& name, std::string_view shown, Stage stage);
 
+/// Gives the owner access to a directory known only by an O_PATH descriptor. By name would be a race: the name may be a
+/// link by now, and chmod follows links.
+void unlockDirectory(int handle, unsigned mode);
+
 /// A file name nobody can have planted: ".caisson-" and 128 random bits. Nothing (and errno) when getrandom fails.
 std::optional<std::string> unpredictableName();
 

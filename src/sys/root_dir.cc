@@ -287,6 +287,15 @@ Result<void> RootDir::makeDurable(std::string_view relative) const {
   return {};
 }
 
+Result<void> RootDir::openToOwner(std::string_view relative) const {
+  auto directory = openFile(relative, {.flags = O_PATH, .types = {FileType::directory}});
+  if (!directory) return std::unexpected(directory.error());
+  struct stat status{};
+  if (::fstat(directory->get(), &status) != 0) return refuse("stat", relative, errno);
+  unlockDirectory(directory->get(), status.st_mode);
+  return {};
+}
+
 Result<FileInfo> RootDir::stat(std::string_view relative) const {
   auto place = locate("stat", relative);
   if (!place) return std::unexpected(place.error());

@@ -111,6 +111,8 @@ class RootDir {
   [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;
   /// What replaceFile left undone: waits until the file and its name are on the disk.
   [[nodiscard]] Result<void> makeDurable(std::string_view relative) const;
+  /// Gives the owner every right to the directory `relative` itself, which must be this user's.
+  [[nodiscard]] Result<void> openToOwner(std::string_view relative) const;
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
   [[nodiscard]] Result<std::string> readLink(std::string_view relative) const;
   /// Sorted by name. More than `max_entries` is an error.

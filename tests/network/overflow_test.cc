@@ -117,7 +117,7 @@ TEST_F(RefusalFlood, OfASessionIsFullyAccountedFor) {
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
-TEST_F(RefusalFlood, OfABackgroundCommandIsRecordedWhenTheSessionEnds) {
+TEST_F(RefusalFlood, OfABackgroundCommandIsRecordedWhileItRuns) {
   const RunOutput made =
       caisson({"session", "create", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();
@@ -127,7 +127,7 @@ TEST_F(RefusalFlood, OfABackgroundCommandIsRecordedWhenTheSessionEnds) {
   const std::string command = started.out.substr(0, started.out.find('\n'));
   EXPECT_TRUE(eventually([&] { return contains(caisson({"session", "logs", id, command}).out, "3000 403"); },
                          std::chrono::seconds(60)));
-  EXPECT_EQ(recorded() + overflowed(), 0U) << "nobody has asked yet";
+  EXPECT_TRUE(eventually([&] { return recorded() >= 1000; })) << "they are recorded while the command runs";
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
   expectNothingIsMissing();
 }

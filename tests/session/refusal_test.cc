@@ -70,7 +70,8 @@ TEST_F(SessionRefusals, AreInTheResultAndOnRecord) {
 
 TEST_F(SessionRefusals, OneCriticalAttemptEndsEverythingInTheSession) {
   Session session = create();
-  output(session, "echo work > work; (setsid sleep 1000 > /dev/null 2>&1 &)");
+  output(session, "echo work > work");
+  output(session, "(setsid sleep 1000 > /dev/null 2>&1 &)");
   const auto beside = session.start({.command = {"sleep", "1000"}});
   ASSERT_TRUE(beside) << beside.error().message();
   const RunResult result = call(session, "bpf");

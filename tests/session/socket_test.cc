@@ -38,12 +38,14 @@ TEST_F(SessionSocket, AcceptsOnlyTheOwner) {
   const std::string path = home_path + "/sessions/" + session.id() + "/control";
   EXPECT_EQ(runProgram({"python3", "-c", connectScript(path)}).out, "True\n") << "its owner is welcome";
   // With its directories opened to everybody: the supervisor itself refuses.
-  for (const std::string& directory : {home.path(), home_path, home_path + "/sessions", home_path + "/sessions/" + session.id()}) {
+  for (const std::string& directory :
+       {home.path(), home_path, home_path + "/sessions", home_path + "/sessions/" + session.id()}) {
     ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
   }
   ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
-  EXPECT_EQ(runProgram({"setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/python3", "-c", connectScript(path)}).out,
-            "False\n");
+  EXPECT_EQ(
+      runProgram({"setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/python3", "-c", connectScript(path)}).out,
+      "False\n");
 }
 
 TEST_F(SessionSocket, OutlivesGarbageAndSilentPeers) {

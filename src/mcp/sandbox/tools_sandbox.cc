@@ -50,7 +50,8 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const char* const network = policy->model().network.mode == policy::NetworkMode::none ? "none" : "proxy";
   SessionOptions options{.policy = *std::move(policy), .name = arguments.text("name")};
   options.ttl_seconds = static_cast<double>(arguments.integer("timeout_seconds").value_or(3600));
-  auto sandbox = sandboxes.create(options, arguments.flag("keep"));
+  options.keep = arguments.flag("keep");
+  auto sandbox = sandboxes.create(options, options.keep);
   if (!sandbox) return failure(call, sandbox.error());
   return structuredResult(call, {{"sandbox_id", (*sandbox)->id()},
                                  {"name", options.name},

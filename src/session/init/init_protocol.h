@@ -16,16 +16,16 @@ inline constexpr int kControlDescriptor = 3;
 inline constexpr int kAliveDescriptor = 4;  ///< a locked file: the kernel drops the lock when pid 1 exits
 
 enum class InitRequestType : std::uint32_t {
-  enter,         ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
-  pause,         ///< spawns no more until the next enter; only while no command runs -> paused
-  spawn,         ///< descriptors: block, 0, 1, 2, report; answered with spawned, later with exited
-  close,         ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
-  send_listener, ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
-  kill_newborn,  ///< SIGKILL to a command that has not reached its exec; no answer
-  signal,        ///< `number` to the process group of `command`; no answer
-  kill_all,      ///< SIGKILL to every process but pid 1; no answer
-  socket,        ///< answered with descriptor: a TCP socket (`number`: address family) of the sandbox's network
-  measure,       ///< answered with measured
+  enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
+  pause,          ///< spawns no more until the next enter; only while no command runs -> paused
+  spawn,          ///< descriptors: block, 0, 1, 2, report; answered with spawned, later with exited
+  close,          ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
+  send_listener,  ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
+  kill_newborn,   ///< SIGKILL to a command that has not reached its exec; no answer
+  signal,         ///< `number` to the process group of `command`; no answer
+  kill_all,       ///< SIGKILL to every process but pid 1; no answer
+  socket,         ///< answered with descriptor: a TCP socket (`number`: address family) of the sandbox's network
+  measure,        ///< answered with measured
 };
 
 struct InitRequest {

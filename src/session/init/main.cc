@@ -202,7 +202,8 @@ bool sendReply(const InitReply& message, int descriptor) {
 /// argv: name, then nothing.
 extern "C" [[noreturn]] void initMain() {
   // An exec makes a process readable again; nothing of the payload's runs yet.
-  if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0) failStart("prctl", "dumpable", hidden);
+  if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0)
+    failStart("prctl", "dumpable", hidden);
   raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // besides the end of the control socket
   for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
     raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
@@ -220,9 +221,9 @@ extern "C" [[noreturn]] void initMain() {
   for (;;) {
     awaitDomain();
     std::int32_t tid = 1;
-    const long thread = cloneOnStack(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                                         CLONE_CHILD_CLEARTID,
-                                     loop_stack + sizeof(loop_stack), &tid, runLoop);
+    const long thread = cloneOnStack(
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID,
+        loop_stack + sizeof(loop_stack), &tid, runLoop);
     if (thread < 0) failStart("clone", "thread", thread);
     for (std::int32_t running; (running = __atomic_load_n(&tid, __ATOMIC_ACQUIRE)) != 0;) {
       raw(SYS_futex, &tid, FUTEX_WAIT, running, nullptr, nullptr, 0);

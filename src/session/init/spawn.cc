@@ -101,8 +101,7 @@ void reportListener(const isolation::Block& block, const isolation::Listening& l
 [[noreturn]] void runNewborn() {
   const NewbornArguments& arguments = newborn_arguments;
   const isolation::Helper none(*arguments.block);  // the sandbox is built: there is nothing to wait for
-  isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening,
-                           reportListener);
+  isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening, reportListener);
 }
 
 void keepDescriptors(Newborn& newborn, const int* descriptors, int terminal) {

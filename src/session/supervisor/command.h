@@ -38,9 +38,9 @@ struct Command {
   int pid = 0;  ///< as pid 1 numbers it
   Clock::time_point began;
   std::vector<sys::Fd> streams;  ///< of a foreground command, until it is spawned
-  bool recorded = false;   ///< it is in the audit log, and may be spawned
-  bool executed = false;   ///< its program runs, or has run
-  bool answered = false;   ///< the client got `started`
+  bool recorded = false;         ///< it is in the audit log, and may be spawned
+  bool executed = false;         ///< its program runs, or has run
+  bool answered = false;         ///< the client got `started`
   std::optional<Error> failure;
   std::optional<InitReply> exited;
   EndedBy ended_by = EndedBy::itself;

@@ -22,8 +22,8 @@
 namespace caisson::session {
 namespace {
 
-using sys::Fd;
 using std::chrono::milliseconds;
+using sys::Fd;
 
 /// Between the spawn of a command and its exec. Under a heavy load some 10 ms; longer only if something stops it.
 constexpr auto kSpawnTimeout = std::chrono::seconds(3);
@@ -162,7 +162,8 @@ void Supervisor::recordAndSpawn(std::uint32_t number) {
 
 /// One newborn at a time: it shares pid 1's memory and descriptors until its exec.
 void Supervisor::spawnNext() {
-  while (spawning_ == 0 && !spawn_queue_.empty()) {
+  const bool killing = limits_timer_ != 0 && !limits_;  // waitUntilIdle()
+  while (spawning_ == 0 && !killing && !spawn_queue_.empty()) {
     Command* command = find(spawn_queue_.front());
     spawn_queue_.pop_front();
     if (command == nullptr) continue;
@@ -207,8 +208,8 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
   }
   for (int stream = 0; stream < 2; ++stream) {
     LogPipe& log = command.logs[stream];
-    auto file = logs_->openFile(fileName(command.exec, stream == 0 ? ".out" : ".err"),
-                                {.flags = O_WRONLY | O_CREAT | O_TRUNC});
+    auto file =
+        logs_->openFile(fileName(command.exec, stream == 0 ? ".out" : ".err"), {.flags = O_WRONLY | O_CREAT | O_TRUNC});
     if (!file) return caisson::fail(file.error());
     log.log = std::move(*file);
     if (auto made = makePipe(log.pipe, ends[stream + 1], identity); !made) return made;
@@ -242,9 +243,9 @@ Result<void> Supervisor::spawn(Command& command) {
       command.ended_by = EndedBy::sandbox;
       return caisson::fail(sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
     }
-    return caisson::fail(sysError(Stage::launch, "session exec", metadata_.id, error,
-                                  error == ETOOMANYREFS ? "too many descriptors of this user are in flight; try again"
-                                                        : ""));
+    return caisson::fail(
+        sysError(Stage::launch, "session exec", metadata_.id, error,
+                 error == ETOOMANYREFS ? "too many descriptors of this user are in flight; try again" : ""));
   }
   ::fcntl(command.report.get(), F_SETFL, O_NONBLOCK);
   loop_.on(command.report.get(), EPOLLIN, [this, number = command.number](std::uint32_t) { onReport(number); });
@@ -364,9 +365,9 @@ void Supervisor::checkCpu(std::uint32_t number) {
     return kill(*command, EndedBy::limit);
   }
   // Even on eight processors it can't be used up before the next look.
-  const auto pause = std::clamp<Clock::duration>(
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left / 8)), kShortestCpuPause,
-      kLongestCpuPause);
+  const auto pause =
+      std::clamp<Clock::duration>(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left / 8)),
+                                  kShortestCpuPause, kLongestCpuPause);
   command->cpu_timer = loop_.at(Clock::now() + pause, [this, number] { checkCpu(number); });
 }
 
@@ -379,6 +380,7 @@ void Supervisor::kill(Command& command, EndedBy why) {
     Command* late = find(number);
     if (late == nullptr || late->exited) return;
     // It forks faster than it can be killed, or pid 1 does not answer: the whole namespace then.
+    (void)directory_.replaceFile(kEndReasonFile, "a command could not be killed alone", 0600);
     (void)endSandbox("a command could not be killed alone");
     stopIfUnused();
   });
@@ -409,6 +411,7 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
       command.limit = *limit;
       command.reason = limits_->reason();
       killEverything(EndedBy::limit, *limit, command.reason);
+      waitUntilIdle(Clock::now() + kKillTimeout);
     }
   }
   if (!sandbox_ || !sandbox_->hasEgress() || ending_) return finish(command);

@@ -101,12 +101,14 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
-  if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed) return changed;
+  if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed)
+    return changed;
   if (metadata_.frozen.size() >= kSquashAt) (void)startAttendant(place_, {"squash", metadata_.id});
   return {};
 }
 
-/// Drops what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is dead.
+/// Drops what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
+/// dead.
 std::string Supervisor::rollBack() {
   auto lock = lockFile(directory_, kLockFile, false);
   for (int tries = 1; !lock && tries < kLockTries; ++tries) {
@@ -138,6 +140,7 @@ std::string Supervisor::endAndRollBack() {
     for (auto& [number, command] : commands_) {
       if (command->ended_by == EndedBy::itself) command->ended_by = EndedBy::escape;
     }
+    (void)directory_.replaceFile(kEndReasonFile, "a process tried to escape", 0600);
     (void)endSandbox("a process tried to escape");
     stopIfUnused();
   });

@@ -112,8 +112,8 @@ Result<void> LiveSandbox::build(const Place& place, const sys::RootDir& director
   resident.descriptor = alive->get();
   // The child inherits this, and a process that isn't dumpable may not write its own id maps.
   ::prctl(PR_SET_DUMPABLE, 1);
-  auto launched = supervise::launch(
-      plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .resident = &resident});
+  auto launched =
+      supervise::launch(plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .resident = &resident});
   ::prctl(PR_SET_DUMPABLE, 0);
   if (!launched) return fail(launched.error());
   launched_ = std::move(*launched);
@@ -313,8 +313,8 @@ std::vector<Fd> LiveSandbox::sizedDirectories() const {
 }
 
 int LiveSandbox::send(const InitRequest& request, std::span<const int> descriptors) const {
-  const long sent = isolation::sendRecord(launched_.control.get(), &request, sizeof(request), descriptors.data(),
-                                          descriptors.size());
+  const long sent =
+      isolation::sendRecord(launched_.control.get(), &request, sizeof(request), descriptors.data(), descriptors.size());
   return sent < 0 ? static_cast<int>(-sent) : 0;
 }
 

@@ -21,7 +21,7 @@ namespace caisson::session {
 class LiveSandbox {
  public:
   struct Handlers {
-    std::function<void(const InitReply&, sys::Fd)> reply;     ///< of pid 1, other than to ask()
+    std::function<void(const InitReply&, sys::Fd)> reply;  ///< of pid 1, other than to ask()
     std::function<void(const egress::Report&)> egress_report;
     std::function<void()> exited;  ///< pid 1 is gone, and every process of the sandbox with it
   };

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kLogPiece = 64 * 1024;
 constexpr int kPiecesPerTurn = 16;  // a command that floods must not keep the others waiting
+constexpr auto kIdleTimeout = std::chrono::seconds(2);
+constexpr auto kIdlePause = std::chrono::milliseconds(5);
 constexpr std::size_t kLastBytes = 64 * 1024;
 
 std::string lastBytes(const sys::RootDir& logs, const std::string& name) {
@@ -39,10 +41,8 @@ void Supervisor::listenTo(Command& command, sys::Fd listener) {
   monitor.refusals = std::make_shared<supervise::Refusals>(
       *command.plan, supervise::Refusals::Response{
                          .end = [this, number = command.number, key] { onEscape(number, key); },
-                         .record =
-                             [this, number = command.number, exec = command.exec](const Violation& violation) {
-                               onViolation(number, exec, violation);
-                             }});
+                         .record = [this, number = command.number, exec = command.exec](
+                                       const Violation& violation) { onViolation(number, exec, violation); }});
   monitor.refusals->listen(std::move(listener));
   command.monitor = monitor.refusals;
   watchMonitor(key);
@@ -161,7 +161,7 @@ void Supervisor::drainLogs(Command& command) {
 }
 
 void Supervisor::beginWatching() {
-  if (limits_ || !sandbox_ || !SessionLimits::needed(sandbox_->plan())) return;
+  if (limits_ || limits_timer_ != 0 || !sandbox_ || !SessionLimits::needed(sandbox_->plan())) return;
   limits_.emplace(place_, metadata_, *sandbox_);
   limits_timer_ = loop_.at(*limits_->next(), [this] { lookAtLimits(); });
 }
@@ -178,11 +178,31 @@ void Supervisor::lookAtLimits() {
     const std::string reason = limits_->reason();
     record_.limitExceeded(metadata_.id, *reached, reason);
     killEverything(EndedBy::limit, *reached, reason);
-    limits_.reset();
-    return beginWatching();  // until nothing is left that could exceed it again
+    return waitUntilIdle(Clock::now() + kIdleTimeout);
   }
-  if (limits_->wantsIpcBytes()) (void)sandbox_->send(InitRequest{});  // measure: the answer is there before the next look
+  if (limits_->wantsIpcBytes())
+    (void)sandbox_->send(InitRequest{});  // measure: the answer is there before the next look
   if (const auto next = limits_->next()) limits_timer_ = loop_.at(*next, [this] { lookAtLimits(); });
+}
+
+/// After a limit was exceeded: what was killed may still be counted for a moment, and must not count against the next
+/// command. Whatever survived is killed again.
+void Supervisor::waitUntilIdle(Clock::time_point deadline) {
+  limits_.reset();
+  loop_.cancel(limits_timer_);
+  limits_timer_ = loop_.at(Clock::now() + kIdlePause, [this, deadline] {
+    limits_timer_ = 0;
+    if (!sandbox_) return;
+    if (!sandbox_->busy()) return spawnNext();
+    if (Clock::now() > deadline) {
+      (void)endSandbox("its processes could not be killed one by one");
+      return stopIfUnused();
+    }
+    InitRequest request;
+    request.type = InitRequestType::kill_all;
+    (void)sandbox_->send(request);
+    waitUntilIdle(deadline);
+  });
 }
 
 void Supervisor::onEgressReport(const egress::Report& report) {

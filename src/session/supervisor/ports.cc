@@ -99,8 +99,8 @@ Result<void> PortSet::listen(Port& port) {
   const bool inward = port.options.inward;
   auto socket = inward ? make_socket_() : Result<sys::Fd>(hostSocket());
   if (!socket) return fail(socket.error());
-  auto listener = listenOn(std::move(*socket), inward ? port.options.port : port.options.host_port,
-                           inward ? "session" : "host");
+  auto listener =
+      listenOn(std::move(*socket), inward ? port.options.port : port.options.host_port, inward ? "session" : "host");
   if (!listener) return fail(listener.error());
   port.relay->listenAt(std::move(*listener));
   return {};

@@ -41,9 +41,8 @@ constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", 
   result = store < 0 ? store : raw(SYS_fchdir, store);
   if (result < 0) failAt(report, Step::directory, result);
   const long context = raw(SYS_fsopen, "overlay", FSOPEN_CLOEXEC);
-  const char* const pairs[][2] = {{"lowerdir", options.lower.c_str()},
-                                  {"upperdir", options.upper.c_str()},
-                                  {"workdir", options.work.c_str()}};
+  const char* const pairs[][2] = {
+      {"lowerdir", options.lower.c_str()}, {"upperdir", options.upper.c_str()}, {"workdir", options.work.c_str()}};
   for (const auto& [key, value] : pairs) {
     result = context < 0 ? context : raw(SYS_fsconfig, context, FSCONFIG_SET_STRING, key, value, 0);
     if (result < 0) failAt(report, Step::configure, result);
@@ -55,8 +54,8 @@ constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", 
       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (options.executable ? 0U : std::uint64_t{MOUNT_ATTR_NOEXEC});
   const long mount = raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes);
   // Onto the store's own root, as when the sandbox was built: nothing below the overlay can be reached.
-  result = mount < 0 ? mount
-                     : raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+  result =
+      mount < 0 ? mount : raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
   if (result < 0) failAt(report, Step::attach, result);
   for (;;) raw(SYS_exit_group, 0);
 }

@@ -10,7 +10,7 @@
 namespace caisson::session {
 
 struct OverlayOptions {
-  std::string target;  ///< where the workspace is mounted, inside
+  std::string target;              ///< where the workspace is mounted, inside
   std::string lower, upper, work;  ///< names in the store, as the kernel wants them
   bool executable = true;
   uid_t uid = 0;  ///< of the sandbox's user, inside

@@ -42,8 +42,8 @@ Supervisor::Supervisor(const Place& place, sys::RootDir directory, Metadata meta
       logs_(directory_.enter(kLogDirectory)),
       ports_(directory_, metadata_, loop_, [this]() -> Result<sys::Fd> {
         if (!sandbox_) {
-          return caisson::fail(plainError(Stage::state, "session expose", metadata_.id, "the session's sandbox is not running",
-                                 "run a command in it first"));
+          return caisson::fail(plainError(Stage::state, "session expose", metadata_.id,
+                                          "the session's sandbox is not running", "run a command in it first"));
         }
         InitRequest request;
         request.type = InitRequestType::socket;
@@ -63,8 +63,9 @@ Result<void> Supervisor::listen() {
   std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory_.descriptor(),
                 kControlSocket);
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return caisson::fail(sysError(Stage::state, "bind", directory_.knownAs() + "/" + kControlSocket, errno,
-                         "the file system of CAISSON_HOME must hold sockets; set CAISSON_HOME to a local disk"));
+    return caisson::fail(
+        sysError(Stage::state, "bind", directory_.knownAs() + "/" + kControlSocket, errno,
+                 "the file system of CAISSON_HOME must hold sockets; set CAISSON_HOME to a local disk"));
   }
   if (::listen(listener_.get(), kBacklog) != 0) {
     return caisson::fail(sysError(Stage::state, "listen", kControlSocket, errno));
@@ -256,6 +257,7 @@ void Supervisor::onSandboxExited() {
         command->limit = Limit::memory;
       }
     }
+    (void)directory_.replaceFile(kEndReasonFile, reason, 0600);
     (void)endSandbox(reason);
     stopIfUnused();
   });

@@ -1,0 +1,136 @@
+#include "session/protocol.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace caisson::session {
+namespace {
+
+class PacketTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    left = sys::Fd(ends[0]);
+    right = sys::Fd(ends[1]);
+  }
+  sys::Fd left, right;
+};
+
+CommandOptions someOptions() {
+  CommandOptions options;
+  options.command = {"sh", "-c", std::string("echo \0 x", 8)};
+  options.environment = {{"A", "1"}, {"B", ""}};
+  options.working_directory = "/workspace/src";
+  options.timeout_seconds = 2.5;
+  options.background = options.keep_input = true;
+  options.input = "in";
+  options.terminal.stream[1] = true;
+  options.terminal.rows = 50;
+  return options;
+}
+
+TEST(SessionCodec, ValueSurvivesTheWay) {
+  const CommandOptions sent = someOptions();
+  const auto received = codec::decode<CommandOptions>(codec::encode(sent));
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received->command, sent.command);
+  EXPECT_EQ(received->environment, sent.environment);
+  EXPECT_EQ(received->timeout_seconds, sent.timeout_seconds);
+  EXPECT_TRUE(received->background && received->keep_input && received->terminal.stream[1]);
+  EXPECT_EQ(received->terminal.rows, 50);
+}
+
+TEST(SessionCodec, ResultKeepsViolationsEscapeAndError) {
+  RunResult sent;
+  sent.outcome = OutcomeKind::denied;
+  sent.limit = Limit::memory;
+  Violation violation;
+  violation.syscall = "bpf";
+  violation.arguments[2] = 7;
+  violation.count = 3;
+  sent.violations.push_back(violation);
+  sent.escape = Escape{.severity = "CRITICAL", .rollback = "rolled back"};
+  sent.error = sysError(Stage::mounts, "mount", "/x", EPERM, "hint");
+  sent.usage.processes_peak = 9;
+  const auto received = codec::decode<RunResult>(codec::encode(sent));
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received->outcome, OutcomeKind::denied);
+  EXPECT_EQ(received->limit, Limit::memory);
+  ASSERT_EQ(received->violations.size(), 1U);
+  EXPECT_EQ(received->violations[0].syscall, "bpf");
+  EXPECT_EQ(received->violations[0].arguments[2], 7U);
+  EXPECT_EQ(received->escape->rollback, "rolled back");
+  EXPECT_EQ(received->error->sys_errno, EPERM);
+  EXPECT_EQ(received->usage.processes_peak, 9U);
+}
+
+TEST(SessionCodec, CutOrLengthenedBytesAreRefused) {
+  const std::string bytes = codec::encode(someOptions());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(codec::decode<CommandOptions>(std::string_view(bytes).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(codec::decode<CommandOptions>(bytes + "x"));
+}
+
+TEST(SessionCodec, HugeCountsAllocateNothing) {
+  const std::string bytes(64, '\xff');
+  EXPECT_FALSE(codec::decode<CommandOptions>(bytes));
+  EXPECT_FALSE(codec::decode<ProcessList>(bytes));
+}
+
+TEST_F(PacketTest, CarriesValueAndDescriptors) {
+  ASSERT_EQ(sendPacket(left.get(), MessageType::exec, "value", {0, 1}), 0);
+  Packet packet;
+  ASSERT_EQ(receivePacket(right.get(), packet), Receipt::message);
+  EXPECT_EQ(packet.type, MessageType::exec);
+  EXPECT_EQ(packet.value, "value");
+  ASSERT_EQ(packet.descriptors.size(), 2U);
+  for (const sys::Fd& one : packet.descriptors) EXPECT_NE(::fcntl(one.get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(PacketTest, LongValueTravelsInAMemoryFile) {
+  const std::string value(3U << 20, 'v');
+  ASSERT_EQ(sendPacket(left.get(), MessageType::finished, value, {0}), 0);
+  Packet packet;
+  ASSERT_EQ(receivePacket(right.get(), packet), Receipt::message);
+  EXPECT_EQ(packet.value, value);
+  EXPECT_EQ(packet.descriptors.size(), 1U);
+}
+
+TEST_F(PacketTest, NothingAndEndAreToldApart) {
+  Packet packet;
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::nothing);
+  left.reset();
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::closed);
+}
+
+TEST_F(PacketTest, GarbageCountsAsTheEnd) {
+  Packet packet;
+  ASSERT_EQ(::send(left.get(), "garbage", 7, 0), 7);
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::closed);
+  const std::string zeros(200, '\0');
+  ASSERT_EQ(::send(left.get(), zeros.data(), zeros.size(), 0), 200);
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::closed);
+}
+
+TEST_F(PacketTest, PeerThatIsGoneIsAnError) {
+  right.reset();
+  EXPECT_EQ(sendPacket(left.get(), MessageType::done, ""), EPIPE);
+}
+
+TEST_F(PacketTest, PeerThatDoesNotReadIsNotWaitedFor) {
+  int error = 0;
+  for (int i = 0; i < 10'000 && error == 0; ++i) {
+    error = sendPacket(left.get(), MessageType::done, std::string(1000, 'x'), {}, false);
+  }
+  EXPECT_EQ(error, EAGAIN);
+}
+
+}  // namespace
+}  // namespace caisson::session
