@@ -176,7 +176,12 @@ Result<void> Log::append(std::span<const Event> events) {
     return {};
   }
   if (!locked) return locked;
-  return appendWithDeferred(events);
+  auto written = appendWithDeferred(events);
+  if (!written && !wait) {  // a full disk, for instance: tried again by flush()
+    deferred_.insert(deferred_.end(), events.begin(), events.end());
+    return {};
+  }
+  return written;
 }
 
 Result<void> Log::appendLocked(std::span<const Event> events) {

@@ -89,7 +89,7 @@ TEST(RequestLog, LastRecordOfARepeatedRefusalHasTheTotal) {
 TEST(RequestLog, AllowedRequestsBeyondTheLimitAreCountedWithTheirBytes) {
   RequestLog log;
   std::uint64_t records = 0;
-  for (int i = 0; i < 12'000; ++i) {
+  for (int i = 0; i < static_cast<int>(RequestLog::kMaxAllowed) + 2000; ++i) {
     Request request = refusal(nameOf(i));
     request.allowed = true;
     request.sent = 3;

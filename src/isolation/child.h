@@ -89,10 +89,16 @@ void selfTest(const Block& block);
 /// Makes no call that anybody is asked about: nobody listens before the program runs.
 void selfTestOfFilter(const Block& block);
 
+/// Steps that a caller adds to becomePayload(); each may be null.
+struct PayloadHooks {
+  void (*before_filter)(const Block& block) = nullptr;
+  void (*after_filter)(const Block& block, const Listening& listening) = nullptr;  ///< may only write
+};
+
 /// Runs as the payload's process: applies the last layers and executes the program. Never returns.
-/// Not before `helper` is through. `filtered`: called with the filter in force, so it may only write.
+/// Not before `helper` is through.
 [[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening,
-                                void (*filtered)(const Block& block, const Listening& listening) = nullptr);
+                                const PayloadHooks& hooks = {});
 
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);

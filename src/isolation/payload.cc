@@ -123,7 +123,7 @@ const char* const* firstPresent(const char* const* candidate) {
 }  // namespace
 
 void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening,
-                   void (*filtered)(const Block& block, const Listening& listening)) {
+                   const PayloadHooks& hooks) {
   if (block.new_session) must(block, Stage::launch, "setsid", "", raw(SYS_setsid));
   takeStandardStreams(block, terminal);
   resetSignals();
@@ -139,9 +139,10 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   const char* const* const first = firstPresent(block.exec.candidates);
   helper.waitUntilOldRootIsGone();  // before the filter, which may not let this process wait
   selfTest(block);
+  if (hooks.before_filter != nullptr) hooks.before_filter(block);
   listening = installFilter(block);
   selfTestOfFilter(block);
-  if (filtered != nullptr) filtered(block, listening);
+  if (hooks.after_filter != nullptr) hooks.after_filter(block, listening);
 
   long error = -ENOENT;
   const char* tried = block.exec.argv[0];

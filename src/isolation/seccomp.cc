@@ -36,6 +36,8 @@ Listening installFilter(const Block& block) {
     result = install(block, sys::kSeccompNewListener | sys::kSeccompWaitKillable);
     if (result == -EINVAL) result = install(block, sys::kSeccompNewListener);
     if (result >= 0) return {static_cast<int>(result), 0};
+    // Anything but a listener that is there already: the payload must not run unseen.
+    if (result != -EBUSY) must(block, Stage::seccomp, "seccomp", "SECCOMP_FILTER_FLAG_NEW_LISTENER", result);
   }
   // The kernel has one listener per process at most: a container engine around us, or a caisson, may be that one.
   refuseUnheard(block.filter);

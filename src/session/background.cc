@@ -20,6 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// For a command to read what it is fed.
+constexpr auto kFeedTimeout = std::chrono::seconds(30);
+
 }  // namespace
 
 Result<sys::RootDir> Handle::logDirectory() { return directory_.enter(kLogDirectory); }
@@ -113,9 +116,21 @@ Result<void> Handle::feed(std::uint32_t exec, std::string_view data, bool close)
     auto taken = (*connection)->ask(MessageType::take_input, number, "session feed", std::to_string(exec));
     if (!taken) return fail(taken.error());
     if (taken->descriptors.empty()) return fail(goneError("session feed", std::to_string(exec)));
+    const int pipe = taken->descriptors.front().get();
+    ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+    const auto deadline = Clock::now() + kFeedTimeout;
     for (std::size_t done = 0; done < data.size();) {
-      const ssize_t wrote = ::write(taken->descriptors.front().get(), data.data() + done, data.size() - done);
+      const ssize_t wrote = ::write(pipe, data.data() + done, data.size() - done);
       if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0 && errno == EAGAIN) {
+        if (Clock::now() >= deadline) {
+          return fail(sysError(Stage::state, "session feed", std::to_string(exec), ETIMEDOUT,
+                               "the command does not read its standard input"));
+        }
+        pollfd wait{pipe, POLLOUT, 0};
+        ::poll(&wait, 1, 100);
+        continue;
+      }
       if (wrote < 0) return fail(sysError(Stage::state, "write", "standard input", errno));
       done += static_cast<std::size_t>(wrote);
     }

@@ -21,6 +21,9 @@
 namespace caisson::session {
 namespace {
 
+constexpr int kLockTries = 500;
+constexpr unsigned kLockPauseUs = 10'000;
+
 using sys::FileInfo;
 using sys::FileType;
 
@@ -201,8 +204,16 @@ Result<CommitReport> Handle::commit(const CommitRequest& request) {
   if (!now) return fail(now.error());
   // One commit at a time to one workspace, whichever session it is from.
   const sys::Fd turn(::openat(roots->real()->descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!turn || ::flock(turn.get(), LOCK_EX) != 0) {
-    return fail(sysError(Stage::state, "flock", metadata_.workspace, errno));
+  // A sandbox that sees the directory can hold this lock, too.
+  int locked = -1;
+  for (int tries = 0; turn && tries < kLockTries; ++tries) {
+    locked = ::flock(turn.get(), LOCK_EX | LOCK_NB);
+    if (locked == 0 || errno != EWOULDBLOCK) break;
+    ::usleep(kLockPauseUs);
+  }
+  if (locked != 0) {
+    return fail(sysError(Stage::state, "flock", metadata_.workspace, errno,
+                         "another commit is under way, or a program has locked the directory; try again"));
   }
   auto committed = Committed::load(directory_);
   if (!committed) return fail(committed.error());

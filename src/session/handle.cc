@@ -68,6 +68,7 @@ Result<sys::Fd> Handle::lock() {
   auto metadata = readMetadata(directory_);
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);
+  if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
   return lock;
 }
 
@@ -93,7 +94,10 @@ Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
     if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
   }
   if (!*opened) {
-    if (readInitRecord(directory_)) restart_notice_ = restartNotice("its supervisor was killed");
+    if (readInitRecord(directory_)) {
+      restart_notice_ = restartNotice("its supervisor was killed");
+      if (auto noted = note("supervisor lost"); !noted) return fail(noted.error());
+    }
     if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // what a killed supervisor left
     if (auto started = startSupervisor(store_->place(), id()); !started) return fail(started.error());
     opened = SupervisorConnection::open(directory_);

@@ -1,12 +1,17 @@
 #include "session/layer_sizes.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>
 
+#include "session/squash.h"
 #include "supervise/tree_size.h"
 
 namespace caisson::session {
@@ -14,6 +19,7 @@ namespace {
 
 constexpr const char* kSizes = ".sizes";  // removed whenever layers are: links then count anew
 constexpr std::uint64_t kMaxSizes = 1U << 20;
+constexpr int kMeasureTimeoutMs = 2000;
 
 /// "name bytes inodes" per line.
 std::map<std::string, LayerSize> readSizes(const sys::RootDir& store) {
@@ -33,6 +39,35 @@ std::map<std::string, LayerSize> readSizes(const sys::RootDir& store) {
   return sizes;
 }
 
+/// A payload may close directories of its own, whose size their owner can't see: a child in a user namespace can.
+supervise::TreeSize measureLayer(int directory) {
+  auto size = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+  int ends[2];
+  if (!size.hidden || ::pipe2(ends, O_CLOEXEC) != 0) return size;
+  const sys::Fd ours(ends[0]);
+  sys::Fd theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!seeClosedDirectories()) ::_exit(1);
+    const auto whole = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+    const std::uint64_t values[2] = {whole.bytes, whole.inodes};
+    ::_exit(::write(theirs.get(), values, sizeof(values)) == static_cast<ssize_t>(sizeof(values)) ? 0 : 1);
+  }
+  theirs.reset();
+  std::uint64_t values[2] = {};
+  pollfd wait{ours.get(), POLLIN, 0};
+  if (child > 0 && ::poll(&wait, 1, kMeasureTimeoutMs) > 0 &&
+      ::read(ours.get(), values, sizeof(values)) == static_cast<ssize_t>(sizeof(values))) {
+    size.bytes = std::max(size.bytes, values[0]);
+    size.inodes = std::max(size.inodes, values[1]);
+  }
+  if (child > 0) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  return size;
+}
+
 }  // namespace
 
 LayerSize sizeOfFrozen(const Place& place, const Metadata& metadata) {
@@ -48,7 +83,7 @@ LayerSize sizeOfFrozen(const Place& place, const Metadata& metadata) {
     if (known == sizes.end()) {
       auto directory = store->openFile(layer, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
       if (!directory) continue;
-      const auto size = supervise::measureTree(directory->get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
+      const auto size = measureLayer(directory->get());
       known = sizes.emplace(layer, LayerSize{size.bytes, size.inodes}).first;
       measured = true;
     }

@@ -71,7 +71,12 @@ Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
   if (!*opened) return killSandbox(directory_);  // what a killed supervisor left
   const SettleOptions options{.stop_processes = when_busy == WhenBusy::stop};
   auto settled = (*opened)->ask(MessageType::settle, codec::encode(options), call, id(), {}, kSandboxTimeout);
-  if (settled) return {};
+  if (settled) {
+    // An escape attempt while we held the lock: nothing that it wrote may be frozen.
+    auto rolled_back = carryOutRollback(directory_, metadata_);
+    if (!rolled_back) return fail(rolled_back.error());
+    return {};
+  }
   if (settled.error().sys_errno == EBUSY) {
     return fail(sysError(Stage::state, call, id(), EBUSY,
                          "processes of the session are running: stop them first, or say that they may be ended "

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,22 +22,6 @@ constexpr const char* kFailure = "squash.failed";
 bool writeTo(const char* path, const std::string& text) {
   const sys::Fd file(::open(path, O_WRONLY | O_CLOEXEC));
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
-
-/// A payload may have closed directories of its own. Their owner may not look into those; the owner of a user
-/// namespace in which the same ids are mapped may.
-Result<void> seeClosedDirectories() {
-  const uid_t uid = ::geteuid();
-  const gid_t gid = ::getegid();
-  if (uid == 0) return {};
-  if (::unshare(CLONE_NEWUSER) != 0) return fail(sysError(Stage::state, "unshare", "user namespace", errno));
-  const std::string ids = std::to_string(uid) + " " + std::to_string(uid) + " 1";
-  const std::string groups = std::to_string(gid) + " " + std::to_string(gid) + " 1";
-  if (writeTo("/proc/self/setgroups", "deny") && writeTo("/proc/self/uid_map", ids) &&
-      writeTo("/proc/self/gid_map", groups)) {
-    return {};
-  }
-  return fail(sysError(Stage::state, "write", "id maps", errno));
 }
 
 /// `run` within `layers` becomes `one`; false when it is not in there.
@@ -95,6 +80,21 @@ Result<void> squashLayers(Handle& handle, std::size_t least) {
 }
 
 }  // namespace
+
+Result<void> seeClosedDirectories() {
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  if (uid == 0) return {};
+  ::prctl(PR_SET_DUMPABLE, 1);  // or the process may not write its own id maps
+  if (::unshare(CLONE_NEWUSER) != 0) return fail(sysError(Stage::state, "unshare", "user namespace", errno));
+  const std::string ids = std::to_string(uid) + " " + std::to_string(uid) + " 1";
+  const std::string groups = std::to_string(gid) + " " + std::to_string(gid) + " 1";
+  if (writeTo("/proc/self/setgroups", "deny") && writeTo("/proc/self/uid_map", ids) &&
+      writeTo("/proc/self/gid_map", groups)) {
+    return {};
+  }
+  return fail(sysError(Stage::state, "write", "id maps", errno));
+}
 
 Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, const SquashOptions& options) {
   auto found = store->find("session squash", id);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 #include "approval/owner.h"
 #include "plan/workspace.h"
@@ -30,8 +31,9 @@ constexpr const char* kNames = ".names";
 constexpr std::string_view kNew = ".new-";      // being made: its lock is held
 constexpr std::string_view kGone = ".gone-";    // being removed
 constexpr std::string_view kTrash = ".trash-";  // layers that nobody uses, in the directory of stores
+constexpr const char* kRollbackFile = "rollback";
 constexpr const char* kReserve = "reserve";
-constexpr std::size_t kReserveBytes = 32 * 1024;
+constexpr std::size_t kReserveBytes = 128 * 1024;
 constexpr double kMaxTtl = 10.0 * 366 * 86400;
 constexpr std::int64_t kCleanEverySeconds = 60;
 
@@ -112,6 +114,40 @@ std::string newLayerName() {
   std::string name;
   for (const unsigned char byte : bytes) name += kLetters[byte & 31];
   return name;
+}
+
+Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
+  Metadata after = metadata;
+  std::string evidence;
+  for (std::size_t number = 1; evidence.empty(); ++number) {
+    const std::string name = "evidence-" + std::to_string(number);
+    const auto same = [&](const Checkpoint& one) { return one.name == name; };
+    if (std::none_of(after.checkpoints.begin(), after.checkpoints.end(), same)) evidence = name;
+  }
+  std::vector<std::string> layers = after.frozen;
+  layers.insert(layers.begin(), after.upper);
+  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
+  after.upper = newLayerName();
+  if (auto written = writeMetadata(session, after); !written) return fail(written.error());
+  metadata = std::move(after);
+  return evidence;
+}
+
+Result<void> requestRollback(const RootDir& session, const std::string& upper) {
+  return session.writeFileAtomic(kRollbackFile, upper, 0600);
+}
+
+Result<std::string> carryOutRollback(const RootDir& session, Metadata& metadata) {
+  const auto upper = session.readFile(kRollbackFile, 64);
+  if (!upper) return std::string();
+  std::string evidence;
+  if (*upper == metadata.upper) {  // else it was dropped meanwhile
+    auto discarded = discardUpper(session, metadata);
+    if (!discarded) return discarded;
+    evidence = std::move(*discarded);
+  }
+  if (auto removed = session.remove(kRollbackFile); !removed) return fail(removed.error());
+  return evidence;
 }
 
 void makeReserve(const RootDir& session) { (void)session.replaceFile(kReserve, std::string(kReserveBytes, 'r'), 0600); }

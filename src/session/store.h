@@ -61,6 +61,15 @@ class Store {
 /// Whether the directory is still the one that the store knows by this id, and not one that was destroyed meanwhile.
 bool isCurrent(const Place& place, const std::string& id, const sys::RootDir& directory);
 
+/// A rollback that could not be carried out because the session was locked: every later use does it first.
+/// `upper`: the layer to discard.
+Result<void> requestRollback(const sys::RootDir& session, const std::string& upper);
+/// Carries it out, if one is requested; the caller holds the session's lock. The name of the checkpoint that keeps what
+/// was discarded, or empty.
+Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& metadata);
+/// Discards the upper layer and keeps it as a checkpoint, whose name is returned; the caller holds the lock.
+Result<std::string> discardUpper(const sys::RootDir& session, Metadata& metadata);
+
 /// Disk space that a session holds back, so that it can be restored and destroyed when the disk is full.
 void makeReserve(const sys::RootDir& session);
 void releaseReserve(const sys::RootDir& session);

@@ -208,7 +208,7 @@ sys.exit(0 if fine else 1))"},
   std::istringstream log(runCaisson({"audit", "show", "--json"}, how).out);
   int recorded = 0;
   for (std::string line; std::getline(log, line);) {
-    if (contains(line, "93.184.0.2") && contains(line, "sent_bytes")) ++recorded;
+    if (contains(line, "93.184.0.2") && contains(line, "\"proxy_request\"")) ++recorded;
   }
   EXPECT_EQ(recorded, 600);
 }

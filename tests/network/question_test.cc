@@ -183,7 +183,7 @@ TEST_F(Question, WhatIsForbiddenIsNotAskedAbout) {
 
 TEST_F(Question, AfterARunThatWasEndedTheTerminalIsAsItWas) {
   auto terminal = start("curl -sS http://evil.test/; sleep 60", "", {"--timeout", "3s"});
-  const termios before = terminal->settings();
+  const termios before = Terminal({"sleep", "60"}, "/").settings();  // of one that nobody has set to raw
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   EXPECT_EQ(terminal->wait(), 124) << terminal->screen();
   EXPECT_TRUE(sameSettings(before, terminal->settings()));

@@ -1,10 +1,16 @@
 // A session's limits, time-outs and escape response hold whatever runs in its sandbox, and so do other sessions.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
 #include <memory>
+
+#include <thread>
 
 #include "support/environment.h"
 #include "support/processes.h"
@@ -65,6 +71,9 @@ using SessionMemoryLimit = SupervisorTest;
 using DescriptorsInFlight = SupervisorTest;
 using SessionEscape = SupervisorTest;
 using SupervisorCrash = SupervisorTest;
+using SessionQuota = SupervisorTest;
+using SessionClients = SupervisorTest;
+using SessionCommit = SupervisorTest;
 
 TEST_F(StopLoop, ExecTimeoutEndsStoppedCommand) {
   const std::string id = cli.create();
@@ -286,6 +295,83 @@ TEST_F(SupervisorCrash, WaitingClientEndsWithReason) {
   const auto status = client.wait(seconds(5));
   ASSERT_TRUE(status) << "still waiting 5 s after its supervisor died";
   EXPECT_EQ(*status, 125);
+}
+
+TEST_F(SessionEscape, IsRecordedAndRolledBackWhileOtherCommandsWait) {
+  const std::string id = cli.create();
+  // The loop stops one newborn; the commands behind it wait for their turn when the attempt comes.
+  cli.start(id, {"sh", "-c",
+                 "trap go=1 USR1; echo evil > evil; while [ -z \"$go\" ]; do kill -STOP -1; done; " + escapeCall(),
+                 cli.marker()});
+  ASSERT_TRUE(eventually([&] { return cpuSeconds() > 0.05; }));
+  std::vector<std::unique_ptr<BackgroundProgram>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<BackgroundProgram>(
+        std::vector<std::string>{caissonBinary(), "session", "exec", id, "--", "sleep", "60"}, cli.options()));
+  }
+  ASSERT_TRUE(eventually([&] { return cli.events("sandbox_execute").size() == 4; }));
+  ASSERT_TRUE(signalProcess(firstLiveProcess(cli.marker()), SIGUSR1));
+  EXPECT_TRUE(eventually([&] { return !cli.events("escape_attempt").empty(); }, seconds(8)));
+  for (const auto& client : clients) EXPECT_TRUE(client->wait(seconds(8))) << "a client waits for ever";
+  EXPECT_NE(cli.script(id, "cat evil").exit_status, 0) << "the attacker's file is still there";
+}
+
+TEST_F(SessionEscape, IsRolledBackAlsoWhileTheSessionIsLocked) {
+  const std::string id = cli.create();
+  const int lock = ::open((cli.home / ("state/sessions/" + id + "/lock")).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(lock, 0);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  const RunOutput attack = cli.script(id, "echo evil > evil; " + escapeCall());
+  EXPECT_EQ(attack.exit_status, 125) << attack.describe();
+  ::close(lock);
+  EXPECT_NE(cli.script(id, "cat evil").exit_status, 0) << "the attacker's file is still there";
+  EXPECT_EQ(cli.caisson({"session", "restore", id, "evidence-1"}).exit_status, 0);
+}
+
+TEST_F(SessionEscape, IsSeenUnderATightLimitOnOpenFiles) {
+  const std::string id = cli.create("[resources]\nopen_files = 10\n");
+  const RunOutput attack = cli.script(id, escapeCall());
+  EXPECT_EQ(attack.exit_status, 125) << attack.describe();
+  EXPECT_FALSE(cli.events("escape_attempt").empty());
+}
+
+TEST_F(SessionQuota, CountsClosedDirectories) {
+  const std::string id = cli.create("[filesystem]\nmax_total_size = \"8M\"\n");
+  int accepted = 0;
+  for (; accepted < 5; ++accepted) {
+    const std::string name = "d" + std::to_string(accepted);
+    const RunOutput output = cli.script(
+        id, "mkdir " + name + "; head -c 6000000 /dev/zero > " + name + "/f; chmod 000 " + name + "; sleep 0.3");
+    if (output.exit_status != 0) break;
+  }
+  EXPECT_LE(accepted, 2) << "8 MiB are allowed";
+}
+
+TEST_F(SessionClients, DyingDuringTheStartOfACommandHarmsNobody) {
+  const std::string id = cli.create();
+  cli.start(id, {"sh", "-c", "sleep 600; :", cli.marker()});
+  for (int i = 0; i < 30; ++i) {
+    BackgroundProgram client({caissonBinary(), "session", "exec", id, "--", "sleep", "60"}, cli.options());
+    std::this_thread::sleep_for(milliseconds(i % 6));
+    client.signal(SIGKILL);
+    client.wait(seconds(5));
+  }
+  std::this_thread::sleep_for(milliseconds(2500));  // longer than it takes to give up on one command
+  EXPECT_FALSE(allGone()) << "a background command died with a client that had nothing to do with it";
+  EXPECT_EQ(cli.script(id, "echo fine").out, "fine\n");
+}
+
+TEST_F(SessionCommit, DoesNotWaitForALockThatAPayloadMayHold) {
+  const std::string id = cli.create();
+  ASSERT_EQ(cli.script(id, "echo new > file").exit_status, 0);
+  const int held = ::open(cli.workspace.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(held, 0);
+  ASSERT_EQ(::flock(held, LOCK_SH), 0);
+  const RunOutput refused = cli.caisson({"session", "commit", id}, seconds(12));
+  EXPECT_FALSE(refused.timed_out);
+  EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+  ::close(held);
+  EXPECT_EQ(cli.caisson({"session", "commit", id}).exit_status, 0);
 }
 
 }  // namespace

@@ -54,8 +54,9 @@ struct State {
   bool pausing;
 };
 
-/// Sends a reply; false when the socket is full and it has to be sent again.
-bool sendReply(const InitReply& reply, int descriptor = -1);
+/// Sends a reply. 0; EAGAIN: the socket is full, and it has to be sent again; ETOOMANYREFS: the descriptor could not be
+/// sent, and the supervisor got that error in the reply.
+int sendReply(const InitReply& reply, int descriptor = -1);
 
 /// The block of a request at the address it was compiled for; a negative errno on failure.
 long mapBlock(const InitRequest& request, int descriptor);

@@ -17,7 +17,7 @@ inline constexpr int kAliveDescriptor = 4;  ///< a locked file: the kernel drops
 
 enum class InitRequestType : std::uint32_t {
   enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
-  pause,          ///< spawns no more until the next enter; only while no command runs -> paused
+  pause,          ///< spawns no more until the next enter -> paused, with EBUSY if any process runs
   spawn,          ///< descriptors: block, 0, 1, 2, report; answered with spawned, later with exited
   close,          ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
   send_listener,  ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden

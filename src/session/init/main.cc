@@ -71,6 +71,17 @@ void sendListener(const InitRequest& request) {
   raw(SYS_close, request.number);
 }
 
+/// Only pid 1 itself can tell for certain that it is alone: lists in /proc are read one after the other.
+void pauseIfAlone() {
+  reapAll(state);
+  state.pausing = !state.newborn.pending && raw(SYS_kill, -1, 0) == -ESRCH;
+  if (state.pausing) return;  // the reply follows when the thread ends
+  InitReply reply;
+  reply.type = InitReplyType::paused;
+  reply.error = EBUSY;
+  sendReply(reply);
+}
+
 void serve() {
   InitRequest request;
   int descriptors[kMaxDescriptors] = {-1, -1, -1, -1, -1};
@@ -81,7 +92,7 @@ void serve() {
   if (got != static_cast<long>(sizeof(request)) || request.protocol != kInitProtocol) leave(125);
   switch (request.type) {
     case InitRequestType::enter: break;  // only while paused
-    case InitRequestType::pause: state.pausing = true; break;
+    case InitRequestType::pause: pauseIfAlone(); break;
     case InitRequestType::spawn: spawn(state, request, descriptors, count); break;
     case InitRequestType::close:
       if (request.number > kAliveDescriptor) raw(SYS_close, request.number);
@@ -174,7 +185,7 @@ void awaitDomain() {
 
 }  // namespace
 
-bool sendReply(const InitReply& message, int descriptor) {
+int sendReply(const InitReply& message, int descriptor) {
   iovec io{const_cast<InitReply*>(&message), sizeof(message)};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
   msghdr header{};
@@ -194,9 +205,10 @@ bool sendReply(const InitReply& message, int descriptor) {
     // Too many descriptors of this user are in flight: the supervisor gets the error instead of the descriptor.
     InitReply failed = message;
     failed.error = ETOOMANYREFS;
-    return sendReply(failed);
+    sendReply(failed);
+    return ETOOMANYREFS;
   }
-  return sent != -EAGAIN && sent != -EINTR;
+  return sent == -EAGAIN || sent == -EINTR ? EAGAIN : 0;
 }
 
 /// argv: name, then nothing.

@@ -19,6 +19,7 @@ namespace {
 constexpr int kFixedNoReplace = 0x100000;
 constexpr std::uint64_t kMaxBlock = 64ULL << 20;
 constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr int kReport = 4;  // among a newborn's descriptors
 
 alignas(64) char newborn_stack[kStackBytes];
 
@@ -26,7 +27,8 @@ struct NewbornArguments {
   const isolation::Block* block;
   int terminal;
   isolation::Listening* listening;
-  bool reported;  ///< the supervisor was told the listener's number, and closes it
+  int* descriptors;  ///< Newborn::descriptors
+  bool reported;     ///< the supervisor was told the listener's number, and closes it
 };
 NewbornArguments newborn_arguments;
 
@@ -94,14 +96,25 @@ void reportListener(const isolation::Block& block, const isolation::Listening& l
   message.kind = isolation::MessageKind::started;
   message.value = listening.error;
   message.numbers[0] = listening.descriptor;
-  newborn_arguments.reported = true;
   raw(SYS_write, block.control, &message, sizeof(message));
+  newborn_arguments.reported = true;
+}
+
+/// Descriptors that are no longer needed: the payload's limit on them is in force, and the listener wants a number
+/// below it.
+void freeNumbers(const isolation::Block&) {
+  for (int i = 0; i < 6; ++i) {
+    if (i == kReport || newborn_arguments.descriptors[i] < 0) continue;
+    raw(SYS_close, newborn_arguments.descriptors[i]);
+    newborn_arguments.descriptors[i] = -1;
+  }
 }
 
 [[noreturn]] void runNewborn() {
   const NewbornArguments& arguments = newborn_arguments;
   const isolation::Helper none(*arguments.block);  // the sandbox is built: there is nothing to wait for
-  isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening, reportListener);
+  isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening,
+                           {.before_filter = freeNumbers, .after_filter = reportListener});
 }
 
 void keepDescriptors(Newborn& newborn, const int* descriptors, int terminal) {
@@ -124,7 +137,8 @@ int startNewborn(State& state, const InitRequest& request, int* descriptors, Spa
     newborn = Newborn{};
     newborn.listening = isolation::Listening{};
     newborn.tid = 1;
-    newborn_arguments = {&block, terminal, &newborn.listening, false};
+    keepDescriptors(newborn, descriptors, terminal);
+    newborn_arguments = {&block, terminal, &newborn.listening, newborn.descriptors, false};
     const long pid = cloneOnStack(CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD,
                                   newborn_stack + sizeof(newborn_stack), &newborn.tid, runNewborn);
     if (pid < 0) error = static_cast<int>(-pid);
@@ -138,7 +152,6 @@ int startNewborn(State& state, const InitRequest& request, int* descriptors, Spa
   newborn.pending = true;
   newborn.address = request.address;
   newborn.bytes = request.bytes;
-  keepDescriptors(newborn, descriptors, terminal);
   for (int i = 0; i < 5; ++i) descriptors[i] = -1;
   return 0;
 }
@@ -172,7 +185,8 @@ void spawn(State& state, const InitRequest& request, int* descriptors, int count
     command->number = request.command;
     reply.pid = command->pid;
   }
-  sendReply(reply, master);
+  // Without its terminal a command is of no use; the supervisor has the error instead.
+  if (sendReply(reply, master) == ETOOMANYREFS) raw(SYS_kill, state.newborn.pid, SIGKILL);
   closeDescriptor(master);
 }
 
@@ -202,7 +216,7 @@ void sendExits(State& state) {
   for (int i = 0; i < state.command_bound; ++i) {
     SpawnedCommand& command = state.commands[i];
     if (!command.used || !command.exited) continue;
-    if (!sendReply(command.reply)) return;
+    if (sendReply(command.reply) == EAGAIN) return;
     command.used = false;
   }
   while (state.command_bound > 0 && !state.commands[state.command_bound - 1].used) --state.command_bound;

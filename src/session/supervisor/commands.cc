@@ -289,6 +289,7 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
     }
     command->pid = reply.pid;
     command->tree.emplace(sandbox_->init(), reply.pid);
+    if (command->ended_by != EndedBy::itself) command->tree->kill();  // decided before its number was known
     command->terminal_master = std::move(descriptor);
     if (command->options.wants_started && command->client >= 0) {
       command->answered = true;
@@ -328,6 +329,8 @@ void Supervisor::onReport(std::uint32_t number) {
       if (message.value > 0) command->monitor_error = message.value;
       if (message.numbers[0] < 0) continue;
       auto listener = sandbox_->fetch(message.numbers[0]);
+      command = find(number);  // other replies may have been handled meanwhile
+      if (command == nullptr) return;
       if (listener) {
         listenTo(*command, std::move(*listener));
       } else {  // nobody would see what it tries: it must not run
@@ -389,8 +392,11 @@ void Supervisor::kill(Command& command, EndedBy why) {
 void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& reason) {
   InitRequest request;
   request.type = InitRequestType::kill_all;
-  for (auto& [number, command] : commands_) {
-    if (command->exited) continue;
+  std::vector<std::uint32_t> numbers;
+  for (const auto& [number, command] : commands_) numbers.push_back(number);
+  for (const std::uint32_t number : numbers) {
+    Command* command = find(number);  // one that was not spawned yet is finished, and gone, at once
+    if (command == nullptr || command->exited) continue;
     if (command->ended_by == EndedBy::itself) {
       command->ended_by = why;
       command->limit = limit;

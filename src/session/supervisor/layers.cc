@@ -18,9 +18,9 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::string_view kAutomatic = "auto-", kEvidence = "evidence-";
+constexpr std::string_view kAutomatic = "auto-";
 constexpr std::size_t kMaxAutomatic = 100;
-constexpr int kLockTries = 100;
+constexpr int kLockTries = 20;
 constexpr auto kLockPause = std::chrono::milliseconds(10);
 
 bool isEmpty(int directory) {
@@ -92,11 +92,14 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   if (after.auto_checkpoint) addAutomaticCheckpoint(after);
   auto upper = makeUpper(place_, after, sandbox_->plan().identity);
   if (!upper) return {};
+  auto paused = sandbox_->pause();
+  if (!paused) return caisson::fail(paused.error());
+  if (!*paused) return {};
   InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.frozen};
   record.layers.push_back(after.upper);
   record.layers.insert(record.layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
-  if (auto written = writeInitRecord(directory_, record); !written) return {};
-  if (auto written = replaceMetadata(directory_, after); !written) return {};
+  if (auto written = writeInitRecord(directory_, record); !written) return sandbox_->resume();
+  if (auto written = replaceMetadata(directory_, after); !written) return sandbox_->resume();
   metadata_ = std::move(after);
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
@@ -107,29 +110,32 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   return {};
 }
 
-/// Drops what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
-/// dead.
+/// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
+/// dead. A client that holds the session's lock may be waiting for this very process: then every later use of the
+/// session does it first.
 std::string Supervisor::rollBack() {
+  releaseReserve(directory_);  // the attacker may have filled the disk
   auto lock = lockFile(directory_, kLockFile, false);
   for (int tries = 1; !lock && tries < kLockTries; ++tries) {
     std::this_thread::sleep_for(kLockPause);
     lock = lockFile(directory_, kLockFile, false);
   }
-  auto current = lock ? readMetadata(directory_) : caisson::fail(lock.error());
-  if (!current) return "the workspace was not rolled back: " + current.error().message();
-  Metadata after = std::move(*current);
-  std::vector<std::string> layers = after.frozen;
-  layers.insert(layers.begin(), after.upper);
-  const std::string evidence = freeName(after, kEvidence);
-  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
-  after.upper = newLayerName();
-  if (auto written = writeMetadata(directory_, after); !written) {
-    return "the workspace was not rolled back: " + written.error().message();
+  if (!lock) {
+    const auto requested = requestRollback(directory_, metadata_.upper);
+    return requested ? "the workspace is rolled back before the session is used again; what is discarded is kept as a "
+                       "checkpoint evidence-N"
+                     : "the workspace was not rolled back: " + requested.error().message();
   }
-  metadata_ = std::move(after);
-  (void)record_.lifecycle(metadata_.id, metadata_.policy, "rolled back", evidence);
-  return "the workspace was rolled back to its state before the command; what was discarded is kept as checkpoint " +
-         evidence + " (`caisson session restore " + metadata_.id + " " + evidence + "` brings it back)";
+  auto current = readMetadata(directory_);
+  if (!current) return "the workspace was not rolled back: " + current.error().message();
+  const auto evidence = discardUpper(directory_, *current);
+  if (!evidence) return "the workspace was not rolled back: " + evidence.error().message();
+  metadata_ = std::move(*current);
+  makeReserve(directory_);
+  (void)record_.lifecycle(metadata_.id, metadata_.policy, "rolled back", *evidence);
+  return "the workspace was rolled back to its state when nothing ran in the session, before this attempt; what was "
+         "discarded is kept as checkpoint " +
+         *evidence + " (`caisson session restore " + metadata_.id + " " + *evidence + "` brings it back)";
 }
 
 /// After an escape attempt: nothing of the sandbox may go on, and nothing it wrote may stay.

@@ -194,11 +194,13 @@ Result<void> LiveSandbox::enterDomain() {
   if (const int error = send(request, descriptors); error != 0) {
     return fail(sysError(Stage::launch, "send", "pid 1 of the session", error));
   }
-  return awaitReply(InitReplyType::entered);
+  auto entered = awaitReply(InitReplyType::entered);
+  if (!entered) return fail(entered.error());
+  return {};
 }
 
 /// Waits for pid 1 while it runs nothing: a second at most in practice, ten under the heaviest load.
-Result<void> LiveSandbox::awaitReply(InitReplyType type) {
+Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
   const auto deadline = Clock::now() + kPauseTimeout;
   for (;;) {
     pollfd wait{launched_.control.get(), POLLIN, 0};
@@ -221,7 +223,7 @@ Result<void> LiveSandbox::awaitReply(InitReplyType type) {
       return fail(plainError(Stage::supervise, "wait", "pid 1 of the session", "it exited"));
     }
     std::memcpy(static_cast<void*>(&reply), &message, sizeof(reply));
-    if (reply.type == type) return {};
+    if (reply.type == type) return reply;
     handlers_.reply(reply, std::move(descriptor[0]));
   }
 }
@@ -244,16 +246,21 @@ bool LiveSandbox::canChangeLayers() const {
   });
 }
 
-Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, const std::string& upper,
-                                       Fd upper_directory) {
-  plan::MountOverlay* overlay = overlayOf(plan_);
-  if (!layer_) layer_ = std::move(upper_);  // the one that was opened in the sandbox
+Result<bool> LiveSandbox::pause() {
   InitRequest request;
   request.type = InitRequestType::pause;
   if (const int error = send(request); error != 0) {
     return fail(sysError(Stage::supervise, "send", "pid 1 of the session", error));
   }
-  if (auto paused = awaitReply(InitReplyType::paused); !paused) return paused;
+  auto paused = awaitReply(InitReplyType::paused);
+  if (!paused) return fail(paused.error());
+  return paused->error == 0;
+}
+
+Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, const std::string& upper,
+                                       Fd upper_directory) {
+  plan::MountOverlay* overlay = overlayOf(plan_);
+  if (!layer_) layer_ = std::move(upper_);  // the one that was opened in the sandbox
   overlay->frozen = frozen;
   overlay->upper = upper;
   const OverlayOptions options{.target = overlay->target,

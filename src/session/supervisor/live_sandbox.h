@@ -61,8 +61,12 @@ class LiveSandbox {
 
   /// Whether changeLayers() is possible at all in this sandbox.
   [[nodiscard]] bool canChangeLayers() const;
-  /// Mounts the workspace anew over other layers, while nothing runs: /tmp, the home and everything else stay. After an
-  /// error the sandbox is of no more use. The directories of the new upper layer exist.
+  /// Has pid 1 spawn nothing until resume() or changeLayers(). False: a process runs, and nothing has changed. After an
+  /// error the sandbox is of no more use; the same holds for the next two.
+  Result<bool> pause();
+  Result<void> resume() { return enterDomain(); }
+  /// Mounts the workspace of a paused sandbox anew over other layers: /tmp, the home and everything else stay. The
+  /// directories of the new upper layer exist.
   Result<void> changeLayers(const std::vector<std::string>& frozen, const std::string& upper, sys::Fd upper_directory);
 
   /// Has the egress report its totals after everything it has to report so far.
@@ -77,7 +81,7 @@ class LiveSandbox {
   Result<void> build(const Place& place, const sys::RootDir& directory, const Metadata& metadata);
   Result<void> awaitReady();
   Result<void> enterDomain();
-  Result<void> awaitReply(InitReplyType type);
+  Result<InitReply> awaitReply(InitReplyType type);
   void watch();
   void onControl();
   void onEgress();

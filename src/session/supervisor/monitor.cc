@@ -108,13 +108,12 @@ void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
   const std::shared_ptr<plan::Plan> plan = found->second.plan;
   const std::shared_ptr<supervise::Refusals> refusals = found->second.refusals;
   loop_.at(Clock::now(), [this, plan, refusals] {
-    if (!sandbox_) return;
     RunResult result;
     result.sandbox_id = metadata_.id;
     refusals->report(result);
     if (!result.escape) return;
     supervise::endedForEscape("session exec", plan->command.front(), result);
-    record_.escaped(metadata_.policy, *plan, plan->command, {}, result, endAndRollBack());
+    record_.escaped(metadata_.policy, *plan, plan->command, {}, result, sandbox_ ? endAndRollBack() : rollBack());
     record_.handOver();
   });
 }

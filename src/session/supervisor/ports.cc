@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "audit/log.h"
 #include "session/place.h"
@@ -109,10 +110,12 @@ Result<void> PortSet::listen(Port& port) {
 void PortSet::turn(Port& port) {
   port.relay->turn(0);
   // Edges are reported once: what is left over is pumped again without a new event.
-  if (port.relay->pending()) {
+  if (port.relay->pending() && !std::exchange(port.resumes, true)) {
     loop_.at(sys::EventLoop::Clock::now(), [this, number = port.options.port, inward = port.options.inward] {
       for (Port& one : ports_) {
-        if (one.options.port == number && one.options.inward == inward) turn(one);
+        if (one.options.port != number || one.options.inward != inward) continue;
+        one.resumes = false;
+        turn(one);
       }
     });
   }
@@ -148,9 +151,8 @@ void PortSet::followSandbox(bool runs) {
 
 void PortSet::recordConnection(Port& port) {
   if (++port.connections > kEachRecorded && port.connections % kEachRecorded != 0) return;
-  if (!metadata_.policy.audit.enabled) return;
-  auto log = audit::Log::open();
-  if (!log) return;
+  audit::Log* log = log_();
+  if (log == nullptr) return;
   audit::Fields fields;
   fields.text("host", "localhost").number("port", port.options.host_port).text("address", "127.0.0.1");
   fields.text("decision", "allowed").text("rule", "network.host_ports").number("connections", port.connections);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <list>
 
+#include "audit/log.h"
 #include "session/metadata.h"
 #include "session/port_relay.h"
 #include "session/protocol.h"
@@ -20,8 +21,13 @@ class PortSet {
   /// A TCP socket of the sandbox's network.
   using MakeSocket = std::function<Result<sys::Fd>()>;
 
-  PortSet(const sys::RootDir& directory, const Metadata& metadata, sys::EventLoop& loop, MakeSocket make_socket)
-      : directory_(directory), metadata_(metadata), loop_(loop), make_socket_(std::move(make_socket)) {}
+  PortSet(const sys::RootDir& directory, const Metadata& metadata, sys::EventLoop& loop, MakeSocket make_socket,
+          std::function<audit::Log*()> log)
+      : directory_(directory),
+        metadata_(metadata),
+        loop_(loop),
+        make_socket_(std::move(make_socket)),
+        log_(std::move(log)) {}
 
   [[nodiscard]] bool empty() const { return ports_.empty(); }
   /// Fills in the host's port where none was given.
@@ -37,6 +43,7 @@ class PortSet {
     sys::Fd lock;  ///< of its file in ports/: others see by it that the port is open
     std::unique_ptr<PortRelay> relay;
     std::uint64_t connections = 0;
+    bool resumes = false;  ///< a turn is planned already
   };
   Result<void> listen(Port& port);
   void turn(Port& port);
@@ -47,6 +54,7 @@ class PortSet {
   const Metadata& metadata_;
   sys::EventLoop& loop_;
   MakeSocket make_socket_;
+  std::function<audit::Log*()> log_;  ///< null: no audit
   std::list<Port> ports_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -18,6 +19,8 @@ namespace caisson::session {
 namespace {
 
 using sys::raw;
+
+constexpr int kTimeoutMs = 10'000;
 
 enum class Step : unsigned char { enter, directory, unmount, configure, create, attach };
 constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", "fsconfig create", "move_mount"};
@@ -72,7 +75,17 @@ Result<void> remountOverlay(int init_pidfd, int layer, const OverlayOptions& opt
   theirs.reset();
   if (child < 0) return fail(sysError(Stage::mounts, "fork", "remount", static_cast<int>(-child)));
   unsigned char message[2] = {};
-  const ssize_t got = ::read(ours.get(), message, sizeof(message));  // the kernel's own work: no payload is involved
+  // Unmounting waits for the disk, which a payload may have kept busy.
+  pollfd wait{ours.get(), POLLIN, 0};
+  int ready;
+  do {
+    ready = ::poll(&wait, 1, kTimeoutMs);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) {
+    raw(SYS_kill, child, SIGKILL);
+    return fail(sysError(Stage::mounts, "umount2", options.target, ETIMEDOUT, "the disk is overloaded; try again"));
+  }
+  const ssize_t got = ::read(ours.get(), message, sizeof(message));
   int status = 0;
   while (raw(SYS_wait4, child, &status, 0, nullptr) == -EINTR) {
   }

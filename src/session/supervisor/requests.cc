@@ -21,7 +21,7 @@ void Supervisor::serve(int socket, Packet packet) {
       const auto options = codec::decode<StartOptions>(packet.value);
       if (!options) return malformed();
       if (auto started = startSandbox(*options); !started) return replyFailed(socket, started.error());
-      return reply(socket, MessageType::done, codec::encode(welcome()));
+      return static_cast<void>(reply(socket, MessageType::done, codec::encode(welcome())));
     }
     case MessageType::exec: {
       auto options = codec::decode<CommandOptions>(packet.value);
@@ -45,16 +45,19 @@ void Supervisor::serve(int socket, Packet packet) {
         return replyFailed(socket, sysError(Stage::state, "session feed", std::to_string(number->number), EPIPE,
                                             "its standard input is closed"));
       }
-      if (packet.type == MessageType::take_input) return reply(socket, MessageType::done, {}, command->input.get());
+      if (packet.type == MessageType::take_input)
+        return static_cast<void>(reply(socket, MessageType::done, {}, command->input.get()));
       command->input.reset();
-      return reply(socket, MessageType::done);
+      return static_cast<void>(reply(socket, MessageType::done));
     }
     case MessageType::workspace: {
       if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
       auto directory = sandbox_->openWorkspace();
       if (!directory) return replyFailed(socket, directory.error());
-      clients_[socket].uses_workspace = true;
-      return reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get());
+      if (reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get())) {
+        clients_[socket].uses_workspace = true;
+      }
+      return;
     }
     case MessageType::release_workspace: clients_[socket].uses_workspace = false; return;
     case MessageType::renew: {
@@ -76,13 +79,13 @@ void Supervisor::serve(int socket, Packet packet) {
       } else if (auto opened = ports_.open(*options); !opened) {
         return replyFailed(socket, opened.error());
       }
-      return reply(socket, MessageType::done, codec::encode(*options));
+      return static_cast<void>(reply(socket, MessageType::done, codec::encode(*options)));
     }
     case MessageType::reload: return serveReload(socket);
     case MessageType::processes: {
       ProcessList list;
       if (sandbox_) list = leftProcesses();
-      return reply(socket, MessageType::done, codec::encode(list));
+      return static_cast<void>(reply(socket, MessageType::done, codec::encode(list)));
     }
     default: return malformed();
   }
@@ -94,7 +97,7 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
     if (options.number == 0) return;  // it has just exited
     return replyFailed(socket, sysError(Stage::state, "session stop", std::to_string(options.number), ESRCH));
   }
-  if (options.signal == SIGKILL && options.number == 0) {
+  if ((options.signal == SIGKILL && options.number == 0) || !command->tree) {  // also one that was not spawned yet
     kill(*command, EndedBy::client);
   } else if (options.whole_tree) {
     options.signal == SIGKILL ? command->tree->kill() : command->tree->signal(options.signal);

@@ -40,16 +40,19 @@ Supervisor::Supervisor(const Place& place, sys::RootDir directory, Metadata meta
       directory_(std::move(directory)),
       metadata_(std::move(metadata)),
       logs_(directory_.enter(kLogDirectory)),
-      ports_(directory_, metadata_, loop_, [this]() -> Result<sys::Fd> {
-        if (!sandbox_) {
-          return caisson::fail(plainError(Stage::state, "session expose", metadata_.id,
-                                          "the session's sandbox is not running", "run a command in it first"));
-        }
-        InitRequest request;
-        request.type = InitRequestType::socket;
-        request.number = AF_INET;
-        return sandbox_->askForDescriptor(request, "session expose");
-      }) {}
+      ports_(
+          directory_, metadata_, loop_,
+          [this]() -> Result<sys::Fd> {
+            if (!sandbox_) {
+              return caisson::fail(plainError(Stage::state, "session expose", metadata_.id,
+                                              "the session's sandbox is not running", "run a command in it first"));
+            }
+            InitRequest request;
+            request.type = InitRequestType::socket;
+            request.number = AF_INET;
+            return sandbox_->askForDescriptor(request, "session expose");
+          },
+          [this] { return record_.log(metadata_.policy); }) {}
 
 Result<void> Supervisor::listen() {
   if (auto opened = loop_.open(); !opened) return opened;
@@ -126,30 +129,34 @@ void Supervisor::onClient(int socket) {
 void Supervisor::dropClient(int socket) {
   const auto client = clients_.find(socket);
   if (client == clients_.end()) return;
-  // Nobody is left to read what the command writes.
-  if (Command* command = find(client->second.command)) {
-    command->client = -1;
-    kill(*command, EndedBy::client);
-  }
+  const std::uint32_t foreground = client->second.command;
   loop_.remove(socket);
   clients_.erase(client);
+  // The socket's number may be another client's soon.
+  for (auto& [number, command] : commands_) {
+    if (command->client == socket) command->client = -1;
+  }
+  // Nobody is left to read what the command writes.
+  if (Command* command = find(foreground)) kill(*command, EndedBy::client);
   stopIfUnused();
 }
 
-void Supervisor::reply(int socket, MessageType type, const std::string& value, int descriptor) {
-  if (!clients_.contains(socket)) return;
+bool Supervisor::reply(int socket, MessageType type, const std::string& value, int descriptor) {
+  if (!clients_.contains(socket)) return false;
   std::vector<int> descriptors;
   if (descriptor >= 0) descriptors.push_back(descriptor);
   const int error = sendPacket(socket, type, value, descriptors, false);
   if (error == ETOOMANYREFS) {
-    return replyFailed(socket, sysError(Stage::supervise, "sendmsg", "session", error,
-                                        "too many descriptors of this user are in flight; try again"));
+    replyFailed(socket, sysError(Stage::supervise, "sendmsg", "session", error,
+                                 "too many descriptors of this user are in flight; try again"));
+    return false;
   }
   if (error != 0) dropClient(socket);  // it does not read its answers, or is gone
+  return error == 0;
 }
 
 void Supervisor::replyFailed(int socket, const Error& error) {
-  reply(socket, MessageType::failed, codec::encode(error));
+  (void)reply(socket, MessageType::failed, codec::encode(error));
 }
 
 void Supervisor::armExpiry() {
@@ -240,7 +247,7 @@ bool Supervisor::endSandbox(std::string_view reason) {
   if (ended) sandbox_.reset();
   planner_.reset();
   ports_.followSandbox(false);
-  (void)directory_.remove("init.json");
+  if (ended) (void)directory_.remove("init.json");
   (void)record_.lifecycle(metadata_.id, metadata_.policy, "ended", reason);
   ending_ = false;
   return ended;

@@ -46,7 +46,8 @@ class Supervisor {
   void acceptClient();
   void onClient(int socket);
   void dropClient(int socket);
-  void reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
+  /// False: it could not be sent, and the client got an error or is gone.
+  bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
   void replyFailed(int socket, const Error& error);
   void armExpiry();
   void watchCreator();
