@@ -7,7 +7,7 @@
 #include "cli/verb.h"
 #include "egress/process.h"
 #include "egress/program.h"
-#include "session/attendant.h"
+#include "session/client/attendant.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "plan/plan.h"
-#include "session/metadata.h"
-#include "session/place.h"
+#include "session/store/metadata.h"
+#include "session/store/place.h"
 
 namespace caisson::session {
 

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "functional/session.h"
-#include "session/metadata.h"
+#include "session/store/metadata.h"
 
 namespace caisson::test {
 namespace {

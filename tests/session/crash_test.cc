@@ -1,5 +1,5 @@
 // kill -9 at every named step: the session is as before or as after, never between, and nothing is lost.
-#include "session/steps.h"
+#include "session/layers/steps.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "session/model.h"
-#include "session/squash.h"
+#include "session/layers/squash.h"
 
 namespace caisson::test {
 namespace {

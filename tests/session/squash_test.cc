@@ -1,13 +1,13 @@
 // Histories of any length: the number of layers stays bounded, and every checkpoint stays what it was.
-#include "session/squash.h"
+#include "session/layers/squash.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "egress/process.h"
 #include "functional/session.h"
-#include "session/metadata.h"
-#include "session/steps.h"
+#include "session/store/metadata.h"
+#include "session/layers/steps.h"
 
 namespace caisson::test {
 namespace {

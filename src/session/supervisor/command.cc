@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "session/background_files.h"
+#include "session/store/background_files.h"
 #include "supervise/changes.h"
 #include "supervise/outcome.h"
 

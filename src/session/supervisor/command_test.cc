@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "session/background_files.h"
+#include "session/store/background_files.h"
 
 namespace caisson::session {
 namespace {

@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "isolation/compile.h"
-#include "session/background_files.h"
+#include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/changes.h"
 #include "supervise/control_channel.h"

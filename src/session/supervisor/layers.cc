@@ -11,8 +11,8 @@
 #include <ctime>
 #include <thread>
 
-#include "session/attendant.h"
-#include "session/squash.h"
+#include "session/client/attendant.h"
+#include "session/layers/squash.h"
 #include "session/supervisor/supervisor.h"
 
 namespace caisson::session {

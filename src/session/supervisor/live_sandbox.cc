@@ -17,10 +17,10 @@
 
 #include "isolation/child.h"
 #include "isolation/compile.h"
-#include "session/network.h"
+#include "session/network/network.h"
 #include "session/program.h"
 #include "session/sandbox.h"
-#include "session/steps.h"
+#include "session/layers/steps.h"
 #include "session/supervisor/remount.h"
 #include "supervise/cgroup.h"
 #include "supervise/changes.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "session/background_files.h"
+#include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/escape.h"
 #include "supervise/outcome.h"

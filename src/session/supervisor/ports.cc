@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "audit/log.h"
-#include "session/place.h"
-#include "session/ports.h"
+#include "session/store/place.h"
+#include "session/network/ports.h"
 
 namespace caisson::session {
 namespace {

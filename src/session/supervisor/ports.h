@@ -8,8 +8,8 @@
 #include <list>
 
 #include "audit/log.h"
-#include "session/metadata.h"
-#include "session/port_relay.h"
+#include "session/store/metadata.h"
+#include "session/network/port_relay.h"
 #include "session/protocol.h"
 #include "sys/event_loop.h"
 #include "sys/root_dir.h"

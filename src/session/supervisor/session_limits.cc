@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "session/layer_sizes.h"
+#include "session/layers/layer_sizes.h"
 #include "supervise/tree_size.h"
 
 namespace caisson::session {

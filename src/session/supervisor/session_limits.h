@@ -9,8 +9,8 @@
 #include <string>
 
 #include "caisson/run.h"
-#include "session/metadata.h"
-#include "session/place.h"
+#include "session/store/metadata.h"
+#include "session/store/place.h"
 #include "session/supervisor/live_sandbox.h"
 #include "supervise/limit_watch.h"
 

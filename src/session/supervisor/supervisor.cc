@@ -15,8 +15,8 @@
 #include <cstdlib>
 
 #include "policy/credential.h"
-#include "session/background_files.h"
-#include "session/store.h"
+#include "session/store/background_files.h"
+#include "session/store/store.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {

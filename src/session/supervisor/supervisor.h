@@ -11,11 +11,11 @@
 #include <map>
 #include <memory>
 
-#include "session/metadata.h"
-#include "session/place.h"
+#include "session/store/metadata.h"
+#include "session/store/place.h"
 #include "session/record.h"
 #include "session/sandbox.h"
-#include "session/store.h"
+#include "session/store/store.h"
 #include "session/supervisor/command.h"
 #include "session/supervisor/live_sandbox.h"
 #include "session/supervisor/ports.h"

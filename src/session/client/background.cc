@@ -1,0 +1,163 @@
+// Background commands, from the client's side. What is kept of them is in background_files.h.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "session/store/background_files.h"
+#include "session/client/foreground.h"
+#include "session/client/handle.h"
+#include "supervise/signal_relay.h"
+
+namespace caisson::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// For a command to read what it is fed.
+constexpr auto kFeedTimeout = std::chrono::seconds(30);
+
+}  // namespace
+
+Result<sys::RootDir> Handle::logDirectory() { return directory_.enter(kLogDirectory); }
+
+Result<std::uint32_t> Handle::start(const ExecRequest& request) {
+  if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
+  if (request.interactive || request.relay_stdin) {
+    return fail(plainError(Stage::usage, "session exec", "--background", "a background command has no terminal",
+                           "give its input beforehand, or keep it open and feed it"));
+  }
+  if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    auto connection = connect();
+    if (!connection) return fail(connection.error());
+    CommandOptions options = commandOptionsOf(request, (*connection)->welcome());
+    options.background = true;
+    options.input = request.input;
+    auto answer = (*connection)->ask(MessageType::exec, codec::encode(options), "session exec", id());
+    if (!answer && isGone(answer.error())) {
+      disconnect();
+      continue;
+    }
+    if (!answer) return fail(answer.error());
+    const auto started = codec::decode<StartedCommand>(answer->value);
+    if (!started) return fail(goneError("session exec", id()));
+    return started->number;
+  }
+  return fail(goneError("session exec", id()));
+}
+
+Result<std::vector<ExecInfo>> Handle::processes() {
+  auto logs = logDirectory();
+  if (!logs) return fail(logs.error());
+  const bool alive = isSupervised(directory_);
+  auto numbers = listCommands(*logs);
+  if (!numbers) return fail(numbers.error());
+  std::vector<ExecInfo> infos;
+  for (const std::uint32_t number : *numbers) {
+    if (auto info = describeCommand(*logs, number, alive)) infos.push_back(*std::move(info));
+  }
+  return infos;
+}
+
+Result<ExecInfo> Handle::status(std::uint32_t exec) {
+  auto logs = logDirectory();
+  if (!logs) return fail(logs.error());
+  const bool alive = isSupervised(directory_);  // before: the supervisor writes the end while this is true
+  return describeCommand(*logs, exec, alive);
+}
+
+Result<ExecInfo> Handle::wait(std::uint32_t exec, double timeout_seconds) {
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+  auto pause = std::chrono::milliseconds(1);
+  for (;;) {
+    auto info = status(exec);
+    if (!info || !info->running || Clock::now() >= deadline) return info;
+    std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - Clock::now()));
+    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+  }
+}
+
+Result<LogPiece> Handle::logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset,
+                              std::size_t max_bytes) {
+  auto logs = logDirectory();
+  if (!logs) return fail(logs.error());
+  auto info = status(exec);  // before the log is read: what it ended with is in the log by then
+  if (!info) return fail(info.error());
+  auto file = logs->openFile(fileName(exec, stream == OutputStreamKind::out ? ".out" : ".err"), {.flags = O_RDONLY});
+  if (!file) return fail(file.error());
+  struct stat status;
+  if (::fstat(file->get(), &status) != 0) return fail(sysError(Stage::state, "fstat", "log", errno));
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  LogPiece piece;
+  piece.data.resize(std::min<std::uint64_t>(size > offset ? size - offset : 0, max_bytes));
+  const ssize_t got = ::pread(file->get(), piece.data.data(), piece.data.size(), static_cast<off_t>(offset));
+  if (got < 0) return fail(sysError(Stage::state, "read", "log", errno));
+  piece.data.resize(static_cast<std::size_t>(got));
+  piece.next = offset + static_cast<std::uint64_t>(got);
+  piece.end = !info->running && piece.next >= size;
+  return piece;
+}
+
+Result<void> Handle::feed(std::uint32_t exec, std::string_view data, bool close) {
+  if (auto info = status(exec); !info) return fail(info.error());
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  const std::string number = codec::encode(CommandNumber{exec});
+  if (!data.empty()) {
+    const supervise::SignalRelay no_broken_pipes(false);
+    auto taken = (*connection)->ask(MessageType::take_input, number, "session feed", std::to_string(exec));
+    if (!taken) return fail(taken.error());
+    if (taken->descriptors.empty()) return fail(goneError("session feed", std::to_string(exec)));
+    const int pipe = taken->descriptors.front().get();
+    ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+    const auto deadline = Clock::now() + kFeedTimeout;
+    for (std::size_t done = 0; done < data.size();) {
+      const ssize_t wrote = ::write(pipe, data.data() + done, data.size() - done);
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0 && errno == EAGAIN) {
+        if (Clock::now() >= deadline) {
+          return fail(sysError(Stage::state, "session feed", std::to_string(exec), ETIMEDOUT,
+                               "the command does not read its standard input"));
+        }
+        pollfd wait{pipe, POLLOUT, 0};
+        ::poll(&wait, 1, 100);
+        continue;
+      }
+      if (wrote < 0) return fail(sysError(Stage::state, "write", "standard input", errno));
+      done += static_cast<std::size_t>(wrote);
+    }
+  }
+  if (!close) return {};
+  auto closed = (*connection)->ask(MessageType::close_input, number, "session feed", std::to_string(exec));
+  if (!closed) return fail(closed.error());
+  return {};
+}
+
+Result<void> Handle::stop(std::uint32_t exec, double grace_seconds) {
+  auto info = status(exec);
+  if (!info) return fail(info.error());
+  if (!info->running) return {};
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    const SignalOptions options{.number = exec, .signal = signal, .whole_tree = true};
+    auto sent = (*connection)->ask(MessageType::signal, codec::encode(options), "session stop", std::to_string(exec));
+    if (!sent && sent.error().sys_errno != ESRCH) return fail(sent.error());
+    info = wait(exec, signal == SIGTERM ? grace_seconds : 5);
+    if (!info) return fail(info.error());
+    // What it started may live on: that is killed, too.
+  }
+  if (!info->running) return {};
+  return fail(plainError(Stage::supervise, "session stop", std::to_string(exec), "it survives SIGKILL",
+                         "it hangs in the kernel; destroy the session"));
+}
+
+}  // namespace caisson::session

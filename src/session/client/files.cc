@@ -1,0 +1,165 @@
+// Files of a session, read and written from outside through the sandbox's own mount of the workspace.
+//
+// The supervisor hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the
+// layers is the kernel's own, and what a payload plants leads nowhere.
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "session/client/handle.h"
+#include "session/layers/layer_sizes.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::FileType;
+using sys::RootDir;
+
+constexpr mode_t kNewFileMode = 0644;
+constexpr mode_t kNewDirectoryMode = 0755;
+constexpr mode_t kSafeBits = 0777;  // never setuid, setgid or sticky
+
+/// Makes the calling thread touch files as the sandbox's user, for root callers: their own id does not exist inside.
+class AsPayload {
+ public:
+  explicit AsPayload(uid_t id) : active_(id != 0) {
+    if (!active_) return;
+    sys::raw(SYS_setfsgid, id);
+    sys::raw(SYS_setfsuid, id);
+  }
+  ~AsPayload() {
+    if (!active_) return;
+    sys::raw(SYS_setfsuid, ::geteuid());
+    sys::raw(SYS_setfsgid, ::getegid());
+  }
+  AsPayload(const AsPayload&) = delete;
+  AsPayload& operator=(const AsPayload&) = delete;
+
+ private:
+  bool active_;
+};
+
+Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+  auto file = root.openFile(path, {.flags = O_RDONLY});
+  if (!file) return fail(file.error());
+  struct stat status;
+  if (::fstat(file->get(), &status) != 0) return fail(sysError(Stage::state, "fstat", path, errno));
+  FilePiece piece;
+  piece.size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t left = piece.size > offset ? piece.size - offset : 0;
+  piece.data.resize(std::min(left, max_bytes));
+  std::size_t have = 0;
+  while (have < piece.data.size()) {
+    const ssize_t got =
+        ::pread(file->get(), piece.data.data() + have, piece.data.size() - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(sysError(Stage::state, "read", path, errno));
+    if (got == 0) break;  // it was cut meanwhile
+    have += static_cast<std::size_t>(got);
+  }
+  piece.data.resize(have);
+  return piece;
+}
+
+Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
+                        const WriteOptions& options) {
+  const auto there = root.stat(path);
+  if (there && there->type == FileType::directory) {
+    return fail(sysError(Stage::state, "write", path, EISDIR, "name a file"));
+  }
+  if (options.make_directories) {
+    const std::size_t slash = path.rfind('/');
+    if (slash != std::string_view::npos && slash > 0) {
+      if (auto made = root.makeDirs(path.substr(0, slash), kNewDirectoryMode); !made) return made;
+    }
+  }
+  const bool regular = there && there->type == FileType::regular;
+  const mode_t mode = options.mode ? static_cast<mode_t>(*options.mode) : regular ? there->mode : kNewFileMode;
+  return root.writeFileAtomic(path, data, mode & kSafeBits);
+}
+
+Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path) {
+  auto directory = path.empty() || path == "." ? root.enter("") : root.enter(path);
+  if (!directory) return fail(directory.error());
+  auto entries = directory->list("");
+  if (!entries) return fail(entries.error());
+  std::vector<FileEntry> result;
+  result.reserve(entries->size());
+  for (const sys::DirectoryEntry& entry : *entries) {
+    const auto info = directory->stat(entry.name);
+    if (!info) continue;  // gone meanwhile
+    result.push_back({entry.name, std::string(sys::name(info->type)), info->size,
+                      static_cast<std::uint32_t>(info->mode), info->modified_ns / 1'000'000'000});
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<RootDir> Handle::workspace() {
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());
+  if (!answer) return fail(answer.error());
+  if (answer->descriptors.empty()) return fail(goneError("open", id()));
+  return RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
+}
+
+template <class T>
+Result<T> Handle::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
+  auto root = workspace();
+  if (!root) {  // the sandbox may have ended since the last request
+    disconnect();
+    root = workspace();
+  }
+  if (!root) return fail(root.error());
+  auto result = [&] {
+    const AsPayload identity(metadata_.payload_id);
+    return work(*root);
+  }();
+  root = fail(goneError("open", id()));  // closed before it is released
+  (void)connection_->send(MessageType::release_workspace, {});
+  return result;
+}
+
+Result<FilePiece> Handle::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+  return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, path, offset, max_bytes); });
+}
+
+/// What is written from outside counts as well. Adding up the layer costs by the number of files in it, so that is done
+/// again only after a mebibyte.
+Result<void> Handle::checkRoom(std::uint64_t bytes) {
+  constexpr std::uint64_t kUnmeasured = 1U << 20;
+  const auto& quota = metadata_.policy.filesystem.max_total_size;
+  if (!quota) return {};
+  if (!room_ || bytes > kUnmeasured || *room_ < bytes || written_ + bytes > kUnmeasured) {
+    const LayerSize frozen = sizeOfFrozen(store_->place(), metadata_);
+    const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->place(), metadata_).bytes;
+    room_ = *quota - std::min(*quota, used);
+    written_ = 0;
+  }
+  if (bytes > *room_) {
+    return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
+                         "the session has " + std::to_string(*room_) +
+                             " bytes left (filesystem.max_total_size); remove something, or make one with more"));
+  }
+  *room_ -= bytes;
+  written_ += bytes;
+  return {};
+}
+
+Result<void> Handle::write(std::string_view path, std::string_view data, const WriteOptions& options) {
+  if (auto room = checkRoom(data.size()); !room) return room;
+  return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, path, data, options); });
+}
+
+Result<std::vector<FileEntry>> Handle::listFiles(std::string_view path) {
+  return withWorkspace<std::vector<FileEntry>>([&](const RootDir& root) { return listDirectory(root, path); });
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,216 @@
+#include "session/client/handle.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "approval/owner.h"
+#include "policy/limits.h"
+#include "policy/validate.h"
+#include "session/client/attendant.h"
+#include "session/client/foreground.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr int kAttempts = 3;
+
+std::string restartNotice(std::string_view reason) {
+  return "the session's sandbox was restarted: " + std::string(reason) +
+         "; files of the workspace are kept, /tmp, the home and processes are gone";
+}
+
+Result<void> checkRequest(const ExecRequest& request) {
+  if (request.command.empty() || request.command.front().empty()) {
+    return fail(plainError(Stage::usage, "session exec", "", "no command given", "name a program and its arguments"));
+  }
+  const auto hasNul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+  if (std::any_of(request.command.begin(), request.command.end(), hasNul) || hasNul(request.working_directory)) {
+    return fail(plainError(Stage::usage, "session exec", request.command.front(), "an argument contains a NUL byte",
+                           "no program can receive that; pass the data by standard input"));
+  }
+  for (const auto& [name, value] : request.environment) {
+    if (name.empty() || name.find('=') != std::string::npos || hasNul(name) || hasNul(value)) {
+      return fail(plainError(Stage::usage, "session exec", name, "not a usable environment variable"));
+    }
+  }
+  if (!request.working_directory.empty() && request.working_directory.front() != '/') {
+    return fail(plainError(Stage::usage, "session exec", request.working_directory, "not an absolute path",
+                           "name a directory inside, such as /workspace/src"));
+  }
+  return {};
+}
+
+/// A time-out for one command: as a policy could ask for it now. The rest of the policy was held against the ceilings
+/// when the session was made.
+Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  policy::Ceilings ceilings = approval::noCeilings();
+  ceilings.wall_seconds = owner->ceilingsAt(policy.isolation.level).wall_seconds;
+  policy::Policy asked = policy;
+  asked.resources.wall_seconds = seconds;
+  return policy::validate(asked, ceilings);
+}
+
+}  // namespace
+
+Result<sys::Fd> Handle::lock() {
+  auto lock = lockFile(directory_, kLockFile, true);
+  if (!isCurrent(store_->place(), id(), directory_)) {
+    return fail(plainError(Stage::state, "session", id(), "the session was destroyed",
+                           "`caisson session list` shows the sessions of this user"));
+  }
+  if (!lock) return lock;
+  auto metadata = readMetadata(directory_);
+  if (!metadata) return fail(metadata.error());
+  metadata_ = std::move(*metadata);
+  if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
+  return lock;
+}
+
+Result<void> Handle::reload() {
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return {};
+  auto answer = (*opened)->ask(MessageType::reload, {}, "session", id());
+  if (!answer) return fail(answer.error());
+  return {};
+}
+
+Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  if (metadata_.secondsLeft(Moment::now()) <= 0) {
+    return fail(plainError(Stage::state, "session", id(), "the session has expired", "make a new one"));
+  }
+  auto opened = SupervisorConnection::open(directory_);  // another process may have started it while we waited
+  if (!opened) return opened;
+  if (metadata_.creator && !metadata_.creator->isAlive()) {
+    metadata_.creator = ProcessId::of(::getpid());  // whoever uses the session of a dead process takes it over
+    if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
+  }
+  if (!*opened) {
+    if (readInitRecord(directory_)) {
+      restart_notice_ = restartNotice("its supervisor was killed");
+      if (auto noted = note("supervisor lost"); !noted) return fail(noted.error());
+    }
+    if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // what a killed supervisor left
+    if (auto started = startSupervisor(store_->place(), id()); !started) return fail(started.error());
+    opened = SupervisorConnection::open(directory_);
+    if (!opened) return opened;
+    if (!*opened) return fail(goneError("connect", id()));
+  }
+  if ((*opened)->welcome().sandbox_runs) return opened;
+  if (const auto reason = directory_.readFile(kEndReasonFile, 4096)) {
+    restart_notice_ = restartNotice(*reason);
+    (void)directory_.remove(kEndReasonFile);
+  }
+  StartOptions options;
+  for (const policy::Credential& one : metadata_.policy.network.credentials) {
+    if (one.secret_env.empty()) continue;
+    if (const char* value = std::getenv(one.secret_env.c_str())) options.secrets.emplace(one.secret_env, value);
+  }
+  auto started = (*opened)->startSandbox(options, id());
+  if (!started && started.error().sys_errno == ENOSPC) {
+    store_->emptyTrash();  // layers that no session uses any more
+    started = (*opened)->startSandbox(options, id());
+  }
+  if (!started) return fail(started.error());
+  return opened;
+}
+
+Result<const SupervisorConnection*> Handle::connect() {
+  if (connection_ && !connection_->isClosed()) return &*connection_;
+  disconnect();
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened || !(*opened)->welcome().sandbox_runs) opened = startSandbox();
+  if (!opened) return fail(opened.error());
+  connection_ = std::move(**opened);
+  return &*connection_;
+}
+
+Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy) {
+  if (auto checked = checkRequest(request); !checked) return checked;
+  if (!request.timeout_seconds) return {};
+  return checkTimeout(policy, *request.timeout_seconds);
+}
+
+Result<RunResult> Handle::exec(const ExecRequest& request) {
+  if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
+  if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto connection = connect();
+    if (!connection) return fail(connection.error());
+    const auto asker = askAboutHosts(request);
+    auto ran = runForeground(**connection, request,
+                             {.session = id(), .notice = std::exchange(restart_notice_, {}), .asker = asker.get()});
+    if (!ran) return fail(ran.error());
+    if (*ran) return std::move(**ran);
+    disconnect();  // ended by a checkpoint, a restore, its own time: start it again
+  }
+  return fail(goneError("session exec", id()));
+}
+
+Result<RunResult> Handle::execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
+                                   const ExecRequest& request) {
+  const auto id = store->idOf("session exec", id_or_name);
+  auto directory = id ? store->place().sessions().enter(*id) : fail(id.error());
+  auto opened = directory && isId(id_or_name) ? SupervisorConnection::open(*directory)
+                                              : Result<std::optional<SupervisorConnection>>(std::nullopt);
+  // The usual case needs nothing of the policy: the supervisor has it.
+  const bool simple = opened && *opened && (*opened)->welcome().sandbox_runs && !(*opened)->welcome().review_first &&
+                      !request.interactive && !request.timeout_seconds;
+  if (simple) {
+    if (auto checked = checkRequest(request); !checked) return fail(checked.error());
+    auto ran = runForeground(**opened, request, {.session = *id});
+    if (!ran) return fail(ran.error());
+    if (*ran) return std::move(**ran);
+  }
+  auto found = store->find("session exec", id_or_name);
+  if (!found) return fail(found.error());
+  return Handle(store, std::move(*found)).exec(request);
+}
+
+Result<void> Handle::renew(double ttl_seconds) {
+  constexpr double kMaxTtl = 10.0 * 366 * 86400;
+  if (!(ttl_seconds > 0) || ttl_seconds > kMaxTtl) {
+    return fail(plainError(Stage::usage, "session renew", id(), "not a usable time", "give a time such as 30m or 2h"));
+  }
+  auto held = lock();
+  if (!held) return fail(held.error());
+  metadata_.expires = Moment::now();
+  metadata_.expires.wall_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  if (auto written = writeMetadata(directory_, metadata_); !written) return written;
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return {};
+  auto asked = (*opened)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session renew", id());
+  if (!asked) return fail(asked.error());
+  return {};
+}
+
+Result<void> Handle::handOut(const std::string& name, double ttl_seconds) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  metadata_.name = name;
+  metadata_.pooled = false;
+  metadata_.began = metadata_.expires = Moment::now();
+  metadata_.expires.wall_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  if (auto noted = note("created", name); !noted) return noted;
+  if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
+  if (auto written = replaceMetadata(directory_, metadata_); !written) return written;
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  auto asked = (*connection)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session create", id());
+  if (!asked) return fail(asked.error());
+  return {};
+}
+
+}  // namespace caisson::session

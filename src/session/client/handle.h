@@ -1,0 +1,120 @@
+// One session in use by this process, behind the public Session.
+#pragma once
+
+#include <functional>
+
+#include "egress/settings.h"
+#include "session/client/connection.h"
+#include "session/client/host_asker.h"
+#include "session/record.h"
+#include "session/sandbox.h"
+#include "session/store/store.h"
+
+namespace caisson::session {
+
+class Handle {
+ public:
+  Handle(std::shared_ptr<Store> store, Store::Found found)
+      : store_(std::move(store)), directory_(std::move(found.directory)), metadata_(std::move(found.metadata)) {}
+
+  [[nodiscard]] const std::string& id() const { return metadata_.id; }
+  [[nodiscard]] const sys::RootDir& directory() const { return directory_; }
+  [[nodiscard]] const Metadata& metadata() const { return metadata_; }
+  [[nodiscard]] Store& store() const { return *store_; }
+  [[nodiscard]] const std::shared_ptr<Store>& sharedStore() const { return store_; }
+
+  /// A connection to the supervisor of a running sandbox. Both are started if they are not there.
+  Result<const SupervisorConnection*> connect();
+  /// Forgets the connection: the sandbox went away.
+  void disconnect() {
+    connection_.reset();
+    room_.reset();
+  }
+  /// Puts a change of the session's state on record; an error means that it must not happen.
+  Result<void> note(std::string_view state, std::string_view detail = {}) {
+    return record_.lifecycle(id(), metadata_.policy, state, detail);
+  }
+  Result<RunResult> exec(const ExecRequest& request);
+  /// The same for a one-shot caller: the policy is not decoded unless it has to be.
+  static Result<RunResult> execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
+                                    const ExecRequest& request);
+  Result<void> renew(double ttl_seconds);
+  /// Out of the pool: from now on it is a session like any other, that begins now. Who dies finds it so; for the loss
+  /// of power, syncMetadata is still to be called.
+  Result<void> handOut(const std::string& name, double ttl_seconds);
+
+  // network.cc
+  Result<void> changeNetwork(bool allow, std::string_view pattern);
+  Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
+  Result<void> closeHost(std::string_view pattern);
+  Result<void> reviewHosts();
+  /// For a command on a terminal that a person sits at; else null. The sandbox lives.
+  std::unique_ptr<HostAsker> askAboutHosts(const ExecRequest& request);
+
+  // ports.cc
+  Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);
+  Result<std::vector<OpenPort>> openPorts();
+  Result<void> closePort(std::uint16_t port, bool inward);
+
+  // background.cc
+  Result<std::uint32_t> start(const ExecRequest& request);
+  Result<std::vector<ExecInfo>> processes();
+  Result<ExecInfo> status(std::uint32_t exec);
+  Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
+  Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
+  Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
+  Result<void> stop(std::uint32_t exec, double grace_seconds);
+
+  // layers.cc
+  Result<CheckpointInfo> checkpoint(std::string_view name, WhenBusy when_busy);
+  Result<std::vector<CheckpointInfo>> checkpoints();
+  Result<void> restore(std::string_view checkpoint, WhenBusy when_busy);
+  Result<Store::Found> fork(const ForkOptions& options);
+  Result<std::vector<Change>> diff(std::string_view checkpoint);
+
+  // commit.cc
+  Result<CommitReport> commit(const CommitRequest& request);
+
+  // files.cc
+  Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
+  Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
+  Result<std::vector<FileEntry>> listFiles(std::string_view path);
+
+  /// Takes the session's lock and reads its metadata again; an error when it was destroyed meanwhile.
+  Result<sys::Fd> lock();
+
+ private:
+  Result<std::optional<SupervisorConnection>> startSandbox();
+  /// Has the supervisor read the metadata again, if one runs.
+  Result<void> reload();
+  /// The workspace as the session's programs see it, from outside. To be released after use: while a client has it, the
+  /// supervisor does not mount the workspace anew.
+  Result<sys::RootDir> workspace();
+  /// Does `work` with the workspace, again with a new sandbox if the old one went away.
+  template <class T>
+  Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
+  /// Writes `after` and tells the egress, if there is one. The caller holds the lock.
+  Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
+  Result<void> checkRoom(std::uint64_t bytes);
+  Result<sys::RootDir> logDirectory();
+  /// Ends the sandbox if nothing runs in it, or, when told to, in any case. The caller holds the lock.
+  Result<void> settle(std::string_view call, WhenBusy when_busy);
+  void makeRoom();
+  void squashIfDeep() const;
+  /// The layers of a checkpoint, uppermost first.
+  Result<std::vector<std::string>> layersOf(std::string_view call, std::string_view checkpoint);
+
+  std::shared_ptr<Store> store_;
+  sys::RootDir directory_;
+  Metadata metadata_;
+  std::optional<SupervisorConnection> connection_;
+  std::optional<std::uint64_t> room_;  ///< that the session has left on disk, when it was last added up
+  std::string restart_notice_;         ///< for the next command's result
+  std::uint64_t written_ = 0;          ///< by us since then
+  Record record_;
+};
+
+/// Whether the request makes sense, for exec() and start().
+Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy);
+
+}  // namespace caisson::session

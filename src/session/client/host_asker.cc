@@ -1,0 +1,88 @@
+#include "session/client/host_asker.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "egress/askers.h"
+#include "egress/host_name.h"
+#include "session/store/metadata.h"
+#include "session/network/network.h"
+#include "supervise/socket_owner.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr int kReadyMs = 2000;
+
+std::optional<egress::Report> receive(const sys::Fd& socket, bool& ended) {
+  std::string room(egress::kPacketBytes, '\0');
+  const ssize_t got = ::recv(socket.get(), room.data(), room.size(), MSG_DONTWAIT);
+  ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+  if (got <= 0) return std::nullopt;
+  return egress::decodeReport({room.data(), static_cast<std::size_t>(got)});
+}
+
+}  // namespace
+
+std::unique_ptr<HostAsker> HostAsker::attach(const sys::RootDir& directory, const std::string& session, Open open) {
+  const auto init = readInitRecord(directory);
+  auto socket = connectEgress(directory);
+  if (!init || !socket || !init->init.isAlive()) return nullptr;
+  const std::string_view wish = egress::kWantsQuestions;
+  if (::send(socket->get(), wish.data(), wish.size(), MSG_NOSIGNAL) < 0) return nullptr;
+  pollfd wait{socket->get(), POLLIN, 0};
+  if (::poll(&wait, 1, kReadyMs) <= 0) return nullptr;
+  bool ended = false;
+  const auto report = receive(*socket, ended);
+  if (!report || report->kind != egress::Report::Kind::ready) return nullptr;
+  return std::unique_ptr<HostAsker>(new HostAsker(std::move(*socket), init->init.pid, session, std::move(open)));
+}
+
+HostAsker::HostAsker(sys::Fd socket, pid_t init, const std::string& session, Open open)
+    : socket_(std::move(socket)),
+      init_(init),
+      open_(std::move(open)),
+      questions_(supervise::HostQuestions::Span::session, session,
+                 [this](const supervise::HostQuestions::Verdict& verdict) { return carryOut(verdict); }) {}
+
+/// One report a turn: a program that opens connections without end must not keep its own output from being read.
+void HostAsker::onEvents() {
+  bool ended = false;
+  const auto report = receive(socket_, ended);
+  if (ended) return close();
+  if (!report) return;
+  using Kind = egress::Change::Kind;
+  if (report->kind == egress::Report::Kind::whose) {
+    (void)send({isOurs(report->claim) ? Kind::mine : Kind::other, std::to_string(report->claim.ticket)});
+  } else if (report->kind == egress::Report::Kind::question) {
+    questions_.add(report->request);
+  }
+}
+
+bool HostAsker::isOurs(const egress::Claim& claim) const {
+  const auto from = egress::canonicalAuthority(claim.from, 0), to = egress::canonicalAuthority(claim.to, 0);
+  return from && to && supervise::commandHolds(init_, root_, *from, *to);
+}
+
+Result<void> HostAsker::carryOut(const supervise::HostQuestions::Verdict& verdict) {
+  if (verdict.change.kind != egress::Change::Kind::allow) return send(verdict.change);
+  return open_(verdict.change.pattern, verdict.while_approved);  // which tells the egress itself
+}
+
+Result<void> HostAsker::send(const egress::Change& change) const {
+  const std::string packet = egress::encode(change);
+  if (::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    return fail(sysError(Stage::supervise, "send", "session egress", errno, "run the command again"));
+  }
+  return {};
+}
+
+void HostAsker::close() {
+  questions_.withdraw();
+  socket_.reset();
+}
+
+}  // namespace caisson::session

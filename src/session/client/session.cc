@@ -1,0 +1,197 @@
+// The public Session and SessionStore.
+#include "caisson/session.h"
+
+#include "policy/json.h"
+#include "session/client/handle.h"
+#include "session/network/network.h"
+#include "session/store/pool.h"
+
+namespace caisson {
+
+using session::Handle;
+using session::Store;
+
+std::string_view name(ChangeKind kind) {
+  switch (kind) {
+    case ChangeKind::added: return "added";
+    case ChangeKind::modified: return "modified";
+    case ChangeKind::deleted: return "deleted";
+  }
+  return "unknown";
+}
+
+Session::Session(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
+
+const std::string& Session::id() const { return handle_->id(); }
+
+Result<SessionInfo> Session::info() const {
+  auto found = handle_->store().find("session", id());
+  if (!found) return fail(found.error());
+  SessionInfo info;
+  info.id = id();
+  info.name = found->metadata.name;
+  info.workspace = found->metadata.workspace;
+  info.created = found->metadata.began.wall_ns / 1'000'000'000;
+  info.expires_in = found->metadata.secondsLeft(session::Moment::now());
+  info.live = session::isAlive(found->directory);
+  info.network = session::networkName(found->metadata.policy.network.mode);
+  info.allowed_hosts = found->metadata.policy.network.allowed_hosts;
+  return info;
+}
+
+Result<std::string> Session::policyJson() const {
+  auto found = handle_->store().find("session", id());
+  if (!found) return fail(found.error());
+  return policy::toJson(found->metadata.policy);
+}
+
+Result<RunResult> Session::exec(const ExecRequest& request) { return handle_->exec(request); }
+
+Result<std::uint32_t> Session::start(const ExecRequest& request) { return handle_->start(request); }
+
+Result<std::vector<ExecInfo>> Session::processes() { return handle_->processes(); }
+
+Result<ExecInfo> Session::status(std::uint32_t exec) { return handle_->status(exec); }
+
+Result<ExecInfo> Session::wait(std::uint32_t exec, double timeout_seconds) {
+  return handle_->wait(exec, timeout_seconds);
+}
+
+Result<LogPiece> Session::logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset,
+                               std::size_t max_bytes) {
+  return handle_->logs(exec, stream, offset, max_bytes);
+}
+
+Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close) {
+  return handle_->feed(exec, data, close);
+}
+
+Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return handle_->stop(exec, grace_seconds); }
+
+Result<FilePiece> Session::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+  return handle_->read(path, offset, max_bytes);
+}
+
+Result<void> Session::write(std::string_view path, std::string_view data, const WriteOptions& options) {
+  return handle_->write(path, data, options);
+}
+
+Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return handle_->listFiles(path); }
+
+Result<CheckpointInfo> Session::checkpoint(std::string_view name, WhenBusy when_busy) {
+  return handle_->checkpoint(name, when_busy);
+}
+
+Result<std::vector<CheckpointInfo>> Session::checkpoints() { return handle_->checkpoints(); }
+
+Result<void> Session::restore(std::string_view checkpoint, WhenBusy when_busy) {
+  return handle_->restore(checkpoint, when_busy);
+}
+
+Result<Session> Session::fork(const ForkOptions& options) {
+  auto made = handle_->fork(options);
+  if (!made) return fail(made.error());
+  return Session(std::make_shared<Handle>(handle_->sharedStore(), std::move(*made)));
+}
+
+Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return handle_->diff(checkpoint); }
+
+Result<CommitReport> Session::commit(const CommitRequest& request) { return handle_->commit(request); }
+
+Result<void> Session::network(bool allow, std::string_view pattern) { return handle_->changeNetwork(allow, pattern); }
+
+Result<void> Session::openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy) {
+  return handle_->openHost(pattern, term, when_busy);
+}
+
+Result<void> Session::closeHost(std::string_view pattern) { return handle_->closeHost(pattern); }
+
+Result<void> Session::reviewHosts() { return handle_->reviewHosts(); }
+
+Result<OpenPort> Session::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
+  return handle_->openPort(port, host_port, inward);
+}
+
+Result<std::vector<OpenPort>> Session::openPorts() { return handle_->openPorts(); }
+
+Result<void> Session::closePort(std::uint16_t port, bool inward) { return handle_->closePort(port, inward); }
+
+Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
+
+Result<void> Session::destroy() {
+  handle_->disconnect();
+  auto destroyed = handle_->store().destroy(id());
+  if (destroyed) (void)handle_->note("destroyed");  // also when the log is lost: ending must always be possible
+  return destroyed;
+}
+
+SessionStore::SessionStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+
+Result<SessionStore> SessionStore::open() {
+  auto place = session::Place::open();
+  if (!place) return fail(place.error());
+  return SessionStore(std::make_shared<Store>(std::move(*place)));
+}
+
+Result<Session> SessionStore::create(const SessionOptions& options) {
+  store_->cleanSometimes();
+  auto made = store_->make(options);
+  if (!made) return fail(made.error());
+  auto handle = std::make_shared<Handle>(store_, std::move(*made));
+  if (auto noted = handle->note("created", options.name); !noted) {
+    (void)store_->destroy(handle->id());
+    return fail(noted.error());
+  }
+  if (auto connected = handle->connect(); !connected) {
+    const Error error = connected.error();
+    (void)store_->destroy(handle->id());
+    return fail(error);
+  }
+  return Session(std::move(handle));
+}
+
+Result<SessionPool> SessionStore::pool(const SessionOptions& options, std::size_t size) {
+  auto made = session::Pool::start(store_, options, size);
+  if (!made) return fail(made.error());
+  return SessionPool(std::move(*made));
+}
+
+SessionPool::SessionPool(std::unique_ptr<session::Pool> pool) : pool_(std::move(pool)) {}
+SessionPool::SessionPool(SessionPool&&) noexcept = default;
+SessionPool& SessionPool::operator=(SessionPool&&) noexcept = default;
+SessionPool::~SessionPool() = default;
+
+Result<Session> SessionPool::take(const std::string& name, double ttl_seconds) {
+  auto taken = pool_->take(name, ttl_seconds);
+  if (!taken) return fail(taken.error());
+  return Session(std::move(*taken));
+}
+
+std::size_t SessionPool::ready() const { return pool_->ready(); }
+
+Result<Session> SessionStore::find(std::string_view id_or_name) const {
+  auto found = store_->find("session", id_or_name);
+  if (!found) return fail(found.error());
+  return Session(std::make_shared<Handle>(store_, std::move(*found)));
+}
+
+Result<RunResult> SessionStore::exec(std::string_view id_or_name, const ExecRequest& request) {
+  return Handle::execOnce(store_, id_or_name, request);
+}
+
+Result<std::vector<SessionInfo>> SessionStore::list() {
+  if (auto cleaned = store_->clean(false); !cleaned) return fail(cleaned.error());
+  return store_->list();
+}
+
+Result<void> SessionStore::destroy(std::string_view id_or_name) {
+  auto id = store_->idOf("session destroy", id_or_name);
+  if (!id) return fail(id.error());
+  auto destroyed = store_->destroy(*id);
+  if (destroyed) (void)session::Record().lifecycle(*id, policy::Policy{}, "destroyed");
+  return destroyed;
+}
+
+Result<std::vector<std::string>> SessionStore::clean(bool all) { return store_->clean(all); }
+
+}  // namespace caisson

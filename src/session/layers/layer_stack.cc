@@ -1,0 +1,255 @@
+#include "session/layers/layer_stack.h"
+
+#include <fcntl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+namespace caisson::session {
+namespace {
+
+using sys::FileInfo;
+using sys::FileType;
+using sys::RootDir;
+
+constexpr std::size_t kMaxChanges = 1'000'000;
+constexpr std::size_t kChunk = 256 * 1024;
+
+bool isOpaque(const RootDir& root, const std::string& path) {
+  const auto directory = root.openFile(path, {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!directory) return false;
+  char value = 0;
+  return ::fgetxattr(directory->get(), "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+}
+
+bool sameBytes(const RootDir& a, const RootDir& b, const std::string& path) {
+  const auto first = a.openFile(path, {.flags = O_RDONLY});
+  const auto second = b.openFile(path, {.flags = O_RDONLY});
+  if (!first || !second) return false;
+  std::string left(kChunk, 0), right(kChunk, 0);
+  for (off_t offset = 0;;) {
+    const ssize_t got = ::pread(first->get(), left.data(), kChunk, offset);
+    const ssize_t other = ::pread(second->get(), right.data(), kChunk, offset);
+    if (got < 0 || got != other) return false;
+    if (got == 0) return true;
+    if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
+    offset += got;
+  }
+}
+
+/// Whether two objects of the same path are the same to a user: type, mode, content. Times are not a change.
+bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
+                const LayerStack::Entry& current, const std::string& path, mode_t mode_bits = 0777) {
+  const LayerStack::Layer& a = before.layers()[old.layer];
+  const LayerStack::Layer& b = now.layers()[current.layer];
+  if (a.name == b.name) return true;
+  // Linked by a squash: two names of one file.
+  if (old.info.device == current.info.device && old.info.inode == current.info.inode &&
+      current.info.type != FileType::directory) {
+    return true;
+  }
+  if (old.info.type != current.info.type || (old.info.mode & mode_bits) != (current.info.mode & mode_bits))
+    return false;
+  if (current.info.type == FileType::directory) return true;
+  if (current.info.type == FileType::link) {
+    const auto left = a.root->readLink(path);
+    const auto right = b.root->readLink(path);
+    return left && right && *left == *right;
+  }
+  if (current.info.type != FileType::regular) return false;
+  return old.info.size == current.info.size && sameBytes(*a.root, *b.root, path);
+}
+
+struct Work {
+  std::string path;  // of a directory; "" is the root
+  LayerStack::View before, now;
+};
+
+class Comparison {
+ public:
+  Comparison(const LayerStack& before, const LayerStack& now) : before_(before), now_(now) {
+    std::set<std::string> old_names, new_names;
+    for (const auto& layer : before.layers()) old_names.insert(layer.name);
+    for (const auto& layer : now.layers()) new_names.insert(layer.name);
+    for (const auto& layer : before.layers()) {
+      if (!new_names.contains(layer.name)) apart_.insert(layer.name);
+    }
+    for (const auto& layer : now.layers()) {
+      if (!old_names.contains(layer.name)) apart_.insert(layer.name);
+    }
+  }
+
+  Result<std::vector<Change>> run() {
+    pending_.push_back({"", before_.root(), now_.root()});
+    while (!pending_.empty()) {
+      const Work work = std::move(pending_.back());
+      pending_.pop_back();
+      if (auto looked = lookInto(work); !looked) return fail(looked.error());
+    }
+    std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) { return a.path < b.path; });
+    return std::move(changes_);
+  }
+
+ private:
+  /// Names in the directory that only one side's own layers can have made different.
+  Result<void> collect(const LayerStack& stack, const LayerStack::View& view, const std::string& path, bool all,
+                       std::set<std::string>& names) {
+    for (const std::size_t index : view) {
+      const LayerStack::Layer& layer = stack.layers()[index];
+      if (!all && !apart_.contains(layer.name)) continue;
+      auto entries = layer.root->list(path);
+      // A payload closed the directory before the layer was frozen. Where a layer above has it too, that one's mode is
+      // what the session shows.
+      if (!entries && entries.error().sys_errno == EACCES && index != view.front() && layer.root->openToOwner(path)) {
+        entries = layer.root->list(path);
+      }
+      if (!entries && (entries.error().sys_errno == ENOENT || entries.error().sys_errno == ENOTDIR)) continue;
+      if (!entries) return fail(entries.error());
+      for (const sys::DirectoryEntry& entry : *entries) names.insert(entry.name);
+    }
+    return {};
+  }
+
+  Result<void> lookInto(const Work& work) {
+    std::set<std::string> names;
+    // Where the two sides rest on different layers (one is opaque, or only one side has the directory), every name
+    // counts.
+    const bool all = commonPart(before_, work.before) != commonPart(now_, work.now);
+    if (auto read = collect(before_, work.before, work.path, all, names); !read) return read;
+    if (auto read = collect(now_, work.now, work.path, all, names); !read) return read;
+    for (const std::string& name : names) {
+      const std::string path = work.path.empty() ? name : work.path + "/" + name;
+      compare(path, before_.lookUp(path, work.before), now_.lookUp(path, work.now));
+      if (changes_.size() > kMaxChanges) {
+        return fail(plainError(Stage::state, "session diff", path, "more than a million changes", "look at a part"));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::vector<std::string> commonPart(const LayerStack& stack, const LayerStack::View& view) const {
+    std::vector<std::string> names;
+    for (const std::size_t index : view) {
+      if (!apart_.contains(stack.layers()[index].name)) names.push_back(stack.layers()[index].name);
+    }
+    return names;
+  }
+
+  void note(const std::string& path, ChangeKind kind, const FileInfo& info) {
+    changes_.push_back({path, kind, std::string(sys::name(info.type)), kind == ChangeKind::deleted ? 0 : info.size});
+  }
+
+  void compare(const std::string& path, const LayerStack::Entry& old, const LayerStack::Entry& current) {
+    if (!old.present && !current.present) return;
+    if (!current.present) return note(path, ChangeKind::deleted, old.info);
+    const bool directory = current.info.type == FileType::directory;
+    const bool was_directory = old.present && old.info.type == FileType::directory;
+    if (!old.present) {
+      note(path, ChangeKind::added, current.info);
+    } else if (!sameObject(before_, old, now_, current, path)) {
+      note(path, ChangeKind::modified, current.info);
+    }
+    if (directory) pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below});
+  }
+
+  const LayerStack& before_;
+  const LayerStack& now_;
+  std::set<std::string> apart_;  // layers that only one of the two has
+  std::vector<Work> pending_;
+  std::vector<Change> changes_;
+};
+
+}  // namespace
+
+Result<LayerRoots> LayerRoots::open(const Place& place, const Metadata& metadata) {
+  LayerRoots roots;
+  auto store = place.stores().enter(metadata.family);
+  if (!store && store.error().sys_errno != ENOENT) return fail(store.error());
+  if (store) {
+    auto mask = store->enter("mask");
+    if (mask) roots.mask_ = std::make_unique<RootDir>(std::move(*mask));
+    roots.store_ = std::make_unique<RootDir>(std::move(*store));
+  }
+  if (!metadata.workspace.empty()) {
+    auto real = RootDir::open(metadata.workspace);
+    if (!real) return fail(real.error());
+    roots.real_ = std::make_unique<RootDir>(std::move(*real));
+  }
+  return roots;
+}
+
+Result<LayerStack> LayerRoots::stack(const std::vector<std::string>& names) {
+  std::vector<LayerStack::Layer> layers;
+  for (const std::string& name : names) {
+    auto& root = layers_[name];
+    if (!root) {
+      auto opened = store_ ? store_->enter(name) : Result<RootDir>(fail(sysError(Stage::state, "open", name, ENOENT)));
+      if (!opened && opened.error().sys_errno == ENOENT) continue;  // nothing was written yet
+      if (!opened) return fail(opened.error());
+      root = std::make_unique<RootDir>(std::move(*opened));
+    }
+    layers.push_back({name, root.get()});
+  }
+  if (mask_) layers.push_back({"mask", mask_.get()});
+  if (real_) layers.push_back({"", real_.get()});
+  return LayerStack(std::move(layers));
+}
+
+LayerStack::View LayerStack::root() const {
+  View view(layers_.size());
+  for (std::size_t i = 0; i < view.size(); ++i) view[i] = i;
+  return view;
+}
+
+LayerStack::Entry LayerStack::lookUp(const std::string& path, const View& parent) const {
+  Entry entry;
+  for (const std::size_t index : parent) {
+    const RootDir& root = *layers_[index].root;
+    const auto info = root.stat(path);
+    if (!info) continue;
+    if (info->type == FileType::character_device) break;  // deleted here; nothing below counts
+    if (entry.present && info->type != FileType::directory) break;
+    if (!entry.present) {
+      entry.present = true;
+      entry.info = *info;
+      entry.layer = index;
+    }
+    if (info->type != FileType::directory) break;
+    entry.below.push_back(index);
+    if (isOpaque(root, path)) break;
+  }
+  return entry;
+}
+
+LayerStack::Entry LayerStack::find(const std::string& path) const {
+  Entry entry;
+  entry.below = root();
+  for (std::size_t at = 0; at != std::string::npos;) {
+    at = path.find('/', at + 1);
+    entry = lookUp(path.substr(0, at), entry.below);
+    if (!entry.present) break;
+  }
+  return entry;
+}
+
+Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now) {
+  return Comparison(before, now).run();
+}
+
+bool cameFromBelow(const RootDir& layer, const std::string& path) {
+  const auto file = layer.openFile(path, {.flags = O_RDONLY});
+  return file && ::fgetxattr(file->get(), "user.overlay.origin", nullptr, 0) >= 0;
+}
+
+bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits) {
+  const LayerStack::Entry old = before.find(path);
+  const LayerStack::Entry current = now.find(path);
+  if (!old.present || !current.present) return old.present == current.present;
+  return sameObject(before, old, now, current, path, mode_bits);
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,76 @@
+// Layers of an overlay read from outside, in the kernel's own format: a character device is a deletion, a directory
+// marked opaque hides what lies below it.
+//
+// The layers hold what payloads wrote. Nothing is followed: every path is taken name by name, and a name that is a link
+// is a link.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caisson/session.h"
+#include "session/store/metadata.h"
+#include "session/store/place.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// Directories that lie over each other, uppermost first.
+class LayerStack {
+ public:
+  struct Layer {
+    std::string name;  ///< two stacks share the layers of the same name
+    const sys::RootDir* root;
+  };
+  explicit LayerStack(std::vector<Layer> layers) : layers_(std::move(layers)) {}
+
+  /// Which layers of the stack contribute to a directory, by index. The root: all of them.
+  using View = std::vector<std::size_t>;
+  [[nodiscard]] View root() const;
+
+  /// What a name in a directory is: absent, or an object of the topmost layer that has it.
+  struct Entry {
+    bool present = false;
+    sys::FileInfo info;
+    std::size_t layer = 0;
+    View below;  ///< of a directory: which layers contribute to it
+  };
+  [[nodiscard]] Entry lookUp(const std::string& path, const View& parent) const;
+
+  /// The same from the root on.
+  [[nodiscard]] Entry find(const std::string& path) const;
+
+  [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }
+
+ private:
+  std::vector<Layer> layers_;
+};
+
+/// The opened layers of one session, and the real directory below them.
+class LayerRoots {
+ public:
+  static Result<LayerRoots> open(const Place& place, const Metadata& metadata);
+  /// The layers of these names, what is masked, and the real directory.
+  Result<LayerStack> stack(const std::vector<std::string>& names);
+  /// The real directory, or null when the session began empty.
+  [[nodiscard]] const sys::RootDir* real() const { return real_.get(); }
+
+ private:
+  std::unique_ptr<sys::RootDir> store_, mask_, real_;
+  std::map<std::string, std::unique_ptr<sys::RootDir>> layers_;
+};
+
+/// What is different in `now` against `before`, sorted by path. Only directories that a layer of one of them alone has
+/// are looked at, so the cost is that of the changes, not of the tree.
+Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now);
+
+/// Whether a path is the same in both to a user: type, mode (of it, `mode_bits`), content. Times are not a difference.
+bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits);
+
+/// Whether the kernel made this file of a layer from one further down, under this name or another.
+bool cameFromBelow(const sys::RootDir& layer, const std::string& path);
+
+}  // namespace caisson::session

@@ -1,0 +1,224 @@
+// Checkpoint, restore, fork and diff: which layers make the session.
+//
+// The upper directory is frozen by no longer being the upper one. All of these change one small file atomically, so
+// they take the same time for every size of tree, and a crash leaves the session before or after.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "session/client/attendant.h"
+#include "session/client/handle.h"
+#include "session/layers/layer_stack.h"
+#include "session/network/network.h"
+#include "session/layers/squash.h"
+#include "session/layers/steps.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::RootDir;
+
+constexpr std::size_t kMaxCheckpoints = 1000;
+constexpr const char* kBegin = "begin";
+
+bool isUsed(const Metadata& metadata, std::string_view name) {
+  return name == kBegin || std::any_of(metadata.checkpoints.begin(), metadata.checkpoints.end(),
+                                       [&](const Checkpoint& one) { return one.name == name; });
+}
+
+std::string freeName(const Metadata& metadata) {
+  for (std::size_t number = metadata.checkpoints.size() + 1;; ++number) {
+    std::string name = "c" + std::to_string(number);
+    if (!isUsed(metadata, name)) return name;
+  }
+}
+
+/// Whether anything was written since the last freeze. An empty layer need not be kept.
+bool isEmpty(const RootDir& store, const std::string& layer) {
+  const auto entries = store.list(layer, 1);
+  if (!entries) return entries.error().sys_errno == ENOENT;  // no command ran yet
+  return entries->empty();
+}
+
+/// What would be frozen now. The metadata are not written yet.
+Result<void> freeze(const Place& place, std::string_view call, Metadata& metadata,
+                    const std::string& why_not_squashed) {
+  auto store = place.stores().enter(metadata.family);
+  if (!store && store.error().sys_errno != ENOENT) return fail(store.error());
+  if (!store || isEmpty(*store, metadata.upper)) return {};
+  if (metadata.frozen.size() >= kMaxDepth) {
+    return fail(plainError(Stage::state, call, metadata.id,
+                           "the session has " + std::to_string(kMaxDepth) +
+                               " layers over each other, and they could not be "
+                               "merged" +
+                               (why_not_squashed.empty() ? "" : ": " + why_not_squashed),
+                           "commit what is worth keeping and begin a new session, or restore an older checkpoint"));
+  }
+  metadata.frozen.insert(metadata.frozen.begin(), metadata.upper);
+  metadata.upper = newLayerName();
+  return {};
+}
+
+}  // namespace
+
+Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
+  disconnect();
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return killSandbox(directory_);  // what a killed supervisor left
+  const SettleOptions options{.stop_processes = when_busy == WhenBusy::stop};
+  auto settled = (*opened)->ask(MessageType::settle, codec::encode(options), call, id(), {}, kSandboxTimeout);
+  if (settled) {
+    // An escape attempt while we held the lock: nothing that it wrote may be frozen.
+    auto rolled_back = carryOutRollback(directory_, metadata_);
+    if (!rolled_back) return fail(rolled_back.error());
+    return {};
+  }
+  if (settled.error().sys_errno == EBUSY) {
+    return fail(sysError(Stage::state, call, id(), EBUSY,
+                         "processes of the session are running: stop them first, or say that they may be ended "
+                         "(--stop)"));
+  }
+  return killSandbox(directory_);
+}
+
+/// Has a deep history made shallow by a process of its own. Waits for that only when there is no room left.
+void Handle::makeRoom() {
+  constexpr int kPatienceMs = 600'000;
+  if (auto current = readMetadata(directory_); !current || current->frozen.size() < kMaxDepth) return;
+  auto attendant = startAttendant(store_->place(), {"squash", id(), "wait"});
+  if (attendant) (void)awaitLine(*attendant, kPatienceMs);
+}
+
+void Handle::squashIfDeep() const {
+  if (metadata_.frozen.size() >= kSquashAt) (void)startAttendant(store_->place(), {"squash", id()});
+}
+
+Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_busy) {
+  if (!name.empty()) {
+    if (auto checked = checkName("session checkpoint", name); !checked) return fail(checked.error());
+  }
+  makeRoom();
+  auto held = lock();
+  if (!held) return fail(held.error());
+  if (isUsed(metadata_, name)) {
+    return fail(plainError(Stage::usage, "session checkpoint", name, "the session has a checkpoint of this name",
+                           "choose another name"));
+  }
+  if (metadata_.checkpoints.size() >= kMaxCheckpoints) {
+    return fail(plainError(Stage::state, "session checkpoint", id(), "the session has a thousand checkpoints",
+                           "begin a new session"));
+  }
+  if (auto settled = settle("session checkpoint", when_busy); !settled) return fail(settled.error());
+  step("checkpoint: settled");
+  Metadata after = metadata_;
+  if (auto frozen = freeze(store_->place(), "session checkpoint", after, whyNotSquashed(directory_)); !frozen) {
+    return fail(frozen.error());
+  }
+  const Checkpoint made{name.empty() ? freeName(after) : std::string(name), std::time(nullptr), after.frozen};
+  after.checkpoints.push_back(made);
+  if (auto noted = note("checkpointed", made.name); !noted) return fail(noted.error());
+  if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
+  step("checkpoint: written");
+  metadata_ = std::move(after);
+  held->reset();
+  squashIfDeep();
+  return CheckpointInfo{made.name, made.created};
+}
+
+Result<std::vector<CheckpointInfo>> Handle::checkpoints() {
+  auto metadata = readMetadata(directory_);
+  if (!metadata) return fail(metadata.error());
+  std::vector<CheckpointInfo> infos;
+  for (const Checkpoint& one : metadata->checkpoints) infos.push_back({one.name, one.created});
+  return infos;
+}
+
+Result<std::vector<std::string>> Handle::layersOf(std::string_view call, std::string_view checkpoint) {
+  if (checkpoint.empty() || checkpoint == kBegin) return std::vector<std::string>{};
+  for (const Checkpoint& one : metadata_.checkpoints) {
+    if (one.name == checkpoint) return one.frozen;
+  }
+  std::string known = kBegin;
+  for (const Checkpoint& one : metadata_.checkpoints) known += ", " + one.name;
+  return fail(plainError(Stage::usage, call, checkpoint, "the session has no such checkpoint", "it has " + known));
+}
+
+Result<void> Handle::restore(std::string_view checkpoint, WhenBusy when_busy) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  if (checkpoint.empty()) {
+    return fail(plainError(Stage::usage, "session restore", id(), "no checkpoint given", "name one, or \"begin\""));
+  }
+  auto layers = layersOf("session restore", checkpoint);
+  if (!layers) return fail(layers.error());
+  releaseReserve(directory_);  // what fills the disk may be what is to be undone
+  if (auto settled = settle("session restore", when_busy); !settled) return settled;
+  step("restore: settled");
+  Metadata after = metadata_;
+  if (auto noted = note("restored", checkpoint); !noted) return noted;
+  after.frozen = std::move(*layers);
+  after.upper = newLayerName();
+  if (auto written = writeMetadata(directory_, after); !written) return written;
+  metadata_ = std::move(after);
+  step("restore: written");
+  store_->dropUnusedLayers(metadata_.family);
+  makeReserve(directory_);
+  return {};
+}
+
+Result<Store::Found> Handle::fork(const ForkOptions& options) {
+  constexpr double kMaxTtl = 10.0 * 366 * 86400;
+  if (!options.name.empty()) {
+    if (auto checked = checkName("session fork", options.name); !checked) return fail(checked.error());
+  }
+  if (!(options.ttl_seconds > 0) || options.ttl_seconds > kMaxTtl) {
+    return fail(plainError(Stage::usage, "session fork", "ttl", "not a usable time", "give a time such as 30m or 2h"));
+  }
+  makeRoom();
+  auto held = lock();
+  if (!held) return fail(held.error());
+  if (auto settled = settle("session fork", options.when_busy); !settled) return fail(settled.error());
+  Metadata after = metadata_;
+  if (auto frozen = freeze(store_->place(), "session fork", after, whyNotSquashed(directory_)); !frozen) {
+    return fail(frozen.error());
+  }
+  if (after.upper != metadata_.upper) {
+    if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
+    metadata_ = after;
+  }
+  step("fork: frozen");
+  Metadata other = std::move(after);
+  other.id = store_->newId();
+  if (auto noted = note("forked", other.id); !noted) return fail(noted.error());
+  for (const std::string& host : std::exchange(other.granted, {})) {
+    std::erase(other.policy.network.allowed_hosts, host);  // approved for this session, not for another one
+  }
+  other.name = options.name;
+  other.upper = newLayerName();
+  other.expires = Moment::now();
+  other.expires.wall_ns += static_cast<std::int64_t>(options.ttl_seconds * 1e9);
+  other.expires.boot_ns += static_cast<std::int64_t>(options.ttl_seconds * 1e9);
+  return store_->add(std::move(other));
+}
+
+Result<std::vector<Change>> Handle::diff(std::string_view checkpoint) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  auto base = layersOf("session diff", checkpoint);
+  if (!base) return fail(base.error());
+  auto roots = LayerRoots::open(store_->place(), metadata_);
+  if (!roots) return fail(roots.error());
+  std::vector<std::string> current = metadata_.frozen;
+  current.insert(current.begin(), metadata_.upper);
+  auto before = roots->stack(*base);
+  auto now = roots->stack(current);
+  if (!before) return fail(before.error());
+  if (!now) return fail(now.error());
+  return compareStacks(*before, *now);
+}
+
+}  // namespace caisson::session

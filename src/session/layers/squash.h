@@ -1,0 +1,35 @@
+// Deep histories made shallow: the layers of a session become one that shows the same.
+//
+// Each checkpoint with changes adds a layer, and each layer costs every look-up a little. From kSquashAt layers on a
+// checkpoint has them merged by a process of its own; checkpoint, restore and fork themselves never wait for that,
+// until kMaxDepth is reached. What was checkpointed before keeps its own list of layers, so nothing changes for it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "session/store/store.h"
+
+namespace caisson::session {
+
+inline constexpr std::size_t kSquashAt = 16;
+/// Before Linux 6.7 the names of all layers must fit into one mount option.
+inline constexpr std::size_t kMaxDepth = 32;
+
+struct SquashOptions {
+  std::size_t least = kSquashAt;  ///< with fewer layers there is nothing to do
+  bool wait = false;              ///< for somebody else who is at it; else that is enough
+};
+
+/// Merges the layers of a session, in this process, which has to be single-threaded. A crash at any instant leaves
+/// the session as it was, or with the new layer.
+Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, const SquashOptions& options = {});
+
+/// Lets this process, which has to be single-threaded, look into directories that a payload has closed: their owner may
+/// not, but the owner of a user namespace in which the same ids are mapped may.
+Result<void> seeClosedDirectories();
+
+/// Why the last attempt failed, or empty.
+std::string whyNotSquashed(const sys::RootDir& session);
+
+}  // namespace caisson::session

@@ -1,0 +1,237 @@
+#include "session/store/metadata.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "approval/owner.h"
+#include "policy/decode.h"
+#include "policy/document.h"
+#include "policy/json.h"
+#include "sys/process_start.h"
+
+namespace caisson::session {
+namespace {
+
+using policy::jsonString;
+using policy::Node;
+
+constexpr std::uint64_t kMaxBytes = policy::kMaxDocumentBytes;
+constexpr const char* kMetaFile = "meta.json";
+constexpr const char* kInitFile = "init.json";
+
+std::int64_t clockNs(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+std::string bootId() {
+  const sys::Fd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  char text[64];
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
+  std::string id = got > 0 ? std::string(text, static_cast<std::size_t>(got)) : "";
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+std::string list(const std::vector<std::string>& texts) {
+  std::string json = "[";
+  for (const std::string& text : texts) json += (json.size() > 1 ? "," : "") + jsonString(text);
+  return json + "]";
+}
+
+std::string moment(const Moment& moment) {
+  return "{\"wall_ns\":" + std::to_string(moment.wall_ns) + ",\"boot_ns\":" + std::to_string(moment.boot_ns) +
+         ",\"boot\":" + jsonString(moment.boot) + "}";
+}
+
+std::string process(const ProcessId& id) {
+  return "{\"pid\":" + std::to_string(id.pid) + ",\"start\":" + std::to_string(id.start) +
+         ",\"boot\":" + jsonString(id.boot) + "}";
+}
+
+/// Reads members of a table; the first that is missing or of another type becomes the error.
+class Reader {
+ public:
+  Reader(const Node& table, std::string where) : table_(table), where_(std::move(where)) {}
+
+  const Node* member(const char* key, Node::Type type) {
+    const Node* node = table_.find(key);
+    if (node != nullptr && node->type == type) return node;
+    if (!error_) {
+      error_ = plainError(Stage::state, "read", where_, std::string("\"") + key + "\" is missing or of a wrong type",
+                          "the session's metadata is damaged; `caisson session destroy` removes it");
+    }
+    return nullptr;
+  }
+  std::string text(const char* key) {
+    const Node* node = member(key, Node::Type::text);
+    return node != nullptr ? node->text : "";
+  }
+  std::int64_t integer(const char* key) {
+    const Node* node = member(key, Node::Type::integer);
+    return node != nullptr ? node->integer : 0;
+  }
+  std::vector<std::string> texts(const char* key) {
+    std::vector<std::string> result;
+    if (const Node* node = member(key, Node::Type::list)) {
+      for (const Node& item : node->items) result.push_back(item.text);
+    }
+    return result;
+  }
+  /// Absent in what an older caisson wrote: false.
+  [[nodiscard]] bool flag(const char* key) const {
+    const Node* node = table_.find(key);
+    return node != nullptr && node->type == Node::Type::boolean && node->boolean;
+  }
+  Moment moment(const char* key) {
+    const Node* node = member(key, Node::Type::table);
+    if (node == nullptr) return {};
+    Reader inner(*node, where_);
+    Moment result{inner.integer("wall_ns"), inner.integer("boot_ns"), inner.text("boot")};
+    if (!error_) error_ = inner.error_;
+    return result;
+  }
+  ProcessId process(const char* key) {
+    const Node* node = member(key, Node::Type::table);
+    if (node == nullptr) return {};
+    Reader inner(*node, where_);
+    ProcessId id{static_cast<pid_t>(inner.integer("pid")), static_cast<std::uint64_t>(inner.integer("start")),
+                 inner.text("boot")};
+    if (!error_) error_ = inner.error_;
+    return id;
+  }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  void fold(const Reader& other) {
+    if (!error_) error_ = other.error_;
+  }
+
+ private:
+  const Node& table_;
+  std::string where_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), bootId()}; }
+
+double Metadata::secondsLeft(const Moment& now) const {
+  // While the machine runs on, its own clock counts: nobody sets that. After a restart only the wall clock is left.
+  const std::int64_t left =
+      now.boot == expires.boot && !now.boot.empty() ? expires.boot_ns - now.boot_ns : expires.wall_ns - now.wall_ns;
+  return left <= 0 ? 0 : static_cast<double>(left) / 1e9;
+}
+
+std::string toJson(const Metadata& metadata) {
+  std::string checkpoints = "[";
+  for (const Checkpoint& one : metadata.checkpoints) {
+    checkpoints += std::string(checkpoints.size() > 1 ? "," : "") + "{\"name\":" + jsonString(one.name) +
+                   ",\"created\":" + std::to_string(one.created) + ",\"frozen\":" + list(one.frozen) + "}";
+  }
+  return "{\"format\":" + std::to_string(metadata.format) + ",\"id\":" + jsonString(metadata.id) +
+         ",\"name\":" + jsonString(metadata.name) + ",\"workspace\":" + jsonString(metadata.workspace) +
+         ",\"began\":" + moment(metadata.began) + ",\"expires\":" + moment(metadata.expires) +
+         ",\"family\":" + jsonString(metadata.family) + ",\"frozen\":" + list(metadata.frozen) +
+         ",\"upper\":" + jsonString(metadata.upper) + ",\"checkpoints\":" + checkpoints +
+         "],\"auto_checkpoint\":" + (metadata.auto_checkpoint ? "true" : "false") +
+         ",\"pooled\":" + (metadata.pooled ? "true" : "false") +
+         ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"granted\":" + list(metadata.granted) +
+         (metadata.creator ? ",\"creator\":" + process(*metadata.creator) : "") +
+         ",\"policy\":" + policy::toJson(metadata.policy) + "}\n";
+}
+
+Result<Metadata> metadataFromJson(std::string_view text, const std::string& where) {
+  auto document = policy::readText(text, policy::Format::json, where);
+  if (!document) return fail(document.error());
+  Reader reader(document->root, where);
+  Metadata metadata;
+  metadata.format = static_cast<int>(reader.integer("format"));
+  if (!reader.error() && metadata.format != kFormat) {
+    return fail(plainError(
+        Stage::state, "read", where,
+        "it has format " + std::to_string(metadata.format) + ", this caisson reads format " + std::to_string(kFormat),
+        "use the caisson that made it, or remove it with `caisson session destroy`"));
+  }
+  metadata.id = reader.text("id");
+  metadata.name = reader.text("name");
+  metadata.workspace = reader.text("workspace");
+  metadata.began = reader.moment("began");
+  metadata.expires = reader.moment("expires");
+  metadata.family = reader.text("family");
+  metadata.frozen = reader.texts("frozen");
+  metadata.upper = reader.text("upper");
+  metadata.auto_checkpoint = reader.flag("auto_checkpoint");
+  metadata.pooled = reader.flag("pooled");
+  if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // older ones have none
+  if (document->root.find("creator") != nullptr) metadata.creator = reader.process("creator");
+  metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
+  if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
+    for (const Node& item : checkpoints->items) {
+      Reader one(item, where);
+      metadata.checkpoints.push_back({one.text("name"), one.integer("created"), one.texts("frozen")});
+      reader.fold(one);
+    }
+  }
+  const Node* stored = reader.member("policy", Node::Type::table);
+  if (reader.error()) return fail(*reader.error());
+  // Held against the owner's ceilings when it was made; those may have changed since.
+  const policy::Ceilings none = approval::noCeilings();
+  policy::Origin origin;
+  origin.ceilings = &none;
+  auto decoded = policy::decode({where, *stored}, origin);
+  if (!decoded) return fail(decoded.error());
+  metadata.policy = std::move(*decoded);
+  return metadata;
+}
+
+Result<std::string> readMetadataText(const sys::RootDir& session) { return session.readFile(kMetaFile, kMaxBytes); }
+
+Result<Metadata> readMetadata(const sys::RootDir& session) {
+  auto text = readMetadataText(session);
+  if (!text) return fail(text.error());
+  return metadataFromJson(*text, session.knownAs() + "/" + kMetaFile);
+}
+
+Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata) {
+  return session.writeFileAtomic(kMetaFile, toJson(metadata), 0600);
+}
+
+Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata) {
+  return session.replaceFile(kMetaFile, toJson(metadata), 0600);
+}
+
+Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDurable(kMetaFile); }
+
+ProcessId ProcessId::of(pid_t pid) { return {pid, sys::processStart(pid), bootId()}; }
+
+bool ProcessId::isAlive() const { return pid > 0 && start != 0 && sys::processStart(pid) == start && boot == bootId(); }
+
+Result<InitRecord> readInitRecord(const sys::RootDir& session) {
+  auto text = session.readFile(kInitFile, kMaxBytes);
+  if (!text) return fail(text.error());
+  const std::string where = session.knownAs() + "/" + kInitFile;
+  auto document = policy::readText(*text, policy::Format::json, where);
+  if (!document) return fail(document.error());
+  Reader reader(document->root, where);
+  InitRecord record;
+  record.init = reader.process("init");
+  record.supervisor = reader.process("supervisor");
+  record.layers = reader.texts("layers");
+  if (reader.error()) return fail(*reader.error());
+  return record;
+}
+
+Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
+  const std::string text = "{\"init\":" + process(record.init) + ",\"supervisor\":" + process(record.supervisor) +
+                           ",\"layers\":" + list(record.layers) + "}\n";
+  return session.replaceFile(kInitFile, text, 0600);  // of no use after a restart of the machine: need not be durable
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,91 @@
+#include "session/store/place.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sys/state_home.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::size_t kIdDigits = 32;
+constexpr std::size_t kMaxName = 64;
+
+/// Ours and closed to everybody else: who can enter it can use every session.
+Result<sys::RootDir> openPrivate(const std::string& path) {
+  auto root = sys::RootDir::open(path);
+  if (!root && root.error().sys_errno == ENOENT) {
+    if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
+    root = sys::RootDir::open(path);
+  }
+  if (!root) return root;
+  struct stat status;
+  if (::fstat(root->descriptor(), &status) != 0) return fail(sysError(Stage::state, "fstat", path, errno));
+  if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+    return fail(plainError(Stage::state, "open", path, "the directory of sessions is not private to this user",
+                           "chmod 700 it, or set CAISSON_HOME to a directory of your own"));
+  }
+  return root;
+}
+
+}  // namespace
+
+bool isId(std::string_view text) {
+  if (text.size() != 3 + kIdDigits || !text.starts_with("cs-")) return false;
+  return std::all_of(text.begin() + 3, text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+Result<void> checkName(std::string_view call, std::string_view name) {
+  const bool letters = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+           c == '.';
+  });
+  if (!name.empty() && name.size() <= kMaxName && letters && name[0] != '.' && name[0] != '-' && !isId(name)) return {};
+  return fail(plainError(Stage::usage, call, name, "not a usable name",
+                         "use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"));
+}
+
+Result<Place> Place::open() {
+  const std::string home = sys::stateHome();
+  if (home.empty()) {
+    return fail(plainError(Stage::state, "open", "sessions", "neither CAISSON_HOME nor HOME is set",
+                           "set CAISSON_HOME to a directory you can write"));
+  }
+  auto sessions = openPrivate(home + "/sessions");
+  if (!sessions) return fail(sessions.error());
+  auto stores = openPrivate(home + "/stores");
+  if (!stores) return fail(stores.error());
+  return Place(home, std::move(*sessions), std::move(*stores));
+}
+
+Result<sys::Fd> Place::lockAll() const { return lockFile(sessions_, ".lock", true); }
+
+Result<std::string> Place::canonicalPath(int descriptor) {
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  char canonical[4096];
+  const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));
+  if (length <= 0 || canonical[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
+  return std::string(canonical, static_cast<std::size_t>(length));
+}
+
+Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait) {
+  auto lock = directory.openFile(name, {.flags = O_RDWR | O_CREAT, .mode = 0600});
+  if (!lock) return lock;
+  int locked;
+  do {
+    locked = ::flock(lock->get(), LOCK_EX | (wait ? 0 : LOCK_NB));
+  } while (locked != 0 && errno == EINTR);
+  if (locked != 0) {
+    return fail(sysError(Stage::state, "flock", name, errno,
+                         "the file system of CAISSON_HOME must have flock locks; set CAISSON_HOME to a local disk"));
+  }
+  return lock;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,155 @@
+#include "session/store/pool.h"
+
+#include <chrono>
+
+namespace caisson::session {
+namespace {
+
+constexpr std::size_t kMostReady = 64;
+// What a server leaves that dies ends by itself after this long, and is removed by the next clean-up.
+constexpr double kWaitingSeconds = 900;
+constexpr double kTooLittleLeft = 60;
+constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
+constexpr auto kLookEvery = std::chrono::seconds(30);
+// Making one takes the processors and the disk from whoever has just taken one: it waits for a lull while half are
+// left.
+constexpr auto kLull = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const SessionOptions& options,
+                                          std::size_t size) {
+  if (size == 0 || size > kMostReady) {
+    return fail(plainError(Stage::usage, "session pool", std::to_string(size), "not a usable size",
+                           "keep 1 to " + std::to_string(kMostReady) + " ready"));
+  }
+  std::unique_ptr<Pool> pool(new Pool(std::move(store), options, size));
+  // The first one here and now: what is wrong with the options shows at once.
+  auto first = pool->make();
+  if (!first) return fail(first.error());
+  pool->ready_.push_back(std::move(*first));
+  pool->thread_ = std::thread([raw = pool.get()] { raw->refill(); });
+  return pool;
+}
+
+Pool::Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size)
+    : store_(std::move(store)), options_(options), size_(size) {
+  options_.name.clear();
+  options_.ttl_seconds = kWaitingSeconds;
+}
+
+Pool::~Pool() {
+  {
+    const std::lock_guard held(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  for (const auto& handle : unsynced_) (void)syncMetadata(handle->directory());
+  for (const auto& handle : ready_) {
+    handle->disconnect();
+    (void)store_->destroy(handle->id());
+  }
+}
+
+Result<std::shared_ptr<Handle>> Pool::make() {
+  store_->cleanSometimes();
+  auto made = store_->make(options_, true);
+  if (!made) return fail(made.error());
+  auto handle = std::make_shared<Handle>(store_, std::move(*made));
+  Result<void> prepared = handle->note("prepared");
+  if (prepared) {
+    if (auto connected = handle->connect(); !connected) prepared = fail(connected.error());
+  }
+  if (prepared) return handle;
+  (void)store_->destroy(handle->id());
+  return fail(prepared.error());
+}
+
+/// Waiting for the disk is most of what handing out would cost, and what a session holds is no safer than this.
+void Pool::syncHandedOut(std::unique_lock<std::mutex>& held) {
+  while (!unsynced_.empty()) {
+    const auto handle = std::move(unsynced_.front());
+    unsynced_.pop_front();
+    held.unlock();
+    (void)syncMetadata(handle->directory());  // it may have been destroyed already
+    held.lock();
+  }
+}
+
+void Pool::refill() {
+  std::unique_lock held(mutex_);
+  while (!ending_) {
+    syncHandedOut(held);
+    // The oldest is in front; one whose time is nearly over is not worth keeping.
+    if (!ready_.empty() && ready_.front()->metadata().secondsLeft(Moment::now()) < kTooLittleLeft) {
+      const auto old = std::move(ready_.front());
+      ready_.pop_front();
+      held.unlock();
+      old->disconnect();
+      (void)store_->destroy(old->id());
+      held.lock();
+      continue;
+    }
+    if (ready_.size() >= size_) {
+      changed_.wait_for(held, kLookEvery);
+      continue;
+    }
+    const auto calm = last_taken_ + kLull;
+    if (2 * ready_.size() > size_ && std::chrono::steady_clock::now() < calm) {
+      changed_.wait_until(held, calm);
+      continue;
+    }
+    held.unlock();
+    auto made = make();
+    held.lock();
+    if (made) {
+      ready_.push_back(std::move(*made));
+    } else {
+      changed_.wait_for(held, kPauseAfterFailure);
+    }
+  }
+}
+
+std::shared_ptr<Handle> Pool::pop() {
+  const std::lock_guard held(mutex_);
+  if (ready_.empty()) return nullptr;
+  auto handle = std::move(ready_.front());
+  ready_.pop_front();
+  last_taken_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+  return handle;
+}
+
+Result<std::shared_ptr<Handle>> Pool::take(const std::string& name, double ttl_seconds) {
+  constexpr double kMaxTtl = 10.0 * 366 * 86400;
+  if (!name.empty()) {
+    if (auto checked = checkName("session create", name); !checked) return fail(checked.error());
+  }
+  if (!(ttl_seconds > 0) || ttl_seconds > kMaxTtl) {
+    return fail(plainError(Stage::usage, "session create", "ttl", "not a usable time", "give a time above zero"));
+  }
+  auto handle = pop();
+  if (!handle || !isAlive(handle->directory())) {
+    if (handle) (void)store_->destroy(handle->id());
+    auto made = make();
+    if (!made) return made;
+    handle = std::move(*made);
+  }
+  if (auto handed = handle->handOut(name, ttl_seconds); !handed) {
+    handle->disconnect();
+    (void)store_->destroy(handle->id());  // used or not, it is never handed out again
+    return fail(handed.error());
+  }
+  const std::lock_guard held(mutex_);
+  unsynced_.push_back(handle);
+  changed_.notify_all();
+  return handle;
+}
+
+std::size_t Pool::ready() const {
+  const std::lock_guard held(mutex_);
+  return ready_.size();
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,46 @@
+// Sessions made ahead, behind the public SessionPool.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "session/client/handle.h"
+
+namespace caisson::session {
+
+class Pool {
+ public:
+  static Result<std::unique_ptr<Pool>> start(std::shared_ptr<Store> store, const SessionOptions& options,
+                                             std::size_t size);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  Result<std::shared_ptr<Handle>> take(const std::string& name, double ttl_seconds);
+  [[nodiscard]] std::size_t ready() const;
+
+ private:
+  Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size);
+  /// One more, for nobody yet.
+  Result<std::shared_ptr<Handle>> make();
+  std::shared_ptr<Handle> pop();
+  void refill();
+  void syncHandedOut(std::unique_lock<std::mutex>& held);
+
+  std::shared_ptr<Store> store_;
+  SessionOptions options_;
+  std::size_t size_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Handle>> ready_;
+  std::deque<std::shared_ptr<Handle>> unsynced_;  ///< handed out, and not yet safe from a loss of power
+  std::chrono::steady_clock::time_point last_taken_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,415 @@
+#include "session/store/store.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "approval/owner.h"
+#include "plan/workspace.h"
+#include "policy/validate.h"
+#include "session/client/connection.h"
+#include "session/network/network.h"
+#include "session/sandbox.h"
+#include "session/layers/steps.h"
+#include "supervise/host.h"
+#include "supervise/sandbox_id.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::FileType;
+using sys::RootDir;
+
+constexpr const char* kNames = ".names";
+constexpr std::string_view kNew = ".new-";      // being made: its lock is held
+constexpr std::string_view kGone = ".gone-";    // being removed
+constexpr std::string_view kTrash = ".trash-";  // layers that nobody uses, in the directory of stores
+constexpr const char* kRollbackFile = "rollback";
+constexpr const char* kReserve = "reserve";
+constexpr std::size_t kReserveBytes = 128 * 1024;
+constexpr double kMaxTtl = 10.0 * 366 * 86400;
+constexpr std::int64_t kCleanEverySeconds = 60;
+
+Result<void> checkOptions(const SessionOptions& options) {
+  const policy::Policy& policy = options.policy.model();
+  if (!options.name.empty()) {
+    if (auto checked = checkName("session create", options.name); !checked) return checked;
+  }
+  if (!(options.ttl_seconds > 0) || options.ttl_seconds > kMaxTtl) {
+    return fail(plainError(Stage::usage, "session create", "ttl", "not a usable time",
+                           "give a time above zero, such as 30m or 2h"));
+  }
+  if (policy.isolation.level == policy::Level::none || policy.isolation.tier == policy::Tier::landlock) {
+    return fail(plainError(Stage::policy, "session create", "isolation",
+                           "a session needs namespaces: they are what it lives in", "use level full or process"));
+  }
+  const policy::WorkspaceMode mode = policy.filesystem.workspace.mode;
+  if (mode == policy::WorkspaceMode::ro || mode == policy::WorkspaceMode::rw) {
+    return fail(plainError(Stage::policy, "session create", "filesystem.workspace.mode",
+                           "a session keeps its changes apart from the real directory",
+                           "use --workspace DIR (overlay) and `caisson session commit`"));
+  }
+  if (auto owned = approval::underOwner(policy); !owned) return fail(owned.error());
+  return {};
+}
+
+/// The sockets of all sessions are below CAISSON_HOME: no sandbox may be shown them.
+Result<void> checkHomeHidden(const plan::HostFacts& facts, const std::string& home, bool workspace) {
+  const auto refuse = [&](const std::string& shown) {
+    return fail(plainError(Stage::policy, "session create", shown, "caisson's own state (" + home + ") lies inside",
+                           "show less, or move it with CAISSON_HOME"));
+  };
+  if (workspace && plan::below(home, facts.workspace.path)) return refuse(facts.workspace.path);
+  for (const auto* list : {&facts.read_only, &facts.read_write}) {
+    for (const plan::HostPath& path : *list) {
+      if (plan::below(home, path.path) || plan::below(path.path, home)) return refuse(path.path);
+    }
+  }
+  return {};
+}
+
+Error unknown(std::string_view call, std::string_view id_or_name) {
+  return plainError(Stage::state, call, id_or_name, "there is no such session",
+                    "`caisson session list` shows the sessions of this user");
+}
+
+Moment later(Moment moment, double seconds) {
+  const auto ns = static_cast<std::int64_t>(seconds * 1e9);
+  moment.wall_ns += ns;
+  moment.boot_ns += ns;
+  return moment;
+}
+
+SessionInfo infoOf(const RootDir& directory, const std::string& id) {
+  SessionInfo info;
+  info.id = id;
+  auto metadata = readMetadata(directory);
+  if (!metadata) {
+    info.problem = metadata.error().message();
+    return info;
+  }
+  info.name = metadata->name;
+  info.workspace = metadata->workspace;
+  info.created = metadata->began.wall_ns / 1'000'000'000;
+  info.expires_in = metadata->secondsLeft(Moment::now());
+  info.live = isAlive(directory);
+  info.network = networkName(metadata->policy.network.mode);
+  info.allowed_hosts = metadata->policy.network.allowed_hosts;
+  return info;
+}
+
+}  // namespace
+
+std::string newLayerName() {
+  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz234567";
+  unsigned char bytes[6] = {};
+  (void)!::getrandom(bytes, sizeof(bytes), 0);
+  std::string name;
+  for (const unsigned char byte : bytes) name += kLetters[byte & 31];
+  return name;
+}
+
+Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
+  Metadata after = metadata;
+  std::string evidence;
+  for (std::size_t number = 1; evidence.empty(); ++number) {
+    const std::string name = "evidence-" + std::to_string(number);
+    const auto same = [&](const Checkpoint& one) { return one.name == name; };
+    if (std::none_of(after.checkpoints.begin(), after.checkpoints.end(), same)) evidence = name;
+  }
+  std::vector<std::string> layers = after.frozen;
+  layers.insert(layers.begin(), after.upper);
+  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
+  after.upper = newLayerName();
+  if (auto written = writeMetadata(session, after); !written) return fail(written.error());
+  metadata = std::move(after);
+  return evidence;
+}
+
+Result<void> requestRollback(const RootDir& session, const std::string& upper) {
+  return session.writeFileAtomic(kRollbackFile, upper, 0600);
+}
+
+Result<std::string> carryOutRollback(const RootDir& session, Metadata& metadata) {
+  const auto upper = session.readFile(kRollbackFile, 64);
+  if (!upper) return std::string();
+  std::string evidence;
+  if (*upper == metadata.upper) {  // else it was dropped meanwhile
+    auto discarded = discardUpper(session, metadata);
+    if (!discarded) return discarded;
+    evidence = std::move(*discarded);
+  }
+  if (auto removed = session.remove(kRollbackFile); !removed) return fail(removed.error());
+  return evidence;
+}
+
+void makeReserve(const RootDir& session) { (void)session.replaceFile(kReserve, std::string(kReserveBytes, 'r'), 0600); }
+
+void releaseReserve(const RootDir& session) { (void)session.remove(kReserve); }
+
+bool isCurrent(const Place& place, const std::string& id, const RootDir& directory) {
+  struct stat held, shown;
+  return ::fstat(directory.descriptor(), &held) == 0 &&
+         ::fstatat(place.sessions().descriptor(), id.c_str(), &shown, AT_SYMLINK_NOFOLLOW) == 0 &&
+         held.st_ino == shown.st_ino && held.st_dev == shown.st_dev;
+}
+
+std::string Store::newId() { return supervise::newSandboxId(); }
+
+Result<std::string> Store::idOf(std::string_view call, std::string_view id_or_name) const {
+  if (isId(id_or_name)) return std::string(id_or_name);
+  if (auto checked = checkName(call, id_or_name); !checked) return fail(checked.error());
+  auto id = place_.sessions().readFile(std::string(kNames) + "/" + std::string(id_or_name), 64);
+  if (!id || !isId(*id)) return fail(unknown(call, id_or_name));
+  return *id;
+}
+
+Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_name) const {
+  auto id = idOf(call, id_or_name);
+  if (!id) return fail(id.error());
+  auto directory = place_.sessions().enter(*id);
+  if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown(call, id_or_name) : directory.error());
+  auto metadata = readMetadata(*directory);
+  if (!metadata) return fail(metadata.error());
+  if (metadata->id != *id || (!isId(id_or_name) && metadata->name != id_or_name))
+    return fail(unknown(call, id_or_name));
+  if (metadata->secondsLeft(Moment::now()) <= 0) {
+    return fail(plainError(Stage::state, call, id_or_name, "the session's time is over",
+                           "make a new one; give it longer with --ttl, or renew it in time"));
+  }
+  return Found{std::move(*directory), std::move(*metadata)};
+}
+
+Result<std::vector<SessionInfo>> Store::list() const {
+  auto entries = place_.sessions().list("");
+  if (!entries) return fail(entries.error());
+  std::vector<SessionInfo> infos;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (!isId(entry.name)) continue;
+    auto directory = place_.sessions().enter(entry.name);
+    if (!directory) continue;                                                                    // destroyed meanwhile
+    if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled) continue;  // nobody's yet
+    infos.push_back(infoOf(*directory, entry.name));
+  }
+  std::stable_sort(infos.begin(), infos.end(),
+                   [](const SessionInfo& a, const SessionInfo& b) { return a.created < b.created; });
+  return infos;
+}
+
+Result<void> Store::claimName(const std::string& name, const std::string& id) {
+  if (name.empty()) return {};
+  auto all = place_.lockAll();
+  if (!all) return fail(all.error());
+  return claimNameLocked(name, id);
+}
+
+Result<void> Store::claimNameLocked(const std::string& name, const std::string& id) {
+  if (name.empty()) return {};
+  if (find("session create", name)) {
+    return fail(plainError(Stage::usage, "session create", name, "a session of this name exists",
+                           "choose another name, or destroy it first"));
+  }
+  if (auto made = place_.sessions().makeDirs(kNames, 0700); !made) return made;
+  return place_.sessions().writeFileAtomic(std::string(kNames) + "/" + name, id, 0600);
+}
+
+Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
+  if (auto checked = checkOptions(options); !checked) return fail(checked.error());
+  const RootDir& stores = place_.stores();
+  if (auto fit = checkFeatures(stores.knownAs(), stores.descriptor()); !fit) return fail(fit.error());
+  Metadata metadata;
+  auto policy = approval::underOwner(options.policy.model());
+  if (!policy) return fail(policy.error());
+  metadata.policy = std::move(*policy);
+  const plan::HostFacts facts = supervise::observeHost(metadata.policy);
+  plan::Plan scratch;
+  const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
+                         !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
+  if (auto checked = checkHomeHidden(facts, place_.home(), workspace); !checked) return fail(checked.error());
+  metadata.id = newId();
+  metadata.name = options.name;
+  metadata.auto_checkpoint = options.auto_checkpoint;
+  metadata.pooled = pooled;
+  if (!options.keep) metadata.creator = ProcessId::of(::getpid());
+  metadata.workspace = workspace ? facts.workspace.path : "";
+  if (workspace && (facts.workspace.sys_errno != 0 || !facts.workspace.directory)) {
+    return fail(sysError(Stage::host, "open workspace", facts.workspace.requested,
+                         facts.workspace.sys_errno != 0 ? facts.workspace.sys_errno : ENOTDIR,
+                         "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
+  }
+  metadata.began = Moment::now();
+  metadata.expires = later(metadata.began, options.ttl_seconds);
+  metadata.family = metadata.id;
+  metadata.upper = newLayerName();
+  metadata.payload_id = facts.payload_id;
+  return add(std::move(metadata));
+}
+
+Result<Store::Found> Store::add(Metadata metadata) {
+  auto all = place_.lockAll();
+  if (!all) return fail(all.error());
+  const std::string hidden = std::string(kNew) + metadata.id;
+  const auto build = [&]() -> Result<RootDir> {
+    if (auto made = place_.sessions().makeDirs(hidden, 0700); !made) return fail(made.error());
+    auto directory = place_.sessions().enter(hidden);
+    if (!directory) return directory;
+    for (const char* name : {kLogDirectory, kEmptyDirectory}) {
+      if (auto made = directory->makeDirs(name, 0700); !made) return fail(made.error());
+    }
+    step("create: directories");
+    makeReserve(*directory);
+    if (auto written = writeMetadata(*directory, metadata); !written) return fail(written.error());
+    step("create: metadata");
+    if (auto claimed = claimNameLocked(metadata.name, metadata.id); !claimed) return fail(claimed.error());
+    step("create: name");
+    if (auto shown = place_.sessions().rename(hidden, metadata.id, false); !shown) return fail(shown.error());
+    return place_.sessions().enter(metadata.id);
+  };
+  auto directory = build();
+  if (!directory) {
+    (void)place_.sessions().removeTree(hidden);
+    return fail(directory.error());
+  }
+  return Found{std::move(*directory), std::move(metadata)};
+}
+
+void Store::dropUnusedLayers(const std::string& family) {
+  if (auto all = place_.lockAll()) dropUnusedLayersLocked(family);
+}
+
+void Store::dropUnusedLayersLocked(const std::string& family) {
+  auto sessions = place_.sessions().list("");
+  auto store = place_.stores().enter(family);
+  if (!sessions || !store) return;
+  std::set<std::string> used{"lower", "mask"};
+  for (const sys::DirectoryEntry& entry : *sessions) {
+    if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
+    auto directory = place_.sessions().enter(entry.name);
+    if (!directory) continue;
+    const auto metadata = readMetadata(*directory);
+    if (!metadata) return;  // nobody can tell what it uses
+    if (metadata->family != family) continue;
+    used.insert(metadata->upper);
+    used.insert(metadata->frozen.begin(), metadata->frozen.end());
+    for (const Checkpoint& one : metadata->checkpoints) used.insert(one.frozen.begin(), one.frozen.end());
+    // A sandbox that lives was mounted over the layers of then, whatever became of the list since.
+    if (const auto init = readInitRecord(*directory)) used.insert(init->layers.begin(), init->layers.end());
+  }
+  auto layers = store->list("");
+  if (!layers) return;
+  for (const sys::DirectoryEntry& entry : *layers) {
+    const std::string layer = entry.name.substr(0, entry.name.find('.'));
+    if (used.contains(layer)) continue;
+    const std::string from = family + "/" + entry.name;
+    (void)place_.stores().rename(from, std::string(kTrash) + family + "." + entry.name, false);
+  }
+}
+
+Result<void> Store::removeStore(const std::string& family, const std::string& id) {
+  auto infos = place_.sessions().list("");
+  if (!infos) return fail(infos.error());
+  for (const sys::DirectoryEntry& entry : *infos) {
+    if (!isId(entry.name) || entry.name == id) continue;
+    auto other = place_.sessions().enter(entry.name);
+    if (!other) continue;
+    auto metadata = readMetadata(*other);
+    if (!metadata || metadata->family == family) {  // still used, or nobody can tell
+      dropUnusedLayersLocked(family);
+      return {};
+    }
+  }
+  return place_.stores().removeTree(family);
+}
+
+Result<void> Store::destroy(const std::string& id) {
+  auto directory = place_.sessions().enter(id);
+  if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown("destroy", id) : directory.error());
+  auto lock = lockFile(*directory, kLockFile, true);
+  if (!lock) return fail(lock.error());
+  if (!isCurrent(place_, id, *directory)) return fail(unknown("destroy", id));
+  releaseReserve(*directory);
+  if (auto ended = endSandbox(*directory); !ended) return ended;
+  step("destroy: ended");
+  auto all = place_.lockAll();
+  if (!all) return fail(all.error());
+  const auto metadata = readMetadata(*directory);
+  // From here on it is gone for everybody; a crash leaves work for the next clean-up, not half a session.
+  const std::string gone = std::string(kGone) + id;
+  if (auto renamed = place_.sessions().rename(id, gone, false); !renamed) return renamed;
+  step("destroy: hidden");
+  if (metadata && !metadata->name.empty()) {
+    const std::string name = std::string(kNames) + "/" + metadata->name;
+    if (auto holder = place_.sessions().readFile(name, 64); holder && *holder == id) {
+      (void)place_.sessions().remove(name);
+    }
+  }
+  if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
+  step("destroy: layers removed");
+  return place_.sessions().removeTree(gone);
+}
+
+Result<std::vector<std::string>> Store::clean(bool all) {
+  std::vector<std::string> removed;
+  auto entries = place_.sessions().list("");
+  if (!entries) return fail(entries.error());
+  const Moment now = Moment::now();
+  std::optional<Error> first;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (isId(entry.name)) {
+      auto directory = place_.sessions().enter(entry.name);
+      if (!directory) continue;
+      const auto metadata = readMetadata(*directory);
+      if (!all && (!metadata || metadata->secondsLeft(now) > 0)) continue;
+      if (auto destroyed = destroy(entry.name)) {
+        removed.push_back(entry.name);
+      } else if (!first && place_.sessions().enter(entry.name)) {
+        first = destroyed.error();
+      }
+    } else if (entry.name.starts_with(kNew) || entry.name.starts_with(kGone)) {
+      // Whoever makes or removes one holds this lock: what is there now was left by somebody who died.
+      auto lock = place_.lockAll();
+      if (!lock) return fail(lock.error());
+      const std::string id = entry.name.substr(entry.name.find('-') + 1);
+      if (entry.name.starts_with(kGone)) {
+        auto left = place_.sessions().enter(entry.name);
+        auto metadata = left ? readMetadata(*left) : Result<Metadata>(fail(unknown("clean", id)));
+        (void)removeStore(metadata ? metadata->family : id, id);
+      }
+      (void)place_.sessions().removeTree(entry.name);
+    }
+  }
+  emptyTrash();
+  if (first) return fail(*first);
+  return removed;
+}
+
+void Store::emptyTrash() {
+  const auto entries = place_.stores().list("");
+  if (!entries) return;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (entry.name.starts_with(kTrash)) (void)place_.stores().removeTree(entry.name);
+  }
+}
+
+void Store::cleanSometimes() {
+  struct stat status;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const int sessions = place_.sessions().descriptor();
+  if (::fstatat(sessions, ".cleaned", &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mtime <= now.tv_sec &&
+      now.tv_sec - status.st_mtime < kCleanEverySeconds) {
+    return;
+  }
+  const sys::Fd mark(::openat(sessions, ".cleaned", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (mark) ::futimens(mark.get(), nullptr);
+  (void)clean(false);
+}
+
+}  // namespace caisson::session
