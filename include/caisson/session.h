@@ -32,7 +32,7 @@
 namespace caisson {
 
 namespace session {
-class Handle;
+class SessionContext;
 class Store;
 }  // namespace session
 
@@ -255,10 +255,10 @@ class Session {
   /// Ends every process of the session and removes it with all its files. An id that is gone already is an error.
   Result<void> destroy();
 
-  explicit Session(std::shared_ptr<session::Handle> handle);
+  explicit Session(std::shared_ptr<session::SessionContext> handle);
 
  private:
-  std::shared_ptr<session::Handle> handle_;
+  std::shared_ptr<session::SessionContext> context_;
 };
 
 namespace session {

@@ -7,7 +7,7 @@
 #include "cli/verb.h"
 #include "egress/process.h"
 #include "egress/program.h"
-#include "session/client/attendant.h"
+#include "session/client/worker.h"
 
 namespace {
 
@@ -25,8 +25,8 @@ void openStandardStreams() {
 int main(int count, char** words) {
   if (count == 2 && words[1] == caisson::egress::kProgramWord) ::_exit(caisson::egress::programMain());
   const std::span<char* const> line(words, count > 0 ? static_cast<std::size_t>(count) : 0);
-  if (count > 2 && words[1] == caisson::session::kAttendantWord) {
-    ::_exit(caisson::session::attendantMain(line.subspan(2)));
+  if (count > 2 && words[1] == caisson::session::kWorkerArgument) {
+    ::_exit(caisson::session::workerMain(line.subspan(2)));
   }
   openStandardStreams();
   caisson::egress::useProgram("/proc/self/exe");

@@ -89,7 +89,7 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
   if (metadata.workspace.empty()) {
     auto empty = directory.openFile(kEmptyDirectory, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
     if (!empty) return fail(empty.error());
-    auto path = Place::canonicalPath(empty->get());
+    auto path = SessionPaths::canonicalPath(empty->get());
     if (!path) return fail(path.error());
     policy.filesystem.workspace.path = *path;
   }

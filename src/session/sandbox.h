@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 #include "session/store/metadata.h"
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 
 namespace caisson::session {
 

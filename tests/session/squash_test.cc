@@ -6,8 +6,8 @@
 
 #include "egress/process.h"
 #include "functional/session.h"
-#include "session/store/metadata.h"
 #include "session/layers/steps.h"
+#include "session/store/metadata.h"
 
 namespace caisson::test {
 namespace {
@@ -27,7 +27,7 @@ class SessionSquash : public SessionTest {
     egress::useProgram(caissonBinary());
   }
   std::shared_ptr<session::Store> internals() const {
-    auto place = session::Place::open();
+    auto place = session::SessionPaths::open();
     EXPECT_TRUE(place);
     return std::make_shared<session::Store>(std::move(*place));
   }

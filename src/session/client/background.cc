@@ -10,9 +10,9 @@
 #include <chrono>
 #include <thread>
 
-#include "session/store/background_files.h"
 #include "session/client/foreground.h"
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
+#include "session/store/background_files.h"
 #include "supervise/signal_relay.h"
 
 namespace caisson::session {
@@ -25,9 +25,9 @@ constexpr auto kFeedTimeout = std::chrono::seconds(30);
 
 }  // namespace
 
-Result<sys::RootDir> Handle::logDirectory() { return directory_.enter(kLogDirectory); }
+Result<sys::RootDir> SessionContext::logDirectory() { return directory_.enter(kLogDirectory); }
 
-Result<std::uint32_t> Handle::start(const ExecRequest& request) {
+Result<std::uint32_t> SessionContext::start(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (request.interactive || request.relay_stdin) {
     return fail(plainError(Stage::usage, "session exec", "--background", "a background command has no terminal",
@@ -53,7 +53,7 @@ Result<std::uint32_t> Handle::start(const ExecRequest& request) {
   return fail(goneError("session exec", id()));
 }
 
-Result<std::vector<ExecInfo>> Handle::processes() {
+Result<std::vector<ExecInfo>> SessionContext::processes() {
   auto logs = logDirectory();
   if (!logs) return fail(logs.error());
   const bool alive = isSupervised(directory_);
@@ -66,14 +66,14 @@ Result<std::vector<ExecInfo>> Handle::processes() {
   return infos;
 }
 
-Result<ExecInfo> Handle::status(std::uint32_t exec) {
+Result<ExecInfo> SessionContext::status(std::uint32_t exec) {
   auto logs = logDirectory();
   if (!logs) return fail(logs.error());
   const bool alive = isSupervised(directory_);  // before: the supervisor writes the end while this is true
   return describeCommand(*logs, exec, alive);
 }
 
-Result<ExecInfo> Handle::wait(std::uint32_t exec, double timeout_seconds) {
+Result<ExecInfo> SessionContext::wait(std::uint32_t exec, double timeout_seconds) {
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
   auto pause = std::chrono::milliseconds(1);
@@ -85,8 +85,8 @@ Result<ExecInfo> Handle::wait(std::uint32_t exec, double timeout_seconds) {
   }
 }
 
-Result<LogPiece> Handle::logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset,
-                              std::size_t max_bytes) {
+Result<LogPiece> SessionContext::logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset,
+                                      std::size_t max_bytes) {
   auto logs = logDirectory();
   if (!logs) return fail(logs.error());
   auto info = status(exec);  // before the log is read: what it ended with is in the log by then
@@ -106,7 +106,7 @@ Result<LogPiece> Handle::logs(std::uint32_t exec, OutputStreamKind stream, std::
   return piece;
 }
 
-Result<void> Handle::feed(std::uint32_t exec, std::string_view data, bool close) {
+Result<void> SessionContext::feed(std::uint32_t exec, std::string_view data, bool close) {
   if (auto info = status(exec); !info) return fail(info.error());
   auto connection = connect();
   if (!connection) return fail(connection.error());
@@ -141,7 +141,7 @@ Result<void> Handle::feed(std::uint32_t exec, std::string_view data, bool close)
   return {};
 }
 
-Result<void> Handle::stop(std::uint32_t exec, double grace_seconds) {
+Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
   auto info = status(exec);
   if (!info) return fail(info.error());
   if (!info->running) return {};

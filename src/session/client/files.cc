@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
 #include "sys/raw_syscall.h"
 
@@ -101,7 +101,7 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
 
 }  // namespace
 
-Result<RootDir> Handle::workspace() {
+Result<RootDir> SessionContext::workspace() {
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());
@@ -111,7 +111,7 @@ Result<RootDir> Handle::workspace() {
 }
 
 template <class T>
-Result<T> Handle::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
+Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
   auto root = workspace();
   if (!root) {  // the sandbox may have ended since the last request
     disconnect();
@@ -127,19 +127,19 @@ Result<T> Handle::withWorkspace(const std::function<Result<T>(const RootDir&)>& 
   return result;
 }
 
-Result<FilePiece> Handle::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
+Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
   return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, path, offset, max_bytes); });
 }
 
 /// What is written from outside counts as well. Adding up the layer costs by the number of files in it, so that is done
 /// again only after a mebibyte.
-Result<void> Handle::checkRoom(std::uint64_t bytes) {
+Result<void> SessionContext::checkRoom(std::uint64_t bytes) {
   constexpr std::uint64_t kUnmeasured = 1U << 20;
   const auto& quota = metadata_.policy.filesystem.max_total_size;
   if (!quota) return {};
   if (!room_ || bytes > kUnmeasured || *room_ < bytes || written_ + bytes > kUnmeasured) {
-    const LayerSize frozen = sizeOfFrozen(store_->place(), metadata_);
-    const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->place(), metadata_).bytes;
+    const LayerSize frozen = sizeOfFrozen(store_->paths(), metadata_);
+    const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->paths(), metadata_).bytes;
     room_ = *quota - std::min(*quota, used);
     written_ = 0;
   }
@@ -153,12 +153,12 @@ Result<void> Handle::checkRoom(std::uint64_t bytes) {
   return {};
 }
 
-Result<void> Handle::write(std::string_view path, std::string_view data, const WriteOptions& options) {
+Result<void> SessionContext::write(std::string_view path, std::string_view data, const WriteOptions& options) {
   if (auto room = checkRoom(data.size()); !room) return room;
   return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, path, data, options); });
 }
 
-Result<std::vector<FileEntry>> Handle::listFiles(std::string_view path) {
+Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path) {
   return withWorkspace<std::vector<FileEntry>>([&](const RootDir& root) { return listDirectory(root, path); });
 }
 

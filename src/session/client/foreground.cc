@@ -52,7 +52,7 @@ class ForegroundCommand {
   void sendSignal(int signal);
   void kill();
   [[nodiscard]] int timeoutMs() const;
-  [[nodiscard]] bool asking() const { return options_.asker != nullptr && options_.asker->questions().open(); }
+  [[nodiscard]] bool asking() const { return options_.prompt != nullptr && options_.prompt->questions().open(); }
   void useTerminal(Fd master);
 
   const SupervisorConnection& connection_;
@@ -106,7 +106,7 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
 Result<void> ForegroundCommand::start() {
   CommandOptions command = commandOptionsOf(request_, connection_.welcome());
   command.notice = options_.notice;
-  command.wants_started = request_.interactive || options_.asker != nullptr;
+  command.wants_started = request_.interactive || options_.prompt != nullptr;
   if (request_.interactive) {
     terminal_options_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),
                                                     .out = request_.out,
@@ -143,7 +143,7 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   std::optional<supervise::RawTerminal> raw_mode;
   if (terminal_options_.any()) raw_mode.emplace(terminal_options_);
   watch();
-  if (options_.asker != nullptr) options_.asker->close();  // before our terminal's own settings come back
+  if (options_.prompt != nullptr) options_.prompt->close();  // before our terminal's own settings come back
   if (failure_ && isGone(*failure_)) return std::nullopt;
   if (failure_) return fail(*failure_);
   if (!result_ && !killed_) {
@@ -171,7 +171,7 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
 int ForegroundCommand::timeoutMs() const {
   std::optional<Clock::time_point> next = killed_ ? give_up_ : grace_;
   if (!killed_ && asking()) {
-    const auto deadline = options_.asker->questions().deadline();
+    const auto deadline = options_.prompt->questions().deadline();
     if (!next || *deadline < *next) next = deadline;
   }
   if (!next) return -1;
@@ -181,17 +181,17 @@ int ForegroundCommand::timeoutMs() const {
 
 void ForegroundCommand::watch() {
   std::vector<pollfd> polls;
-  HostAsker* const asker = options_.asker;
+  HostPrompt* const prompt = options_.prompt;
   while (!result_ && !failure_ && !gone_) {
     polls.clear();
     polls.push_back({connection_.descriptor(), POLLIN, 0});
     polls.push_back({signals_.descriptor(), POLLIN, 0});
     polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    if (asker != nullptr && killed_) asker->close();
+    if (prompt != nullptr && killed_) prompt->close();
     // While a question is on the screen the payload neither draws over it nor reads the answer.
     const bool asked = asking();
-    polls.push_back({asker != nullptr ? asker->descriptor() : -1, POLLIN, 0});
-    polls.push_back({asked ? asker->questions().descriptor() : -1, POLLIN, 0});
+    polls.push_back({prompt != nullptr ? prompt->descriptor() : -1, POLLIN, 0});
+    polls.push_back({asked ? prompt->questions().descriptor() : -1, POLLIN, 0});
     if (!asked) input_.addPolls(polls);
     if (out_ && !asked) out_->addPolls(polls);
     if (err_ && !asked) err_->addPolls(polls);
@@ -200,18 +200,18 @@ void ForegroundCommand::watch() {
     const auto now = Clock::now();
     if (grace_ && !killed_ && now >= *grace_) kill();
     if (killed_ && now >= *give_up_) return;
-    if (asked) asker->questions().look(now);
+    if (asked) prompt->questions().look(now);
     if (ready <= 0) continue;
     if (polls[1].revents != 0) {
       while (const int signal = signals_.next()) onSignal(signal);
     }
     if (polls[2].revents != 0 && !killed_) kill();
-    if (polls[3].revents != 0) asker->onEvents();
+    if (polls[3].revents != 0) prompt->onEvents();
     const bool quiet = asked || asking();  // since this turn, too
     if (!asked && !quiet) input_.pump(polls);
     if (out_ && !quiet) out_->pump();
     if (err_ && !quiet) err_->pump();
-    if (asked && polls[4].revents != 0 && asking()) asker->questions().onInput();
+    if (asked && polls[4].revents != 0 && asking()) prompt->questions().onInput();
     if ((out_ && out_->flooded()) || (err_ && err_->flooded())) kill();
     if (polls[0].revents != 0) onPacket();
   }
@@ -226,7 +226,7 @@ void ForegroundCommand::onPacket() {
   }
   if (packet.type == MessageType::started) {
     const auto started = codec::decode<StartedCommand>(packet.value);
-    if (options_.asker != nullptr && started) options_.asker->follow(started->pid);
+    if (options_.prompt != nullptr && started) options_.prompt->follow(started->pid);
     if (!packet.descriptors.empty()) useTerminal(std::move(packet.descriptors.front()));
   } else if (packet.type == MessageType::finished) {
     result_ = codec::decode<RunResult>(packet.value);

@@ -5,14 +5,14 @@
 
 #include "caisson/session.h"
 #include "session/client/connection.h"
-#include "session/client/host_asker.h"
+#include "session/client/host_prompt.h"
 
 namespace caisson::session {
 
 struct ForegroundOptions {
   std::string session;
-  std::string notice;          ///< for the result
-  HostAsker* asker = nullptr;  ///< asks the person at the terminal about hosts; null: nobody
+  std::string notice;            ///< for the result
+  HostPrompt* prompt = nullptr;  ///< asks the person at the terminal about hosts; null: nobody
 };
 
 /// Runs a command through the supervisor. Nothing when the sandbox went away before the command started: then it may be

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 
 namespace caisson::session {
 namespace {
@@ -30,7 +30,7 @@ bool lists(const std::vector<std::string>& entries, std::uint16_t port) {
 
 }  // namespace
 
-Result<OpenPort> Handle::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
+Result<OpenPort> SessionContext::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
   const policy::Network& network = metadata_.policy.network;
   const std::string text = std::to_string(port);
   if (port == 0 || (inward && port < kFirstUnprivileged)) {
@@ -56,7 +56,7 @@ Result<OpenPort> Handle::openPort(std::uint16_t port, std::uint16_t host_port, b
   return OpenPort{opened->port, opened->host_port, opened->inward};
 }
 
-Result<std::vector<OpenPort>> Handle::openPorts() {
+Result<std::vector<OpenPort>> SessionContext::openPorts() {
   std::vector<OpenPort> ports;
   auto entries = directory_.list(kPortDirectory);
   if (!entries && entries.error().sys_errno == ENOENT) return ports;
@@ -76,7 +76,7 @@ Result<std::vector<OpenPort>> Handle::openPorts() {
   return ports;
 }
 
-Result<void> Handle::closePort(std::uint16_t port, bool inward) {
+Result<void> SessionContext::closePort(std::uint16_t port, bool inward) {
   auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
   if (!*opened) {

@@ -2,13 +2,13 @@
 #include "caisson/session.h"
 
 #include "policy/json.h"
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 #include "session/network/network.h"
 #include "session/store/pool.h"
 
 namespace caisson {
 
-using session::Handle;
+using session::SessionContext;
 using session::Store;
 
 std::string_view name(ChangeKind kind) {
@@ -20,12 +20,12 @@ std::string_view name(ChangeKind kind) {
   return "unknown";
 }
 
-Session::Session(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
+Session::Session(std::shared_ptr<SessionContext> handle) : context_(std::move(handle)) {}
 
-const std::string& Session::id() const { return handle_->id(); }
+const std::string& Session::id() const { return context_->id(); }
 
 Result<SessionInfo> Session::info() const {
-  auto found = handle_->store().find("session", id());
+  auto found = context_->store().find("session", id());
   if (!found) return fail(found.error());
   SessionInfo info;
   info.id = id();
@@ -40,104 +40,104 @@ Result<SessionInfo> Session::info() const {
 }
 
 Result<std::string> Session::policyJson() const {
-  auto found = handle_->store().find("session", id());
+  auto found = context_->store().find("session", id());
   if (!found) return fail(found.error());
   return policy::toJson(found->metadata.policy);
 }
 
-Result<RunResult> Session::exec(const ExecRequest& request) { return handle_->exec(request); }
+Result<RunResult> Session::exec(const ExecRequest& request) { return context_->exec(request); }
 
-Result<std::uint32_t> Session::start(const ExecRequest& request) { return handle_->start(request); }
+Result<std::uint32_t> Session::start(const ExecRequest& request) { return context_->start(request); }
 
-Result<std::vector<ExecInfo>> Session::processes() { return handle_->processes(); }
+Result<std::vector<ExecInfo>> Session::processes() { return context_->processes(); }
 
-Result<ExecInfo> Session::status(std::uint32_t exec) { return handle_->status(exec); }
+Result<ExecInfo> Session::status(std::uint32_t exec) { return context_->status(exec); }
 
 Result<ExecInfo> Session::wait(std::uint32_t exec, double timeout_seconds) {
-  return handle_->wait(exec, timeout_seconds);
+  return context_->wait(exec, timeout_seconds);
 }
 
 Result<LogPiece> Session::logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset,
                                std::size_t max_bytes) {
-  return handle_->logs(exec, stream, offset, max_bytes);
+  return context_->logs(exec, stream, offset, max_bytes);
 }
 
 Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close) {
-  return handle_->feed(exec, data, close);
+  return context_->feed(exec, data, close);
 }
 
-Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return handle_->stop(exec, grace_seconds); }
+Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return context_->stop(exec, grace_seconds); }
 
 Result<FilePiece> Session::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
-  return handle_->read(path, offset, max_bytes);
+  return context_->read(path, offset, max_bytes);
 }
 
 Result<void> Session::write(std::string_view path, std::string_view data, const WriteOptions& options) {
-  return handle_->write(path, data, options);
+  return context_->write(path, data, options);
 }
 
-Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return handle_->listFiles(path); }
+Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return context_->listFiles(path); }
 
 Result<CheckpointInfo> Session::checkpoint(std::string_view name, WhenBusy when_busy) {
-  return handle_->checkpoint(name, when_busy);
+  return context_->checkpoint(name, when_busy);
 }
 
-Result<std::vector<CheckpointInfo>> Session::checkpoints() { return handle_->checkpoints(); }
+Result<std::vector<CheckpointInfo>> Session::checkpoints() { return context_->checkpoints(); }
 
 Result<void> Session::restore(std::string_view checkpoint, WhenBusy when_busy) {
-  return handle_->restore(checkpoint, when_busy);
+  return context_->restore(checkpoint, when_busy);
 }
 
 Result<Session> Session::fork(const ForkOptions& options) {
-  auto made = handle_->fork(options);
+  auto made = context_->fork(options);
   if (!made) return fail(made.error());
-  return Session(std::make_shared<Handle>(handle_->sharedStore(), std::move(*made)));
+  return Session(std::make_shared<SessionContext>(context_->sharedStore(), std::move(*made)));
 }
 
-Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return handle_->diff(checkpoint); }
+Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return context_->diff(checkpoint); }
 
-Result<CommitReport> Session::commit(const CommitRequest& request) { return handle_->commit(request); }
+Result<CommitReport> Session::commit(const CommitRequest& request) { return context_->commit(request); }
 
-Result<void> Session::network(bool allow, std::string_view pattern) { return handle_->changeNetwork(allow, pattern); }
+Result<void> Session::network(bool allow, std::string_view pattern) { return context_->changeNetwork(allow, pattern); }
 
 Result<void> Session::openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy) {
-  return handle_->openHost(pattern, term, when_busy);
+  return context_->openHost(pattern, term, when_busy);
 }
 
-Result<void> Session::closeHost(std::string_view pattern) { return handle_->closeHost(pattern); }
+Result<void> Session::closeHost(std::string_view pattern) { return context_->closeHost(pattern); }
 
-Result<void> Session::reviewHosts() { return handle_->reviewHosts(); }
+Result<void> Session::reviewHosts() { return context_->reviewHosts(); }
 
 Result<OpenPort> Session::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
-  return handle_->openPort(port, host_port, inward);
+  return context_->openPort(port, host_port, inward);
 }
 
-Result<std::vector<OpenPort>> Session::openPorts() { return handle_->openPorts(); }
+Result<std::vector<OpenPort>> Session::openPorts() { return context_->openPorts(); }
 
-Result<void> Session::closePort(std::uint16_t port, bool inward) { return handle_->closePort(port, inward); }
+Result<void> Session::closePort(std::uint16_t port, bool inward) { return context_->closePort(port, inward); }
 
-Result<void> Session::renew(double ttl_seconds) { return handle_->renew(ttl_seconds); }
+Result<void> Session::renew(double ttl_seconds) { return context_->renew(ttl_seconds); }
 
 Result<void> Session::destroy() {
-  handle_->disconnect();
-  auto destroyed = handle_->store().destroy(id());
-  if (destroyed) (void)handle_->note("destroyed");  // also when the log is lost: ending must always be possible
+  context_->disconnect();
+  auto destroyed = context_->store().destroy(id());
+  if (destroyed) (void)context_->note("destroyed");  // also when the log is lost: ending must always be possible
   return destroyed;
 }
 
 SessionStore::SessionStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
 Result<SessionStore> SessionStore::open() {
-  auto place = session::Place::open();
-  if (!place) return fail(place.error());
-  return SessionStore(std::make_shared<Store>(std::move(*place)));
+  auto paths = session::SessionPaths::open();
+  if (!paths) return fail(paths.error());
+  return SessionStore(std::make_shared<Store>(std::move(*paths)));
 }
 
 Result<Session> SessionStore::create(const SessionOptions& options) {
   store_->cleanSometimes();
   auto made = store_->make(options);
   if (!made) return fail(made.error());
-  auto handle = std::make_shared<Handle>(store_, std::move(*made));
+  auto handle = std::make_shared<SessionContext>(store_, std::move(*made));
   if (auto noted = handle->note("created", options.name); !noted) {
     (void)store_->destroy(handle->id());
     return fail(noted.error());
@@ -172,11 +172,11 @@ std::size_t SessionPool::ready() const { return pool_->ready(); }
 Result<Session> SessionStore::find(std::string_view id_or_name) const {
   auto found = store_->find("session", id_or_name);
   if (!found) return fail(found.error());
-  return Session(std::make_shared<Handle>(store_, std::move(*found)));
+  return Session(std::make_shared<SessionContext>(store_, std::move(*found)));
 }
 
 Result<RunResult> SessionStore::exec(std::string_view id_or_name, const ExecRequest& request) {
-  return Handle::execOnce(store_, id_or_name, request);
+  return SessionContext::execOnce(store_, id_or_name, request);
 }
 
 Result<std::vector<SessionInfo>> SessionStore::list() {

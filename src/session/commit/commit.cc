@@ -11,11 +11,11 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "session/client/session_context.h"
 #include "session/commit/commit_filter.h"
 #include "session/commit/committed.h"
-#include "session/client/handle.h"
-#include "session/layers/layer_stack.h"
 #include "session/commit/real_tree.h"
+#include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
 
 namespace caisson::session {
@@ -181,7 +181,7 @@ bool sameAsReal(const LayerStack& now, const sys::RootDir& real, const Change& c
 
 }  // namespace
 
-Result<CommitReport> Handle::commit(const CommitRequest& request) {
+Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   std::vector<std::string> chosen;
   for (const std::string& path : request.paths) {
     auto relative = normal(path);
@@ -196,7 +196,7 @@ Result<CommitReport> Handle::commit(const CommitRequest& request) {
   if (!changes) return fail(changes.error());
   auto held = lock();
   if (!held) return fail(held.error());
-  auto roots = LayerRoots::open(store_->place(), metadata_);
+  auto roots = LayerRoots::open(store_->paths(), metadata_);
   if (!roots) return fail(roots.error());
   std::vector<std::string> current = metadata_.frozen;
   current.insert(current.begin(), metadata_.upper);

@@ -70,11 +70,11 @@ supervise::TreeSize measureLayer(int directory) {
 
 }  // namespace
 
-LayerSize sizeOfFrozen(const Place& place, const Metadata& metadata) {
+LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata) {
   std::set<std::string> layers(metadata.frozen.begin(), metadata.frozen.end());
   for (const Checkpoint& one : metadata.checkpoints) layers.insert(one.frozen.begin(), one.frozen.end());
   LayerSize sum;
-  auto store = place.stores().enter(metadata.family);
+  auto store = paths.stores().enter(metadata.family);
   if (!store || layers.empty()) return sum;
   auto sizes = readSizes(*store);
   bool measured = false;
@@ -102,8 +102,8 @@ LayerSize sizeOfFrozen(const Place& place, const Metadata& metadata) {
   return sum;
 }
 
-LayerSize sizeOfUpper(const Place& place, const Metadata& metadata) {
-  auto store = place.stores().enter(metadata.family);
+LayerSize sizeOfUpper(const SessionPaths& paths, const Metadata& metadata) {
+  auto store = paths.stores().enter(metadata.family);
   if (!store) return {};
   auto directory = store->openFile(metadata.upper, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
   if (!directory) return {};

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "session/store/metadata.h"
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 
 namespace caisson::session {
 
@@ -13,7 +13,7 @@ struct LayerSize {
 };
 
 /// Frozen layers and checkpoints. Measured once per layer; the figures are kept beside them.
-LayerSize sizeOfFrozen(const Place& place, const Metadata& metadata);
-LayerSize sizeOfUpper(const Place& place, const Metadata& metadata);
+LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata);
+LayerSize sizeOfUpper(const SessionPaths& paths, const Metadata& metadata);
 
 }  // namespace caisson::session

@@ -165,9 +165,9 @@ class Comparison {
 
 }  // namespace
 
-Result<LayerRoots> LayerRoots::open(const Place& place, const Metadata& metadata) {
+Result<LayerRoots> LayerRoots::open(const SessionPaths& paths, const Metadata& metadata) {
   LayerRoots roots;
-  auto store = place.stores().enter(metadata.family);
+  auto store = paths.stores().enter(metadata.family);
   if (!store && store.error().sys_errno != ENOENT) return fail(store.error());
   if (store) {
     auto mask = store->enter("mask");

@@ -13,7 +13,7 @@
 
 #include "caisson/session.h"
 #include "session/store/metadata.h"
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 #include "sys/root_dir.h"
 
 namespace caisson::session {
@@ -52,7 +52,7 @@ class LayerStack {
 /// The opened layers of one session, and the real directory below them.
 class LayerRoots {
  public:
-  static Result<LayerRoots> open(const Place& place, const Metadata& metadata);
+  static Result<LayerRoots> open(const SessionPaths& paths, const Metadata& metadata);
   /// The layers of these names, what is masked, and the real directory.
   Result<LayerStack> stack(const std::vector<std::string>& names);
   /// The real directory, or null when the session began empty.

@@ -9,12 +9,12 @@
 #include <ctime>
 #include <utility>
 
-#include "session/client/attendant.h"
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
+#include "session/client/worker.h"
 #include "session/layers/layer_stack.h"
-#include "session/network/network.h"
 #include "session/layers/squash.h"
 #include "session/layers/steps.h"
+#include "session/network/network.h"
 
 namespace caisson::session {
 namespace {
@@ -44,9 +44,9 @@ bool isEmpty(const RootDir& store, const std::string& layer) {
 }
 
 /// What would be frozen now. The metadata are not written yet.
-Result<void> freeze(const Place& place, std::string_view call, Metadata& metadata,
+Result<void> freeze(const SessionPaths& paths, std::string_view call, Metadata& metadata,
                     const std::string& why_not_squashed) {
-  auto store = place.stores().enter(metadata.family);
+  auto store = paths.stores().enter(metadata.family);
   if (!store && store.error().sys_errno != ENOENT) return fail(store.error());
   if (!store || isEmpty(*store, metadata.upper)) return {};
   if (metadata.frozen.size() >= kMaxDepth) {
@@ -64,7 +64,7 @@ Result<void> freeze(const Place& place, std::string_view call, Metadata& metadat
 
 }  // namespace
 
-Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
+Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
   disconnect();
   auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
@@ -86,18 +86,18 @@ Result<void> Handle::settle(std::string_view call, WhenBusy when_busy) {
 }
 
 /// Has a deep history made shallow by a process of its own. Waits for that only when there is no room left.
-void Handle::makeRoom() {
+void SessionContext::makeRoom() {
   constexpr int kPatienceMs = 600'000;
   if (auto current = readMetadata(directory_); !current || current->frozen.size() < kMaxDepth) return;
-  auto attendant = startAttendant(store_->place(), {"squash", id(), "wait"});
-  if (attendant) (void)awaitLine(*attendant, kPatienceMs);
+  auto worker = startWorker(store_->paths(), {"squash", id(), "wait"});
+  if (worker) (void)awaitLine(*worker, kPatienceMs);
 }
 
-void Handle::squashIfDeep() const {
-  if (metadata_.frozen.size() >= kSquashAt) (void)startAttendant(store_->place(), {"squash", id()});
+void SessionContext::squashIfDeep() const {
+  if (metadata_.frozen.size() >= kSquashAt) (void)startWorker(store_->paths(), {"squash", id()});
 }
 
-Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_busy) {
+Result<CheckpointInfo> SessionContext::checkpoint(std::string_view name, WhenBusy when_busy) {
   if (!name.empty()) {
     if (auto checked = checkName("session checkpoint", name); !checked) return fail(checked.error());
   }
@@ -115,7 +115,7 @@ Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_b
   if (auto settled = settle("session checkpoint", when_busy); !settled) return fail(settled.error());
   step("checkpoint: settled");
   Metadata after = metadata_;
-  if (auto frozen = freeze(store_->place(), "session checkpoint", after, whyNotSquashed(directory_)); !frozen) {
+  if (auto frozen = freeze(store_->paths(), "session checkpoint", after, whyNotSquashed(directory_)); !frozen) {
     return fail(frozen.error());
   }
   const Checkpoint made{name.empty() ? freeName(after) : std::string(name), std::time(nullptr), after.frozen};
@@ -129,7 +129,7 @@ Result<CheckpointInfo> Handle::checkpoint(std::string_view name, WhenBusy when_b
   return CheckpointInfo{made.name, made.created};
 }
 
-Result<std::vector<CheckpointInfo>> Handle::checkpoints() {
+Result<std::vector<CheckpointInfo>> SessionContext::checkpoints() {
   auto metadata = readMetadata(directory_);
   if (!metadata) return fail(metadata.error());
   std::vector<CheckpointInfo> infos;
@@ -137,7 +137,7 @@ Result<std::vector<CheckpointInfo>> Handle::checkpoints() {
   return infos;
 }
 
-Result<std::vector<std::string>> Handle::layersOf(std::string_view call, std::string_view checkpoint) {
+Result<std::vector<std::string>> SessionContext::layersOf(std::string_view call, std::string_view checkpoint) {
   if (checkpoint.empty() || checkpoint == kBegin) return std::vector<std::string>{};
   for (const Checkpoint& one : metadata_.checkpoints) {
     if (one.name == checkpoint) return one.frozen;
@@ -147,7 +147,7 @@ Result<std::vector<std::string>> Handle::layersOf(std::string_view call, std::st
   return fail(plainError(Stage::usage, call, checkpoint, "the session has no such checkpoint", "it has " + known));
 }
 
-Result<void> Handle::restore(std::string_view checkpoint, WhenBusy when_busy) {
+Result<void> SessionContext::restore(std::string_view checkpoint, WhenBusy when_busy) {
   auto held = lock();
   if (!held) return fail(held.error());
   if (checkpoint.empty()) {
@@ -170,7 +170,7 @@ Result<void> Handle::restore(std::string_view checkpoint, WhenBusy when_busy) {
   return {};
 }
 
-Result<Store::Found> Handle::fork(const ForkOptions& options) {
+Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!options.name.empty()) {
     if (auto checked = checkName("session fork", options.name); !checked) return fail(checked.error());
@@ -183,7 +183,7 @@ Result<Store::Found> Handle::fork(const ForkOptions& options) {
   if (!held) return fail(held.error());
   if (auto settled = settle("session fork", options.when_busy); !settled) return fail(settled.error());
   Metadata after = metadata_;
-  if (auto frozen = freeze(store_->place(), "session fork", after, whyNotSquashed(directory_)); !frozen) {
+  if (auto frozen = freeze(store_->paths(), "session fork", after, whyNotSquashed(directory_)); !frozen) {
     return fail(frozen.error());
   }
   if (after.upper != metadata_.upper) {
@@ -205,12 +205,12 @@ Result<Store::Found> Handle::fork(const ForkOptions& options) {
   return store_->add(std::move(other));
 }
 
-Result<std::vector<Change>> Handle::diff(std::string_view checkpoint) {
+Result<std::vector<Change>> SessionContext::diff(std::string_view checkpoint) {
   auto held = lock();
   if (!held) return fail(held.error());
   auto base = layersOf("session diff", checkpoint);
   if (!base) return fail(base.error());
-  auto roots = LayerRoots::open(store_->place(), metadata_);
+  auto roots = LayerRoots::open(store_->paths(), metadata_);
   if (!roots) return fail(roots.error());
   std::vector<std::string> current = metadata_.frozen;
   current.insert(current.begin(), metadata_.upper);

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 #include "session/layers/steps.h"
 #include "sys/merge_layers.h"
 
@@ -34,14 +34,14 @@ bool replaceRun(std::vector<std::string>& layers, const std::vector<std::string>
 }
 
 /// The new layer takes the place of the old ones, if they still are what the session rests on.
-Result<void> show(Handle& handle, const std::vector<std::string>& run, const std::string& one) {
+Result<void> show(SessionContext& handle, const std::vector<std::string>& run, const std::string& one) {
   auto held = handle.lock();
   if (!held) return fail(held.error());
-  const Place& place = handle.store().place();
-  auto all = place.lockAll();  // or somebody else's clean-up might take the layer, which nobody uses yet
+  const SessionPaths& paths = handle.store().paths();
+  auto all = paths.lockAll();  // or somebody else's clean-up might take the layer, which nobody uses yet
   if (!all) return fail(all.error());
   Metadata after = handle.metadata();
-  auto store = place.stores().enter(after.family);
+  auto store = paths.stores().enter(after.family);
   if (!store) return fail(store.error());
   if (auto there = store->stat(one); !there) return fail(there.error());
   if (!replaceRun(after.frozen, run, one)) return {};  // restored meanwhile
@@ -49,7 +49,7 @@ Result<void> show(Handle& handle, const std::vector<std::string>& run, const std
   return writeMetadata(handle.directory(), after);
 }
 
-Result<void> squashLayers(Handle& handle, std::size_t least) {
+Result<void> squashLayers(SessionContext& handle, std::size_t least) {
   std::vector<std::string> run;
   std::string family;
   {
@@ -59,8 +59,8 @@ Result<void> squashLayers(Handle& handle, std::size_t least) {
     family = handle.metadata().family;
   }
   if (run.size() < least) return {};
-  const Place& place = handle.store().place();
-  auto store = place.stores().enter(family);
+  const SessionPaths& paths = handle.store().paths();
+  auto store = paths.stores().enter(family);
   if (!store) return fail(store.error());
   if (auto seen = seeClosedDirectories(); !seen) return seen;
   const std::string one = newLayerName();
@@ -99,7 +99,7 @@ Result<void> seeClosedDirectories() {
 Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, const SquashOptions& options) {
   auto found = store->find("session squash", id);
   if (!found) return fail(found.error());
-  Handle handle(store, std::move(*found));
+  SessionContext handle(store, std::move(*found));
   auto turn = lockFile(handle.directory(), kSquashLock, options.wait);
   if (!turn) return {};  // somebody is at it
   auto done = squashLayers(handle, options.least);

@@ -15,7 +15,7 @@
 #include "approval/store.h"
 #include "egress/process.h"
 #include "policy/validate.h"
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 #include "supervise/egress.h"
 
 namespace caisson::session {
@@ -100,7 +100,7 @@ Result<egress::Process> startEgress(const plan::Plan& plan, const sys::RootDir& 
                                           std::move(links.broker), init, listener->get());
 }
 
-Result<void> Handle::applyNetwork(Metadata after, const std::vector<egress::Change>& changes) {
+Result<void> SessionContext::applyNetwork(Metadata after, const std::vector<egress::Change>& changes) {
   if (auto checked = policy::validate(after.policy, approval::noCeilings()); !checked) return checked;
   if (auto written = writeMetadata(directory_, after); !written) return written;
   metadata_ = std::move(after);
@@ -121,7 +121,7 @@ Result<void> Handle::applyNetwork(Metadata after, const std::vector<egress::Chan
   return {};
 }
 
-Result<void> Handle::changeNetwork(bool allow, std::string_view pattern) {
+Result<void> SessionContext::changeNetwork(bool allow, std::string_view pattern) {
   auto held = lock();
   if (!held) return fail(held.error());
   Metadata after = metadata_;
@@ -136,7 +136,7 @@ Result<void> Handle::changeNetwork(bool allow, std::string_view pattern) {
   return applyNetwork(std::move(after), {{allow ? Kind::allow : Kind::deny, text}});
 }
 
-Result<void> Handle::openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy) {
+Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy) {
   auto held = lock();
   if (!held) return fail(held.error());
   Metadata after = metadata_;
@@ -164,21 +164,21 @@ Result<void> Handle::openHost(std::string_view pattern, HostTerm term, WhenBusy 
 }
 
 /// Somebody sits at a keyboard and sees what is written.
-std::unique_ptr<HostAsker> Handle::askAboutHosts(const ExecRequest& request) {
+std::unique_ptr<HostPrompt> SessionContext::promptForHosts(const ExecRequest& request) {
   const auto relays = [](StreamMode mode, int stream) { return mode == StreamMode::relay && ::isatty(stream) == 1; };
   const bool sees = relays(request.out, STDOUT_FILENO) || relays(request.err, STDERR_FILENO);
   const bool types = request.interactive && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   if (!sees || !types || metadata_.policy.network.mode != policy::NetworkMode::proxy) return nullptr;
-  return HostAsker::attach(directory_, id(), [this](const std::string& target, bool while_approved) -> Result<void> {
+  return HostPrompt::attach(directory_, id(), [this](const std::string& target, bool while_approved) -> Result<void> {
     // Apart from this handle, whose command runs by what it was planned from.
     auto found = store_->find("session network", id());
     if (!found) return fail(found.error());
     const HostTerm term = while_approved ? HostTerm::while_approved : HostTerm::session;
-    return Handle(store_, std::move(*found)).openHost(target, term, WhenBusy::refuse);
+    return SessionContext(store_, std::move(*found)).openHost(target, term, WhenBusy::refuse);
   });
 }
 
-Result<void> Handle::closeHost(std::string_view pattern) {
+Result<void> SessionContext::closeHost(std::string_view pattern) {
   auto held = lock();
   if (!held) return fail(held.error());
   Metadata after = metadata_;
@@ -189,7 +189,7 @@ Result<void> Handle::closeHost(std::string_view pattern) {
   return applyNetwork(std::move(after), {{Kind::forget, text}});
 }
 
-Result<void> Handle::reviewHosts() {
+Result<void> SessionContext::reviewHosts() {
   if (metadata_.granted.empty()) return {};
   auto store = approval::Store::open();
   if (!store) return fail(store.error());

@@ -52,11 +52,11 @@ Pool::~Pool() {
   }
 }
 
-Result<std::shared_ptr<Handle>> Pool::make() {
+Result<std::shared_ptr<SessionContext>> Pool::make() {
   store_->cleanSometimes();
   auto made = store_->make(options_, true);
   if (!made) return fail(made.error());
-  auto handle = std::make_shared<Handle>(store_, std::move(*made));
+  auto handle = std::make_shared<SessionContext>(store_, std::move(*made));
   Result<void> prepared = handle->note("prepared");
   if (prepared) {
     if (auto connected = handle->connect(); !connected) prepared = fail(connected.error());
@@ -111,7 +111,7 @@ void Pool::refill() {
   }
 }
 
-std::shared_ptr<Handle> Pool::pop() {
+std::shared_ptr<SessionContext> Pool::pop() {
   const std::lock_guard held(mutex_);
   if (ready_.empty()) return nullptr;
   auto handle = std::move(ready_.front());
@@ -121,7 +121,7 @@ std::shared_ptr<Handle> Pool::pop() {
   return handle;
 }
 
-Result<std::shared_ptr<Handle>> Pool::take(const std::string& name, double ttl_seconds) {
+Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, double ttl_seconds) {
   constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!name.empty()) {
     if (auto checked = checkName("session create", name); !checked) return fail(checked.error());

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 
 namespace caisson::session {
 
@@ -20,14 +20,14 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  Result<std::shared_ptr<Handle>> take(const std::string& name, double ttl_seconds);
+  Result<std::shared_ptr<SessionContext>> take(const std::string& name, double ttl_seconds);
   [[nodiscard]] std::size_t ready() const;
 
  private:
   Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size);
   /// One more, for nobody yet.
-  Result<std::shared_ptr<Handle>> make();
-  std::shared_ptr<Handle> pop();
+  Result<std::shared_ptr<SessionContext>> make();
+  std::shared_ptr<SessionContext> pop();
   void refill();
   void syncHandedOut(std::unique_lock<std::mutex>& held);
 
@@ -36,8 +36,8 @@ class Pool {
   std::size_t size_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Handle>> ready_;
-  std::deque<std::shared_ptr<Handle>> unsynced_;  ///< handed out, and not yet safe from a loss of power
+  std::deque<std::shared_ptr<SessionContext>> ready_;
+  std::deque<std::shared_ptr<SessionContext>> unsynced_;  ///< handed out, and not yet safe from a loss of power
   std::chrono::steady_clock::time_point last_taken_;
   bool ending_ = false;
   std::thread thread_;

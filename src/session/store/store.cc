@@ -14,9 +14,9 @@
 #include "plan/workspace.h"
 #include "policy/validate.h"
 #include "session/client/connection.h"
+#include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/sandbox.h"
-#include "session/layers/steps.h"
 #include "supervise/host.h"
 #include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
@@ -154,10 +154,10 @@ void makeReserve(const RootDir& session) { (void)session.replaceFile(kReserve, s
 
 void releaseReserve(const RootDir& session) { (void)session.remove(kReserve); }
 
-bool isCurrent(const Place& place, const std::string& id, const RootDir& directory) {
+bool isCurrent(const SessionPaths& paths, const std::string& id, const RootDir& directory) {
   struct stat held, shown;
   return ::fstat(directory.descriptor(), &held) == 0 &&
-         ::fstatat(place.sessions().descriptor(), id.c_str(), &shown, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstatat(paths.sessions().descriptor(), id.c_str(), &shown, AT_SYMLINK_NOFOLLOW) == 0 &&
          held.st_ino == shown.st_ino && held.st_dev == shown.st_dev;
 }
 
@@ -166,7 +166,7 @@ std::string Store::newId() { return supervise::newSandboxId(); }
 Result<std::string> Store::idOf(std::string_view call, std::string_view id_or_name) const {
   if (isId(id_or_name)) return std::string(id_or_name);
   if (auto checked = checkName(call, id_or_name); !checked) return fail(checked.error());
-  auto id = place_.sessions().readFile(std::string(kNames) + "/" + std::string(id_or_name), 64);
+  auto id = paths_.sessions().readFile(std::string(kNames) + "/" + std::string(id_or_name), 64);
   if (!id || !isId(*id)) return fail(unknown(call, id_or_name));
   return *id;
 }
@@ -174,7 +174,7 @@ Result<std::string> Store::idOf(std::string_view call, std::string_view id_or_na
 Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_name) const {
   auto id = idOf(call, id_or_name);
   if (!id) return fail(id.error());
-  auto directory = place_.sessions().enter(*id);
+  auto directory = paths_.sessions().enter(*id);
   if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown(call, id_or_name) : directory.error());
   auto metadata = readMetadata(*directory);
   if (!metadata) return fail(metadata.error());
@@ -188,12 +188,12 @@ Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_n
 }
 
 Result<std::vector<SessionInfo>> Store::list() const {
-  auto entries = place_.sessions().list("");
+  auto entries = paths_.sessions().list("");
   if (!entries) return fail(entries.error());
   std::vector<SessionInfo> infos;
   for (const sys::DirectoryEntry& entry : *entries) {
     if (!isId(entry.name)) continue;
-    auto directory = place_.sessions().enter(entry.name);
+    auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;                                                                    // destroyed meanwhile
     if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled) continue;  // nobody's yet
     infos.push_back(infoOf(*directory, entry.name));
@@ -205,7 +205,7 @@ Result<std::vector<SessionInfo>> Store::list() const {
 
 Result<void> Store::claimName(const std::string& name, const std::string& id) {
   if (name.empty()) return {};
-  auto all = place_.lockAll();
+  auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   return claimNameLocked(name, id);
 }
@@ -216,13 +216,13 @@ Result<void> Store::claimNameLocked(const std::string& name, const std::string& 
     return fail(plainError(Stage::usage, "session create", name, "a session of this name exists",
                            "choose another name, or destroy it first"));
   }
-  if (auto made = place_.sessions().makeDirs(kNames, 0700); !made) return made;
-  return place_.sessions().writeFileAtomic(std::string(kNames) + "/" + name, id, 0600);
+  if (auto made = paths_.sessions().makeDirs(kNames, 0700); !made) return made;
+  return paths_.sessions().writeFileAtomic(std::string(kNames) + "/" + name, id, 0600);
 }
 
 Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   if (auto checked = checkOptions(options); !checked) return fail(checked.error());
-  const RootDir& stores = place_.stores();
+  const RootDir& stores = paths_.stores();
   if (auto fit = checkFeatures(stores.knownAs(), stores.descriptor()); !fit) return fail(fit.error());
   Metadata metadata;
   auto policy = approval::underOwner(options.policy.model());
@@ -232,7 +232,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   plan::Plan scratch;
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
-  if (auto checked = checkHomeHidden(facts, place_.home(), workspace); !checked) return fail(checked.error());
+  if (auto checked = checkHomeHidden(facts, paths_.home(), workspace); !checked) return fail(checked.error());
   metadata.id = newId();
   metadata.name = options.name;
   metadata.auto_checkpoint = options.auto_checkpoint;
@@ -253,12 +253,12 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
 }
 
 Result<Store::Found> Store::add(Metadata metadata) {
-  auto all = place_.lockAll();
+  auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   const std::string hidden = std::string(kNew) + metadata.id;
   const auto build = [&]() -> Result<RootDir> {
-    if (auto made = place_.sessions().makeDirs(hidden, 0700); !made) return fail(made.error());
-    auto directory = place_.sessions().enter(hidden);
+    if (auto made = paths_.sessions().makeDirs(hidden, 0700); !made) return fail(made.error());
+    auto directory = paths_.sessions().enter(hidden);
     if (!directory) return directory;
     for (const char* name : {kLogDirectory, kEmptyDirectory}) {
       if (auto made = directory->makeDirs(name, 0700); !made) return fail(made.error());
@@ -269,29 +269,29 @@ Result<Store::Found> Store::add(Metadata metadata) {
     step("create: metadata");
     if (auto claimed = claimNameLocked(metadata.name, metadata.id); !claimed) return fail(claimed.error());
     step("create: name");
-    if (auto shown = place_.sessions().rename(hidden, metadata.id, false); !shown) return fail(shown.error());
-    return place_.sessions().enter(metadata.id);
+    if (auto shown = paths_.sessions().rename(hidden, metadata.id, false); !shown) return fail(shown.error());
+    return paths_.sessions().enter(metadata.id);
   };
   auto directory = build();
   if (!directory) {
-    (void)place_.sessions().removeTree(hidden);
+    (void)paths_.sessions().removeTree(hidden);
     return fail(directory.error());
   }
   return Found{std::move(*directory), std::move(metadata)};
 }
 
 void Store::dropUnusedLayers(const std::string& family) {
-  if (auto all = place_.lockAll()) dropUnusedLayersLocked(family);
+  if (auto all = paths_.lockAll()) dropUnusedLayersLocked(family);
 }
 
 void Store::dropUnusedLayersLocked(const std::string& family) {
-  auto sessions = place_.sessions().list("");
-  auto store = place_.stores().enter(family);
+  auto sessions = paths_.sessions().list("");
+  auto store = paths_.stores().enter(family);
   if (!sessions || !store) return;
   std::set<std::string> used{"lower", "mask"};
   for (const sys::DirectoryEntry& entry : *sessions) {
     if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
-    auto directory = place_.sessions().enter(entry.name);
+    auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;
     const auto metadata = readMetadata(*directory);
     if (!metadata) return;  // nobody can tell what it uses
@@ -308,16 +308,16 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     const std::string layer = entry.name.substr(0, entry.name.find('.'));
     if (used.contains(layer)) continue;
     const std::string from = family + "/" + entry.name;
-    (void)place_.stores().rename(from, std::string(kTrash) + family + "." + entry.name, false);
+    (void)paths_.stores().rename(from, std::string(kTrash) + family + "." + entry.name, false);
   }
 }
 
 Result<void> Store::removeStore(const std::string& family, const std::string& id) {
-  auto infos = place_.sessions().list("");
+  auto infos = paths_.sessions().list("");
   if (!infos) return fail(infos.error());
   for (const sys::DirectoryEntry& entry : *infos) {
     if (!isId(entry.name) || entry.name == id) continue;
-    auto other = place_.sessions().enter(entry.name);
+    auto other = paths_.sessions().enter(entry.name);
     if (!other) continue;
     auto metadata = readMetadata(*other);
     if (!metadata || metadata->family == family) {  // still used, or nobody can tell
@@ -325,64 +325,64 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
       return {};
     }
   }
-  return place_.stores().removeTree(family);
+  return paths_.stores().removeTree(family);
 }
 
 Result<void> Store::destroy(const std::string& id) {
-  auto directory = place_.sessions().enter(id);
+  auto directory = paths_.sessions().enter(id);
   if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown("destroy", id) : directory.error());
   auto lock = lockFile(*directory, kLockFile, true);
   if (!lock) return fail(lock.error());
-  if (!isCurrent(place_, id, *directory)) return fail(unknown("destroy", id));
+  if (!isCurrent(paths_, id, *directory)) return fail(unknown("destroy", id));
   releaseReserve(*directory);
   if (auto ended = endSandbox(*directory); !ended) return ended;
   step("destroy: ended");
-  auto all = place_.lockAll();
+  auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   const auto metadata = readMetadata(*directory);
   // From here on it is gone for everybody; a crash leaves work for the next clean-up, not half a session.
   const std::string gone = std::string(kGone) + id;
-  if (auto renamed = place_.sessions().rename(id, gone, false); !renamed) return renamed;
+  if (auto renamed = paths_.sessions().rename(id, gone, false); !renamed) return renamed;
   step("destroy: hidden");
   if (metadata && !metadata->name.empty()) {
     const std::string name = std::string(kNames) + "/" + metadata->name;
-    if (auto holder = place_.sessions().readFile(name, 64); holder && *holder == id) {
-      (void)place_.sessions().remove(name);
+    if (auto holder = paths_.sessions().readFile(name, 64); holder && *holder == id) {
+      (void)paths_.sessions().remove(name);
     }
   }
   if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
   step("destroy: layers removed");
-  return place_.sessions().removeTree(gone);
+  return paths_.sessions().removeTree(gone);
 }
 
 Result<std::vector<std::string>> Store::clean(bool all) {
   std::vector<std::string> removed;
-  auto entries = place_.sessions().list("");
+  auto entries = paths_.sessions().list("");
   if (!entries) return fail(entries.error());
   const Moment now = Moment::now();
   std::optional<Error> first;
   for (const sys::DirectoryEntry& entry : *entries) {
     if (isId(entry.name)) {
-      auto directory = place_.sessions().enter(entry.name);
+      auto directory = paths_.sessions().enter(entry.name);
       if (!directory) continue;
       const auto metadata = readMetadata(*directory);
       if (!all && (!metadata || metadata->secondsLeft(now) > 0)) continue;
       if (auto destroyed = destroy(entry.name)) {
         removed.push_back(entry.name);
-      } else if (!first && place_.sessions().enter(entry.name)) {
+      } else if (!first && paths_.sessions().enter(entry.name)) {
         first = destroyed.error();
       }
     } else if (entry.name.starts_with(kNew) || entry.name.starts_with(kGone)) {
       // Whoever makes or removes one holds this lock: what is there now was left by somebody who died.
-      auto lock = place_.lockAll();
+      auto lock = paths_.lockAll();
       if (!lock) return fail(lock.error());
       const std::string id = entry.name.substr(entry.name.find('-') + 1);
       if (entry.name.starts_with(kGone)) {
-        auto left = place_.sessions().enter(entry.name);
+        auto left = paths_.sessions().enter(entry.name);
         auto metadata = left ? readMetadata(*left) : Result<Metadata>(fail(unknown("clean", id)));
         (void)removeStore(metadata ? metadata->family : id, id);
       }
-      (void)place_.sessions().removeTree(entry.name);
+      (void)paths_.sessions().removeTree(entry.name);
     }
   }
   emptyTrash();
@@ -391,10 +391,10 @@ Result<std::vector<std::string>> Store::clean(bool all) {
 }
 
 void Store::emptyTrash() {
-  const auto entries = place_.stores().list("");
+  const auto entries = paths_.stores().list("");
   if (!entries) return;
   for (const sys::DirectoryEntry& entry : *entries) {
-    if (entry.name.starts_with(kTrash)) (void)place_.stores().removeTree(entry.name);
+    if (entry.name.starts_with(kTrash)) (void)paths_.stores().removeTree(entry.name);
   }
 }
 
@@ -402,7 +402,7 @@ void Store::cleanSometimes() {
   struct stat status;
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  const int sessions = place_.sessions().descriptor();
+  const int sessions = paths_.sessions().descriptor();
   if (::fstatat(sessions, ".cleaned", &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mtime <= now.tv_sec &&
       now.tv_sec - status.st_mtime < kCleanEverySeconds) {
     return;

@@ -5,15 +5,15 @@
 
 #include "caisson/session.h"
 #include "session/store/metadata.h"
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 
 namespace caisson::session {
 
 class Store {
  public:
-  explicit Store(Place place) : place_(std::move(place)) {}
+  explicit Store(SessionPaths paths) : paths_(std::move(paths)) {}
 
-  [[nodiscard]] const Place& place() const { return place_; }
+  [[nodiscard]] const SessionPaths& paths() const { return paths_; }
 
   /// An id that nobody can guess.
   static std::string newId();
@@ -55,11 +55,11 @@ class Store {
   Result<void> removeStore(const std::string& family, const std::string& id);
   void dropUnusedLayersLocked(const std::string& family);
 
-  Place place_;
+  SessionPaths paths_;
 };
 
 /// Whether the directory is still the one that the store knows by this id, and not one that was destroyed meanwhile.
-bool isCurrent(const Place& place, const std::string& id, const sys::RootDir& directory);
+bool isCurrent(const SessionPaths& paths, const std::string& id, const sys::RootDir& directory);
 
 /// A rollback that could not be carried out because the session was locked: every later use does it first.
 /// `upper`: the layer to discard.

@@ -11,7 +11,7 @@
 #include <ctime>
 #include <thread>
 
-#include "session/client/attendant.h"
+#include "session/client/worker.h"
 #include "session/layers/squash.h"
 #include "session/supervisor/supervisor.h"
 
@@ -50,8 +50,8 @@ void addAutomaticCheckpoint(Metadata& metadata) {
 }
 
 /// Makes the directories of a new upper layer, owned by the sandbox's user.
-Result<sys::Fd> makeUpper(const Place& place, const Metadata& metadata, const plan::Identity& identity) {
-  auto store = place.stores().enter(metadata.family);
+Result<sys::Fd> makeUpper(const SessionPaths& paths, const Metadata& metadata, const plan::Identity& identity) {
+  auto store = paths.stores().enter(metadata.family);
   if (!store) return fail(store.error());
   for (const std::string& name : {metadata.upper, metadata.upper + ".work"}) {
     if (auto made = store->makeDirs(name, 0755); !made) return fail(made.error());
@@ -90,7 +90,7 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   after.frozen.insert(after.frozen.begin(), after.upper);
   after.upper = newLayerName();
   if (after.auto_checkpoint) addAutomaticCheckpoint(after);
-  auto upper = makeUpper(place_, after, sandbox_->plan().identity);
+  auto upper = makeUpper(paths_, after, sandbox_->plan().identity);
   if (!upper) return {};
   auto paused = sandbox_->pause();
   if (!paused) return caisson::fail(paused.error());
@@ -106,7 +106,7 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   limits_timer_ = 0;
   if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed)
     return changed;
-  if (metadata_.frozen.size() >= kSquashAt) (void)startAttendant(place_, {"squash", metadata_.id});
+  if (metadata_.frozen.size() >= kSquashAt) (void)startWorker(paths_, {"squash", metadata_.id});
   return {};
 }
 

@@ -17,10 +17,10 @@
 
 #include "isolation/child.h"
 #include "isolation/compile.h"
+#include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/program.h"
 #include "session/sandbox.h"
-#include "session/layers/steps.h"
 #include "session/supervisor/remount.h"
 #include "supervise/cgroup.h"
 #include "supervise/changes.h"
@@ -49,15 +49,15 @@ int msUntil(Clock::time_point deadline) {
 }
 
 /// A directory for the layers, owned by the sandbox's user where that is not the caller.
-Result<std::string> prepareStore(const Place& place, const Metadata& metadata, const plan::Plan& plan) {
-  if (auto made = place.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
-  auto store = place.stores().openFile(metadata.family, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
+Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& metadata, const plan::Plan& plan) {
+  if (auto made = paths.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
+  auto store = paths.stores().openFile(metadata.family, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
   if (!store) return fail(store.error());
   if (plan.identity.parent_writes_maps &&
       ::fchown(store->get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
     return fail(sysError(Stage::state, "fchown", metadata.family, errno));
   }
-  auto path = Place::canonicalPath(store->get());
+  auto path = SessionPaths::canonicalPath(store->get());
   if (!path) return path;
   if (auto fit = checkFeatures(*path, store->get()); !fit) return fail(fit.error());
   return path;
@@ -73,21 +73,21 @@ auto overlayOf(Plan& plan) -> decltype(std::get_if<plan::MountOverlay>(&plan.ste
 
 }  // namespace
 
-Result<std::unique_ptr<LiveSandbox>> LiveSandbox::start(const Place& place, const sys::RootDir& directory,
+Result<std::unique_ptr<LiveSandbox>> LiveSandbox::start(const SessionPaths& paths, const sys::RootDir& directory,
                                                         const Metadata& metadata, const plan::Plan& plan,
                                                         sys::EventLoop& loop, Handlers handlers) {
   std::unique_ptr<LiveSandbox> sandbox(new LiveSandbox(plan, loop, std::move(handlers)));
-  if (auto built = sandbox->build(place, directory, metadata); !built) return fail(built.error());
+  if (auto built = sandbox->build(paths, directory, metadata); !built) return fail(built.error());
   sandbox->watch();
   return sandbox;
 }
 
-Result<void> LiveSandbox::build(const Place& place, const sys::RootDir& directory, const Metadata& metadata) {
+Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata) {
   auto alive = lockFile(directory, kAliveFile, false);
   if (!alive) return fail(alive.error());
   auto program = initProgram();
   if (!program) return fail(program.error());
-  auto store = prepareStore(place, metadata, plan_);
+  auto store = prepareStore(paths, metadata, plan_);
   if (!store) return fail(store.error());
   step("start: prepared");
   auto cgroup = supervise::makeCgroup(plan_, plan_.cgroup ? sys::CgroupBase::find() : sys::CgroupBase(), metadata.id,

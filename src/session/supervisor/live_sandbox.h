@@ -11,7 +11,7 @@
 #include "plan/plan.h"
 #include "session/init/init_protocol.h"
 #include "session/store/metadata.h"
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
@@ -27,7 +27,7 @@ class LiveSandbox {
   };
 
   /// Builds it. Waits for pid 1, which runs nothing of a payload's yet; the caller holds the session's lock.
-  static Result<std::unique_ptr<LiveSandbox>> start(const Place& place, const sys::RootDir& directory,
+  static Result<std::unique_ptr<LiveSandbox>> start(const SessionPaths& paths, const sys::RootDir& directory,
                                                     const Metadata& metadata, const plan::Plan& plan,
                                                     sys::EventLoop& loop, Handlers handlers);
   /// Kills whatever is left in it.
@@ -78,7 +78,7 @@ class LiveSandbox {
  private:
   LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Handlers handlers)
       : plan_(std::move(plan)), loop_(loop), handlers_(std::move(handlers)) {}
-  Result<void> build(const Place& place, const sys::RootDir& directory, const Metadata& metadata);
+  Result<void> build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata);
   Result<void> awaitReady();
   Result<void> enterDomain();
   Result<InitReply> awaitReply(InitReplyType type);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "audit/log.h"
-#include "session/store/place.h"
 #include "session/network/ports.h"
+#include "session/store/session_paths.h"
 
 namespace caisson::session {
 namespace {

@@ -8,9 +8,9 @@
 #include <list>
 
 #include "audit/log.h"
-#include "session/store/metadata.h"
 #include "session/network/port_relay.h"
 #include "session/protocol.h"
+#include "session/store/metadata.h"
 #include "sys/event_loop.h"
 #include "sys/root_dir.h"
 

@@ -32,8 +32,8 @@ plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& froz
 
 }  // namespace
 
-SessionLimits::SessionLimits(const Place& place, const Metadata& metadata, const LiveSandbox& sandbox)
-    : place_(place), metadata_(metadata), sandbox_(sandbox), plan_(sandbox.plan()), first_(Clock::now() + kFirstLook) {
+SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox)
+    : paths_(paths), metadata_(metadata), sandbox_(sandbox), plan_(sandbox.plan()), first_(Clock::now() + kFirstLook) {
   plan_.cpu_seconds.reset();   // a command's own
   plan_.wall_seconds.reset();  // likewise
   // Files are stamped with a clock that may be a tick behind this one: what was written before is older for certain.
@@ -51,7 +51,7 @@ std::uint64_t SessionLimits::memoryKills() const {
 
 std::uint64_t SessionLimits::freeSpace() const {
   struct statfs status{};
-  if (::fstatfs(place_.stores().descriptor(), &status) != 0) return 0;
+  if (::fstatfs(paths_.stores().descriptor(), &status) != 0) return 0;
   return status.f_bavail * static_cast<std::uint64_t>(status.f_bsize);
 }
 
@@ -67,7 +67,7 @@ std::optional<SessionLimits::Clock::time_point> SessionLimits::next() const {
 void SessionLimits::begin(Clock::time_point now) {
   const int upper = sandbox_.upper();
   if (plan_.disk && upper >= 0) {
-    plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(place_, metadata_), upper, start_);
+    plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(paths_, metadata_), upper, start_);
   }
   watch_.emplace(plan_, sandbox_.cgroup(), [](const std::string&) {});
   watch_->ignoreMemoryKills(kills_before_);

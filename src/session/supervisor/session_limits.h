@@ -10,7 +10,7 @@
 
 #include "caisson/run.h"
 #include "session/store/metadata.h"
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 #include "session/supervisor/live_sandbox.h"
 #include "supervise/limit_watch.h"
 
@@ -20,7 +20,7 @@ class SessionLimits {
  public:
   using Clock = std::chrono::steady_clock;
 
-  SessionLimits(const Place& place, const Metadata& metadata, const LiveSandbox& sandbox);
+  SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox);
 
   /// Whether a plan has anything to look at.
   [[nodiscard]] static bool needed(const plan::Plan& plan);
@@ -43,7 +43,7 @@ class SessionLimits {
   [[nodiscard]] std::uint64_t freeSpace() const;
   [[nodiscard]] std::uint64_t memoryKills() const;
 
-  const Place& place_;
+  const SessionPaths& paths_;
   const Metadata& metadata_;
   const LiveSandbox& sandbox_;
   plan::Plan plan_;

@@ -35,8 +35,8 @@ bool mayConnect(int socket) {
 
 }  // namespace
 
-Supervisor::Supervisor(const Place& place, sys::RootDir directory, Metadata metadata)
-    : place_(place),
+Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata)
+    : paths_(paths),
       directory_(std::move(directory)),
       metadata_(std::move(metadata)),
       logs_(directory_.enter(kLogDirectory)),
@@ -209,7 +209,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   auto plan = planner_->planSandbox(metadata_);
   if (!plan) return caisson::fail(plan.error());
   auto started = LiveSandbox::start(
-      place_, directory_, metadata_, *plan, loop_,
+      paths_, directory_, metadata_, *plan, loop_,
       {.reply = [this](const InitReply& reply, sys::Fd descriptor) { onReply(reply, std::move(descriptor)); },
        .egress_report = [this](const egress::Report& report) { onEgressReport(report); },
        .exited = [this] { onSandboxExited(); }});
@@ -292,7 +292,7 @@ int superviseMain(const Store& store, const std::string& id, int status) {
     report("failed" + codec::encode(found.error()));
     return 1;
   }
-  Supervisor supervisor(store.place(), std::move(found->directory), std::move(found->metadata));
+  Supervisor supervisor(store.paths(), std::move(found->directory), std::move(found->metadata));
   if (auto listening = supervisor.listen(); !listening) {
     report("failed" + codec::encode(listening.error()));
     return 1;

@@ -11,10 +11,10 @@
 #include <map>
 #include <memory>
 
-#include "session/store/metadata.h"
-#include "session/store/place.h"
 #include "session/record.h"
 #include "session/sandbox.h"
+#include "session/store/metadata.h"
+#include "session/store/session_paths.h"
 #include "session/store/store.h"
 #include "session/supervisor/command.h"
 #include "session/supervisor/live_sandbox.h"
@@ -27,7 +27,7 @@ namespace caisson::session {
 
 class Supervisor {
  public:
-  Supervisor(const Place& place, sys::RootDir directory, Metadata metadata);
+  Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata);
 
   /// Opens the socket that clients connect to.
   Result<void> listen();
@@ -83,6 +83,8 @@ class Supervisor {
   void checkCpu(std::uint32_t number);
   void kill(Command& command, EndedBy why);
   void killEverything(EndedBy why, Limit limit, const std::string& reason);
+
+  // finish.cc: their ends
   void onExited(Command& command, const InitReply& reply);
   void finish(Command& command);
   void forget(Command& command);
@@ -117,7 +119,7 @@ class Supervisor {
     sys::EventLoop::TimerId resume = 0;
   };
 
-  const Place& place_;
+  const SessionPaths& paths_;
   sys::RootDir directory_;
   Metadata metadata_;
   Result<sys::RootDir> logs_;

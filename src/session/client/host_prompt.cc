@@ -1,4 +1,4 @@
-#include "session/client/host_asker.h"
+#include "session/client/host_prompt.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,8 +8,8 @@
 
 #include "egress/askers.h"
 #include "egress/host_name.h"
-#include "session/store/metadata.h"
 #include "session/network/network.h"
+#include "session/store/metadata.h"
 #include "supervise/socket_owner.h"
 
 namespace caisson::session {
@@ -27,7 +27,7 @@ std::optional<egress::Report> receive(const sys::Fd& socket, bool& ended) {
 
 }  // namespace
 
-std::unique_ptr<HostAsker> HostAsker::attach(const sys::RootDir& directory, const std::string& session, Open open) {
+std::unique_ptr<HostPrompt> HostPrompt::attach(const sys::RootDir& directory, const std::string& session, Open open) {
   const auto init = readInitRecord(directory);
   auto socket = connectEgress(directory);
   if (!init || !socket || !init->init.isAlive()) return nullptr;
@@ -38,10 +38,10 @@ std::unique_ptr<HostAsker> HostAsker::attach(const sys::RootDir& directory, cons
   bool ended = false;
   const auto report = receive(*socket, ended);
   if (!report || report->kind != egress::Report::Kind::ready) return nullptr;
-  return std::unique_ptr<HostAsker>(new HostAsker(std::move(*socket), init->init.pid, session, std::move(open)));
+  return std::unique_ptr<HostPrompt>(new HostPrompt(std::move(*socket), init->init.pid, session, std::move(open)));
 }
 
-HostAsker::HostAsker(sys::Fd socket, pid_t init, const std::string& session, Open open)
+HostPrompt::HostPrompt(sys::Fd socket, pid_t init, const std::string& session, Open open)
     : socket_(std::move(socket)),
       init_(init),
       open_(std::move(open)),
@@ -49,7 +49,7 @@ HostAsker::HostAsker(sys::Fd socket, pid_t init, const std::string& session, Ope
                  [this](const supervise::HostQuestions::Verdict& verdict) { return carryOut(verdict); }) {}
 
 /// One report a turn: a program that opens connections without end must not keep its own output from being read.
-void HostAsker::onEvents() {
+void HostPrompt::onEvents() {
   bool ended = false;
   const auto report = receive(socket_, ended);
   if (ended) return close();
@@ -62,17 +62,17 @@ void HostAsker::onEvents() {
   }
 }
 
-bool HostAsker::isOurs(const egress::Claim& claim) const {
+bool HostPrompt::isOurs(const egress::Claim& claim) const {
   const auto from = egress::canonicalAuthority(claim.from, 0), to = egress::canonicalAuthority(claim.to, 0);
   return from && to && supervise::commandHolds(init_, root_, *from, *to);
 }
 
-Result<void> HostAsker::carryOut(const supervise::HostQuestions::Verdict& verdict) {
+Result<void> HostPrompt::carryOut(const supervise::HostQuestions::Verdict& verdict) {
   if (verdict.change.kind != egress::Change::Kind::allow) return send(verdict.change);
   return open_(verdict.change.pattern, verdict.while_approved);  // which tells the egress itself
 }
 
-Result<void> HostAsker::send(const egress::Change& change) const {
+Result<void> HostPrompt::send(const egress::Change& change) const {
   const std::string packet = egress::encode(change);
   if (::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     return fail(sysError(Stage::supervise, "send", "session egress", errno, "run the command again"));
@@ -80,7 +80,7 @@ Result<void> HostAsker::send(const egress::Change& change) const {
   return {};
 }
 
-void HostAsker::close() {
+void HostPrompt::close() {
   questions_.withdraw();
   socket_.reset();
 }

@@ -5,16 +5,16 @@
 
 #include "egress/settings.h"
 #include "session/client/connection.h"
-#include "session/client/host_asker.h"
+#include "session/client/host_prompt.h"
 #include "session/record.h"
 #include "session/sandbox.h"
 #include "session/store/store.h"
 
 namespace caisson::session {
 
-class Handle {
+class SessionContext {
  public:
-  Handle(std::shared_ptr<Store> store, Store::Found found)
+  SessionContext(std::shared_ptr<Store> store, Store::Found found)
       : store_(std::move(store)), directory_(std::move(found.directory)), metadata_(std::move(found.metadata)) {}
 
   [[nodiscard]] const std::string& id() const { return metadata_.id; }
@@ -49,7 +49,7 @@ class Handle {
   Result<void> closeHost(std::string_view pattern);
   Result<void> reviewHosts();
   /// For a command on a terminal that a person sits at; else null. The sandbox lives.
-  std::unique_ptr<HostAsker> askAboutHosts(const ExecRequest& request);
+  std::unique_ptr<HostPrompt> promptForHosts(const ExecRequest& request);
 
   // ports.cc
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);

@@ -28,9 +28,9 @@ bool isId(std::string_view text);
 /// id.
 Result<void> checkName(std::string_view call, std::string_view name);
 
-class Place {
+class SessionPaths {
  public:
-  static Result<Place> open();
+  static Result<SessionPaths> open();
 
   [[nodiscard]] const sys::RootDir& sessions() const { return sessions_; }
   [[nodiscard]] const sys::RootDir& stores() const { return stores_; }
@@ -43,7 +43,7 @@ class Place {
   static Result<std::string> canonicalPath(int descriptor);
 
  private:
-  Place(std::string home, sys::RootDir sessions, sys::RootDir stores)
+  SessionPaths(std::string home, sys::RootDir sessions, sys::RootDir stores)
       : home_(std::move(home)), sessions_(std::move(sessions)), stores_(std::move(stores)) {}
 
   std::string home_;

@@ -19,17 +19,17 @@
 
 namespace caisson::session {
 
-class HostAsker {
+class HostPrompt {
  public:
   /// Opens a host in the session's rules: until its end, or as long as an approval on record stands.
   using Open = std::function<Result<void>(const std::string& target, bool while_approved)>;
 
   /// Before the command starts. Null when the session's egress puts no questions: there is none, or one that an older
   /// caisson started.
-  static std::unique_ptr<HostAsker> attach(const sys::RootDir& directory, const std::string& session, Open open);
+  static std::unique_ptr<HostPrompt> attach(const sys::RootDir& directory, const std::string& session, Open open);
 
-  HostAsker(const HostAsker&) = delete;
-  HostAsker& operator=(const HostAsker&) = delete;
+  HostPrompt(const HostPrompt&) = delete;
+  HostPrompt& operator=(const HostPrompt&) = delete;
 
   /// The command's first process, as pid 1 of the session numbers it. Nothing is taken from descriptor() before.
   void follow(pid_t root) { root_ = root; }
@@ -41,7 +41,7 @@ class HostAsker {
   void close();
 
  private:
-  HostAsker(sys::Fd socket, pid_t init, const std::string& session, Open open);
+  HostPrompt(sys::Fd socket, pid_t init, const std::string& session, Open open);
   Result<void> carryOut(const supervise::HostQuestions::Verdict& verdict);
   Result<void> send(const egress::Change& change) const;
   [[nodiscard]] bool isOurs(const egress::Claim& claim) const;

@@ -1,4 +1,4 @@
-#include "session/client/attendant.h"
+#include "session/client/worker.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -79,18 +79,18 @@ std::string readAll(const sys::Fd& from, int milliseconds) {
 
 }  // namespace
 
-bool hasAttendants() { return ::access(egress::ownProgram().c_str(), X_OK) == 0; }
+bool hasWorkers() { return ::access(egress::ownProgram().c_str(), X_OK) == 0; }
 
-Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string>& words, int pass) {
+Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "attendant", errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "worker", errno));
   sys::Fd ours(ends[0]);
   const sys::Fd theirs(ends[1]);
   void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "attendant", errno));
-  std::vector<std::string> line{"caisson", std::string(kAttendantWord)};
+  if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "worker", errno));
+  std::vector<std::string> line{"caisson", std::string(kWorkerArgument)};
   line.insert(line.end(), words.begin(), words.end());
-  std::vector<std::string> variables{"CAISSON_HOME=" + place.home()};
+  std::vector<std::string> variables{"CAISSON_HOME=" + paths.home()};
   for (const char* name : {"HOME", "XDG_CONFIG_HOME"}) {  // by which it finds the owner's configuration
     if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
   }
@@ -109,20 +109,20 @@ Result<sys::Fd> startAttendant(const Place& place, const std::vector<std::string
     }
   }
   ::munmap(stack, kStackBytes);
-  if (child < 0) return fail(sysError(Stage::launch, "clone", "attendant", error));
+  if (child < 0) return fail(sysError(Stage::launch, "clone", "worker", error));
   return ours;
 }
 
-std::string awaitLine(const sys::Fd& attendant, int milliseconds) {
+std::string awaitLine(const sys::Fd& worker, int milliseconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
   std::string text;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd wait{attendant.get(), POLLIN, 0};
+    pollfd wait{worker.get(), POLLIN, 0};
     if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) == 0) return "";
     char piece[512];
-    const ssize_t got = ::read(attendant.get(), piece, sizeof(piece));
+    const ssize_t got = ::read(worker.get(), piece, sizeof(piece));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return "";
     text.append(piece, static_cast<std::size_t>(got));
@@ -130,8 +130,8 @@ std::string awaitLine(const sys::Fd& attendant, int milliseconds) {
   }
 }
 
-Result<void> startSupervisor(const Place& place, const std::string& id) {
-  auto started = startAttendant(place, {"supervise", id});
+Result<void> startSupervisor(const SessionPaths& paths, const std::string& id) {
+  auto started = startWorker(paths, {"supervise", id});
   if (!started) return fail(started.error());
   const std::string said = readAll(*started, kStartTimeoutMs);
   if (said == "ready") return {};
@@ -143,14 +143,14 @@ Result<void> startSupervisor(const Place& place, const std::string& id) {
                          "sessions start the caisson program (" + egress::ownProgram() + "); is it installed there?"));
 }
 
-int attendantMain(std::span<char* const> words) {
+int workerMain(std::span<char* const> words) {
   if (words.size() < 2) return 125;
   egress::useProgram("/proc/self/exe");
   ::fcntl(kSayDescriptor, F_SETFD, FD_CLOEXEC);
   const std::string_view job = words[0], id = words[1];
-  auto place = Place::open();
-  if (!place || !isId(id)) return 125;
-  auto store = std::make_shared<Store>(std::move(*place));
+  auto paths = SessionPaths::open();
+  if (!paths || !isId(id)) return 125;
+  auto store = std::make_shared<Store>(std::move(*paths));
   const bool wait = words.size() > 2 && std::string_view(words[2]) == "wait";
   if (job == "squash") return squash(store, std::string(id), {.wait = wait}) ? 0 : 1;
   if (job == "supervise") return superviseMain(*store, std::string(id), kSayDescriptor);

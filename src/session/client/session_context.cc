@@ -1,4 +1,4 @@
-#include "session/client/handle.h"
+#include "session/client/session_context.h"
 
 #include <unistd.h>
 
@@ -10,8 +10,8 @@
 #include "approval/owner.h"
 #include "policy/limits.h"
 #include "policy/validate.h"
-#include "session/client/attendant.h"
 #include "session/client/foreground.h"
+#include "session/client/worker.h"
 
 namespace caisson::session {
 namespace {
@@ -58,9 +58,9 @@ Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
 
 }  // namespace
 
-Result<sys::Fd> Handle::lock() {
+Result<sys::Fd> SessionContext::lock() {
   auto lock = lockFile(directory_, kLockFile, true);
-  if (!isCurrent(store_->place(), id(), directory_)) {
+  if (!isCurrent(store_->paths(), id(), directory_)) {
     return fail(plainError(Stage::state, "session", id(), "the session was destroyed",
                            "`caisson session list` shows the sessions of this user"));
   }
@@ -72,7 +72,7 @@ Result<sys::Fd> Handle::lock() {
   return lock;
 }
 
-Result<void> Handle::reload() {
+Result<void> SessionContext::reload() {
   auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
   if (!*opened) return {};
@@ -81,7 +81,7 @@ Result<void> Handle::reload() {
   return {};
 }
 
-Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
+Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   auto held = lock();
   if (!held) return fail(held.error());
   if (metadata_.secondsLeft(Moment::now()) <= 0) {
@@ -99,7 +99,7 @@ Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
       if (auto noted = note("supervisor lost"); !noted) return fail(noted.error());
     }
     if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // what a killed supervisor left
-    if (auto started = startSupervisor(store_->place(), id()); !started) return fail(started.error());
+    if (auto started = startSupervisor(store_->paths(), id()); !started) return fail(started.error());
     opened = SupervisorConnection::open(directory_);
     if (!opened) return opened;
     if (!*opened) return fail(goneError("connect", id()));
@@ -123,7 +123,7 @@ Result<std::optional<SupervisorConnection>> Handle::startSandbox() {
   return opened;
 }
 
-Result<const SupervisorConnection*> Handle::connect() {
+Result<const SupervisorConnection*> SessionContext::connect() {
   if (connection_ && !connection_->isClosed()) return &*connection_;
   disconnect();
   auto opened = SupervisorConnection::open(directory_);
@@ -140,15 +140,15 @@ Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy)
   return checkTimeout(policy, *request.timeout_seconds);
 }
 
-Result<RunResult> Handle::exec(const ExecRequest& request) {
+Result<RunResult> SessionContext::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
-    const auto asker = askAboutHosts(request);
+    const auto prompt = promptForHosts(request);
     auto ran = runForeground(**connection, request,
-                             {.session = id(), .notice = std::exchange(restart_notice_, {}), .asker = asker.get()});
+                             {.session = id(), .notice = std::exchange(restart_notice_, {}), .prompt = prompt.get()});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
     disconnect();  // ended by a checkpoint, a restore, its own time: start it again
@@ -156,10 +156,10 @@ Result<RunResult> Handle::exec(const ExecRequest& request) {
   return fail(goneError("session exec", id()));
 }
 
-Result<RunResult> Handle::execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
-                                   const ExecRequest& request) {
+Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
+                                           const ExecRequest& request) {
   const auto id = store->idOf("session exec", id_or_name);
-  auto directory = id ? store->place().sessions().enter(*id) : fail(id.error());
+  auto directory = id ? store->paths().sessions().enter(*id) : fail(id.error());
   auto opened = directory && isId(id_or_name) ? SupervisorConnection::open(*directory)
                                               : Result<std::optional<SupervisorConnection>>(std::nullopt);
   // The usual case needs nothing of the policy: the supervisor has it.
@@ -173,10 +173,10 @@ Result<RunResult> Handle::execOnce(const std::shared_ptr<Store>& store, std::str
   }
   auto found = store->find("session exec", id_or_name);
   if (!found) return fail(found.error());
-  return Handle(store, std::move(*found)).exec(request);
+  return SessionContext(store, std::move(*found)).exec(request);
 }
 
-Result<void> Handle::renew(double ttl_seconds) {
+Result<void> SessionContext::renew(double ttl_seconds) {
   constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!(ttl_seconds > 0) || ttl_seconds > kMaxTtl) {
     return fail(plainError(Stage::usage, "session renew", id(), "not a usable time", "give a time such as 30m or 2h"));
@@ -195,7 +195,7 @@ Result<void> Handle::renew(double ttl_seconds) {
   return {};
 }
 
-Result<void> Handle::handOut(const std::string& name, double ttl_seconds) {
+Result<void> SessionContext::handOut(const std::string& name, double ttl_seconds) {
   auto held = lock();
   if (!held) return fail(held.error());
   metadata_.name = name;

@@ -1,4 +1,4 @@
-#include "session/store/place.h"
+#include "session/store/session_paths.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -51,7 +51,7 @@ Result<void> checkName(std::string_view call, std::string_view name) {
                          "use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"));
 }
 
-Result<Place> Place::open() {
+Result<SessionPaths> SessionPaths::open() {
   const std::string home = sys::stateHome();
   if (home.empty()) {
     return fail(plainError(Stage::state, "open", "sessions", "neither CAISSON_HOME nor HOME is set",
@@ -61,12 +61,12 @@ Result<Place> Place::open() {
   if (!sessions) return fail(sessions.error());
   auto stores = openPrivate(home + "/stores");
   if (!stores) return fail(stores.error());
-  return Place(home, std::move(*sessions), std::move(*stores));
+  return SessionPaths(home, std::move(*sessions), std::move(*stores));
 }
 
-Result<sys::Fd> Place::lockAll() const { return lockFile(sessions_, ".lock", true); }
+Result<sys::Fd> SessionPaths::lockAll() const { return lockFile(sessions_, ".lock", true); }
 
-Result<std::string> Place::canonicalPath(int descriptor) {
+Result<std::string> SessionPaths::canonicalPath(int descriptor) {
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
   char canonical[4096];
   const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));

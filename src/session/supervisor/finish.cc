@@ -1,0 +1,111 @@
+// How commands of a session end: exit, result, record.
+#include <algorithm>
+#include <cerrno>
+
+#include "session/store/background_files.h"
+#include "session/supervisor/supervisor.h"
+#include "supervise/proc_text.h"
+#include "supervise/process_tree.h"
+
+namespace caisson::session {
+namespace {
+
+/// For the egress to report what a command did, after its exit.
+constexpr auto kEgressTimeout = std::chrono::seconds(1);
+/// For the processes of a session to die after SIGKILL to all of them.
+constexpr auto kIdleTimeout = std::chrono::seconds(2);
+
+}  // namespace
+
+void Supervisor::onExited(Command& command, const InitReply& reply) {
+  onReport(command.number);  // what it said before its exit
+  command.exited = reply;
+  loop_.cancel(command.kill_timer);
+  if (limits_ && command.ended_by == EndedBy::itself && !command.failure) {
+    if (const auto limit = limits_->lookAtEnd()) {
+      command.ended_by = EndedBy::limit;
+      command.limit = *limit;
+      command.reason = limits_->reason();
+      killEverything(EndedBy::limit, *limit, command.reason);
+      waitUntilIdle(Clock::now() + kIdleTimeout);
+    }
+  }
+  if (!sandbox_ || !sandbox_->hasEgress() || ending_) return finish(command);
+  // Its connections are reported by another process: wait for those reports, but not long.
+  waiting_for_egress_.push_back(command.number);
+  sandbox_->requestEgressTotals();
+  if (egress_timer_ == 0) {
+    egress_timer_ = loop_.at(Clock::now() + kEgressTimeout, [this] {
+      egress_timer_ = 0;
+      finishWaitingForEgress();
+    });
+  }
+}
+
+void Supervisor::finish(Command& command) {
+  const std::uint32_t number = command.number;
+  if (command.background()) drainLogs(command);
+  RunResult result = classifyCommand(command, metadata_.id);
+  if (egress_record_) egress_record_->fillAndReset(result);
+  if (command.monitor) {
+    command.monitor->report(result);
+    if (command.background()) {
+      command.violations = result.violations;
+      if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);
+    }
+    if (result.escape) respondToEscape(command, result);
+  }
+  if (command.recorded) record_.ended(result);
+  if (command.background()) {
+    if (command.executed) {
+      (void)writeEnd(*logs_, command.exec, endRecordOf(command, result));
+    } else {
+      removeCommandFiles(*logs_, command.exec);
+    }
+    if (!command.answered) {
+      Error error = result.error ? *result.error
+                                 : plainError(Stage::launch, "session exec", metadata_.id,
+                                              "the command was killed before it started");
+      if (command.ended_by == EndedBy::sandbox) error = sysError(Stage::state, "session exec", metadata_.id, ENOTCONN);
+      replyFailed(command.client, error);
+    }
+  } else if (const auto client = clients_.find(command.client); client != clients_.end()) {
+    client->second.command = 0;
+    if (!command.executed && command.ended_by == EndedBy::sandbox) {  // the client starts the sandbox and tries again
+      replyFailed(client->first, sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
+    } else {
+      reply(client->first, MessageType::finished, codec::encode(result));
+    }
+  }
+  if (Command* still = find(number)) forget(*still);
+  stopIfUnused();
+}
+
+void Supervisor::forget(Command& command) {
+  for (const sys::EventLoop::TimerId timer :
+       {command.deadline, command.spawn_deadline, command.cpu_timer, command.kill_timer, command.record_timer}) {
+    loop_.cancel(timer);
+  }
+  if (command.report) loop_.remove(command.report.get());
+  for (LogPipe& log : command.logs) {
+    if (log.pipe) loop_.remove(log.pipe.get());
+  }
+  spawnFinished(command.number);
+  commands_.erase(command.number);
+}
+
+ProcessList Supervisor::leftProcesses() {
+  ProcessList list;
+  std::vector<pid_t> known;
+  for (const auto& [number, command] : commands_) {
+    if (!command->tree) continue;
+    for (const auto& member : command->tree->members()) known.push_back(member.pid);
+  }
+  for (const pid_t pid : supervise::ProcessTree(sandbox_->init()).members()) {
+    if (pid == sandbox_->init() || std::ranges::find(known, pid) != known.end()) continue;
+    list.processes.push_back({pid, supervise::programName(pid)});
+  }
+  return list;
+}
+
+}  // namespace caisson::session
