@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "egress/process.h"
 #include "process.h"
 #include "statistics.h"
 
@@ -93,6 +94,7 @@ void Setting::prepare(const Scratch& scratch) {
       std::free(absolute);
     }
   }
+  ::caisson::egress::useProgram(caisson);  // a session's supervisor
 }
 
 namespace {
@@ -134,11 +136,17 @@ void fill(caisson::Session& session, unsigned files) {
 }
 
 double privateKib(const Setting& setting, const caisson::Session& session) {
-  const long pid = numberAfter(contentOf(setting.home + "/sessions/" + session.id() + "/init.json"), "\"pid\":");
-  const std::string status = contentOf("/proc/" + std::to_string(pid) + "/status");
-  const long anonymous = numberAfter(status, "RssAnon:"), shared = numberAfter(status, "RssShmem:");
-  if (pid < 0 || anonymous < 0) fatal("the memory of pid 1 cannot be read");
-  return static_cast<double>(anonymous + shared + numberAfter(status, "VmPTE:"));
+  const std::string record = contentOf(setting.home + "/sessions/" + session.id() + "/init.json");
+  long kib = 0;
+  for (const char* process : {"\"init\"", "\"supervisor\""}) {
+    const std::size_t at = record.find(process);
+    const long pid = at == std::string::npos ? -1 : numberAfter(record.substr(at), "\"pid\":");
+    const std::string rollup = contentOf("/proc/" + std::to_string(pid) + "/smaps_rollup");
+    const long clean = numberAfter(rollup, "Private_Clean:"), dirty = numberAfter(rollup, "Private_Dirty:");
+    if (pid < 0 || dirty < 0) fatal("the memory of the session's processes cannot be read");
+    kib += clean + dirty;
+  }
+  return static_cast<double>(kib);
 }
 
 std::vector<FileWork> measureFileWork(const Setting& setting) {

@@ -16,7 +16,7 @@ namespace caisson::approval {
 namespace {
 
 constexpr std::string_view kFile = "approvals.json";
-constexpr std::uint64_t kMostBytes = 1 << 20;
+constexpr std::uint64_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMost = 1000;
 constexpr std::int64_t kFormatVersion = 1;
 
@@ -127,7 +127,7 @@ Result<sys::Fd> Store::lock() const {
 }
 
 Result<std::vector<Approval>> Store::read(std::int64_t now) const {
-  auto text = directory_.readFile(kFile, kMostBytes);
+  auto text = directory_.readFile(kFile, kMaxBytes);
   if (!text) {
     if (text.error().sys_errno == ENOENT) return std::vector<Approval>{};
     return fail(text.error());

@@ -40,7 +40,7 @@ bool parseAnchor(std::string_view text, std::uint64_t& seq, Digest& hash) {
 }
 
 void ChainChecker::report(std::string what, bool whole_file) {
-  if (report_.findings.size() < kMostFindings)
+  if (report_.findings.size() < kMaxFindings)
     report_.findings.push_back({file_, whole_file ? 0 : line_, std::move(what)});
 }
 

@@ -102,7 +102,7 @@ void checkFiles(const Snapshot& all, int directory, const std::string& path, con
     }
     checker.beginFile(log.name, log.number, std::nullopt);
     // A file that somebody put there may have any number.
-    for (; expected < log.number && report.findings.size() < kMostFindings; ++expected)
+    for (; expected < log.number && report.findings.size() < kMaxFindings; ++expected)
       report.findings.push_back({logName(expected), 0, "the file is missing"});
     expected = log.number + 1;
     if (all.head && log.number > all.head->file) {
@@ -123,7 +123,7 @@ void checkFiles(const Snapshot& all, int directory, const std::string& path, con
       report.notes.push_back("a writer died: " + std::to_string(log.size - all.head->end) +
                              " bytes at the end are not part of the log yet");
   }
-  if (all.head && expected <= all.head->file && report.findings.size() < kMostFindings)
+  if (all.head && expected <= all.head->file && report.findings.size() < kMaxFindings)
     report.findings.push_back(
         {logName(all.head->file), 0, "the file is missing, and it is the one that is written to"});
 }

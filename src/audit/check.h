@@ -22,12 +22,12 @@ struct CheckReport {
   std::uint64_t first_seq = 0, last_seq = 0;
   std::string head;  ///< "SEQ:HASH" of the last line: what to keep elsewhere and give back as the anchor
   bool macs_checked = true;
-  std::vector<Finding> findings;  ///< at most kMostFindings; empty: the log is whole
+  std::vector<Finding> findings;  ///< at most kMaxFindings; empty: the log is whole
   std::vector<std::string> notes;
   [[nodiscard]] bool whole() const { return findings.empty(); }
 };
 
-inline constexpr std::size_t kMostFindings = 100;
+inline constexpr std::size_t kMaxFindings = 100;
 
 struct CheckOptions {
   std::string anchor;               ///< "SEQ:HASH" of a line that must be in the log, or empty

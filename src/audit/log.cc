@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kNoUnseenRuns = "nothing runs unseen: free some space, or set CAISSON_HOME to another directory";
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kLockPatience = 10 * kSecond;
+constexpr std::int64_t kLockTimeout = 10 * kSecond;
 
 std::int64_t now(clockid_t clock) {
   timespec time{};
@@ -118,7 +118,7 @@ void Log::note(EventType type, Severity severity, Fields fields) {
 
 /// Not flock's own waiting: a holder that was stopped would stop every caisson of this user for good.
 Result<void> Log::lock(bool wait) {
-  const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockPatience;
+  const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockTimeout;
   for (long pause = 20'000;; pause = std::min(2 * pause, 2'000'000L)) {
     if (::flock(head_file_.get(), LOCK_EX | LOCK_NB) == 0) break;
     if (errno != EWOULDBLOCK && errno != EINTR) return fail(failed("flock", kHeadName, errno));

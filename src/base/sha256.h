@@ -34,7 +34,7 @@ class Sha256 {
   std::array<std::uint8_t, 64> pending_{};
   std::size_t have_ = 0;
   std::uint64_t total_ = 0;
-  Way way_;
+  [[maybe_unused]] Way way_;  // where the processor has no instructions for it, there is one way only
 };
 
 /// 64 lower-case hexadecimal digits into `to`.

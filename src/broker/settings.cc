@@ -14,7 +14,7 @@ namespace caisson::broker {
 namespace {
 
 constexpr std::size_t kHeadTexts = 5, kTextsEach = 6;
-constexpr timeval kPatience{10, 0};
+constexpr timeval kTimeout{10, 0};
 
 /// Counted texts, as egress/records.h has them, but as views: no copy of a secret is made.
 std::optional<std::vector<std::string_view>> split(std::string_view packet) {
@@ -122,16 +122,16 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
 }
 
 bool sendCounted(int socket, std::string_view bytes) {
-  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &kTimeout, sizeof(kTimeout));
   auto size = static_cast<std::uint32_t>(bytes.size());
-  return bytes.size() <= kMostSettingsBytes && transfer(socket, reinterpret_cast<char*>(&size), sizeof(size), true) &&
+  return bytes.size() <= kMaxSettingsBytes && transfer(socket, reinterpret_cast<char*>(&size), sizeof(size), true) &&
          transfer(socket, const_cast<char*>(bytes.data()), bytes.size(), true);
 }
 
 std::optional<SecretBytes> receiveCounted(int socket) {
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &kTimeout, sizeof(kTimeout));
   std::uint32_t size = 0;
-  if (!transfer(socket, reinterpret_cast<char*>(&size), sizeof(size), false) || size > kMostSettingsBytes) {
+  if (!transfer(socket, reinterpret_cast<char*>(&size), sizeof(size), false) || size > kMaxSettingsBytes) {
     return std::nullopt;
   }
   SecretBytes bytes(size);

@@ -60,7 +60,7 @@ std::optional<Settings> decodeSettings(std::string_view packet);
 
 /// Descriptors that the broker finds open: to who started it, and to the egress process.
 inline constexpr int kStarterEnd = 3, kEgressEnd = 4;
-inline constexpr std::size_t kMostSettingsBytes = 32 * 1024 * 1024;
+inline constexpr std::size_t kMaxSettingsBytes = 32 * 1024 * 1024;
 
 /// The answer to the settings: "ready" and the certificate of its authority, or "failed" and why.
 struct Answer {

@@ -33,7 +33,7 @@ std::string program() {
   return {};
 }
 
-Result<Started> start(const Settings& settings, bool orphan) {
+Result<Started> start(const Settings& settings) {
   const std::string path = program();
   if (path.empty()) {
     return fail(plainError(Stage::host, "broker", kName, "the program that holds credentials is not installed",
@@ -47,8 +47,8 @@ Result<Started> start(const Settings& settings, bool orphan) {
   sys::Fd theirs(set_up[1]);
   auto link = egress::makeLink();
   if (!link) return fail(link.error());
-  auto helper = sys::HelperProcess::start(
-      {.path = path, .words = {kName}, .descriptors = {theirs.get(), link->sandbox.get()}, .orphan = orphan});
+  auto helper =
+      sys::HelperProcess::start({.path = path, .words = {kName}, .descriptors = {theirs.get(), link->sandbox.get()}});
   if (!helper) return fail(helper.error());
   theirs.reset();
   const SecretBytes packet = encode(settings);

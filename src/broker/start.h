@@ -19,7 +19,7 @@ struct Started {
   std::string certificate;  ///< of its authority, PEM
 };
 
-/// Starts it and tells it `settings`. `orphan`: it lives on without us.
-Result<Started> start(const Settings& settings, bool orphan);
+/// Starts it and sends it `settings`.
+Result<Started> start(const Settings& settings);
 
 }  // namespace caisson::broker

@@ -47,12 +47,12 @@ void stopLive(Cleaned& cleaned) {
     cleaned.problems.push_back(live.error());
     return;
   }
-  constexpr int kPatienceMs = 1000;
+  constexpr int kTimeoutMs = 1000;
   std::erase_if(*live, [](const audit::LiveSandbox& sandbox) { return sandbox.supervisor == ::getpid(); });
   for (const audit::LiveSandbox& sandbox : *live) send(sandbox, SIGTERM);
   for (const audit::LiveSandbox& sandbox : *live) {
-    if (!endsWithin(sandbox, kPatienceMs)) send(sandbox, SIGKILL);
-    if (endsWithin(sandbox, kPatienceMs)) {
+    if (!endsWithin(sandbox, kTimeoutMs)) send(sandbox, SIGKILL);
+    if (endsWithin(sandbox, kTimeoutMs)) {
       cleaned.removed.push_back("live sandbox " + sandbox.id + " (process " + std::to_string(sandbox.supervisor) + ")");
     } else {
       cleaned.problems.push_back(plainError(Stage::supervise, "kill", sandbox.id, "its process does not end"));

@@ -11,8 +11,8 @@
 namespace caisson::cli {
 namespace {
 
-constexpr std::size_t kMostPaths = 64;
-constexpr std::size_t kMostRemarks = 16;
+constexpr std::size_t kMaxPaths = 64;
+constexpr std::size_t kMaxRemarks = 16;
 
 bool isBelow(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
@@ -95,7 +95,7 @@ class Files {
   }
 
   void remark(const FileRequest& request, const std::string& words) {
-    if (++remarks_ > kMostRemarks) return draft_.remark("... and more paths of that kind");
+    if (++remarks_ > kMaxRemarks) return draft_.remark("... and more paths of that kind");
     draft_.remark(request.path + " was asked for and " + words);
   }
 
@@ -159,8 +159,8 @@ class Files {
         draft_.remark("asked for, and its name is not one to put into a policy: " + path);
         continue;
       }
-      if (++count > kMostPaths) {
-        draft_.remark(key + ": more than " + std::to_string(kMostPaths) + " paths were asked for; name a directory");
+      if (++count > kMaxPaths) {
+        draft_.remark(key + ": more than " + std::to_string(kMaxPaths) + " paths were asked for; name a directory");
         break;
       }
       all.push_back(path);
@@ -176,14 +176,14 @@ class Files {
 
 /// So that a person can also narrow: what was started, and what was shown in vain.
 void tellUsedFiles(Draft& draft, const policy::Policy& policy, const RunResult& result) {
-  constexpr std::size_t kMostPrograms = 12;
+  constexpr std::size_t kMaxPrograms = 12;
   std::vector<std::string> programs;
   for (const FileRequest& request : result.files) {
     if (request.operation == FileOperation::execute && request.state == FileState::present)
       programs.push_back(request.path);
   }
   if (!programs.empty()) {
-    const std::size_t more = programs.size() > kMostPrograms ? programs.size() - kMostPrograms : 0;
+    const std::size_t more = programs.size() > kMaxPrograms ? programs.size() - kMaxPrograms : 0;
     programs.resize(programs.size() - more);
     draft.remark("used: programs " + listOf(programs) + (more > 0 ? " and " + std::to_string(more) + " more" : ""));
   }

@@ -20,7 +20,7 @@ namespace caisson::cli {
 namespace {
 
 constexpr std::string_view kName = "caisson.toml";
-constexpr int kMostLevels = 64;
+constexpr int kMaxLevels = 64;
 constexpr std::int64_t kConsentSeconds = 365L * 24 * 3600;
 
 /// The nearest file of that name from here upward, or "". The home directory and what is above it are no project.
@@ -29,7 +29,7 @@ std::string findProjectFile() {
   if (::getcwd(here, sizeof(here)) == nullptr || here[0] != '/') return {};
   const char* home = std::getenv("HOME");
   std::string directory = here;
-  for (int level = 0; level < kMostLevels && directory.size() > 1; ++level) {
+  for (int level = 0; level < kMaxLevels && directory.size() > 1; ++level) {
     if (home != nullptr && directory == home) return {};
     std::string file = directory + "/" + std::string(kName);
     if (::access(file.c_str(), F_OK) == 0) return file;

@@ -13,8 +13,8 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMostAskers = 16;
-constexpr auto kPatience = std::chrono::seconds(2);
+constexpr std::size_t kMaxAskers = 16;
+constexpr auto kTimeout = std::chrono::seconds(2);
 
 std::string textOf(const Endpoint& endpoint) { return HostPort{{{}, endpoint.address}, endpoint.port}.text(); }
 
@@ -27,7 +27,7 @@ bool Askers::tell(const Asker& asker, const Report& report) {
 }
 
 void Askers::add(sys::Fd client) {
-  if (askers_.size() >= kMostAskers || !server_.loop.watch(client.get(), EPOLLIN, this)) return;
+  if (askers_.size() >= kMaxAskers || !server_.loop.watch(client.get(), EPOLLIN, this)) return;
   askers_.push_back({++last_asker_, std::move(client), {}});
   tell(askers_.back(), {Report::Kind::ready, {}, {}, {}});
 }
@@ -127,7 +127,7 @@ void Askers::ruled(const std::string& pattern, bool denied) {
 void Askers::tick(Clock::time_point now) {
   std::vector<std::uint64_t> late;
   for (const auto& [ticket, waiting] : waiting_) {
-    if (waiting.owner == 0 && now - waiting.since > kPatience) late.push_back(ticket);
+    if (waiting.owner == 0 && now - waiting.since > kTimeout) late.push_back(ticket);
   }
   for (const std::uint64_t ticket : late) answer(ticket, false);
 }

@@ -5,7 +5,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMostKnown = 1024;  // ten bits a question at most
+constexpr std::size_t kMaxKnown = 1024;  // ten bits a question at most
 
 }  // namespace
 
@@ -22,7 +22,7 @@ LookupBudget::Verdict LookupBudget::charge(const std::string& name, std::size_t 
   if (free_bytes == 0 || known_.contains(name)) return Verdict::fine;
   if (static_cast<double>(free_bytes) > text_) return Verdict::too_much_text;
   text_ -= static_cast<double>(free_bytes);
-  if (known_.size() < kMostKnown) known_.insert(name);
+  if (known_.size() < kMaxKnown) known_.insert(name);
   return Verdict::fine;
 }
 

@@ -12,9 +12,9 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kBufferBytes = 64 * 1024;
-constexpr auto kStartPatience = std::chrono::seconds(30);
-constexpr auto kConnectPatience = std::chrono::seconds(8);
-constexpr auto kFarewellPatience = std::chrono::seconds(2);
+constexpr auto kStartTimeout = std::chrono::seconds(30);
+constexpr auto kConnectTimeout = std::chrono::seconds(8);
+constexpr auto kFarewellTimeout = std::chrono::seconds(2);
 
 socks::Reply socksReply(int error) {
   if (error == ECONNREFUSED) return socks::Reply::refused;
@@ -389,17 +389,17 @@ void Connection::progress() {
 
 void Connection::tick(Clock::time_point now) {
   if (phase_ == Phase::closed || phase_ == Phase::asking) return;  // how long a person may think, the asker decides
-  if (phase_ == Phase::connecting && upstream_ && now - connecting_since_ > kConnectPatience) {
+  if (phase_ == Phase::connecting && upstream_ && now - connecting_since_ > kConnectTimeout) {
     errno = ETIMEDOUT;
     return next_address_ < addresses_.size() ? connectNext() : unreachable("ETIMEDOUT");
   }
-  if (phase_ == Phase::proxying && now - connecting_since_ > kConnectPatience) {
+  if (phase_ == Phase::proxying && now - connecting_since_ > kConnectTimeout) {
     errno = ETIMEDOUT;
     return unreachable("the upstream proxy does not answer");
   }
   const bool starting = phase_ == Phase::hello || phase_ == Phase::socks;
-  if (starting && now - began_ > kStartPatience) return close(true);
-  if (phase_ == Phase::finishing && now - active_ > kFarewellPatience) return close(false);
+  if (starting && now - began_ > kStartTimeout) return close(true);
+  if (phase_ == Phase::finishing && now - active_ > kFarewellTimeout) return close(false);
   if (now - active_ > std::chrono::seconds(server_.settings.idle_seconds)) return close(true);
   countBytes();
 }

@@ -12,7 +12,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMostClients = 16;
+constexpr std::size_t kMaxClients = 16;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void Control::onEvents(int descriptor, std::uint32_t) {
 
 void Control::accept() {
   sys::Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!client || clients_.size() >= kMostClients) return;
+  if (!client || clients_.size() >= kMaxClients) return;
   server_.loop.watch(client.get(), EPOLLIN, this);
   clients_.push_back(std::move(client));
 }

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kHeader = 12;
 constexpr std::size_t kNameBytes = 255;
-constexpr std::size_t kMostAddresses = 16;
-constexpr std::size_t kMostAliases = 8;
+constexpr std::size_t kMaxAddresses = 16;
+constexpr std::size_t kMaxAliases = 8;
 constexpr std::uint16_t kExtendedError = 15, kFiltered = 17;
 
 std::uint16_t word(Bytes bytes, std::size_t at) { return static_cast<std::uint16_t>((bytes[at] << 8) | bytes[at + 1]); }
@@ -228,10 +228,10 @@ std::expected<Response, std::string_view> parseResponse(Bytes message, std::uint
     if (record.record_class != kClassIn || record.owner != wanted) continue;
     response.ttl = std::min(response.ttl, record.ttl);
     if (record.type == kTypeCname) {
-      if (++response.aliases > kMostAliases) return std::unexpected("the chain of aliases is too long");
+      if (++response.aliases > kMaxAliases) return std::unexpected("the chain of aliases is too long");
       std::size_t target = record.data;
       if (!readName(message, target, true, wanted)) return std::unexpected("an alias is malformed");
-    } else if (record.type == type && response.addresses.size() < kMostAddresses) {
+    } else if (record.type == type && response.addresses.size() < kMaxAddresses) {
       const auto address = addressOf(message, record);
       if (!address) return std::unexpected("an address has the wrong size");
       response.addresses.push_back(*address);

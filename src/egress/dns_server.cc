@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t kAnswerTtl = 30;
 constexpr int kDatagramsATurn = 32;
-constexpr std::size_t kMostStreams = 16;
-constexpr auto kStreamPatience = std::chrono::seconds(10);
+constexpr std::size_t kMaxStreams = 16;
+constexpr auto kStreamTimeout = std::chrono::seconds(10);
 
 /// Answers leave from the address that was asked: programs that ask a server of their own choice check that.
 struct Asker {
@@ -81,7 +81,7 @@ class DnsServer::Stream final : public Watcher {
     socket_.reset();
   }
   [[nodiscard]] bool closed() const { return !socket_; }
-  [[nodiscard]] bool over(Clock::time_point now) const { return closed() || now - began_ > kStreamPatience; }
+  [[nodiscard]] bool over(Clock::time_point now) const { return closed() || now - began_ > kStreamTimeout; }
 
  private:
   DnsServer& dns_;
@@ -121,7 +121,7 @@ void DnsServer::accept() {
   sys::Fd socket(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return;
   std::erase_if(streams_, [](const auto& stream) { return stream->closed(); });
-  if (streams_.size() >= kMostStreams) return resetOnClose(socket.get());
+  if (streams_.size() >= kMaxStreams) return resetOnClose(socket.get());
   streams_.push_back(std::make_unique<Stream>(*this, std::move(socket)));
 }
 

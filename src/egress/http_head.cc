@@ -48,7 +48,7 @@ Lines splitLines(std::string_view bytes) {
         result.status = Status::done;
         return result;
       }
-      if (result.lines.size() > kMostFields) break;
+      if (result.lines.size() > kMaxFields) break;
       result.lines.push_back(line);
       continue;
     }
@@ -60,7 +60,7 @@ Lines splitLines(std::string_view bytes) {
       return result;
     }
   }
-  if (bytes.size() >= kHeadBytes || result.lines.size() > kMostFields) {
+  if (bytes.size() >= kHeadBytes || result.lines.size() > kMaxFields) {
     result.status = Status::bad;
     result.flaw = "the head is too large";
   }

@@ -15,7 +15,7 @@
 namespace caisson::egress::http {
 
 inline constexpr std::size_t kHeadBytes = 32 * 1024;
-inline constexpr std::size_t kMostFields = 128;
+inline constexpr std::size_t kMaxFields = 128;
 
 struct Field {
   std::string_view name, value;  ///< into the parsed bytes

@@ -86,7 +86,7 @@ TEST(RequestHead, RefusesOddRequestLines) {
 
 TEST(RequestHead, IsBounded) {
   std::string fields;
-  for (std::size_t i = 0; i < kMostFields + 1; ++i) fields += "A: b\r\n";
+  for (std::size_t i = 0; i < kMaxFields + 1; ++i) fields += "A: b\r\n";
   EXPECT_TRUE(bad("GET http://example.org/ HTTP/1.1\r\n" + fields + "\r\n"));
   EXPECT_TRUE(bad("GET http://example.org/ HTTP/1.1\r\nA: " + std::string(kHeadBytes, 'a')));
 }

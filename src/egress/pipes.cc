@@ -6,7 +6,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMostIdle = 16;
+constexpr std::size_t kMaxIdle = 16;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Pipe PipePool::lend() {
 }
 
 void PipePool::giveBack(Pipe pipe) {
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(pipe));
+  if (idle_.size() < kMaxIdle) idle_.push_back(std::move(pipe));
 }
 
 }  // namespace caisson::egress

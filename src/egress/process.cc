@@ -65,7 +65,7 @@ Result<Process> Process::start(const Settings& settings, sys::Fd link, sys::Fd b
 }
 
 Result<Process> Process::startForSession(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener) {
-  settings.resident = true;
+  settings.for_session = true;
   auto process = spawn(settings, std::move(link), std::move(broker), init, listener);
   if (!process) return process;
   pollfd wait{process->descriptor(), POLLIN, 0};

@@ -14,7 +14,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kSettingsBytes = 256 * 1024;
-static_assert(isolation::kMostEgressSockets <= sys::kMostReceived);
+static_assert(isolation::kMaxEgressSockets <= sys::kMaxReceived);
 
 int giveUp(int supervisor, const Error& error) {
   const std::string packet = encode({Report::Kind::failed, error.message(), {}, {}});
@@ -34,7 +34,7 @@ Result<Settings> receiveSettings(int supervisor) {
 
 Result<SandboxSockets> receiveSockets() {
   isolation::EgressHandOver message{};
-  std::vector<sys::Fd> descriptors(isolation::kMostEgressSockets);
+  std::vector<sys::Fd> descriptors(isolation::kMaxEgressSockets);
   const auto bytes = std::as_writable_bytes(std::span(&message, 1));
   const ssize_t got = sys::receiveMessage(kSandboxEnd, bytes, descriptors);
   if (got != static_cast<ssize_t>(bytes.size())) {
@@ -65,7 +65,7 @@ int programMain() {
   Server server(*settings, std::move(*rules), sys::Fd(kSupervisorEnd));
   if (auto opened = server.open(); !opened) return giveUp(kSupervisorEnd, opened.error());
   if (auto confined = confine(server.settings); !confined) return giveUp(kSupervisorEnd, confined.error());
-  if (server.settings.resident) server.useControl(sys::Fd(kInitDescriptor), sys::Fd(kListenerDescriptor));
+  if (server.settings.for_session) server.useControl(sys::Fd(kInitDescriptor), sys::Fd(kListenerDescriptor));
   if (!server.settings.brokered.empty()) server.useBroker(sys::Fd(kBrokerEnd));
   auto sockets = receiveSockets();
   if (!sockets) return giveUp(kSupervisorEnd, sockets.error());

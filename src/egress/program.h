@@ -12,7 +12,7 @@ inline constexpr std::string_view kProgramWord = "__egress";
 inline constexpr int kSupervisorEnd = 3, kSandboxEnd = 4;
 /// With credentials: to their broker.
 inline constexpr int kBrokerEnd = 5;
-/// A resident one has two more: pid 1 of the sandbox, and the socket that changes come from.
+/// That of a session has two more: pid 1 of the sandbox, and the socket that changes come from.
 inline constexpr int kInitDescriptor = 6, kListenerDescriptor = 7;
 
 /// Runs until the sandbox is gone; returns the exit status.

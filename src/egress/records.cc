@@ -9,12 +9,12 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::uint64_t kMostPort = std::numeric_limits<std::uint16_t>::max();
+constexpr std::uint64_t kMaxPort = std::numeric_limits<std::uint16_t>::max();
 // Some 35 years, and few enough digits that a double keeps each.
-constexpr std::uint64_t kMostMicroseconds = std::uint64_t{1} << 50;
+constexpr std::uint64_t kMaxMicroseconds = std::uint64_t{1} << 50;
 
 // The year 10889: later times have no four-digit year in the audit log.
-constexpr std::uint64_t kMostEpochMilliseconds = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxEpochMilliseconds = std::uint64_t{1} << 48;
 
 constexpr std::array<std::string_view, kCategories> kCategoryNames = {"host",  "metadata", "loopback", "private",
                                                                       "local", "reserved", "unknown"};
@@ -28,8 +28,7 @@ std::optional<Category> categoryIn(std::string_view text) {
 
 std::uint64_t microseconds(double milliseconds) {
   if (!(milliseconds > 0)) return 0;  // also what is no number
-  return static_cast<std::uint64_t>(
-      std::llround(std::min(milliseconds * 1000, static_cast<double>(kMostMicroseconds))));
+  return static_cast<std::uint64_t>(std::llround(std::min(milliseconds * 1000, static_cast<double>(kMaxMicroseconds))));
 }
 
 std::optional<Totals> totalsIn(const std::vector<std::string>& texts) {
@@ -45,10 +44,10 @@ std::optional<Totals> totalsIn(const std::vector<std::string>& texts) {
 }
 
 std::optional<Request> requestIn(const std::vector<std::string>& t) {
-  const auto port = numberIn(t[3], kMostPort);
+  const auto port = numberIn(t[3], kMaxPort);
   const auto allowed = flagIn(t[5]);
   const auto sent = numberIn(t[8]), received = numberIn(t[9]);
-  const auto lasted = numberIn(t[10], kMostMicroseconds);
+  const auto lasted = numberIn(t[10], kMaxMicroseconds);
   const auto count = numberIn(t[11]);
   const auto category = categoryIn(t[12]);
   if (!port || !allowed || !sent || !received || !lasted || !count || !category) return std::nullopt;
@@ -70,7 +69,7 @@ std::optional<Overflow> overflowIn(const std::vector<std::string>& t) {
   const auto allowed = flagIn(t[1]);
   const auto category = categoryIn(t[2]);
   const auto count = numberIn(t[3]);
-  const auto first = numberIn(t[4], kMostEpochMilliseconds), last = numberIn(t[5], kMostEpochMilliseconds);
+  const auto first = numberIn(t[4], kMaxEpochMilliseconds), last = numberIn(t[5], kMaxEpochMilliseconds);
   const auto sent = numberIn(t[6]), received = numberIn(t[7]);
   if (!allowed || !category || !count || !first || !last || !sent || !received) return std::nullopt;
   return Overflow{*allowed, *category, *count, *first, *last, *sent, *received};
@@ -136,8 +135,8 @@ std::string encode(const Report& report) {
     case Report::Kind::overflow: {
       const Overflow& o = report.overflow;
       return pack({"overflow", o.allowed ? "1" : "0", std::string(name(o.category)), std::to_string(o.count),
-                   std::to_string(std::min(o.first_ms, kMostEpochMilliseconds)),
-                   std::to_string(std::min(o.last_ms, kMostEpochMilliseconds)), std::to_string(o.sent),
+                   std::to_string(std::min(o.first_ms, kMaxEpochMilliseconds)),
+                   std::to_string(std::min(o.last_ms, kMaxEpochMilliseconds)), std::to_string(o.sent),
                    std::to_string(o.received)});
     }
     case Report::Kind::question: return pack({"question", report.request.host, std::to_string(report.request.port)});
@@ -160,7 +159,7 @@ std::optional<Report> decodeReport(std::string_view packet) {
     report.kind = t[0] == "ready" ? Report::Kind::ready : Report::Kind::failed;
     report.text = t[1];
   } else if (t[0] == "question" && t.size() == 3) {
-    const auto port = numberIn(t[2], kMostPort);
+    const auto port = numberIn(t[2], kMaxPort);
     if (!port) return std::nullopt;
     report.kind = Report::Kind::question;
     report.request.host = t[1];

@@ -9,11 +9,11 @@
 namespace caisson::egress {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(1500);
+constexpr auto kTimeout = std::chrono::milliseconds(1500);
 constexpr int kAttempts = 4;
-constexpr std::uint32_t kLeastTtl = 5, kMostTtl = 300;
-constexpr std::size_t kMostKnown = 4096;
-constexpr std::size_t kMostAnswerBytes = 4096;
+constexpr std::uint32_t kLeastTtl = 5, kMaxTtl = 300;
+constexpr std::size_t kMaxKnown = 4096;
+constexpr std::size_t kMaxAnswerBytes = 4096;
 
 std::uint16_t drawId() {
   std::uint16_t id = 0;
@@ -34,7 +34,7 @@ class Resolver::Lookup final : public Watcher {
 
   void start(Clock::time_point now) {
     close();
-    deadline_ = now + kPatience;
+    deadline_ = now + kTimeout;
     if (resolver_.servers_.empty()) return;
     const Address& server = resolver_.servers_[static_cast<std::size_t>(attempt_) % resolver_.servers_.size()];
     udp_ = sys::Fd(::socket(server.isV4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -83,7 +83,7 @@ class Resolver::Lookup final : public Watcher {
   };
 
   void onDatagram() {
-    std::uint8_t bytes[kMostAnswerBytes];
+    std::uint8_t bytes[kMaxAnswerBytes];
     for (int i = 0; i < 8; ++i) {
       const ssize_t got = ::recv(udp_.get(), bytes, sizeof(bytes), 0);
       if (got < 0 && errno == ECONNREFUSED) deadline_ = Clock::now();  // nobody listens there: the next one at once
@@ -103,7 +103,7 @@ class Resolver::Lookup final : public Watcher {
         return;
       }
       question.done = true;
-      ttl_ = std::min(ttl_, response->addresses.empty() ? kMostTtl : response->ttl);
+      ttl_ = std::min(ttl_, response->addresses.empty() ? kMaxTtl : response->ttl);
       addresses_.insert(addresses_.end(), response->addresses.begin(), response->addresses.end());
       return;
     }
@@ -155,7 +155,7 @@ class Resolver::Lookup final : public Watcher {
   sys::Fd udp_, tcp_;
   std::string outgoing_, incoming_;
   std::vector<Address> addresses_;
-  std::uint32_t ttl_ = kMostTtl;
+  std::uint32_t ttl_ = kMaxTtl;
 };
 
 Resolver::Resolver(Loop& loop, std::vector<Address> servers) : loop_(loop), servers_(std::move(servers)) {}
@@ -192,8 +192,8 @@ void Resolver::finish(Lookup* lookup, Resolution resolution, std::uint32_t ttl) 
   const auto found = lookups_.find(lookup->name());
   if (found == lookups_.end() || found->second.get() != lookup) return;
   if (!resolution.failed) {
-    if (known_.size() >= kMostKnown) known_.clear();
-    known_[lookup->name()] = {resolution, Clock::now() + std::chrono::seconds(std::clamp(ttl, kLeastTtl, kMostTtl))};
+    if (known_.size() >= kMaxKnown) known_.clear();
+    known_[lookup->name()] = {resolution, Clock::now() + std::chrono::seconds(std::clamp(ttl, kLeastTtl, kMaxTtl))};
   }
   lookup->close();
   const auto waiting = std::move(lookup->waiting);

@@ -19,7 +19,7 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr auto kOverflowInterval = std::chrono::seconds(10);
 constexpr int kAcceptsATurn = 64;
-constexpr std::size_t kMostUnsent = 4096;
+constexpr std::size_t kMaxUnsent = 4096;
 
 std::vector<Address> parseServers(const std::vector<std::string>& texts) {
   std::vector<Address> servers;
@@ -95,8 +95,7 @@ void Server::tick(Clock::time_point now) {
   dns_->tick(now);
   if (control_) control_->askers.tick(now);
   for (const auto& connection : connections_) connection->tick(now);
-  // A resident one sends them with its next answer (Control).
-  if (control_ || now < next_overflow_ || !requests_.hasOverflow()) return;
+  if (now < next_overflow_ || !requests_.hasOverflow()) return;
   next_overflow_ = now + kOverflowInterval;
   sendOverflows();
 }
@@ -144,7 +143,7 @@ void Server::accept(int listener, bool proxy) {
 
 /// A name that no pattern matches and that is looked up nevertheless was read by a person, letter by letter.
 std::size_t Server::freeBytes(const Host& host) const {
-  return (settings.ask || settings.resident) && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
+  return (settings.ask || settings.for_session) && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
 }
 
 void Server::lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback) {
@@ -231,7 +230,7 @@ void Server::sendReport(const Report& report) {
   unsent_.push_back(encode(report));
   // Nothing is dropped: a program must not be able to hide a request behind a thousand others. When the supervisor is
   // that far behind, the sandbox's network waits for it.
-  sendUnsent(unsent_.size() > kMostUnsent ? 0 : MSG_DONTWAIT);
+  sendUnsent(unsent_.size() > kMaxUnsent ? 0 : MSG_DONTWAIT);
 }
 
 void Server::sendUnsent(int flags) {

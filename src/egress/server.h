@@ -44,11 +44,11 @@ class Server final : public Watcher {
 
   Result<void> open();
   Result<void> serve(SandboxSockets sockets);
-  /// For a resident one: pid 1 of the sandbox, and where changes come from. Before serve().
+  /// For a session: pid 1 of the sandbox, and where changes come from. Before serve().
   void useControl(sys::Fd init, sys::Fd listener);
   /// Where connections to hosts with a credential are handed to. Before serve().
   void useBroker(sys::Fd link);
-  /// Until the supervisor, or for a resident one the kernel, says that the sandbox is gone.
+  /// Until the supervisor, or for a session the kernel, says that the sandbox is gone.
   void run();
 
   void onEvents(int descriptor, std::uint32_t events) override;

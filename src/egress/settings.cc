@@ -10,7 +10,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMostTexts = 8;
+constexpr std::size_t kMaxTexts = 8;
 constexpr std::string_view kChanges[] = {"allow",  "deny", "forget", "permit",
                                          "refuse", "mine", "other"};  // in the order of Change::Kind
 
@@ -19,9 +19,9 @@ bool readNumbers(const std::vector<std::string>& texts, Settings& s) {
   const auto idle = numberIn(texts[3]);
   const auto abi = numberIn(texts[7], std::numeric_limits<int>::max());
   const auto missing_sni = flagIn(texts[4]), encrypted_hello = flagIn(texts[5]);
-  const auto resident = flagIn(texts[8]), ask = flagIn(texts[9]);
+  const auto for_session = flagIn(texts[8]), ask = flagIn(texts[9]);
   if (!connections || !bytes || !queries || !idle || !abi) return false;
-  if (!missing_sni || !encrypted_hello || !resident || !ask) return false;
+  if (!missing_sni || !encrypted_hello || !for_session || !ask) return false;
   if (!texts[6].empty()) {
     const auto user = numberIn(texts[6], std::numeric_limits<uid_t>::max());
     if (!user) return false;
@@ -34,7 +34,7 @@ bool readNumbers(const std::vector<std::string>& texts, Settings& s) {
   s.allow_missing_sni = *missing_sni;
   s.allow_encrypted_hello = *encrypted_hello;
   s.landlock_abi = static_cast<int>(*abi);
-  s.resident = *resident;
+  s.for_session = *for_session;
   s.ask = *ask;
   s.upstream_proxy = texts[10];
   return true;
@@ -75,12 +75,12 @@ std::string encode(const Settings& s) {
        pack(s.rules.private_hosts), pack(s.dns_servers), pack(s.brokered),
        pack({std::to_string(s.max_connections), std::to_string(s.max_bytes), std::to_string(s.dns_queries_per_minute),
              std::to_string(s.idle_seconds), s.allow_missing_sni ? "1" : "0", s.allow_encrypted_hello ? "1" : "0",
-             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.resident ? "1" : "0",
+             s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.for_session ? "1" : "0",
              s.ask ? "1" : "0", s.upstream_proxy})});
 }
 
 std::optional<Settings> decodeSettings(std::string_view packet) {
-  const auto parts = unpack(packet, kMostTexts);
+  const auto parts = unpack(packet, kMaxTexts);
   if (!parts || parts->size() != 8) return std::nullopt;
   Settings s;
   std::vector<std::string>* lists[] = {&s.rules.allowed_hosts,

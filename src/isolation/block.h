@@ -79,7 +79,7 @@ struct ExecArguments {
 };
 
 /// A program that becomes pid 1 instead of the built-in one and starts payloads when it is asked to (sessions).
-struct Resident {
+struct InitProgram {
   int program;  ///< executed with everything but the payload's layers in force; -1: none
   const char* const* argv;
   int descriptor;  ///< it gets the control socket as 3 and this one as 4
@@ -103,8 +103,8 @@ struct FlatEgress {
   std::uint16_t proxy_port, capture_port, dns_port;
 };
 
-inline constexpr std::size_t kMostEgressPorts = 64;
-inline constexpr std::size_t kMostEgressSockets = kMostEgressPorts + 5;
+inline constexpr std::size_t kMaxEgressPorts = 64;
+inline constexpr std::size_t kMaxEgressSockets = kMaxEgressPorts + 5;
 
 /// What goes with the sockets over FlatEgress::link: proxy, DNS, DNS over TCP, the log if there is one, then listeners
 /// for captured connections.
@@ -171,7 +171,7 @@ struct Block {
   const char* store_path;  ///< directory for an overlay's store on disk, or null
   int store_mount;         ///< the same as a detached mount that the parent prepared, or -1
 
-  Resident resident;
+  InitProgram init_program;
 
   const char* children_path;  ///< where a subreaper reads its orphans' numbers
   char* init_stack_top;
@@ -183,7 +183,7 @@ struct Block {
 inline constexpr std::uint32_t kAffinityBytes = 128;
 
 /// `go` may carry descriptors: cgroups to enter, by writing to them.
-inline constexpr std::size_t kMostCgroupEntries = 8;
+inline constexpr std::size_t kMaxCgroupEntries = 8;
 
 enum class MessageKind : std::uint32_t {
   go,

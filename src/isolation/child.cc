@@ -27,7 +27,7 @@ constexpr int kTriesForRoom = 50;  // a millisecond each
 std::size_t waitForGo(const Block& block, int* entries = nullptr) {
   Message message;
   iovec io{&message, sizeof(message)};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMostCgroupEntries * sizeof(int))];
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxCgroupEntries * sizeof(int))];
   msghdr header{};
   header.msg_iov = &io;
   header.msg_iovlen = 1;
@@ -47,7 +47,7 @@ std::size_t waitForGo(const Block& block, int* entries = nullptr) {
 
 /// The end of building: the supervisor has made the cgroups and the record meanwhile. What follows is in its cgroups.
 void waitForRelease(const Block& block) {
-  int entries[kMostCgroupEntries];
+  int entries[kMaxCgroupEntries];
   const std::size_t count = waitForGo(block, entries);
   for (std::size_t i = 0; i < count; ++i) {
     must(block, Stage::limits, "write", "cgroup tasks", raw(SYS_write, entries[i], "0", 1));
@@ -281,9 +281,9 @@ void runChild(const Block& block) {
   const bool time = enterTimeNamespace(block);
   waitForRelease(block);
   sendPrepared(block, tree, master, time);
-  if (block.resident.program >= 0) {
+  if (block.init_program.program >= 0) {
     helper.waitForEnd();  // an exec would end it half way
-    becomeResident(block);
+    becomeInitProgram(block);
   }
 
   const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};

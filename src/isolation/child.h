@@ -45,7 +45,7 @@ inline long must(const Block& block, Stage stage, const char* call, const char* 
 /// Returns a descriptor or a negative errno.
 long openBeneath(int root_fd, const char* path, int flags);
 
-inline constexpr std::size_t kMaxSent = kMostEgressSockets > 2 + kMaxSized ? kMostEgressSockets : 2 + kMaxSized;
+inline constexpr std::size_t kMaxSent = kMaxEgressSockets > 2 + kMaxSized ? kMaxEgressSockets : 2 + kMaxSized;
 /// Sends a record with up to kMaxSent descriptors, in one piece. Returns a count or a negative errno.
 long sendRecord(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count);
 inline long sendMessage(int control, const Message& message, const int* descriptors, std::size_t count) {
@@ -103,8 +103,8 @@ struct PayloadHooks {
 /// Gives up all memory but its own code and the block, then reaps, forwards signals and reports the payload's end.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);
 
-/// Becomes the resident program: no capability left, not dumpable, no descriptor but its own.
-[[noreturn]] void becomeResident(const Block& block);
+/// Executes the init program of a session: no capability left, not dumpable, no descriptor but its own.
+[[noreturn]] void becomeInitProgram(const Block& block);
 
 /// Entry of the process that clone made.
 [[noreturn]] void runChild(const Block& block);

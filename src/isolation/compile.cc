@@ -192,7 +192,7 @@ struct Flatten {
 std::vector<std::uint16_t> permittedPorts(const plan::EgressPlan& egress) {
   std::vector<std::uint16_t> ports;
   for (const auto& [first, last] : egress.ports) {
-    for (std::uint32_t port = first; port <= last && ports.size() <= kMostEgressPorts; ++port) {
+    for (std::uint32_t port = first; port <= last && ports.size() <= kMaxEgressPorts; ++port) {
       const bool taken = port == kProxyPort || port == kDnsPort;
       const auto found = std::find(ports.begin(), ports.end(), port);
       if (!taken && found == ports.end()) ports.push_back(static_cast<std::uint16_t>(port));
@@ -221,8 +221,8 @@ void flattenEgress(const plan::Plan& plan, Arena& arena, Block& block) {
   out.rules4 = keep(refusingRules(false));
   out.rules6 = keep(refusingRules(true));
   const std::vector<std::uint16_t> ports = permittedPorts(*plan.egress);
-  out.too_many_ports = ports.size() > kMostEgressPorts;
-  out.port_count = static_cast<std::uint32_t>(std::min(ports.size(), kMostEgressPorts));
+  out.too_many_ports = ports.size() > kMaxEgressPorts;
+  out.port_count = static_cast<std::uint32_t>(std::min(ports.size(), kMaxEgressPorts));
   std::uint16_t* copy = arena.array<std::uint16_t>(out.port_count);
   std::copy_n(ports.begin(), out.port_count, copy);
   out.ports = copy;
@@ -400,7 +400,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   flattenEgress(plan, arena, *block);
   block->control = -1;
   block->store_mount = -1;
-  block->resident.program = -1;
+  block->init_program.program = -1;
   return mapping;
 }
 

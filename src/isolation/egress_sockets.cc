@@ -15,7 +15,7 @@ namespace caisson::isolation {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kPatienceMs = 2000;
+constexpr int kTimeoutMs = 2000;
 
 long openNetlink(int protocol) { return raw(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol); }
 
@@ -79,7 +79,7 @@ int openSocket(const Block& block, int type, std::uint16_t port) {
 /// may have used up the count for a moment.
 long handOver(const Block& block, const EgressHandOver& message, const int* descriptors, std::size_t count) {
   long sent = -ETOOMANYREFS;
-  for (int waited = 0; sent == -ETOOMANYREFS && waited < kPatienceMs; ++waited) {
+  for (int waited = 0; sent == -ETOOMANYREFS && waited < kTimeoutMs; ++waited) {
     if (waited > 0) {
       const timespec pause{0, 1000000};
       raw(SYS_nanosleep, &pause, nullptr);
@@ -97,7 +97,7 @@ void openEgress(const Block& block) {
   (void)exchangeOnce(NETLINK_ROUTE, egress.route6);  // a kernel without IPv6 needs none
 
   EgressHandOver message{};
-  int descriptors[kMostEgressSockets];
+  int descriptors[kMaxEgressSockets];
   std::size_t count = 0;
   descriptors[count++] = openSocket(block, SOCK_STREAM, egress.proxy_port);
   descriptors[count++] = openSocket(block, SOCK_DGRAM, egress.dns_port);

@@ -18,8 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{30'000};  ///< for a request that has begun, and for a peer to read
-constexpr milliseconds kIdle{120'000};     ///< between requests
+constexpr milliseconds kTimeout{30'000};  ///< for a request that has begun, and for a peer to read
+constexpr milliseconds kIdle{120'000};    ///< between requests
 
 std::string_view reasonOf(int status) {
   switch (status) {
@@ -84,7 +84,7 @@ bool HttpConnection::write(std::string_view bytes) {
     }
     if (errno != EAGAIN && errno != EINTR) return false;
     pollfd end{socket_.get(), POLLOUT, 0};
-    if (::poll(&end, 1, static_cast<int>(kPatience.count())) == 0) return false;  // a peer that does not read
+    if (::poll(&end, 1, static_cast<int>(kTimeout.count())) == 0) return false;  // a peer that does not read
   }
   return true;
 }
@@ -173,7 +173,7 @@ void HttpServer::converse(sys::Fd socket) {
   {
     HttpConnection connection(std::move(socket), stop_.get());
     HttpReader reader({});
-    auto deadline = std::chrono::steady_clock::now() + kPatience;
+    auto deadline = std::chrono::steady_clock::now() + kTimeout;
     for (bool open = true; open;) {
       HttpReader::Next next = reader.next();
       if (const auto* refusal = std::get_if<HttpRefusal>(&next)) {
@@ -192,7 +192,7 @@ void HttpServer::converse(sys::Fd socket) {
       std::string bytes;
       if (left.count() <= 0 || connection.read(bytes, left) != HttpConnection::Read::some) break;
       reader.add(bytes);
-      if (was_idle && !reader.idle()) deadline = std::chrono::steady_clock::now() + kPatience;
+      if (was_idle && !reader.idle()) deadline = std::chrono::steady_clock::now() + kTimeout;
     }
   }
   const std::lock_guard lock(mutex_);

@@ -10,7 +10,7 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr std::size_t kMostHeld = std::size_t{4} << 20U;
+constexpr std::size_t kMaxHeld = std::size_t{4} << 20U;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void HttpStream::send(const Json& message) {
   {
     const std::lock_guard lock(mutex_);
     if (finished_) return;
-    if (dispensable && held_ + event.text.size() > kMostHeld) return;
+    if (dispensable && held_ + event.text.size() > kMaxHeld) return;
     event.number = ++last_;
     held_ += event.text.size();
     finished_ = event.response;
@@ -64,7 +64,7 @@ void HttpStream::finish() {
 std::optional<HttpStream::Event> HttpStream::after(std::size_t number) {
   const std::lock_guard lock(mutex_);
   // What was taken before is needed again only where a client may come back for it.
-  while (!events_.empty() && events_.front().number <= number && (name_.empty() || held_ > kMostHeld / 2)) {
+  while (!events_.empty() && events_.front().number <= number && (name_.empty() || held_ > kMaxHeld / 2)) {
     held_ -= events_.front().text.size();
     events_.pop_front();
   }

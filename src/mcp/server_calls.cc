@@ -9,7 +9,7 @@ namespace caisson::mcp {
 namespace {
 
 /// How long a person is waited for on an open request (before 2026-07-28). The answer is "no" after that.
-constexpr std::chrono::seconds kPatience{300};
+constexpr std::chrono::seconds kTimeout{300};
 /// A handler that keeps asking is broken.
 constexpr int kMaxRounds = 16;
 
@@ -79,7 +79,7 @@ Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Ou
           code::kInvalidRequest, "the client lacks a capability that this needs: " + writeJson(missing), {}};
     Json inputs = Json::object();
     for (const auto& [key, request] : needs->requests) {
-      auto response = call.client->ask(call, request.method, request.params, kPatience);
+      auto response = call.client->ask(call, request.method, request.params, kTimeout);
       if (call.cancelled()) return RpcError{code::kInternal, "cancelled", {}};
       if (response && response->error.is_null() && response->result.is_object()) {
         inputs[key] = std::move(response->result);

@@ -174,7 +174,7 @@ constexpr std::vector<Segment> segments(const SyscallFilter& filter, const Sysca
   return result;
 }
 
-constexpr std::size_t kMostExceptions = 3;  // more would make the way to the last one longer than a deeper tree
+constexpr std::size_t kMaxExceptions = 3;  // more would make the way to the last one longer than a deeper tree
 
 /// Segments that follow each other and are decided alike, but for a few single numbers.
 struct Leaf {
@@ -190,7 +190,7 @@ constexpr Leaf leafFrom(const std::vector<Segment>& all, std::size_t begin, cons
   std::size_t end = begin;
   for (std::size_t exceptions = 0; end < all.size(); ++end) {
     if (decideAlike(*all[end].rule, common)) continue;
-    if (!isSingle(all, end) || ++exceptions > kMostExceptions) break;
+    if (!isSingle(all, end) || ++exceptions > kMaxExceptions) break;
   }
   return {begin, end, &common};
 }

@@ -9,7 +9,7 @@
 namespace caisson::policy {
 namespace {
 
-constexpr std::size_t kMostCredentials = 32;
+constexpr std::size_t kMaxCredentials = 32;
 constexpr std::size_t kLongestName = 64, kLongestValue = 1024;
 constexpr std::string_view kKey = "network.credentials";
 
@@ -138,7 +138,7 @@ std::string describe(const Credential& credential) {
 
 std::optional<Problem> findCredentialProblem(const Policy& policy) {
   const auto& credentials = policy.network.credentials;
-  if (credentials.size() > kMostCredentials) return Problem{std::string(kKey), "expected at most 32", {}};
+  if (credentials.size() > kMaxCredentials) return Problem{std::string(kKey), "expected at most 32", {}};
   std::set<std::string> names, places, variables;
   std::map<std::string, std::string> authorities;
   for (std::size_t index = 0; index < credentials.size(); ++index) {

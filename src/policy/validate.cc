@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t kLeastMemory = 4 * kMiB;
 constexpr std::uint64_t kLeastOpenFiles = 8;
 constexpr std::uint64_t kLeastStack = 64 * kKiB;
-constexpr std::uint64_t kMostCpus = 4096;
-constexpr std::size_t kMostTmpfs = 64;
+constexpr std::uint64_t kMaxCpus = 4096;
+constexpr std::size_t kMaxTmpfs = 64;
 
 /// Trees that a tmpfs must not cover: the sandbox builds them itself, and a writable copy would let the payload
 /// replace what the loader, libc or the self-test trusts.
@@ -61,7 +61,7 @@ std::optional<Problem> checkNumber(const Field& field, double value) {
 }
 
 std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& mounts) {
-  if (mounts.size() > kMostTmpfs) {
+  if (mounts.size() > kMaxTmpfs) {
     return unexpected(std::string(field.key), "at most 64 directories", std::to_string(mounts.size()));
   }
   std::set<std::string> seen;
@@ -102,7 +102,7 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
 std::optional<Problem> checkCpus(const Field& field, const std::vector<std::uint64_t>& cpus) {
   std::set<std::uint64_t> seen;
   for (std::size_t index = 0; index < cpus.size(); ++index) {
-    if (cpus[index] >= kMostCpus) {
+    if (cpus[index] >= kMaxCpus) {
       return unexpected(at(field.key, index), "the number of a CPU, below 4096", std::to_string(cpus[index]));
     }
     if (!seen.insert(cpus[index]).second) {

@@ -24,7 +24,7 @@ namespace {
 
 using sys::Fd;
 
-constexpr int kPatienceMs = 10'000;
+constexpr int kTimeoutMs = 10'000;
 
 std::string asJson(const audit::Event& event) {
   timespec now{};
@@ -86,7 +86,7 @@ std::string tellProgram(const std::vector<std::string>& command, const std::stri
 
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd wait{pidfd.get(), POLLIN, 0};
-  const bool in_time = pidfd && ::poll(&wait, 1, kPatienceMs) == 1;
+  const bool in_time = pidfd && ::poll(&wait, 1, kTimeoutMs) == 1;
   if (!in_time) ::kill(pid, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

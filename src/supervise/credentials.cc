@@ -118,12 +118,12 @@ Result<std::string_view> Held::authoritiesOf(const policy::Credential& one) {
 
 }  // namespace
 
-Result<broker::Started> startBroker(plan::Plan& plan, const BrokerWish& wish) {
+Result<broker::Started> startBroker(plan::Plan& plan, const BrokerOptions& options) {
   const std::vector<policy::Credential>& credentials = plan.egress->network.credentials;
   const std::string authorities = hostAuthorities();
   broker::Settings settings;
   settings.authorities = authorities;
-  settings.lifetime_seconds = plan.wall_seconds && !wish.orphan
+  settings.lifetime_seconds = plan.wall_seconds && !options.for_session
                                   ? static_cast<std::uint64_t>(*plan.wall_seconds) + kSlackSeconds
                                   : kWithoutLimit;
   settings.max_connections = plan.egress->network.max_connections;
@@ -140,8 +140,8 @@ Result<broker::Started> startBroker(plan::Plan& plan, const BrokerWish& wish) {
     const std::string& target = held.texts.emplace_back(policy::targetOf(one));
     settings.credentials.push_back({name, target, one.header, one.value, *secret, *own});
   }
-  auto started = broker::start(settings, wish.orphan);
-  if (wish.forget_variables) held.forgetVariables();
+  auto started = broker::start(settings);
+  if (options.forget_variables) held.forgetVariables();
   if (!started) return started;
   plan::putTrust(plan,
                  authorities + (authorities.empty() || authorities.ends_with('\n') ? "" : "\n") + started->certificate);

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
-constexpr std::uint64_t kMostFloor = 1024 * kMiB;
+constexpr std::uint64_t kMaxFloor = 1024 * kMiB;
 constexpr auto kLongestBlindness = milliseconds(500);
 
 struct Room {
@@ -57,7 +57,7 @@ void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since) {
             .free = room->free,
             .free_inodes = room->inodes};
   // A twentieth of the disk, but a disk that is nearly full already must not make every run fail.
-  tree.floor = std::min({room->total / 20, kMostFloor, room->free / 2});
+  tree.floor = std::min({room->total / 20, kMaxFloor, room->free / 2});
   trees_.push_back(std::move(tree));
 }
 

@@ -9,7 +9,7 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr std::size_t kMostDenials = 100;
+constexpr std::size_t kMaxDenials = 100;
 
 audit::EventType eventOf(const egress::Request& request) {
   if (request.allowed && request.operation == "credential") return audit::EventType::credential_used;
@@ -75,7 +75,7 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
       if (log != nullptr) record(request, *log, sandbox_id);
       if (request.allowed || request.count > 1) break;
       // The same number again for addresses inside: refused names must not hide an attempt at them.
-      const std::size_t most = request.category == egress::Category::host ? kMostDenials : 2 * kMostDenials;
+      const std::size_t most = request.category == egress::Category::host ? kMaxDenials : 2 * kMaxDenials;
       if (denials_.size() >= most) {
         ++omitted_;
         break;

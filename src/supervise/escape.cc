@@ -21,7 +21,7 @@ using audit::EventType;
 using audit::Fields;
 using audit::Severity;
 
-constexpr std::size_t kMostTraces = 100;  // a payload chooses how often it is caught
+constexpr std::size_t kMaxTraces = 100;  // a payload chooses how often it is caught
 
 Severity severityOf(const std::string& text) {
   if (text == name(policy::Severity::critical)) return Severity::critical;
@@ -55,20 +55,20 @@ std::string policyWithoutSecrets(const policy::Policy& policy) {
 }
 
 void removeOldest(const sys::RootDir& traces) {
-  auto kept = traces.list("", 10 * kMostTraces);
-  if (!kept || kept->size() < kMostTraces) return;
+  auto kept = traces.list("", 10 * kMaxTraces);
+  if (!kept || kept->size() < kMaxTraces) return;
   std::vector<std::pair<std::int64_t, std::string>> by_age;
   for (const sys::DirectoryEntry& entry : *kept) {
     if (const auto info = traces.stat(entry.name)) by_age.emplace_back(info->modified_ns, entry.name);
   }
   std::ranges::sort(by_age);
-  for (std::size_t i = 0; i + kMostTraces <= by_age.size(); ++i) (void)traces.removeTree(by_age[i].second);
+  for (std::size_t i = 0; i + kMaxTraces <= by_age.size(); ++i) (void)traces.removeTree(by_age[i].second);
 }
 
 /// A session may see more than one attempt.
 std::string freeName(const sys::RootDir& traces, const std::string& id) {
   std::string name = id;
-  for (std::size_t number = 2; number <= kMostTraces && traces.stat(name); ++number) {
+  for (std::size_t number = 2; number <= kMaxTraces && traces.stat(name); ++number) {
     name = id + "-" + std::to_string(number);
   }
   return name;

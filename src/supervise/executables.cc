@@ -23,7 +23,7 @@ constexpr std::string_view kTriplet = "x86_64-linux-gnu";
 #else
 constexpr std::string_view kTriplet = "aarch64-linux-gnu";
 #endif
-constexpr std::size_t kMostFiles = 20'000;  // below all listed directories together
+constexpr std::size_t kMaxFiles = 20'000;  // below all listed directories together
 constexpr int kDeepest = 12;
 
 std::string realPath(const std::string& path) {
@@ -111,7 +111,7 @@ bool addBelow(int parent, const char* name, const std::string& path, int depth, 
   while (const dirent* entry = complete ? ::readdir(stream) : nullptr) {
     const std::string_view child = entry->d_name;
     if (child == "." || child == "..") continue;
-    if (++count > kMostFiles || depth > kDeepest) {
+    if (++count > kMaxFiles || depth > kDeepest) {
       complete = false;
     } else if (entry->d_type == DT_DIR) {
       complete = addBelow(fd, entry->d_name, path + "/" + entry->d_name, depth + 1, count, closure);

@@ -18,9 +18,9 @@ namespace {
 
 using Kind = egress::Change::Kind;
 
-constexpr std::size_t kMostQuestions = 32;
-constexpr std::size_t kMostTyped = 16;
-constexpr auto kPatience = std::chrono::minutes(2);
+constexpr std::size_t kMaxQuestions = 32;
+constexpr std::size_t kMaxTyped = 16;
+constexpr auto kTimeout = std::chrono::minutes(2);
 constexpr std::string_view kBy = "terminal";
 
 /// Ends what the payload may have left open: an escape sequence half sent, another character set, hidden text.
@@ -93,7 +93,7 @@ HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
 /// Puts the question on the screen; false if nobody can be asked.
 bool HostQuestions::ask(const std::string& target) {
   const std::string what = "host:" + target;
-  if (never_ || asked_ >= kMostQuestions || !approval::checkWhat(what)) return false;
+  if (never_ || asked_ >= kMaxQuestions || !approval::checkWhat(what)) return false;
   sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   // In the background nobody sees us, and touching the terminal would stop us.
   if (!terminal || ::tcgetpgrp(terminal.get()) != ::getpgrp()) return false;
@@ -112,7 +112,7 @@ bool HostQuestions::ask(const std::string& target) {
   ::tcflush(terminal_.get(), TCIFLUSH);
   ++asked_;
   typed_.clear();
-  deadline_ = Clock::now() + kPatience;
+  deadline_ = Clock::now() + kTimeout;
   return true;
 }
 
@@ -129,7 +129,7 @@ void HostQuestions::onInput() {
     if ((key == kBackspace || key == kDelete) && !typed_.empty()) {
       typed_.pop_back();
       write("\b \b");
-    } else if (key > ' ' && key < kDelete && typed_.size() < kMostTyped) {
+    } else if (key > ' ' && key < kDelete && typed_.size() < kMaxTyped) {
       typed_ += key;
       write({&key, 1});
     }

@@ -124,9 +124,9 @@ class SignalsBlocked {
 
 }  // namespace
 
-Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchWish& wish) {
-  const TerminalWish& terminal = wish.terminal;
-  const ResidentWish* resident = wish.resident;
+Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& wish) {
+  const TerminalStreams& terminal = wish.terminal;
+  const InitProgramOptions* init_program = wish.init_program;
   auto mapping = isolation::BlockMapping::compile(plan);
   if (!mapping) return fail(mapping.error());
   Block& block = **mapping;
@@ -155,15 +155,15 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
     owned.push_back(std::move(*mount));
   }
 
-  std::vector<const char*> resident_arguments;  // like the store's path: the child has a copy
-  if (resident != nullptr) {
-    for (const std::string& word : resident->arguments) resident_arguments.push_back(word.c_str());
-    resident_arguments.push_back(nullptr);
-    block.resident = {resident->program, resident_arguments.data(), resident->descriptor};
+  std::vector<const char*> init_arguments;  // like the store's path: the child has a copy
+  if (init_program != nullptr) {
+    for (const std::string& word : init_program->arguments) init_arguments.push_back(word.c_str());
+    init_arguments.push_back(nullptr);
+    block.init_program = {init_program->program, init_arguments.data(), init_program->descriptor};
   }
 
   Fd child_ends[3];
-  for (int stream = 0; stream < 3 && resident == nullptr; ++stream) {
+  for (int stream = 0; stream < 3 && init_program == nullptr; ++stream) {
     block.terminal[stream] = terminal.stream[stream];
     block.stdio[stream] = -1;
     if (terminal.stream[stream]) continue;
@@ -223,7 +223,7 @@ Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup) {
   if (cgroup.valid() && !sandbox.in_cgroup) {
     const std::span<const int> entries = cgroup.entries();
     // Walking in by itself costs pid 1 next to nothing; being moved waits for a grace period of the kernel's.
-    if (!entries.empty() && entries.size() <= isolation::kMostCgroupEntries) {
+    if (!entries.empty() && entries.size() <= isolation::kMaxCgroupEntries) {
       const long sent = isolation::sendMessage(sandbox.control.get(), go, entries.data(), entries.size());
       cgroup.closeEntries();
       if (sent != -ETOOMANYREFS) return {};

@@ -15,7 +15,7 @@
 namespace caisson::supervise {
 
 /// Which standard streams are the sandbox's pty, and how large that is.
-struct TerminalWish {
+struct TerminalStreams {
   bool stream[3] = {false, false, false};
   std::uint16_t rows = 24, columns = 80;
   [[nodiscard]] bool any() const { return stream[0] || stream[1] || stream[2]; }
@@ -33,25 +33,25 @@ struct Launched {
   bool in_cgroup = false;  ///< born in it
 };
 
-/// A program that becomes pid 1 and outlives its first command; see isolation::Resident. No payload is started then,
+/// A program that becomes pid 1 and outlives its first command; see isolation::InitProgram. No payload is started then,
 /// and no stream made.
-struct ResidentWish {
+struct InitProgramOptions {
   int program = -1;
   std::vector<std::string> arguments;
   int descriptor = -1;
 };
 
-struct LaunchWish {
-  TerminalWish terminal;
+struct LaunchOptions {
+  TerminalStreams terminal;
   bool feed_input = false;  ///< give the payload a pipe as standard input; else end of file at once
   std::string store;        ///< a directory for an overlay's changes, when the plan keeps them on disk
   int egress_link = -1;     ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress
-  const ResidentWish* resident = nullptr;
+  const InitProgramOptions* init_program = nullptr;
 };
 
 /// The sandbox is being built when this returns, and then waits for release(). `cgroup`: one to be born in (v2), if it
 /// has a descriptor.
-Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchWish& wish);
+Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& wish);
 
 /// Lets the sandbox go on, inside `cgroup` if that is not an empty one: nothing of the payload's runs outside. A
 /// sandbox that has ended meanwhile is found by whoever watches it.

@@ -20,9 +20,9 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr std::size_t kMostFiles = 4096;
-constexpr std::size_t kMostHosts = 64;
-constexpr std::size_t kMostResolvers = 64;
+constexpr std::size_t kMaxFiles = 4096;
+constexpr std::size_t kMaxHosts = 64;
+constexpr std::size_t kMaxResolvers = 64;
 constexpr std::uint16_t kNameService = 53;
 
 bool isBelow(std::string_view path, std::string_view directory) {
@@ -158,7 +158,7 @@ void Observer::noteFile(const Attempt& attempt, const Listener& listener, plan::
     ++known->second.count;
     return;
   }
-  if (files_.size() >= kMostFiles) {
+  if (files_.size() >= kMaxFiles) {
     ++dropped_;
     return;
   }
@@ -239,7 +239,7 @@ void Observer::noteAddress(const Attempt& attempt, const Listener& listener, std
     return;
   }
   if (port == kNameService) {  // the question that follows says what is really wanted
-    if (resolvers_.size() < kMostResolvers) {
+    if (resolvers_.size() < kMaxResolvers) {
       resolvers_.emplace(attempt.pid, static_cast<int>(attempt.arguments[0]));
     }
     return;
@@ -266,7 +266,7 @@ void Observer::addHost(const std::string& host, std::uint16_t port) {
   const std::string key = host + " " + std::to_string(port);
   if (const auto known = hosts_.find(key); known != hosts_.end()) {
     ++known->second.count;
-  } else if (hosts_.size() < kMostHosts) {
+  } else if (hosts_.size() < kMaxHosts) {
     hosts_.emplace(key, HostRequest{.host = host, .port = port, .count = 1});
   } else {
     ++dropped_;

@@ -21,8 +21,8 @@ namespace {
 
 using sys::Fd;
 
-constexpr std::size_t kMostProcesses = 4096;  // above every ceiling; a look has an end
-constexpr std::size_t kMostDescriptors = 65536;
+constexpr std::size_t kMaxProcesses = 4096;  // above every ceiling; a look has an end
+constexpr std::size_t kMaxDescriptors = 65536;
 
 // What the kernel may hold for a descriptor beyond what a process shows. Programs with a few hundred sockets are
 // ordinary; beyond that each is charged with all that its buffers may grow to.
@@ -77,7 +77,7 @@ Behind behindDescriptors(pid_t pid, Inodes& seen, QueueFinder& queues) {
   Behind behind;
   char path[64];
   std::uint64_t sockets = 0, pipes = 0, others = 0;
-  for (const int number : numbersIn(pid, "fd", kMostDescriptors)) {
+  for (const int number : numbersIn(pid, "fd", kMaxDescriptors)) {
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
     char target[32];  // the beginning of a path is enough
     const ssize_t length = ::readlink(path, target, sizeof(target));
@@ -154,9 +154,9 @@ std::uint64_t parseKilobytes(std::string_view text, std::string_view key) {
 
 std::vector<pid_t> ProcessTree::members() const {
   std::vector<pid_t> found{init_};
-  for (std::size_t at = 0; at < found.size() && found.size() < kMostProcesses; ++at) {
+  for (std::size_t at = 0; at < found.size() && found.size() < kMaxProcesses; ++at) {
     // Children are listed by the thread that made them.
-    for (const int thread : numbersIn(found[at], "task", kMostProcesses)) addChildren(found[at], thread, found);
+    for (const int thread : numbersIn(found[at], "task", kMaxProcesses)) addChildren(found[at], thread, found);
   }
   return found;
 }
@@ -230,7 +230,7 @@ std::uint64_t ProcessTree::deletedBytes() const {
   std::uint64_t bytes = 0;
   Inodes seen;
   for (const pid_t pid : members()) {
-    for (const int number : numbersIn(pid, "fd", kMostDescriptors)) {
+    for (const int number : numbersIn(pid, "fd", kMaxDescriptors)) {
       char path[64];
       std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
       const Fd file(::open(path, O_PATH | O_CLOEXEC));

@@ -17,7 +17,7 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr std::size_t kMostDescriptors = 65536;
+constexpr std::size_t kMaxDescriptors = 65536;
 
 /// The next word of a line, which moves behind it.
 std::string_view nextWord(std::string_view& line) {
@@ -87,7 +87,7 @@ std::vector<pid_t> processesOf(pid_t init, pid_t root) {
 }
 
 bool holds(pid_t pid, const std::string& socket) {
-  for (const int number : numbersIn(pid, "fd", kMostDescriptors)) {
+  for (const int number : numbersIn(pid, "fd", kMaxDescriptors)) {
     char path[64];
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
     char text[64];

@@ -43,7 +43,7 @@ void Supervision::onEgress() {
 
 /// Somebody sits at a keyboard and sees what is written. What a declared tool may reach is its declaration's matter.
 bool Supervision::canAskAboutHosts() const {
-  const bool* stream = terminal_wish_.stream;
+  const bool* stream = terminal_streams_.stream;
   return request_.tool.empty() && stream[0] && (stream[1] || stream[2]);
 }
 
@@ -210,10 +210,10 @@ void Supervision::onPrepared(Arrival& arrival) {
 void Supervision::useTerminal(Fd master) {
   terminal_ = std::move(master);
   ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
-  if (terminal_wish_.stream[0]) input_.useTerminal(terminal_.get());
+  if (terminal_streams_.stream[0]) input_.useTerminal(terminal_.get());
   // What the pty prints goes to the first of our own outputs that is a terminal.
-  const int sink = terminal_wish_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
-  auto& stream = terminal_wish_.stream[1] ? out_ : err_;
+  const int sink = terminal_streams_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
+  auto& stream = terminal_streams_.stream[1] ? out_ : err_;
   stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay, sink, kNoOutputLimit);
 }
 

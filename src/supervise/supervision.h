@@ -103,7 +103,7 @@ class Supervision {
   SignalRelay signals_;  // before all that has to be removed again: a signal must not end us in between
   Launched sandbox_;
   egress::Link link_;
-  TerminalWish terminal_wish_;
+  TerminalStreams terminal_streams_;
   sys::CgroupBase cgroup_base_;
   sys::Cgroup cgroup_;  // removed with this object, after the last process in it is gone
   std::optional<LimitWatch> limits_;

@@ -22,7 +22,7 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr int kDrainPatienceMs = 5000;
+constexpr int kDrainTimeoutMs = 5000;
 
 /// An overlay whose changes the kernel cannot keep in memory.
 bool needsStore(const plan::Plan& plan) {
@@ -88,13 +88,13 @@ void Supervision::run() {
   if (plan_.cgroup)
     (void)sys::removeAbandonedCgroups(cgroup_base_, cgroup_);  // of callers that were killed; off the launch's path
   std::optional<RawTerminal> raw_mode;
-  if (terminal_wish_.any()) raw_mode.emplace(terminal_wish_);
+  if (terminal_streams_.any()) raw_mode.emplace(terminal_streams_);
   watch();
   collect(start);
 }
 
 Result<void> Supervision::launchHeld() {
-  if (request_.interactive) terminal_wish_ = observeTerminal(request_);
+  if (request_.interactive) terminal_streams_ = observeTerminal(request_);
   if (needsStore(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_.identity);
     if (!store) return fail(store.error());
@@ -116,7 +116,7 @@ Result<void> Supervision::launchHeld() {
     broker_.emplace(std::move(*started));
   }
   auto launched = launch(completed_ ? *completed_ : plan_, cgroup_,
-                         {.terminal = terminal_wish_,
+                         {.terminal = terminal_streams_,
                           .feed_input = hasInput(request_.relay_stdin, request_.input),
                           .store = store_ ? store_->path() : std::string(),
                           .egress_link = link_.sandbox.get()});
@@ -177,8 +177,8 @@ Result<void> Supervision::startEgress(Fd link) {
 }
 
 void Supervision::collect(Clock::time_point start) {
-  if (out_) out_->drain(kDrainPatienceMs);
-  if (err_) err_->drain(kDrainPatienceMs);
+  if (out_) out_->drain(kDrainTimeoutMs);
+  if (err_) err_->drain(kDrainTimeoutMs);
   if (!usage_known_) {
     rusage usage{};
     reap(&usage);

@@ -15,8 +15,8 @@ bool currentSize(winsize& size) {
 
 }  // namespace
 
-TerminalWish observeTerminal(const Request& request) {
-  TerminalWish wish;
+TerminalStreams observeTerminal(const Request& request) {
+  TerminalStreams wish;
   wish.stream[0] = request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   wish.stream[1] = request.out == StreamMode::relay && ::isatty(STDOUT_FILENO) == 1;
   wish.stream[2] = request.err == StreamMode::relay && ::isatty(STDERR_FILENO) == 1;
@@ -34,7 +34,7 @@ void copyTerminalSize(int master) {
   if (currentSize(size)) ::ioctl(master, TIOCSWINSZ, &size);
 }
 
-RawTerminal::RawTerminal(const TerminalWish& wish) {
+RawTerminal::RawTerminal(const TerminalStreams& wish) {
   if (!wish.stream[0] || ::tcgetattr(STDIN_FILENO, &before_) != 0) return;
   termios raw = before_;
   ::cfmakeraw(&raw);

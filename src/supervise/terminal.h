@@ -9,7 +9,7 @@
 namespace caisson::supervise {
 
 /// Which of our standard streams are terminals, and their size.
-TerminalWish observeTerminal(const Request& request);
+TerminalStreams observeTerminal(const Request& request);
 
 /// Passes our terminal's size on to the pty behind `master`.
 void copyTerminalSize(int master);
@@ -17,7 +17,7 @@ void copyTerminalSize(int master);
 /// Puts our standard input, if it is a terminal, into raw mode for as long as this lives.
 class RawTerminal {
  public:
-  explicit RawTerminal(const TerminalWish& wish);
+  explicit RawTerminal(const TerminalStreams& wish);
   ~RawTerminal();
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;

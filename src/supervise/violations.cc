@@ -17,8 +17,8 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr std::size_t kMostEntries = 64;
-constexpr std::size_t kMostPerCall = 8;
+constexpr std::size_t kMaxEntries = 64;
+constexpr std::size_t kMaxPerCall = 8;
 constexpr int kX32Bit = 0x40000000;
 
 bool isForeign(const Attempt& attempt) {
@@ -85,7 +85,7 @@ Violation& Violations::entryFor(const Attempt& attempt, const std::function<std:
     if (entry.pid == attempt.pid && std::ranges::equal(entry.arguments, arguments)) return entry;
   }
   // A payload chooses arguments and process numbers as it likes: what has no room is counted with the last of its kind.
-  if (alike != nullptr && (of_this_call >= kMostPerCall || entries_.size() >= kMostEntries)) return *alike;
+  if (alike != nullptr && (of_this_call >= kMaxPerCall || entries_.size() >= kMaxEntries)) return *alike;
   Violation entry;
   entry.syscall = callName(attempt);
   entry.number = attempt.number;

@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Kind = CgroupBase::Kind;
 
-constexpr auto kPatience = std::chrono::seconds(2);
+constexpr auto kTimeout = std::chrono::seconds(2);
 
 void pauseFor(std::chrono::microseconds time) {
   const timespec pause{.tv_sec = 0, .tv_nsec = time.count() * 1000};
@@ -102,7 +102,7 @@ Result<void> Cgroup::kill() const {
   }
   // Nothing new may be born while we go through the list, or a fork bomb outruns us.
   if (const Part* pids = part(&CgroupControllers::pids)) (void)writeAt(pids->fd.get(), "pids.max", "0");
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kTimeout;
   while (true) {
     std::size_t left = 0;
     for (const Part& one : directories_) left += killMembers(one.fd.get());
@@ -115,7 +115,7 @@ Result<void> Cgroup::kill() const {
 
 Result<void> Cgroup::remove() {
   closeEntries();
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kTimeout;
   auto pause = std::chrono::microseconds(50);
   bool killed = false;
   Result<void> result;
@@ -149,7 +149,7 @@ std::vector<std::string> Cgroup::keep() {
 }
 
 void removeKeptCgroup(const std::vector<std::string>& directories) {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kTimeout;
   for (const std::string& path : directories) {
     auto pause = std::chrono::microseconds(50);
     while (::rmdir(path.c_str()) != 0 && errno == EBUSY && Clock::now() < deadline) {

@@ -212,9 +212,9 @@ std::string formatCpuList(std::vector<std::uint32_t> cpus) {
 }
 
 std::optional<std::uint64_t> cpuQuota(double cpus) {
-  constexpr double kMostCpus = 65'536;  // above what any kernel is built for; keeps the conversion defined
+  constexpr double kMaxCpus = 65'536;  // above what any kernel is built for; keeps the conversion defined
   if (!std::isfinite(cpus) || cpus <= 0) return std::nullopt;
-  const double quota = std::round(std::min(cpus, kMostCpus) * static_cast<double>(kCpuPeriodUsec));
+  const double quota = std::round(std::min(cpus, kMaxCpus) * static_cast<double>(kCpuPeriodUsec));
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(quota), 1000);
 }
 

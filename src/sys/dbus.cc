@@ -6,7 +6,7 @@ namespace caisson::sys {
 namespace {
 
 constexpr std::size_t kFixedHeader = 16;  // up to and with the length of the field array
-constexpr std::size_t kMostBytes = 64 * 1024;
+constexpr std::size_t kMaxBytes = 64 * 1024;
 
 enum Field : std::uint8_t {
   kPath = 1,
@@ -155,7 +155,7 @@ std::optional<DbusMessage> decodeMessage(std::string_view bytes, bool& broken) {
   reader.uint32(body);
   reader.uint32(serial);
   reader.uint32(fields);
-  broken = order != 'l' || version != 1 || type < 1 || type > 4 || fields > kMostBytes || body > kMostBytes;
+  broken = order != 'l' || version != 1 || type < 1 || type > 4 || fields > kMaxBytes || body > kMaxBytes;
   if (broken) return std::nullopt;
   const std::size_t body_at = aligned(kFixedHeader + fields, 8);
   if (bytes.size() < body_at + body) return std::nullopt;

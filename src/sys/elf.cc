@@ -11,9 +11,9 @@ namespace caisson::sys {
 
 namespace {
 
-constexpr std::size_t kMostHeaders = 128;
-constexpr std::size_t kMostDynamic = 4096;
-constexpr std::size_t kMostLibraries = 256;
+constexpr std::size_t kMaxHeaders = 128;
+constexpr std::size_t kMaxDynamic = 4096;
+constexpr std::size_t kMaxLibraries = 256;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kScriptLine = 256;  // as much as the kernel looks at
 
@@ -42,7 +42,7 @@ class ElfReader {
     Elf64_Ehdr header;
     if (!readObject(source_, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) return std::nullopt;
-    if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMostHeaders) return std::nullopt;
+    if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxHeaders) return std::nullopt;
     headers_.resize(header.e_phnum);
     if (!headers_.empty() &&
         !source_(header.e_phoff, {reinterpret_cast<char*>(headers_.data()), headers_.size() * sizeof(Elf64_Phdr)})) {
@@ -58,7 +58,7 @@ class ElfReader {
 
  private:
   void readDynamic(const Elf64_Phdr& segment) {
-    const std::size_t count = std::min<std::uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kMostDynamic);
+    const std::size_t count = std::min<std::uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kMaxDynamic);
     std::vector<Elf64_Dyn> entries(count);
     if (!source_(segment.p_offset, {reinterpret_cast<char*>(entries.data()), count * sizeof(Elf64_Dyn)})) return;
     std::optional<std::uint64_t> strings;
@@ -70,7 +70,7 @@ class ElfReader {
     for (const Elf64_Dyn& entry : entries) {
       if (entry.d_tag == DT_NULL) break;
       if (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RPATH && entry.d_tag != DT_RUNPATH) continue;
-      if (needs_.libraries.size() >= kMostLibraries) return;
+      if (needs_.libraries.size() >= kMaxLibraries) return;
       const auto text = readText(source_, *strings + entry.d_un.d_val, kLongestText);
       if (!text || text->empty()) continue;
       if (entry.d_tag == DT_NEEDED) needs_.libraries.push_back(*text);

@@ -17,28 +17,25 @@ namespace {
 
 constexpr std::size_t kStackBytes = 32 * 1024;
 constexpr int kFirst = 3, kAbove = 32;
-static_assert(kFirst + kMostHelperDescriptors < kAbove);
+static_assert(kFirst + kMaxHelperDescriptors < kAbove);
 
 struct Start {
   const char* path;
   char* const* arguments;
   const int* descriptors;
   int count;
-  bool orphan;
   int error = 0;
 };
 
 /// Shares memory with the parent, which waits until the exec: raw calls only.
 int becomeProgram(void* argument) {
   auto* start = static_cast<Start*>(argument);
-  // Nobody's child: its parent ends here and the kernel adopts it.
-  if (start->orphan && raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
   raiseDescriptorLimit();
   raw(SYS_setpgid, 0, 0);  // the terminal's interrupts are the supervisor's to handle
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   for (int fd = 0; fd < kFirst; ++fd) raw(SYS_dup3, null, fd, 0);
   // All above the places they go to, so that none overwrites another.
-  long above[kMostHelperDescriptors] = {};
+  long above[kMaxHelperDescriptors] = {};
   for (int i = 0; i < start->count; ++i) above[i] = raw(SYS_fcntl, start->descriptors[i], F_DUPFD_CLOEXEC, kAbove);
   for (int i = 0; i < start->count; ++i) {
     if (start->descriptors[i] < 0) {
@@ -56,18 +53,18 @@ int becomeProgram(void* argument) {
 
 }  // namespace
 
-Result<HelperProcess> HelperProcess::start(const HelperWish& wish) {
-  if (wish.descriptors.size() > kMostHelperDescriptors) {
-    return fail(sysError(Stage::launch, "clone", wish.path, EINVAL));
+Result<HelperProcess> HelperProcess::start(const HelperOptions& options) {
+  if (options.descriptors.size() > kMaxHelperDescriptors) {
+    return fail(sysError(Stage::launch, "clone", options.path, EINVAL));
   }
-  std::vector<std::string> words = wish.words;
+  std::vector<std::string> words = options.words;
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", wish.path, errno));
-  Start start{wish.path.c_str(), arguments.data(), wish.descriptors.data(), static_cast<int>(wish.descriptors.size()),
-              wish.orphan};
+  if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", options.path, errno));
+  Start start{options.path.c_str(), arguments.data(), options.descriptors.data(),
+              static_cast<int>(options.descriptors.size())};
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: nothing but KILL and our own socket ends it
@@ -79,9 +76,9 @@ Result<HelperProcess> HelperProcess::start(const HelperWish& wish) {
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::munmap(stack, kStackBytes);
-  if (process.pid_ < 0) return fail(sysError(Stage::launch, "clone", wish.path, error));
+  if (process.pid_ < 0) return fail(sysError(Stage::launch, "clone", options.path, error));
   process.pidfd_ = Fd(pidfd);
-  if (start.error != 0) return fail(sysError(Stage::launch, "execve", wish.path, start.error));
+  if (start.error != 0) return fail(sysError(Stage::launch, "execve", options.path, start.error));
   return process;
 }
 

@@ -12,19 +12,18 @@
 
 namespace caisson::sys {
 
-inline constexpr std::size_t kMostHelperDescriptors = 8;
+inline constexpr std::size_t kMaxHelperDescriptors = 8;
 
-struct HelperWish {
+struct HelperOptions {
   std::string path;
   std::vector<std::string> words;  ///< its arguments, the first included; seen by everybody, so never a secret
   std::vector<int> descriptors;    ///< what it finds at 3, 4 and so on; -1: nothing there
-  bool orphan = false;             ///< nobody's child: it outlives us, and nobody waits for it
 };
 
 class HelperProcess {
  public:
   /// An error when the program can't be executed.
-  static Result<HelperProcess> start(const HelperWish& wish);
+  static Result<HelperProcess> start(const HelperOptions& options);
 
   HelperProcess() = default;
   HelperProcess(HelperProcess&& other) noexcept
@@ -33,7 +32,7 @@ class HelperProcess {
   ~HelperProcess() { end(); }
 
   [[nodiscard]] bool started() const { return pid_ >= 0; }
-  /// Kills it and waits for it; for an orphan only the process that stood in between.
+  /// Kills it and waits for it.
   void end();
 
  private:

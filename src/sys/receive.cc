@@ -10,8 +10,8 @@ namespace caisson::sys {
 
 ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags) {
   iovec io{into.data(), into.size()};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMostReceived * sizeof(int))];
-  const std::size_t most = std::min(descriptors.size(), kMostReceived);
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int))];
+  const std::size_t most = std::min(descriptors.size(), kMaxReceived);
   ssize_t got;
   msghdr header;
   do {

@@ -10,9 +10,9 @@
 
 namespace caisson::sys {
 
-inline constexpr std::size_t kMostReceived = 96;
+inline constexpr std::size_t kMaxReceived = 96;
 
-/// Receives into `into`, and the descriptors into `descriptors` (at most kMostReceived), in their order and closed at
+/// Receives into `into`, and the descriptors into `descriptors` (at most kMaxReceived), in their order and closed at
 /// exec. What there is no room for is closed. Returns the number of bytes, 0 at the end, or a negative errno.
 /// `flags` as of recvmsg; an interruption is no end.
 ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags = 0);

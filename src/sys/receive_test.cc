@@ -22,7 +22,7 @@ struct Pair {
   }
   void send(std::string_view text, const std::vector<int>& descriptors) const {
     iovec io{const_cast<char*>(text.data()), text.size()};
-    alignas(cmsghdr) char room[CMSG_SPACE(kMostReceived * sizeof(int))] = {};
+    alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int))] = {};
     msghdr header{};
     header.msg_iov = &io;
     header.msg_iovlen = 1;

@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kTimeout = std::chrono::seconds(1);
 constexpr const char* kHint = "start caisson with `systemd-run --user --scope -p Delegate=yes`";
 
 Error failed(std::string_view call, const std::string& object, int error) {
@@ -136,7 +136,7 @@ class Connection {
   Fd fd_;
   std::string path_;
   std::string received_;
-  Clock::time_point deadline_ = Clock::now() + kPatience;
+  Clock::time_point deadline_ = Clock::now() + kTimeout;
 };
 
 }  // namespace
@@ -172,7 +172,7 @@ Result<void> enterUserScope() {
   const std::string unit = "caisson-" + std::to_string(::getpid()) + ".scope";
   if (auto requested = requestScope(busPath(), unit); !requested) return requested;
   // The answer only says that a job was queued; the move shows in our own cgroup.
-  for (const auto deadline = Clock::now() + kPatience; Clock::now() < deadline; ::usleep(1000)) {
+  for (const auto deadline = Clock::now() + kTimeout; Clock::now() < deadline; ::usleep(1000)) {
     const std::string own = readAt(AT_FDCWD, "/proc/self/cgroup").value_or("");
     if (own.find("/" + unit) != std::string::npos) return {};
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMore = "...";
 constexpr std::size_t kLongestName = 32;
-constexpr std::size_t kMostWords = 1024;
+constexpr std::size_t kMaxWords = 1024;
 /// The kernel takes no longer word (MAX_ARG_STRLEN).
 constexpr std::size_t kLongestWord = 128 * 1024 - 1;
 
@@ -83,7 +83,7 @@ Error wordError(const std::string& word, std::string_view reason, std::string_vi
 Result<void> checkTemplate(std::span<const std::string> words) {
   if (words.empty() || words.front().empty())
     return fail(wordError("", "a tool needs a command", "caisson tool add NAME -- CMD"));
-  if (words.size() > kMostWords) return fail(wordError(words.front(), "has more than 1024 words", "use a script"));
+  if (words.size() > kMaxWords) return fail(wordError(words.front(), "has more than 1024 words", "use a script"));
   const bool interpreter = isInterpreter(words.front());
   int more = 0;
   for (std::size_t at = 0; at < words.size(); ++at) {

@@ -10,12 +10,12 @@ namespace caisson::tool {
 namespace {
 
 constexpr std::string_view kProgramPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-constexpr int kMostInterpreters = 4;
+constexpr int kMaxInterpreters = 4;
 
 /// Whether this file is a shell, or a script that one runs, whatever it is called.
 bool isShell(std::string_view program) {
   std::string name(program);
-  for (int depth = 0; depth < kMostInterpreters && !name.empty(); ++depth) {
+  for (int depth = 0; depth < kMaxInterpreters && !name.empty(); ++depth) {
     if (policy::isShellName(name)) return true;
     const std::string file = sys::locateProgram(name, kProgramPath);
     if (file.empty()) return false;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kCategoryNames[kCategories] = {"SECURITY",   "RESOURCES",  "NETWORK", "FUNCTIONAL",
                                                           "EDGE_CASES", "INVARIANTS", "CVE",     "ESCAPE"};
 // How long a check's sandbox may take: far more than any needs, far less than a person waits.
-constexpr const char* kPatience = "20s";
+constexpr const char* kTimeout = "20s";
 
 std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -79,7 +79,7 @@ Context::~Context() {
   if (auto base = sys::RootDir::open(base_)) (void)base->removeTree(name_);
 }
 
-Observed Context::run(const Wish& wish) {
+Observed Context::run(const CheckRun& wish) {
   Observed seen;
   const auto refuse = [&](const Error& error) {
     seen.refusal = firstLine(error.message());
@@ -88,7 +88,7 @@ Observed Context::run(const Wish& wish) {
   auto policy = Policy::profile("bash");
   if (!policy) return refuse(policy.error());
   std::vector<std::pair<std::string, std::string>> settings = {
-      {"resources.wall_seconds", kPatience}, {"filesystem.workspace.mode", wish.workspace ? "overlay" : "none"}};
+      {"resources.wall_seconds", kTimeout}, {"filesystem.workspace.mode", wish.workspace ? "overlay" : "none"}};
   if (wish.workspace) settings.emplace_back("filesystem.workspace.path", workspace_path_);
   settings.insert(settings.end(), wish.settings.begin(), wish.settings.end());
   for (const auto& [key, value] : settings)

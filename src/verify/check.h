@@ -33,7 +33,7 @@ inline Verdict failed(std::string detail) { return {CheckState::failed, std::mov
 inline Verdict skipped(std::string reason) { return {CheckState::skipped, std::move(reason)}; }
 
 /// What to run, and in what kind of sandbox. Without further words: profile bash, no workspace, at most ten seconds.
-struct Wish {
+struct CheckRun {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> settings;  ///< policy keys
   bool workspace = false;                                     ///< show the context's directory, as an overlay
@@ -60,7 +60,7 @@ class Context {
   Context& operator=(Context&&) = delete;
   ~Context();
 
-  Observed run(const Wish& wish);
+  Observed run(const CheckRun& wish);
   Observed script(std::string_view text, std::vector<std::pair<std::string, std::string>> settings = {});
   /// `caisson __inside WORDS...` in a sandbox.
   Observed inside(std::vector<std::string> words, std::vector<std::pair<std::string, std::string>> settings = {});
@@ -68,7 +68,7 @@ class Context {
   /// A host file that no sandbox is shown, and what it holds.
   [[nodiscard]] const std::string& canaryPath() const { return canary_path_; }
   [[nodiscard]] const std::string& secret() const { return secret_; }
-  /// The host directory that is the workspace of a Wish with one.
+  /// The host directory that is the workspace of a CheckRun with one.
   [[nodiscard]] const std::string& workspacePath() const { return workspace_path_; }
   /// A descriptor of ours that is inherited by whatever we start, unless somebody closes it.
   [[nodiscard]] int leakyDescriptor() const { return leak_.get(); }

@@ -98,11 +98,12 @@ Verdict tryHttps(Context& context) {
   if (!made.succeeded()) return skipped("openssl could not make a certificate");
   const Helper server(
       {"openssl", "s_server", "-accept", "127.0.0.1:8443", "-key", key, "-cert", certificate, "-www", "-quiet"});
-  Wish wish{.command = {"sh", "-c",
-                        "for i in 1 2 3 4 5 6 7 8 9; do curl -s --max-time 5 --cacert /workspace/server.crt "
-                        "https://site.verify.example:8443/ | grep -q s_server && echo spoke && exit; sleep 0.2; done"},
-            .settings = egressTo("site.verify.example"),
-            .workspace = true};
+  CheckRun wish{
+      .command = {"sh", "-c",
+                  "for i in 1 2 3 4 5 6 7 8 9; do curl -s --max-time 5 --cacert /workspace/server.crt "
+                  "https://site.verify.example:8443/ | grep -q s_server && echo spoke && exit; sleep 0.2; done"},
+      .settings = egressTo("site.verify.example"),
+      .workspace = true};
   wish.settings.emplace_back("network.allowed_ports", "8443");  // one that an ordinary user's program can listen on
   return printed(context.run(wish), "spoke\n");
 }

@@ -35,9 +35,9 @@ bool canAsk(const Call& call) {
 }
 
 /// Paths with blanks or letters beyond ASCII can't be on record: what is stored must be readable without doubt.
-bool canBeKept(const Wish& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
+bool canBeKept(const ApprovalRequest& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
 
-std::vector<std::string_view> choicesOf(const Wish& wish) {
+std::vector<std::string_view> choicesOf(const ApprovalRequest& wish) {
   std::vector<std::string_view> choices{kDeny};
   const bool kept = canBeKept(wish);
   if (wish.once) choices.push_back(kAllow);
@@ -46,7 +46,7 @@ std::vector<std::string_view> choicesOf(const Wish& wish) {
   return choices;
 }
 
-InputRequest questionFor(const Wish& wish) {
+InputRequest questionFor(const ApprovalRequest& wish) {
   const auto choices = choicesOf(wish);
   std::string description = wish.once ? "Allow this once, or deny it" : "Allow this, or deny it";
   if (choices.size() > 2) description += ". What is allowed for longer: caisson approvals list, revoke";
@@ -65,7 +65,7 @@ InputRequest questionFor(const Wish& wish) {
              {"required", Json::array({"decision"})}}}}};
 }
 
-Error refusal(const Wish& wish, std::string reason, std::string hint) {
+Error refusal(const ApprovalRequest& wish, std::string reason, std::string hint) {
   return {.stage = Stage::usage,
           .call = "approval",
           .object = wish.what.substr(0, 300),
@@ -74,7 +74,7 @@ Error refusal(const Wish& wish, std::string reason, std::string hint) {
 }
 
 /// The exact command that allows it.
-std::string remedyFor(const Wish& wish) {
+std::string remedyFor(const ApprovalRequest& wish) {
   std::string text;
   if (canBeKept(wish)) {
     const std::string grant = "`caisson approvals grant " + shellWord(wish.what);
@@ -87,7 +87,7 @@ std::string remedyFor(const Wish& wish) {
 }
 
 /// What the person chose; a word that was not offered is no consent.
-std::string_view decisionIn(const Json& answer, const Wish& wish) {
+std::string_view decisionIn(const Json& answer, const ApprovalRequest& wish) {
   const Json* content = findObject(answer, "content");
   if (textAt(answer, "action") != "accept" || content == nullptr) return kDeny;
   const std::string decision = textAt(*content, "decision").value_or("");
@@ -97,7 +97,7 @@ std::string_view decisionIn(const Json& answer, const Wish& wish) {
 }
 
 /// Nothing is given unless it is on record.
-Word keepAnswer(const Wish& wish, std::string_view decision) {
+Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
   if (decision == kDeny || decision == kAllow) {
     const bool yes = decision == kAllow;
     if (auto recorded = approval::recordAnswer(wish.what, kBy, yes, wish.sandbox); !recorded) return recorded.error();
@@ -121,7 +121,7 @@ Word keepAnswer(const Wish& wish, std::string_view decision) {
 
 }  // namespace
 
-Word ownersWord(const Call& call, const Wish& wish) {
+Word ownersWord(const Call& call, const ApprovalRequest& wish) {
   const std::string state = wish.what + "\n" + wish.exactly;
   // An answer counts for exactly the question that this server put: the state is signed and comes back with it.
   const Json* answer = call.state == state ? call.input(kQuestion) : nullptr;

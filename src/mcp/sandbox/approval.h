@@ -17,7 +17,7 @@
 
 namespace caisson::mcp {
 
-struct Wish {
+struct ApprovalRequest {
   std::string what;     ///< approval/what.h
   std::string sandbox;  ///< its id, if there is one already: then it can be allowed for this sandbox
   std::string message;  ///< for a person: the parts that a model or payload chose are showable()
@@ -29,7 +29,7 @@ struct Wish {
 
 /// How the owner's yes is on record; the id is empty when it was for this call only.
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
-Word ownersWord(const Call& call, const Wish& wish);
+Word ownersWord(const Call& call, const ApprovalRequest& wish);
 
 /// Whether a text can be shown without deceiving: no control, bidirectional or invisible characters, valid UTF-8.
 bool showable(std::string_view text);

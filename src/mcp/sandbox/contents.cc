@@ -13,10 +13,10 @@ namespace caisson::mcp {
 namespace {
 
 /// One message holds no more than about this; clients close the connection at 10 MiB.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20U;
-constexpr std::uint64_t kMostOutput = std::uint64_t{4} << 20U;
-constexpr std::size_t kMostEntries = 1000;
-constexpr std::size_t kMostEvents = 500;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMaxOutput = std::uint64_t{4} << 20U;
+constexpr std::size_t kMaxEntries = 1000;
+constexpr std::size_t kMaxEvents = 500;
 
 Json bytesContent(const std::string& uri, const std::string& bytes) {
   if (isUtf8(bytes)) return {{"uri", uri}, {"mimeType", "text/plain"}, {"text", bytes}};
@@ -26,7 +26,7 @@ Json bytesContent(const std::string& uri, const std::string& bytes) {
 Json directoryJson(const Sandbox& sandbox, const std::string& path, const std::vector<FileEntry>& entries) {
   Json list = Json::array();
   for (const FileEntry& entry : entries) {
-    if (list.size() == kMostEntries) break;
+    if (list.size() == kMaxEntries) break;
     list.push_back({{"name", entry.name},
                     {"type", entry.type},
                     {"size", entry.size},
@@ -48,9 +48,9 @@ Outcome readFileContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox
   if (!path) return resourceNotFound(call, uri, "the path is not written as an address");
   while (path->ends_with('/')) path->pop_back();
   const std::string shown = path->empty() ? "." : *path;
-  auto piece = sandboxes.with(sandbox, [&](Session& session) { return session.read(shown, 0, kMostBytes); });
+  auto piece = sandboxes.with(sandbox, [&](Session& session) { return session.read(shown, 0, kMaxBytes); });
   if (piece) {
-    if (piece->size <= kMostBytes) return resourceResult(call, bytesContent(uri, piece->data));
+    if (piece->size <= kMaxBytes) return resourceResult(call, bytesContent(uri, piece->data));
     return RpcError{code::kInvalidParams,
                     "the file has " + std::to_string(piece->size) +
                         " bytes, too many for one message; read it in pieces with sandbox_read_file",
@@ -75,7 +75,7 @@ Outcome readOutputContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandb
   if (!number) return resourceNotFound(call, uri, "there is no such output");
   const auto kind = stream == "stdout" ? OutputStreamKind::out : OutputStreamKind::err;
   const auto kept =
-      sandboxes.with(sandbox, [&](Session& session) { return session.logs(*number, kind, 0, kMostOutput); });
+      sandboxes.with(sandbox, [&](Session& session) { return session.logs(*number, kind, 0, kMaxOutput); });
   if (!kept) return resourceNotFound(call, uri, kept.error().message());
   return resourceResult(call, bytesContent(uri, kept->data));
 }
@@ -94,13 +94,13 @@ Outcome readAuditContent(const Call& call, const Sandbox& sandbox, const std::st
                       {"event", entry.event},
                       {"severity", audit::name(entry.severity)},
                       {"data", data.is_discarded() ? Json::object() : std::move(data)}});
-    if (events.size() > kMostEvents) events.pop_front();
+    if (events.size() > kMaxEvents) events.pop_front();
   });
   if (!read) return RpcError{code::kInternal, read.error().message(), {{"uri", uri}}};
   return resourceResult(call, jsonContent(uri, {{"sandbox_id", sandbox.id()},
                                                 {"events", Json(events)},
                                                 {"total_events", total},
-                                                {"truncated", total > kMostEvents}}));
+                                                {"truncated", total > kMaxEvents}}));
 }
 
 }  // namespace caisson::mcp

@@ -9,7 +9,7 @@ namespace caisson::mcp {
 namespace {
 
 /// A policy may allow more output than one answer or this server's memory should hold.
-constexpr std::size_t kMostKept = std::size_t{4} << 20U;
+constexpr std::size_t kMaxKept = std::size_t{4} << 20U;
 constexpr std::size_t kLastLine = 200;
 
 }  // namespace
@@ -24,14 +24,14 @@ void Execution::perform(ExecRequest request, const Run& run) {
   request.on_output = [this](OutputStreamKind stream, std::string_view piece) {
     const std::lock_guard lock(mutex_);
     std::string& kept = stream == OutputStreamKind::out ? out_ : err_;
-    kept.append(piece.substr(0, kMostKept - std::min(kMostKept, kept.size())));
+    kept.append(piece.substr(0, kMaxKept - std::min(kMaxKept, kept.size())));
   };
   auto result = run(request);
   const std::lock_guard lock(mutex_);
   if (result) {
     // The whole of it is here already; two copies would only cost memory.
-    out_ = std::move(result->out.data).substr(0, kMostKept);
-    err_ = std::move(result->err.data).substr(0, kMostKept);
+    out_ = std::move(result->out.data).substr(0, kMaxKept);
+    err_ = std::move(result->err.data).substr(0, kMaxKept);
     result->out.data.clear();
     result->err.data.clear();
   }

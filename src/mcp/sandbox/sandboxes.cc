@@ -7,8 +7,8 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr std::size_t kMostCommands = 256;  ///< at the same time, in all sandboxes
-constexpr std::size_t kIdleHandles = 16;    ///< per sandbox
+constexpr std::size_t kMaxCommands = 256;  ///< at the same time, in all sandboxes
+constexpr std::size_t kIdleHandles = 16;   ///< per sandbox
 constexpr std::chrono::seconds kSweepEvery{30};
 constexpr std::chrono::milliseconds kReviewEvery{250};
 
@@ -58,7 +58,7 @@ std::vector<Denial> Sandbox::denials() const {
 }
 
 Sandboxes::Sandboxes(SandboxSettings settings)
-    : settings_(std::move(settings)), sweeper_([this] { look(); }), workers_(kMostCommands) {}
+    : settings_(std::move(settings)), sweeper_([this] { look(); }), workers_(kMaxCommands) {}
 
 Sandboxes::~Sandboxes() {
   finish();

@@ -11,7 +11,7 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kShownPaths = 25;
-constexpr std::size_t kMostListed = 500;
+constexpr std::size_t kMaxListed = 500;
 
 constexpr Parameter kParameters[] = {
     kSandboxId,
@@ -29,14 +29,14 @@ constexpr std::string_view kOutput = R"("sandbox_id":{"type":"string"},"committe
 Json listOf(const std::vector<NotCommitted>& entries) {
   Json list = Json::array();
   for (const NotCommitted& entry : entries)
-    if (list.size() < kMostListed) list.push_back({{"path", entry.path}, {"reason", entry.reason}});
+    if (list.size() < kMaxListed) list.push_back({{"path", entry.path}, {"reason", entry.reason}});
   return list;
 }
 
 Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& report, bool committed) {
   Json applied = Json::array();
   for (const Change& change : report.applied)
-    if (applied.size() < kMostListed) applied.push_back({{"path", change.path}, {"change", name(change.kind)}});
+    if (applied.size() < kMaxListed) applied.push_back({{"path", change.path}, {"change", name(change.kind)}});
   return structuredResult(call, {{"sandbox_id", sandbox.id()},
                                  {"committed", committed},
                                  {"applied", std::move(applied)},

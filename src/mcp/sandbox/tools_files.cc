@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kUsualPiece = 48'000;  ///< what a host shows of a result
 constexpr std::int64_t kLargestPiece = 1 << 20;
-constexpr std::size_t kMostEntries = 1000;
+constexpr std::size_t kMaxEntries = 1000;
 constexpr std::uint64_t kLargestEdited = std::uint64_t{16} << 20U;
 
 constexpr Parameter kPath{
@@ -67,7 +67,7 @@ void endAtCharacter(std::string& data) {
 Json describeEntries(const std::string& path, const std::vector<FileEntry>& entries) {
   Json list = Json::array();
   for (const FileEntry& entry : entries) {
-    if (list.size() == kMostEntries) break;
+    if (list.size() == kMaxEntries) break;
     list.push_back({{"name", entry.name}, {"type", entry.type}, {"size", entry.size}, {"modified", entry.modified}});
   }
   const bool cut = entries.size() > list.size();

@@ -5,7 +5,7 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr std::size_t kMostChanges = 500;
+constexpr std::size_t kMaxChanges = 500;
 
 constexpr Parameter kCheckpointParameters[] = {
     kSandboxId, {.name = "name", .description = "A name for the checkpoint; chosen for you if left out."}, kStop};
@@ -69,7 +69,7 @@ Outcome diff(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (!changes) return failure(call, changes.error());
   Json list = Json::array();
   for (const Change& change : *changes) {
-    if (list.size() == kMostChanges) break;
+    if (list.size() == kMaxChanges) break;
     list.push_back(
         {{"path", change.path}, {"change", name(change.kind)}, {"type", change.type}, {"size", change.size}});
   }

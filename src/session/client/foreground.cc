@@ -59,7 +59,7 @@ class ForegroundCommand {
   const ExecRequest& request_;
   const ForegroundOptions& options_;
   supervise::SignalRelay signals_;
-  supervise::TerminalWish terminal_options_;
+  supervise::TerminalStreams terminal_options_;
   supervise::InputFeed input_;
   Fd terminal_;
   std::optional<OutputStream> out_, err_;

@@ -87,10 +87,10 @@ Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
 
 /// Has a deep history made shallow by a process of its own. Waits for that only when there is no room left.
 void SessionContext::makeRoom() {
-  constexpr int kPatienceMs = 600'000;
+  constexpr int kTimeoutMs = 600'000;
   if (auto current = readMetadata(directory_); !current || current->frozen.size() < kMaxDepth) return;
   auto worker = startWorker(store_->paths(), {"squash", id(), "wait"});
-  if (worker) (void)awaitLine(*worker, kPatienceMs);
+  if (worker) (void)awaitLine(*worker, kTimeoutMs);
 }
 
 void SessionContext::squashIfDeep() const {

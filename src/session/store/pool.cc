@@ -5,7 +5,7 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::size_t kMostReady = 64;
+constexpr std::size_t kMaxReady = 64;
 // What a server leaves that dies ends by itself after this long, and is removed by the next clean-up.
 constexpr double kWaitingSeconds = 900;
 constexpr double kTooLittleLeft = 60;
@@ -19,9 +19,9 @@ constexpr auto kLull = std::chrono::milliseconds(20);
 
 Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const SessionOptions& options,
                                           std::size_t size) {
-  if (size == 0 || size > kMostReady) {
+  if (size == 0 || size > kMaxReady) {
     return fail(plainError(Stage::usage, "session pool", std::to_string(size), "not a usable size",
-                           "keep 1 to " + std::to_string(kMostReady) + " ready"));
+                           "keep 1 to " + std::to_string(kMaxReady) + " ready"));
   }
   std::unique_ptr<Pool> pool(new Pool(std::move(store), options, size));
   // The first one here and now: what is wrong with the options shows at once.

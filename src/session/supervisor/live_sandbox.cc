@@ -41,6 +41,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kReplyTimeout = std::chrono::seconds(1);
 constexpr auto kPauseTimeout = std::chrono::seconds(10);
+constexpr unsigned kLockPauseUs = 50;
 constexpr auto kKillTimeout = std::chrono::seconds(10);
 
 int msUntil(Clock::time_point deadline) {
@@ -77,6 +78,7 @@ Result<std::unique_ptr<LiveSandbox>> LiveSandbox::start(const SessionPaths& path
                                                         const Metadata& metadata, const plan::Plan& plan,
                                                         sys::EventLoop& loop, Handlers handlers) {
   std::unique_ptr<LiveSandbox> sandbox(new LiveSandbox(plan, loop, std::move(handlers)));
+  sandbox->directory_ = &directory;
   if (auto built = sandbox->build(paths, directory, metadata); !built) return fail(built.error());
   sandbox->watch();
   return sandbox;
@@ -102,18 +104,18 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
     link = std::move(*made);
   }
   if (plan_.egress && !plan_.egress->network.credentials.empty()) {
-    auto started = supervise::startBroker(plan_, {.forget_variables = true});
+    auto started = supervise::startBroker(plan_, {.for_session = true, .forget_variables = true});
     if (!started) return fail(started.error());
     broker_ = std::move(*started);
   }
-  supervise::ResidentWish resident;
-  resident.program = program->get();
-  resident.arguments = {"caisson-init"};
-  resident.descriptor = alive->get();
+  supervise::InitProgramOptions init_program;
+  init_program.program = program->get();
+  init_program.arguments = {"caisson-init"};
+  init_program.descriptor = alive->get();
   // The child inherits this, and a process that isn't dumpable may not write its own id maps.
   ::prctl(PR_SET_DUMPABLE, 1);
-  auto launched =
-      supervise::launch(plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .resident = &resident});
+  auto launched = supervise::launch(
+      plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .init_program = &init_program});
   ::prctl(PR_SET_DUMPABLE, 0);
   if (!launched) return fail(launched.error());
   launched_ = std::move(*launched);
@@ -379,16 +381,31 @@ bool LiveSandbox::kill() {
   while (::poll(&wait, 1, msUntil(deadline)) < 0 && errno == EINTR) {
   }
   if ((wait.revents & POLLIN) == 0) return false;
+  sys::raw(SYS_wait4, launched_.init, nullptr, __WALL, nullptr);
+  stopWatching();
+  return true;
+}
+
+void LiveSandbox::stopWatching() {
   onControl();
   loop_.remove(launched_.control.get());
   loop_.remove(launched_.pidfd.get());
-  sys::raw(SYS_wait4, launched_.init, nullptr, __WALL, nullptr);
   reaped_ = true;
-  if (egress_) {
-    loop_.remove(egress_->descriptor());
-    egress_->finish(handlers_.egress_report);
+  if (!egress_) return;
+  loop_.remove(egress_->descriptor());
+  egress_->finish(handlers_.egress_report);
+}
+
+std::optional<LiveSandbox::Remains> LiveSandbox::killPaused() {
+  sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
+  const auto deadline = Clock::now() + kKillTimeout;
+  // pid 1 closes its files, and so drops this lock, before it leaves its mount namespace.
+  while (isAlive(*directory_)) {
+    if (Clock::now() > deadline) return std::nullopt;
+    ::usleep(kLockPauseUs);
   }
-  return true;
+  stopWatching();
+  return Remains{launched_.init, std::move(launched_.pidfd), std::move(cgroup_)};
 }
 
 }  // namespace caisson::session

@@ -72,8 +72,18 @@ class LiveSandbox {
   /// Has the egress report its totals after everything it has to report so far.
   void requestEgressTotals();
 
+  /// What is left of a sandbox whose last process was pid 1: the kernel takes its mounts down, which takes the longer
+  /// the more files it has seen.
+  struct Remains {
+    pid_t init = -1;
+    sys::Fd pidfd;  ///< readable once it is gone
+    sys::Cgroup cgroup;
+  };
+
   /// Kills pid 1 and so every process, and collects the last reports of the egress. False: it survives SIGKILL.
   bool kill();
+  /// The same for a paused sandbox: returns as soon as its layers can be mounted again.
+  std::optional<Remains> killPaused();
 
  private:
   LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Handlers handlers)
@@ -83,10 +93,12 @@ class LiveSandbox {
   Result<void> enterDomain();
   Result<InitReply> awaitReply(InitReplyType type);
   void watch();
+  void stopWatching();
   void onControl();
   void onEgress();
 
   plan::Plan plan_;
+  const sys::RootDir* directory_ = nullptr;  ///< of the session
   sys::EventLoop& loop_;
   Handlers handlers_;
   supervise::Launched launched_;

@@ -112,11 +112,16 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
 }
 
 void Supervisor::serveSettle(int socket, const SettleOptions& options) {
-  if (sandbox_ && !options.stop_processes && (sandbox_->busy() || !commands_.empty())) {
-    return replyFailed(socket, sysError(Stage::state, "session", metadata_.id, EBUSY,
-                                        "processes of the session are running: stop them first, or use --stop"));
+  bool paused = false;
+  if (sandbox_ && !options.stop_processes) {
+    auto alone = commands_.empty() ? sandbox_->pause() : Result<bool>(false);
+    if (alone && !*alone) {
+      return replyFailed(socket, sysError(Stage::state, "session", metadata_.id, EBUSY,
+                                          "processes of the session are running: stop them first, or use --stop"));
+    }
+    paused = alone.has_value();
   }
-  if (!endSandbox(options.end_supervisor ? "the session was ended" : "its layers change")) {
+  if (!endSandbox(options.end_supervisor ? "the session was ended" : "its layers change", paused)) {
     return replyFailed(socket, plainError(Stage::state, "kill", metadata_.id, "its processes survive SIGKILL",
                                           "they hang in the kernel; see its log"));
   }

@@ -7,12 +7,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "policy/credential.h"
 #include "session/store/background_files.h"
@@ -226,10 +228,27 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   return {};
 }
 
-bool Supervisor::endSandbox(std::string_view reason) {
+void Supervisor::bury(LiveSandbox::Remains remains) {
+  remains_.push_back(std::move(remains));
+  const auto kept = std::prev(remains_.end());
+  loop_.on(kept->pidfd.get(), EPOLLIN, [this, kept](std::uint32_t) {
+    loop_.remove(kept->pidfd.get());
+    sys::raw(SYS_wait4, kept->init, nullptr, __WALL, nullptr);
+    remains_.erase(kept);
+  });
+}
+
+bool Supervisor::endSandbox(std::string_view reason, bool paused) {
   if (!sandbox_ || ending_) return true;
   ending_ = true;
-  const bool ended = sandbox_->kill();
+  bool ended = false;
+  if (paused) {
+    auto remains = sandbox_->killPaused();
+    ended = remains.has_value();
+    if (remains) bury(std::move(*remains));
+  } else {
+    ended = sandbox_->kill();
+  }
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
   limits_.reset();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 
@@ -55,8 +56,9 @@ class Supervisor {
   void flushRecords();
   [[nodiscard]] Welcome welcome() const;
   Result<void> startSandbox(const StartOptions& options);
-  /// Kills the sandbox, finishes every command, and records why.
-  bool endSandbox(std::string_view reason);
+  /// Kills the sandbox, finishes every command, and records why. `paused`: nothing runs in it for certain.
+  bool endSandbox(std::string_view reason, bool paused = false);
+  void bury(LiveSandbox::Remains remains);
   void onSandboxExited();
 
   // requests.cc: what clients ask for
@@ -128,6 +130,7 @@ class Supervisor {
   std::map<int, Client> clients_;
   std::optional<Planner> planner_;
   std::unique_ptr<LiveSandbox> sandbox_;
+  std::list<LiveSandbox::Remains> remains_;  ///< of sandboxes that ended, until the kernel has taken them down
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   std::uint32_t last_number_ = 0;
   std::deque<std::uint32_t> spawn_queue_;

@@ -1,4 +1,4 @@
-// A sandbox that outlives its first command: pid 1 becomes a program of its own.
+// A sandbox that outlives its first command: pid 1 executes another program.
 #include <fcntl.h>
 #include <linux/prctl.h>
 
@@ -16,18 +16,18 @@ constexpr int kAbove = 64;  // higher than any descriptor that is moved down to
 
 }  // namespace
 
-void becomeResident(const Block& block) {
-  const int wanted[kCount] = {block.control, block.resident.descriptor};
+void becomeInitProgram(const Block& block) {
+  const int wanted[kCount] = {block.control, block.init_program.descriptor};
   long high[kCount];
   for (int i = 0; i < kCount; ++i) {
     high[i] = must(block, Stage::launch, "fcntl", "F_DUPFD", raw(SYS_fcntl, wanted[i], F_DUPFD_CLOEXEC, kAbove));
   }
-  const long program =
-      must(block, Stage::launch, "fcntl", "F_DUPFD", raw(SYS_fcntl, block.resident.program, F_DUPFD_CLOEXEC, kAbove));
+  const long program = must(block, Stage::launch, "fcntl", "F_DUPFD",
+                            raw(SYS_fcntl, block.init_program.program, F_DUPFD_CLOEXEC, kAbove));
   // The number itself may be overwritten below; the copy reports until exec.
   const_cast<Block&>(block).control = static_cast<int>(high[0]);
   for (int i = 0; i < kCount; ++i) {
-    must(block, Stage::launch, "dup3", "resident", raw(SYS_dup3, high[i], kFirst + i, 0));
+    must(block, Stage::launch, "dup3", "init program", raw(SYS_dup3, high[i], kFirst + i, 0));
   }
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 0, kFirst - 1, 0));
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, kFirst + kCount, ~0U, kCloseRangeCloexec));
@@ -37,7 +37,7 @@ void becomeResident(const Block& block) {
   dropCapabilities(block);
   if (hasAnyCapability()) reportAndExit(block, Stage::identity, "capset", "a capability is left", EPERM);
   const char* const environment[] = {nullptr};
-  const long error = raw(SYS_execveat, program, "", block.resident.argv, environment, AT_EMPTY_PATH);
+  const long error = raw(SYS_execveat, program, "", block.init_program.argv, environment, AT_EMPTY_PATH);
   reportAndExit(block, Stage::launch, "execveat", "pid 1 of the session", -error);
 }
 
