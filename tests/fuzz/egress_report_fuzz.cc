@@ -83,7 +83,7 @@ Settings settingsFrom(FuzzedDataProvider& data) {
   if (data.ConsumeBool()) settings.become = data.ConsumeIntegral<uid_t>();
   settings.landlock_abi = data.ConsumeIntegralInRange(0, 100);
   settings.ask = data.ConsumeBool();
-  settings.resident = data.ConsumeBool();
+  settings.for_session = data.ConsumeBool();
   return settings;
 }
 
