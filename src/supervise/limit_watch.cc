@@ -231,7 +231,8 @@ void LimitWatch::takeUsage(const sys::CgroupUsage& counted, Usage& usage) const 
     usage.system_cpu_ms = std::max(usage.system_cpu_ms, static_cast<double>(*counted.cpu_system_usec) / 1e3);
   }
   // Processes that the end of pid 1 killed are in no account of ours; what was seen of them before is.
-  const double seen = static_cast<double>(cpu_usec_) / 1e3;
+  // On cgroup v1 the split is sampled by the kernel's tick, and only the sum is exact.
+  const double seen = static_cast<double>(std::max(cpu_usec_, counted.cpu_usec.value_or(0))) / 1e3;
   if (const double known = usage.user_cpu_ms + usage.system_cpu_ms; known < seen) usage.user_cpu_ms += seen - known;
   usage.peak_memory_bytes = counted.memory_peak.value_or(std::max(usage.peak_memory_bytes, memory_peak_));
   if (counted.pids_peak) {

@@ -29,7 +29,8 @@ void Supervision::onEgress() {
     if (questions_ && report.kind == egress::Report::Kind::question) questions_->add(report.request);
   });
   if (egress_record_->failure() && !ending_.failure) {
-    ending_.failure = *egress_record_->failure();
+    onMessage();  // it may have failed only because pid 1 did, which has said why by then
+    if (!ending_.failure) ending_.failure = *egress_record_->failure();
     return kill();
   }
   if (alive || ending_.killed) return;
