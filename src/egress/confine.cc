@@ -118,9 +118,11 @@ Result<void> confineSelf(const Confinement& wish) {
 
 Result<void> confine(const Settings& settings) {
   const bool brokered = !settings.brokered.empty();
+  // Descriptors in flight are counted per user against the sender's soft limit: one that hands connections to a broker
+  // must not be stopped by what another sandbox of the user keeps in flight. Connections are bounded all the same.
   return confineSelf({.become = settings.become,
                       .landlock_abi = settings.landlock_abi,
-                      .descriptors = settings.max_connections * (brokered ? 14 : 6) + 256,
+                      .descriptors = brokered ? RLIM_INFINITY : settings.max_connections * 6 + 256,
                       .filter = filter(brokered)});
 }
 
