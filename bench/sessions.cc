@@ -172,7 +172,7 @@ void measurePool(const Setting& setting) {
 void measureMany(const Setting& setting) {
   std::vector<caisson::Session> sessions;
   sessions.push_back(setting.create());
-  sessions.push_back(setting.create());  // what all supervisors share is nobody's own
+  sessions.push_back(setting.create());  // pages that two supervisors share are not private
   row("private memory of an idle session's supervisor and pid 1",
       text("%.0f KiB", privateKib(setting, sessions.front())), "at most 1.5 MiB",
       privateKib(setting, sessions.front()) <= 1536);

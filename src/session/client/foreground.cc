@@ -65,7 +65,7 @@ class ForegroundCommand {
   std::optional<OutputStream> out_, err_;
   std::optional<RunResult> result_;
   std::optional<Error> failure_;
-  bool gone_ = false, killed_ = false, cancelled_ = false;
+  bool gone_ = false, killed_ = false;
   int terminate_requests_ = 0;
   std::optional<Clock::time_point> grace_, give_up_;
 };

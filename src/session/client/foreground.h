@@ -12,7 +12,7 @@ namespace caisson::session {
 struct ForegroundOptions {
   std::string session;
   std::string notice;            ///< for the result
-  HostPrompt* prompt = nullptr;  ///< asks the person at the terminal about hosts; null: nobody
+  HostPrompt* prompt = nullptr;  ///< asks the person at the terminal about hosts, or null
 };
 
 /// Runs a command through the supervisor. Nothing when the sandbox went away before the command started: then it may be

@@ -90,7 +90,7 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   auto opened = SupervisorConnection::open(directory_);  // another process may have started it while we waited
   if (!opened) return opened;
   if (metadata_.creator && !metadata_.creator->isAlive()) {
-    metadata_.creator = ProcessId::of(::getpid());  // whoever uses the session of a dead process takes it over
+    metadata_.creator = ProcessId::of(::getpid());  // the next user of a dead process's session takes it over
     if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
   }
   if (!*opened) {

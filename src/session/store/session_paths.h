@@ -3,9 +3,13 @@
 //   CAISSON_HOME/sessions/ID/    meta.json   what the session is (atomic)
 //                                lock        held while its structure changes
 //                                alive       held by pid 1 of its sandbox, for as long as that lives
-//                                control     pid 1's socket
-//                                init.json   which process pid 1 is, its cgroup
-//                                plan        what its commands have in common (kept_plan.h); may be missing
+//                                control     the supervisor's socket
+//                                egress      the egress process's socket, with network mode proxy
+//                                init.json   pid 1, supervisor and mounted layers of the running sandbox
+//                                ended       why the last sandbox ended, when no client asked for it
+//                                rollback    the layer to discard before the next use (store.h)
+//                                reserve     disk space for a rollback on a full disk
+//                                ports/      open ports, one locked file each
 //                                logs/       background commands
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
 //

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,6 +18,7 @@
 #include "policy/credential.h"
 #include "session/store/background_files.h"
 #include "session/store/store.h"
+#include "sys/descriptor_limit.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -300,12 +300,7 @@ int superviseMain(const Store& store, const std::string& id, int status) {
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   ::prctl(PR_SET_DUMPABLE, 0);
   ::umask(022);
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    // Descriptors in flight are counted per user against the sender's soft limit: a payload's is lower.
-    files.rlim_cur = files.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
+  sys::raiseDescriptorLimit();
   auto found = store.find("session", id);
   if (!found) {
     report("failed" + codec::encode(found.error()));
