@@ -59,7 +59,7 @@ function(caisson_test)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 3")
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
-  target_link_libraries(${ARG_NAME} PRIVATE caisson_flags caisson_test_support ${ARG_LIBS} GTest::gtest GTest::gtest_main)
+  target_link_libraries(${ARG_NAME} PRIVATE caisson_flags caisson_test_support ${ARG_LIBS} caisson_test_main GTest::gtest)
   target_compile_options(${ARG_NAME} PRIVATE ${CAISSON_TEST_FLAGS})
   # Not the unit tests: those stand in many namespaces, and each brings its own names into view.
   if(CAISSON_PRECOMPILE AND NOT ARG_NAME STREQUAL unit_tests)

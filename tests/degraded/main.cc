@@ -5,11 +5,13 @@
 
 #include "degraded/degraded.h"
 #include "degraded/without.h"
+#include "support/watchdog.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == caisson::test::kWithoutFlag) {
     return caisson::test::runWithout(argc - 1, argv + 1);
   }
   testing::InitGoogleTest(&argc, argv);
+  caisson::test::abortHungTests();
   return RUN_ALL_TESTS();
 }

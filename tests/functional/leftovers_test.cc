@@ -102,7 +102,7 @@ TEST_F(Leftovers, NoneAfterOrdinaryRuns) {
                                  "mkdir -p /tmp/x; ln -s /proc/self/root x", "chmod 0 ."}) {
     EXPECT_FALSE(script(text + " # " + marker, {}, options()).timed_out) << text;
   }
-  EXPECT_EQ(run({"--timeout", "200ms"}, {"sleep", "60", marker}, options()).exit_status, 1);
+  EXPECT_EQ(run({"--timeout", "20s"}, {"sleep", "60", marker}, options()).exit_status, 1);
   EXPECT_EQ(script("sleep 60 # " + marker, {"--timeout", "200ms"}, options()).exit_status, 124);
   EXPECT_EQ(run({}, {"no-such-program-" + marker}, options()).exit_status, 127);
   EXPECT_EQ(script("true # " + marker, {"--memory", "64G"}, options()).exit_status, 125);

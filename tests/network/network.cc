@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "support/watchdog.h"
+
 namespace caisson::test {
 namespace {
 
@@ -104,5 +106,6 @@ int main(int count, char** words) {
     }
   }
   testing::InitGoogleTest(&count, words);
+  caisson::test::abortHungTests();
   return RUN_ALL_TESTS();
 }
