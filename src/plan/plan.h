@@ -189,6 +189,8 @@ struct DiskQuota {
   std::vector<std::string> trees;  ///< host directories and files that are written to directly
   bool upper = false;              ///< and the overlay's changes, kept on disk
   std::optional<std::uint64_t> bytes, inodes;
+  /// A session's limits, of which its earlier layers use a part. For messages.
+  std::optional<std::uint64_t> stated_bytes, stated_inodes;
 };
 
 /// Limits on the whole tree, held by a cgroup.

@@ -1,7 +1,8 @@
-// From what was seen of a run's end to what the result says about it.
+// How a command ended, and what its result says about it: one set of rules for runs and for commands of a session.
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/error.h"
 #include "caisson/run.h"
@@ -9,26 +10,34 @@
 
 namespace caisson::supervise {
 
-class LimitWatch;
-
-/// What a supervisor saw and did.
-struct Ending {
-  std::optional<Error> failure;    ///< of the set-up, or of a part the run depends on
-  std::optional<int> wait_status;  ///< the payload's
-  Limit reached = Limit::none;     ///< that the run was ended for
-  bool killed = false;             ///< by us
-  bool timed_out = false;
-  bool cancelled = false;
+/// The first thing that ended a command.
+enum class EndedBy : std::uint8_t {
+  itself,          ///< its exit, a signal that caisson did not send, or a failed set-up
+  timeout,         ///< its time limit
+  client,          ///< its caller
+  limit,           ///< another limit
+  sibling_escape,  ///< another command of the session tried to escape
+  setup_timeout,   ///< its process did not reach exec in time
+  sandbox,         ///< the end of the session's sandbox
 };
 
-/// Fills in outcome, limit, exit code, signal and error; usage and escape are there already.
-void classify(Ending ending, const plan::Plan& plan, const LimitWatch& limits, RunResult& result);
+struct CommandExit {
+  EndedBy ended_by = EndedBy::itself;
+  Limit limit = Limit::none;       ///< with EndedBy::limit
+  std::string reason;              ///< of the limit or of the sandbox's end, for people
+  std::optional<Error> failure;    ///< of the set-up, or of a part that the command depends on
+  std::optional<int> wait_status;  ///< of the command's first process
+  bool killed = false;             ///< by caisson
+  bool out_of_memory = false;      ///< the kernel killed one of its processes for want of memory
+  Limit met = Limit::none;         ///< a limit that the kernel enforces and that a failing program met
+  bool in_session = false;
+};
 
-/// For a payload that a signal ended which nobody of us sent: the limits that the kernel holds in this way.
-void classifySignal(const plan::Plan& plan, RunResult& result);
+/// Fills in outcome, limit, exit code, signal, error and notices. `result` has usage and escape already. Pure.
+void classify(CommandExit exit, const plan::Plan& plan, RunResult& result);
 
-/// For a sandbox that was ended after an attempt to get out of it, which is in the result already.
-void endedForEscape(std::string_view call, const std::string& program, RunResult& result);
+/// For a sandbox that was killed after an escape attempt, which is in the result already.
+void classifyEscape(std::string_view call, const std::string& program, RunResult& result);
 
 void setupFailed(Error error, const plan::Plan& plan, RunResult& result);
 

@@ -114,9 +114,11 @@ std::optional<std::string> DiskWatch::look(Clock::time_point now, const ProcessT
   if (!worthAWalk(now, changed_since_walk_)) return std::nullopt;
   walk(now, processes);
   if (quota_.bytes && bytes_ > *quota_.bytes)
-    return "more than " + mebibytes(*quota_.bytes) + " were written (filesystem.max_total_size)";
+    return "more than " + mebibytes(quota_.stated_bytes.value_or(*quota_.bytes)) +
+           " were written (filesystem.max_total_size)";
   if (quota_.inodes && inodes_ > *quota_.inodes)
-    return "more than " + std::to_string(*quota_.inodes) + " files were made (filesystem.max_inodes)";
+    return "more than " + std::to_string(quota_.stated_inodes.value_or(*quota_.inodes)) +
+           " files were made (filesystem.max_inodes)";
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
-// A run while it runs: everything that its supervisor waits for, and what it does then.
-#include "supervise/supervision.h"
+// The events of a run: messages of pid 1, signals, limits, egress reports, exit.
+#include "supervise/sandbox_run.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,180 +9,133 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "supervise/terminal.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
 namespace {
 
-constexpr auto kGraceAfterTerminate = std::chrono::seconds(10);
 constexpr auto kTooShortForMemory = std::chrono::milliseconds(5);
 constexpr const char* kInFlightHint =
     "other programs of this user keep too many descriptors in flight; raise the hard limit on open files: ulimit -Hn";
 
 }  // namespace
 
-void Supervision::onEgress() {
+void SandboxRun::onEgress() {
   const bool alive = egress_->receive([&](const egress::Report& report) {
     egress_record_->take(report, record_.log(), result_.sandbox_id);
     if (questions_ && report.kind == egress::Report::Kind::question) questions_->add(report.request);
   });
-  if (egress_record_->failure() && !ending_.failure) {
-    onMessage();  // it may have failed only because pid 1 did, which has said why by then
-    if (!ending_.failure) ending_.failure = *egress_record_->failure();
-    return kill();
+  if (question_watch_) question_watch_->update();
+  if (egress_record_->failure()) {
+    onMessage();  // if pid 1 failed first, its message has the cause
+    return runner_.failAndKill(*egress_record_->failure());
   }
-  if (alive || ending_.killed) return;
-  // Nothing gets out any more; a run that asked for a network must not go on as if it had one.
-  if (!ending_.failure) {
-    ending_.failure = plainError(Stage::supervise, "egress", "egress process", "it ended before the sandbox",
-                                 "see the kernel's log; please report it");
-  }
-  kill();
+  if (alive || runner_.killed()) return;
+  // A run with a network must not continue without one.
+  runner_.failAndKill(plainError(Stage::supervise, "egress", "egress process", "it exited before the sandbox",
+                                 "see the kernel's log; please report it"));
 }
 
-/// Somebody sits at a keyboard and sees what is written. What a declared tool may reach is its declaration's matter.
-bool Supervision::canAskAboutHosts() const {
+/// A person at a keyboard who sees what is written. For a declared tool, its declaration decides.
+bool SandboxRun::canAskAboutHosts() const {
   const bool* stream = terminal_streams_.stream;
   return request_.tool.empty() && stream[0] && (stream[1] || stream[2]);
 }
 
-int Supervision::timeoutMs() const {
-  std::optional<Clock::time_point> next = deadline_;
-  if (grace_ && (!next || *grace_ < *next)) next = grace_;
-  if (listen_for_memory_ && (!next || *listen_for_memory_ < *next)) next = listen_for_memory_;
-  if (limits_->next() && (!next || *limits_->next() < *next)) next = limits_->next();
-  if (const auto resume = refusals_.resumeAt(); resume && (!next || *resume < *next)) next = resume;
-  if (questions_ && questions_->deadline() && (!next || *questions_->deadline() < *next)) next = questions_->deadline();
-  if (!next || ending_.killed || init_gone_) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
-  return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
+void SandboxRun::armLimits() {
+  if (const auto next = limits_->next()) loop_.at(*next, [this] { checkLimits(); });
 }
 
-void Supervision::checkDeadlines() {
-  const auto now = Clock::now();
-  if (questions_) questions_->look(now);
-  if (deadline_ && !ending_.killed && now >= *deadline_) {
-    ending_.timed_out = true;
-    kill();
-  } else if (grace_ && !ending_.killed && now >= *grace_) {
-    kill();
+void SandboxRun::checkLimits() {
+  if (runner_.killed() || sandbox_empty_) return;
+  if (const auto reached = limits_->look(Clock::now())) return runner_.end(EndedBy::limit, *reached);
+  if (limits_->wantsIpcBytes()) send(MessageKind::measure);  // the answer arrives before the next look
+  armLimits();
+}
+
+/// After the payload's exit its output may still wait for a slow reader, a pager for instance. No process is left that
+/// could write more, so the pipes end by themselves; without a pid namespace that is not certain.
+bool SandboxRun::streamsBusy() const { return !abandoned_ && sandbox_.pid_namespace && streams_.busy(); }
+
+void SandboxRun::watch() {
+  loop_.on(sandbox_.pidfd.get(), POLLIN, [this](short) {
+    onMessage();  // the last message may have come together with the exit
+    sandboxEmpty();
+  });
+  loop_.on(sandbox_.control.get(), POLLIN, [this](short) { onMessage(); });
+  signals_.attach(loop_, {.forward = [this](int signal) { forwardSignal(signal); },
+                          .kill = [this] { sandbox_empty_ ? void(abandoned_ = true) : runner_.end(EndedBy::itself); },
+                          .resize = [this] { streams_.resizeTerminal(); }});
+  if (request_.cancel_descriptor >= 0) loop_.on(request_.cancel_descriptor, POLLIN, [this](short) { cancel(); });
+  if (egress_) loop_.on(egress_->descriptor(), POLLIN, [this](short) { onEgress(); });
+  streams_.start([this] { runner_.end(EndedBy::limit, Limit::output); });
+  loop_.afterTurn([this] { onTurn(); });
+  loop_.run();
+}
+
+void SandboxRun::onTurn() {
+  if (questions_ && (runner_.killed() || sandbox_empty_)) {
+    questions_->withdraw();
+    question_watch_->update();
   }
-  if (ending_.killed || init_gone_) return;
-  if (listen_for_memory_ && now >= *listen_for_memory_) listenForMemory();
-  if (!limits_->next() || now < *limits_->next()) return;
-  if (const auto reached = limits_->look(now)) endFor(*reached);
-  if (limits_->wantsIpcBytes()) send(MessageKind::measure);  // the answer is there before the next look
+  if (sandbox_empty_ && !streamsBusy()) loop_.stop();
 }
 
-void Supervision::endFor(Limit limit) {
-  if (ending_.killed) return;
-  ending_.reached = limit;
-  kill();
-}
-
-/// After the payload's end: what it wrote still has to reach a reader that may be slow, a pager for instance. Nobody is
-/// left who could write more, so the pipes end by themselves; without a pid namespace that is not certain.
-bool Supervision::streamsBusy() const {
-  if (abandoned_ || !sandbox_.pid_namespace) return false;
-  return (out_ && out_->busy()) || (err_ && err_->busy());
-}
-
-void Supervision::watch() {
-  std::vector<pollfd> polls;
-  while (!init_gone_ || streamsBusy()) {
-    polls.clear();
-    polls.push_back({init_gone_ ? -1 : sandbox_.pidfd.get(), POLLIN, 0});
-    polls.push_back({sandbox_.control.get(), POLLIN, 0});
-    polls.push_back({signals_.descriptor(), POLLIN, 0});
-    polls.push_back({ending_.killed ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    polls.push_back({ending_.killed ? -1 : out_of_memory_.get(), POLLIN | POLLPRI, 0});
-    polls.push_back({refusals_.descriptor(), POLLIN, 0});
-    if (questions_ && (ending_.killed || init_gone_)) questions_->withdraw();
-    // While a question is on the screen the payload neither draws over it nor gets the answer to read.
-    const bool asking = questions_ && questions_->open();
-    polls.push_back({asking ? questions_->descriptor() : -1, POLLIN, 0});
-    if (!asking) input_.addPolls(polls);
-    if (out_ && !asking) out_->addPolls(polls);
-    if (err_ && !asking) err_->addPolls(polls);
-    const std::size_t egress_poll = polls.size();
-    if (egress_ && !ending_.killed) polls.push_back({egress_->descriptor(), POLLIN, 0});
-    const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
-    if (ready < 0 && errno != EINTR) return kill();
-    checkDeadlines();
-    if (ready <= 0) continue;
-    if (polls[1].revents != 0) onMessage();
-    if (polls[2].revents != 0) {
-      while (const int signal = signals_.next()) onSignal(signal);
-    }
-    if (polls[3].revents != 0 && init_gone_) abandoned_ = true;
-    if (polls[3].revents != 0 && !ending_.killed && !init_gone_) {
-      ending_.cancelled = true;
-      kill();
-    }
-    if (polls[4].revents != 0) onOutOfMemory();
-    if (egress_poll < polls.size() && polls[egress_poll].revents != 0) onEgress();
-    const bool quiet = asking || (questions_ && questions_->open());  // since this turn, too
-    if (!quiet) input_.pump(polls);
-    if (polls[5].revents != 0) refusals_.onEvents(polls[5].revents);
-    if (out_ && !quiet) out_->pump();
-    if (err_ && !quiet) err_->pump();
-    if (asking && polls[6].revents != 0 && questions_->open()) questions_->onInput();
-    if ((out_ && out_->flooded()) || (err_ && err_->flooded())) endFor(Limit::output);
-    if (polls[0].revents != 0) {
-      onMessage();  // the last word may have come together with the end
-      nobodyLeft();
-    }
+void SandboxRun::cancel() {
+  loop_.remove(request_.cancel_descriptor);
+  if (sandbox_empty_) {
+    abandoned_ = true;
+  } else {
+    runner_.end(EndedBy::client);
   }
 }
 
-void Supervision::nobodyLeft() {
-  init_gone_ = true;
-  deadline_.reset();
-  grace_.reset();
+void SandboxRun::sandboxEmpty() {
+  sandbox_empty_ = true;
+  runner_.stopClock();
+  loop_.remove(sandbox_.pidfd.get());
 }
 
 /// Takes the descriptors a child could not send out of it, while it waits.
-void Supervision::fetch(Arrival& arrival) {
+void SandboxRun::fetch(Arrival& arrival) {
   std::size_t count = 0;
   for (int bit = 0; bit < 2; ++bit) {
     if ((arrival.message.descriptors & (1U << bit)) == 0) continue;
     const long got = sys::raw(SYS_pidfd_getfd, sandbox_.pidfd.get(), arrival.message.numbers[bit], 0);
-    if (got < 0) return kill();
+    if (got < 0) return runner_.end(EndedBy::itself);
     arrival.descriptors[count++] = Fd(static_cast<int>(got));
   }
   send(MessageKind::go);
 }
 
-void Supervision::onMessage() {
+void SandboxRun::onMessage() {
   for (;;) {
     Arrival arrival;
     const Channel state = receive(sandbox_.control.get(), arrival);
-    if (state == Channel::closed) sandbox_.control.reset();
+    if (state == Channel::closed) {
+      loop_.remove(sandbox_.control.get());
+      sandbox_.control.reset();
+    }
     if (state != Channel::message) return;
     Message& message = arrival.message;
     switch (message.kind) {
       case MessageKind::prepared: onPrepared(arrival); break;
       case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
-      case MessageKind::failure:
-        if (ending_.killed) break;  // it fails because it is being ended
-        ending_.failure = errorOf(message);
-        if (message.value == ETOOMANYREFS) ending_.failure->hint = kInFlightHint;
+      case MessageKind::failure: {
+        Error failure = errorOf(message);
+        if (message.value == ETOOMANYREFS) failure.hint = kInFlightHint;
+        runner_.fail(std::move(failure));
         break;
+      }
       case MessageKind::started: onStarted(message, std::move(arrival.descriptors[0])); [[fallthrough]];
-      case MessageKind::running:
-        // Not before: until its exec the payload's process shows the memory of whoever launched it.
-        limits_->begin(sandbox_.init, Clock::now());
-        if (cgroup_.enforced().memory) listen_for_memory_ = Clock::now() + kTooShortForMemory;
-        life_.reach(RunState::monitoring);
-        break;
+      case MessageKind::running: onRunning(); break;
       case MessageKind::finished: onFinished(message); break;
       default: break;
     }
   }
 }
 
-void Supervision::onPrepared(Arrival& arrival) {
+void SandboxRun::onPrepared(Arrival& arrival) {
   const Message& message = arrival.message;
   if ((message.descriptors & isolation::kFetch) != 0) fetch(arrival);
   life_.reach(RunState::initialized);
@@ -200,7 +152,7 @@ void Supervision::onPrepared(Arrival& arrival) {
   Fd* next = arrival.descriptors;
   if ((message.descriptors & 1) != 0) changes_ = std::move(*next++);
   if (changes_) limits_->addUpper(changes_.get());
-  if ((message.descriptors & 2) != 0) useTerminal(std::move(*next++));
+  if ((message.descriptors & 2) != 0) streams_.setTerminal(std::move(*next++), terminal_streams_);
   std::vector<Fd> directories;
   for (std::uint32_t bits = message.sized; bits != 0 && next != std::end(arrival.descriptors); bits &= bits - 1) {
     directories.push_back(std::move(*next++));
@@ -208,91 +160,85 @@ void Supervision::onPrepared(Arrival& arrival) {
   limits_->addSized(message.sized, std::move(directories));
 }
 
-void Supervision::useTerminal(Fd master) {
-  terminal_ = std::move(master);
-  ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
-  if (terminal_streams_.stream[0]) input_.useTerminal(terminal_.get());
-  // What the pty prints goes to the first of our own outputs that is a terminal.
-  const int sink = terminal_streams_.stream[1] ? STDOUT_FILENO : STDERR_FILENO;
-  auto& stream = terminal_streams_.stream[1] ? out_ : err_;
-  stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay, sink, kNoOutputLimit);
+/// Not before: until its exec the payload's process has the memory of the one that launched it.
+void SandboxRun::onRunning() {
+  limits_->begin(sandbox_.init, Clock::now());
+  armLimits();
+  if (cgroup_.enforced().memory) {
+    loop_.at(Clock::now() + kTooShortForMemory, [this] { listenForMemory(); });
+  }
+  life_.reach(RunState::monitoring);
 }
 
-void Supervision::onFinished(const Message& message) {
-  ending_.wait_status = message.value;
-  // pid 1 is on its way out too, but that takes the kernel a while: it has the namespaces to take apart.
+void SandboxRun::onFinished(const Message& message) {
+  runner_.exited(message.value);
+  // pid 1 exits as well, but the kernel takes a while to remove the namespaces.
   if (!message.alone) return;
   usage_known_ = true;
   for (const rusage& used : message.used) addUsage(used, result_.usage);
-  nobodyLeft();
+  sandboxEmpty();
 }
 
-void Supervision::onStarted(const Message& message, Fd listener) {
-  const bool heard = listener.valid();
-  refusals_.listen(std::move(listener));
-  if (request_.learn) refusals_.show(observer_.emplace(plan_));
+void SandboxRun::onStarted(const Message& message, Fd listener) {
+  const bool has_listener = listener.valid();
+  auto monitor = std::make_shared<SyscallMonitor>(
+      loop_, plan_,
+      SyscallMonitor::Response{
+          .end = [this] { runner_.end(EndedBy::itself); },
+          .record = [this](const Violation& one) { recordViolation(record_.log(), result_.sandbox_id, one); }});
+  if (request_.learn) monitor->learn(observer_.emplace(plan_));
+  monitor->listen(std::move(listener));
+  runner_.useMonitor(std::move(monitor));
   if (message.value > 0) {
     result_.layers["seccomp_notify"] = "missing: " + errnoName(message.value);
     result_.warnings.push_back(
-        "refused system calls are not reported: a filter around caisson listens already, and the kernel has room for "
+        "blocked system calls are not reported: a filter around caisson listens already, and the kernel has room for "
         "one listener");
-  } else if (!ending_.failure && (message.value < 0 || !heard)) {
-    ending_.failure = sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
-                               "too many descriptors of this user are on their way through sockets; try again");
-    kill();
+  } else if (message.value < 0 || !has_listener) {
+    runner_.failAndKill(sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
+                                 "too many descriptors of this user are in flight; try again"));
   }
 }
 
-/// To listen costs more than a short command's share of everything else. What happens before is found at once then, or
-/// at the end.
-void Supervision::listenForMemory() {
-  listen_for_memory_.reset();
+/// Listening costs more than a short command; memory kills before it are found when it starts, or at the end.
+void SandboxRun::listenForMemory() {
+  if (runner_.killed() || sandbox_empty_) return;
   out_of_memory_ = cgroup_.oomEvents();
+  if (out_of_memory_) loop_.on(out_of_memory_.get(), POLLIN | POLLPRI, [this](short) { onOutOfMemory(); });
   onOutOfMemory();
 }
 
-/// v1 kills one process and lets the rest go on, broken; a tree that ran out of memory ends as a whole.
-void Supervision::onOutOfMemory() {
+/// cgroup v1 kills one process and leaves the rest of the tree running: kill the whole tree.
+void SandboxRun::onOutOfMemory() {
   std::uint64_t drained = 0;
   if (out_of_memory_) (void)!::read(out_of_memory_.get(), &drained, sizeof(drained));
-  if (cgroup_.totals(true).oom_kills.value_or(0) > 0) kill();
+  if (cgroup_.totals(true).oom_kills.value_or(0) > 0) runner_.end(EndedBy::itself);
 }
 
-void Supervision::sendSignal(int signal) { send(MessageKind::signal, signal); }
-
-void Supervision::send(MessageKind kind, int value) {
+void SandboxRun::send(MessageKind kind, int value) {
   Message message{};
   message.kind = kind;
   message.value = value;
   ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void Supervision::onSignal(int signal) {
-  if (signal == SIGWINCH) {
-    if (terminal_) copyTerminalSize(terminal_.get());
-    return;
-  }
-  const bool asks_to_end = signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
-  if (init_gone_) {
-    abandoned_ = abandoned_ || asks_to_end;
-    return;
-  }
-  if (asks_to_end && ++terminate_requests_ >= 3) return kill();  // somebody means it
-  if ((signal == SIGTERM || signal == SIGHUP) && !grace_) grace_ = Clock::now() + kGraceAfterTerminate;
-  sendSignal(signal);
+void SandboxRun::forwardSignal(int signal) {
+  if (!sandbox_empty_) return send(MessageKind::signal, signal);
+  abandoned_ = abandoned_ || requestsEnd(signal);
 }
 
-void Supervision::kill() {
-  if (std::exchange(ending_.killed, true)) return;
-  refusals_.stop();
+void SandboxRun::kill() {
+  if (runner_.monitor()) runner_.monitor()->stop();
+  if (out_of_memory_) loop_.remove(out_of_memory_.get());
+  if (egress_) loop_.remove(egress_->descriptor());
   limits_->beforeTheEnd();
   if (sandbox_.pid_namespace) {
-    // pid 1 takes the whole namespace with it, however the payload daemonised.
+    // The kernel kills the whole namespace with its pid 1, daemons included.
     if (sys::raw(SYS_pidfd_send_signal, sandbox_.pidfd.get(), SIGKILL, nullptr, 0) < 0) {
-      ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+      ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number cannot be reused
     }
   } else {
-    sendSignal(SIGKILL);  // the collector ends the payload, then the orphans it was handed
+    send(MessageKind::signal, SIGKILL);  // the collector kills the payload, then the orphans it was handed
   }
 }
 

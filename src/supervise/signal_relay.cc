@@ -4,6 +4,30 @@
 #include <unistd.h>
 
 namespace caisson::supervise {
+namespace {
+
+constexpr int kInsistentRequests = 3;
+
+}  // namespace
+
+bool requestsEnd(int signal) { return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT; }
+
+void SignalRelay::attach(sys::EventLoop& loop, SignalActions actions) {
+  if (!descriptor_) return;
+  actions_ = std::move(actions);
+  loop.on(descriptor_.get(), POLLIN, [this, &loop](short) {
+    while (const int signal = next()) onSignal(loop, signal);
+  });
+}
+
+void SignalRelay::onSignal(sys::EventLoop& loop, int signal) {
+  if (signal == SIGWINCH) return actions_.resize();
+  if (requestsEnd(signal) && ++end_requests_ >= kInsistentRequests) return actions_.kill();
+  if ((signal == SIGTERM || signal == SIGHUP) && grace_ == 0) {
+    grace_ = loop.at(sys::EventLoop::Clock::now() + actions_.grace, [this] { actions_.kill(); });
+  }
+  actions_.forward(signal);
+}
 
 SignalRelay::SignalRelay(bool forward) {
   sigset_t wanted;

@@ -14,7 +14,7 @@
 #include "supervise/denials.h"
 #include "supervise/escape.h"
 #include "supervise/sandbox_id.h"
-#include "supervise/supervision.h"
+#include "supervise/sandbox_run.h"
 #include "supervise/terminal.h"
 #include "sys/raw_syscall.h"
 #include "sys/state_home.h"
@@ -45,7 +45,7 @@ void addUsage(const rusage& used, Usage& sum) {
   sum.written_bytes += static_cast<std::uint64_t>(used.ru_oublock) * 512;
 }
 
-void Supervision::run() {
+void SandboxRun::run() {
   const auto start = Clock::now();
   const auto started = launchHeld();
   // While the sandbox is being built: it waits before its payload starts until this is on record.
@@ -68,23 +68,17 @@ void Supervision::run() {
   // Its sockets wait for the egress process, not the other way round.
   if (plan_.egress) {
     if (auto served = startEgress(std::move(link_.egress)); !served) {
-      ending_.failure = served.error();
-      kill();
+      runner_.failAndKill(served.error());
     }
   }
-  if (plan_.wall_seconds) {
-    deadline_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*plan_.wall_seconds));
-  }
-  const auto limitOf = [&](int descriptor) { return ::isatty(descriptor) == 1 ? kNoOutputLimit : plan_.output_bytes; };
+  if (plan_.wall_seconds) runner_.limitTime(start, *plan_.wall_seconds);
   if (sandbox_.output) {
-    out_.emplace(std::move(sandbox_.output), request_.out, STDOUT_FILENO,
-                 request_.out == StreamMode::relay ? limitOf(STDOUT_FILENO) : plan_.output_bytes);
+    streams_.setOutput(STDOUT_FILENO, std::move(sandbox_.output), request_.out, plan_.output_bytes);
   }
   if (sandbox_.errors) {
-    err_.emplace(std::move(sandbox_.errors), request_.err, STDERR_FILENO,
-                 request_.err == StreamMode::relay ? limitOf(STDERR_FILENO) : plan_.output_bytes);
+    streams_.setOutput(STDERR_FILENO, std::move(sandbox_.errors), request_.err, plan_.output_bytes);
   }
-  input_.usePipe(std::move(sandbox_.input));
+  streams_.setInput(std::move(sandbox_.input));
   if (plan_.cgroup)
     (void)sys::removeAbandonedCgroups(cgroup_base_, cgroup_);  // of callers that were killed; off the launch's path
   std::optional<RawTerminal> raw_mode;
@@ -93,7 +87,7 @@ void Supervision::run() {
   collect(start);
 }
 
-Result<void> Supervision::launchHeld() {
+Result<void> SandboxRun::launchHeld() {
   if (request_.interactive) terminal_streams_ = observeTerminal(request_);
   if (needsStore(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_.identity);
@@ -135,25 +129,25 @@ Result<void> Supervision::launchHeld() {
 }
 
 /// Ends a sandbox whose payload was never let start.
-void Supervision::abandon() {
+void SandboxRun::abandon() {
   ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
   reap(nullptr);
 }
 
-void Supervision::reap(rusage* usage) {
+void SandboxRun::reap(rusage* usage) {
   const pid_t init = std::exchange(sandbox_.init, -1);
   while (sys::raw(SYS_wait4, init, nullptr, __WALL, usage) == -EINTR) {
   }
 }
 
-Supervision::~Supervision() {
+SandboxRun::~SandboxRun() {
   if (sandbox_.init <= 0) return;
   // It has said that it ends. No deadline is left that would end one that does not.
   ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
   reap(nullptr);
 }
 
-Result<void> Supervision::prepareCgroup() {
+Result<void> SandboxRun::prepareCgroup() {
   if (!plan_.cgroup) return {};
   if (cgroup_base_.kind == sys::CgroupBase::Kind::none) cgroup_base_ = sys::CgroupBase::find();
   auto made = makeCgroup(plan_, cgroup_base_, result_.sandbox_id, plan_.cpu_seconds.has_value());
@@ -162,12 +156,13 @@ Result<void> Supervision::prepareCgroup() {
   return {};
 }
 
-Result<void> Supervision::startEgress(Fd link) {
+Result<void> SandboxRun::startEgress(Fd link) {
   egress::Settings settings = egressSettings(plan_);
   settings.ask = canAskAboutHosts();
   if (settings.ask) {
     questions_.emplace(HostQuestions::Span::run, result_.sandbox_id,
                        [this](const HostQuestions::Verdict& verdict) { return egress_->change(verdict.change); });
+    question_watch_.emplace(loop_, *questions_, streams_);
   }
   auto started = egress::Process::start(settings, std::move(link), broker_ ? std::move(broker_->egress) : Fd());
   if (!started) return fail(started.error());
@@ -176,29 +171,30 @@ Result<void> Supervision::startEgress(Fd link) {
   return {};
 }
 
-void Supervision::collect(Clock::time_point start) {
-  if (out_) out_->drain(kDrainTimeoutMs);
-  if (err_) err_->drain(kDrainTimeoutMs);
+void SandboxRun::collect(Clock::time_point start) {
+  streams_.drain(kDrainTimeoutMs);
   if (!usage_known_) {
     rusage usage{};
     reap(&usage);
     addUsage(usage, result_.usage);
   }
   result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  question_watch_.reset();
   questions_.reset();
   if (egress_) {
     egress_->finish(
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
     egress_record_->fill(result_);
   }
-  const LastOutput last{out_ ? out_->tail() : "", err_ ? err_->tail() : ""};
-  if (out_) result_.out = out_->take();
-  if (err_) result_.err = err_->take();
-  const std::optional<int>& status = ending_.wait_status;
-  limits_->finish(ending_.killed || !status || WIFSIGNALED(*status), result_);
-  result_.escape = refusals_.escape();
-  classify(std::move(ending_), plan_, *limits_, result_);
-  refusals_.report(result_);
+  const LastOutput last{streams_.tail(STDOUT_FILENO), streams_.tail(STDERR_FILENO)};
+  streams_.take(result_);
+  CommandExit& exit = runner_.exit();
+  limits_->finish(exit.killed || !exit.wait_status || WIFSIGNALED(*exit.wait_status), result_);
+  exit.out_of_memory = limits_->ranOutOfMemory();
+  exit.met = limits_->met();
+  if (runner_.monitor()) result_.escape = runner_.monitor()->escape();
+  classify(std::move(exit), plan_, result_);
+  if (runner_.monitor()) runner_.monitor()->report(result_);
   explainLimits(plan_, limits_->full(), result_);
   if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
@@ -222,8 +218,8 @@ RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupB
   Lifecycle life(result.lifecycle, std::chrono::steady_clock::now());
   life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
   // Lives until the end is on record: the kernel takes the sandbox apart meanwhile.
-  Supervision supervision(plan, request, std::move(cgroups), record, life, result);
-  supervision.run();
+  SandboxRun run(plan, request, std::move(cgroups), record, life, result);
+  run.run();
   if (!result.lifecycle.empty()) {
     life.end(result);
     life.reach(RunState::cleanup);

@@ -1,4 +1,4 @@
-#include "supervise/refusals.h"
+#include "supervise/syscall_monitor.h"
 
 #include <poll.h>
 
@@ -6,34 +6,62 @@
 
 namespace caisson::supervise {
 
-int Refusals::descriptor() {
-  listener_.keepPace(Clock::now());
-  return listener_.descriptor();
+void SyscallMonitor::listen(sys::Fd listener) {
+  unwatch();
+  listener_ = Listener(std::move(listener));
+  watch();
 }
 
-void Refusals::onEvents(short events) {
-  if ((events & POLLIN) == 0) return listener_.close();  // nobody is left who could be refused anything
-  auto attempt = listener_.next(Clock::now());
-  if (!attempt || stopped_) return;
-  if (observer_ != nullptr && observer_->isShown(*attempt)) {
-    observer_->note(*attempt, listener_);
-    return listener_.letGoOn(*attempt);
+void SyscallMonitor::unwatch() {
+  loop_.remove(std::exchange(watched_, -1));
+  loop_.cancel(std::exchange(resume_, 0));
+}
+
+/// Watches the listener, or waits until the pace of a flood allows it.
+void SyscallMonitor::watch() {
+  listener_.keepPace(Clock::now());
+  const int descriptor = listener_.descriptor();
+  if (descriptor >= 0 && descriptor == watched_) return;
+  unwatch();
+  if (descriptor >= 0) {
+    watched_ = descriptor;
+    loop_.on(descriptor, POLLIN, [this](short events) { onEvents(events); });
+  } else if (const auto resume = listener_.resumeAt()) {
+    resume_ = loop_.at(*resume, [this] { watch(); });
   }
-  if (attempt->architecture != plan::nativeArchitecture()) {
-    attempt->foreign_program = listener_.isForeignProgram(*attempt);
+}
+
+void SyscallMonitor::onEvents(short events) {
+  if ((events & POLLIN) == 0) {  // the last process with this filter has exited
+    unwatch();
+    listener_.close();
+    response_.closed();
+    return;
   }
-  const Verdict verdict = violations_.judge(*attempt, Clock::now(), [&] { return listener_.programOf(*attempt); });
+  if (auto attempt = listener_.next(Clock::now()); attempt && !stopped_) judge(*attempt);
+  watch();
+}
+
+void SyscallMonitor::judge(Attempt attempt) {
+  if (observer_ != nullptr && observer_->isShown(attempt)) {
+    observer_->note(attempt, listener_);
+    return listener_.letGoOn(attempt);
+  }
+  if (attempt.architecture != plan::nativeArchitecture()) {
+    attempt.foreign_program = listener_.isForeignProgram(attempt);
+  }
+  const Verdict verdict = violations_.judge(attempt, Clock::now(), [&] { return listener_.programOf(attempt); });
   if (verdict.end) {
     stop();
     response_.end();
   }
   if (verdict.worth_logging) response_.record(*verdict.entry);
   if (verdict.end) return;
-  if (verdict.end_process) return listener_.endProcess(*attempt);
-  listener_.refuse(*attempt, verdict.error);
+  if (verdict.end_process) return listener_.endProcess(attempt);
+  listener_.refuse(attempt, verdict.error);
 }
 
-void Refusals::report(RunResult& result) {
+void SyscallMonitor::report(RunResult& result) {
   result.escape = violations_.escape();
   violations_.report(result);
 }

@@ -1,5 +1,5 @@
-// The calls that a filter refuses, while somebody listens: each is graded, answered and put on record, and the worst
-// end the sandbox. What that means is the listener's to say: a single run's pid 1, or everything in a session.
+// Watches the system calls that a filter blocks: grades each attempt, answers and records it, and ends the sandbox
+// after an escape attempt. What ending means is the owner's decision: one run, or everything in a session.
 #pragma once
 
 #include <functional>
@@ -10,41 +10,50 @@
 #include "supervise/listener.h"
 #include "supervise/observer.h"
 #include "supervise/violations.h"
+#include "sys/event_loop.h"
 
 namespace caisson::supervise {
 
-class Refusals {
+class SyscallMonitor {
  public:
   using Clock = std::chrono::steady_clock;
   struct Response {
-    std::function<void()> end;                     ///< ends the sandbox
-    std::function<void(const Violation&)> record;  ///< puts one on record; after the end of what tried it
+    std::function<void()> end;                     ///< an escape attempt: kill the sandbox
+    std::function<void(const Violation&)> record;  ///< called after `end`
+    /// No process with the filter is left. May destroy the monitor.
+    std::function<void()> closed = [] {};
   };
 
-  Refusals(const plan::Plan& plan, Response response) : violations_(plan), response_(std::move(response)) {}
+  SyscallMonitor(sys::EventLoop& loop, const plan::Plan& plan, Response response)
+      : loop_(loop), violations_(plan), response_(std::move(response)) {}
+  ~SyscallMonitor() { unwatch(); }
+  SyscallMonitor(const SyscallMonitor&) = delete;
+  SyscallMonitor& operator=(const SyscallMonitor&) = delete;
 
-  void listen(sys::Fd listener) { listener_ = Listener(std::move(listener)); }
-  /// In a run that is watched: calls that the filter allows and only shows go to `observer`, and then go on.
-  void show(Observer& observer) { observer_ = &observer; }
-  /// For poll, or -1. To be asked before each poll.
-  [[nodiscard]] int descriptor();
-  /// When to poll again at the latest, if a flood is being slowed down.
-  [[nodiscard]] std::optional<Clock::time_point> resumeAt() const { return listener_.resumeAt(); }
-  /// After poll. An attempt that ends the sandbox is not answered: its thread waits in the kernel until it is killed.
-  void onEvents(short events);
-  /// The sandbox is being ended, for whatever reason: nothing is graded or answered any more.
+  void listen(sys::Fd listener);
+  /// In a run that learns: calls that the filter allows and only reports go to `observer`, and then continue.
+  void learn(Observer& observer) { observer_ = &observer; }
+  /// The sandbox is being killed: attempts are no longer graded or answered, their threads wait until they die.
   void stop() { stopped_ = true; }
 
   [[nodiscard]] const std::optional<Escape>& escape() const { return violations_.escape(); }
-  /// Moves what was refused into the result.
+  /// Moves the blocked calls into the result.
   void report(RunResult& result);
 
  private:
+  void watch();
+  void unwatch();
+  void onEvents(short events);
+  void judge(Attempt attempt);
+
+  sys::EventLoop& loop_;
   Listener listener_;
   Violations violations_;
   Response response_;
   Observer* observer_ = nullptr;
   bool stopped_ = false;
+  int watched_ = -1;                    ///< the descriptor in the loop
+  sys::EventLoop::TimerId resume_ = 0;  ///< while a flood is slowed down
 };
 
 }  // namespace caisson::supervise

@@ -1,44 +1,16 @@
 #include "sys/event_loop.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
-#include <cerrno>
 
 namespace caisson::sys {
-namespace {
 
-constexpr int kMaxEvents = 32;
-
-std::uint64_t tag(int descriptor, std::uint32_t generation) {
-  return (static_cast<std::uint64_t>(generation) << 32) | static_cast<std::uint32_t>(descriptor);
-}
-
-}  // namespace
-
-Result<void> EventLoop::open() {
-  epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_) return fail(sysError(Stage::launch, "epoll_create1", "", errno, "raise the limit on open files"));
-  return {};
-}
-
-void EventLoop::on(int descriptor, std::uint32_t events, std::function<void(std::uint32_t)> ready) {
-  auto watch = std::make_shared<Watch>();
-  watch->ready = std::move(ready);
-  watch->generation = ++last_generation_;
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = tag(descriptor, watch->generation);
-  const int operation = watches_.contains(descriptor) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  if (::epoll_ctl(epoll_.get(), operation, descriptor, &event) != 0 && errno == ENOENT) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
-  }
-  watches_[descriptor] = std::move(watch);
+void EventLoop::on(int descriptor, short events, std::function<void(short)> ready) {
+  watches_[descriptor] = std::make_shared<Watch>(Watch{events, std::move(ready)});
+  changed_ = true;
 }
 
 void EventLoop::remove(int descriptor) {
-  if (descriptor < 0 || watches_.erase(descriptor) == 0) return;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+  if (watches_.erase(descriptor) != 0) changed_ = true;
 }
 
 EventLoop::TimerId EventLoop::at(Clock::time_point time, std::function<void()> due) {
@@ -61,6 +33,7 @@ int EventLoop::waitMs() const {
 }
 
 void EventLoop::runDueTimers() {
+  if (timers_.empty()) return;
   const auto now = Clock::now();
   while (!stopped_ && !timers_.empty() && timers_.begin()->first <= now) {
     const auto [id, due] = std::move(timers_.begin()->second);
@@ -70,19 +43,32 @@ void EventLoop::runDueTimers() {
   }
 }
 
+void EventLoop::callReady() {
+  for (std::size_t i = 0; i < polls_.size() && !stopped_; ++i) {
+    if (polls_[i].revents == 0) continue;
+    // A descriptor that was removed since, or whose number is used again, has another watch or none.
+    const auto found = watches_.find(polls_[i].fd);
+    if (found == watches_.end() || found->second != polled_[i]) continue;
+    const std::shared_ptr<Watch> watch = found->second;
+    watch->ready(polls_[i].revents);
+  }
+}
+
 void EventLoop::run() {
   stopped_ = false;
   while (!stopped_) {
-    epoll_event events[kMaxEvents];
-    const int count = ::epoll_wait(epoll_.get(), events, kMaxEvents, waitMs());
-    runDueTimers();
-    for (int i = 0; i < count && !stopped_; ++i) {
-      const auto found = watches_.find(static_cast<int>(static_cast<std::uint32_t>(events[i].data.u64)));
-      // A descriptor that was closed since, and its number used again, is another one.
-      if (found == watches_.end() || found->second->generation != events[i].data.u64 >> 32) continue;
-      const std::shared_ptr<Watch> watch = found->second;
-      watch->ready(events[i].events);
+    if (changed_ || polls_.size() != watches_.size()) {
+      polls_.clear();
+      polled_.clear();
+      for (const auto& [descriptor, watch] : watches_) {
+        polls_.push_back({descriptor, watch->events, 0});
+        polled_.push_back(watch);
+      }
+      changed_ = false;
     }
+    const int count = ::poll(polls_.data(), polls_.size(), waitMs());
+    runDueTimers();
+    if (count > 0) callReady();
     if (after_turn_) after_turn_();
   }
 }

@@ -1,12 +1,16 @@
-// One thread, one epoll: runs functions when a descriptor is ready or a time has come.
+// One thread: runs functions when a descriptor is ready or a time has come.
 //
 //   EventLoop loop;
-//   loop.on(socket, EPOLLIN, [&](std::uint32_t events) { ... });
+//   loop.on(socket, POLLIN, [&](short events) { ... });
 //   loop.at(Clock::now() + 5s, [&] { ... });
 //   loop.run();                                  // until stop()
 //
 // A function may add and remove entries, its own included. It must not wait for anything that a payload controls.
+// Uses poll(2): it accepts regular files, needs no descriptor, and no payload of the same user can exhaust it, unlike
+// the per-user account of epoll watches.
 #pragma once
+
+#include <poll.h>
 
 #include <chrono>
 #include <cstdint>
@@ -15,9 +19,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/error.h"
-#include "sys/fd.h"
-
 namespace caisson::sys {
 
 class EventLoop {
@@ -25,11 +26,9 @@ class EventLoop {
   using Clock = std::chrono::steady_clock;
   using TimerId = std::uint64_t;  ///< 0 is never one
 
-  Result<void> open();
-
-  /// Calls `ready` with the epoll events of `descriptor`, level-triggered. Calling it again replaces both.
-  void on(int descriptor, std::uint32_t events, std::function<void(std::uint32_t)> ready);
-  /// Before the descriptor is closed.
+  /// Calls `ready` with the poll events of `descriptor`, level-triggered. Calling it again replaces both.
+  void on(int descriptor, short events, std::function<void(short)> ready);
+  /// Before the descriptor is closed. Fine for one that is not watched.
   void remove(int descriptor);
 
   TimerId at(Clock::time_point time, std::function<void()> due);
@@ -43,20 +42,23 @@ class EventLoop {
 
  private:
   struct Watch {
-    std::function<void(std::uint32_t)> ready;
-    std::uint32_t generation = 0;
+    short events = 0;
+    std::function<void(short)> ready;
   };
   using Timers = std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>>;
 
   void runDueTimers();
+  void callReady();
   [[nodiscard]] int waitMs() const;
 
-  Fd epoll_;
   std::map<int, std::shared_ptr<Watch>> watches_;
+  /// What the current round polled: the watches, and the entries for poll() in the same order.
+  std::vector<std::shared_ptr<Watch>> polled_;
+  std::vector<pollfd> polls_;
+  bool changed_ = false;  ///< watches_ differs from polled_
   Timers timers_;
   std::map<TimerId, Timers::iterator> timer_index_;
   TimerId last_timer_ = 0;
-  std::uint32_t last_generation_ = 0;
   std::function<void()> after_turn_;
   bool stopped_ = false;
 };

@@ -1,9 +1,13 @@
 #include "sys/event_loop.h"
 
 #include <gtest/gtest.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include <cstdio>
+
+#include "sys/fd.h"
 
 namespace caisson::sys {
 namespace {
@@ -13,7 +17,6 @@ using std::chrono::milliseconds;
 
 class EventLoopTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(loop.open()); }
   EventLoop loop;
 };
 
@@ -52,20 +55,35 @@ TEST_F(EventLoopTest, TimerMayAddAndCancelTimers) {
 
 TEST_F(EventLoopTest, ReadyDescriptorRunsItsFunction) {
   const Fd event(::eventfd(1, EFD_CLOEXEC));
-  std::uint32_t seen = 0;
-  loop.on(event.get(), EPOLLIN, [&](std::uint32_t events) {
+  short seen = 0;
+  loop.on(event.get(), POLLIN, [&](short events) {
     seen = events;
     loop.stop();
   });
   loop.run();
-  EXPECT_NE(seen & EPOLLIN, 0U);
+  EXPECT_NE(seen & POLLIN, 0U);
+}
+
+/// Standard input may be one; epoll refuses them.
+TEST_F(EventLoopTest, RegularFileIsReady) {
+  std::FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  bool called = false;
+  loop.on(::fileno(file), POLLIN, [&](short) {
+    called = true;
+    loop.stop();
+  });
+  loop.at(Clock::now() + std::chrono::seconds(5), [&] { loop.stop(); });
+  loop.run();
+  std::fclose(file);
+  EXPECT_TRUE(called);
 }
 
 TEST_F(EventLoopTest, RemovedDescriptorOfTheSameRoundIsNotCalled) {
   const Fd first(::eventfd(1, EFD_CLOEXEC)), second(::eventfd(1, EFD_CLOEXEC));
   int calls = 0;
   const auto ready = [&](int other) {
-    return [&, other](std::uint32_t) {
+    return [&, other](short) {
       ++calls;
       loop.remove(other);
       loop.at(Clock::now() + milliseconds(5), [&] { loop.stop(); });
@@ -73,8 +91,8 @@ TEST_F(EventLoopTest, RemovedDescriptorOfTheSameRoundIsNotCalled) {
       (void)!::read(first.get(), &value, sizeof(value));
     };
   };
-  loop.on(first.get(), EPOLLIN, ready(second.get()));
-  loop.on(second.get(), EPOLLIN, ready(first.get()));
+  loop.on(first.get(), POLLIN, ready(second.get()));
+  loop.on(second.get(), POLLIN, ready(first.get()));
   loop.run();
   EXPECT_GE(calls, 1);
 }
@@ -83,12 +101,12 @@ TEST_F(EventLoopTest, NumberThatIsUsedAgainIsAnotherDescriptor) {
   Fd event(::eventfd(1, EFD_CLOEXEC));
   const int number = event.get();
   bool old_called = false, new_called = false;
-  loop.on(number, EPOLLIN, [&](std::uint32_t) { old_called = true; });
+  loop.on(number, POLLIN, [&](short) { old_called = true; });
   loop.remove(number);
   event.reset();
   event = Fd(::eventfd(1, EFD_CLOEXEC));
   ASSERT_EQ(event.get(), number);
-  loop.on(number, EPOLLIN, [&](std::uint32_t) {
+  loop.on(number, POLLIN, [&](short) {
     new_called = true;
     loop.stop();
   });
@@ -100,7 +118,7 @@ TEST_F(EventLoopTest, NumberThatIsUsedAgainIsAnotherDescriptor) {
 TEST_F(EventLoopTest, FunctionMayRemoveItself) {
   const Fd event(::eventfd(1, EFD_CLOEXEC));
   int calls = 0;
-  loop.on(event.get(), EPOLLIN, [&](std::uint32_t) {
+  loop.on(event.get(), POLLIN, [&](short) {
     ++calls;
     loop.remove(event.get());
     loop.at(Clock::now() + milliseconds(3), [&] { loop.stop(); });

@@ -56,6 +56,17 @@ TEST_F(SessionLimits, DiskEndsTheCommandThatFillsIt) {
   EXPECT_EQ(output(session, "head -c 1000000 /dev/zero > a; ls"), "a\n");
 }
 
+/// What was deleted stays in a frozen layer for a rollback for a while: it must not use up the quota.
+TEST_F(SessionLimits, DeletedFilesMakeRoomForNewOnes) {
+  Session session = createWith({{"filesystem.max_total_size", "30M"}});
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(output(session, "head -c 20000000 /dev/zero > big; sleep 0.3; echo written"), "written\n") << round;
+    EXPECT_EQ(output(session, "rm big; head -c 20000000 /dev/zero > new; sleep 0.3; rm new; echo again"), "again\n")
+        << round;
+  }
+  expectLimit(exec(session, "for i in 1 2 3 4; do head -c 9000000 /dev/zero > f$i; done; sleep 60"), Limit::disk);
+}
+
 TEST_F(SessionLimits, DiskCountsCheckpointsAndWhatIsWrittenFromOutside) {
   Session session = createWith({{"filesystem.max_total_size", "30M"}});
   const std::string megabytes(12'000'000, 'x');

@@ -11,9 +11,9 @@
 #include <cstdlib>
 
 #include "policy/model.h"
-#include "supervise/input_feed.h"
+#include "supervise/question_watch.h"
 #include "supervise/signal_relay.h"
-#include "supervise/stream.h"
+#include "supervise/stream_relay.h"
 #include "supervise/terminal.h"
 
 extern char** environ;
@@ -22,14 +22,12 @@ namespace caisson::session {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using supervise::OutputStream;
 using sys::Fd;
 
 constexpr int kDrainTimeoutMs = 5000;
 constexpr auto kGraceAfterTerminate = std::chrono::seconds(4);
 /// For the supervisor to answer after it was told to kill the command.
 constexpr auto kKillTimeout = std::chrono::seconds(5);
-constexpr std::uint64_t kNoLimit = ~0ULL;
 
 class ForegroundCommand {
  public:
@@ -39,7 +37,9 @@ class ForegroundCommand {
         request_(request),
         options_(options),
         signals_(request.forward_signals),
-        input_(request.input, request.relay_stdin) {}
+        streams_(loop_, request.input, request.relay_stdin) {
+    if (options.prompt != nullptr) questions_.emplace(loop_, options.prompt->questions(), streams_);
+  }
 
   Result<std::optional<RunResult>> run();
 
@@ -47,33 +47,28 @@ class ForegroundCommand {
   Result<Fd> makeStream(int stream);
   Result<void> start();
   void watch();
+  void watchPrompt();
   void onPacket();
-  void onSignal(int signal);
   void sendSignal(int signal);
   void kill();
-  [[nodiscard]] int timeoutMs() const;
-  [[nodiscard]] bool asking() const { return options_.prompt != nullptr && options_.prompt->questions().open(); }
-  void useTerminal(Fd master);
 
   const SupervisorConnection& connection_;
   const ExecRequest& request_;
   const ForegroundOptions& options_;
+  sys::EventLoop loop_;
   supervise::SignalRelay signals_;
-  supervise::TerminalStreams terminal_options_;
-  supervise::InputFeed input_;
-  Fd terminal_;
-  std::optional<OutputStream> out_, err_;
+  supervise::TerminalStreams terminal_streams_;
+  supervise::StreamRelay streams_;
+  std::optional<supervise::QuestionWatch> questions_;
   std::optional<RunResult> result_;
   std::optional<Error> failure_;
   bool gone_ = false, killed_ = false;
-  int terminate_requests_ = 0;
-  std::optional<Clock::time_point> grace_, give_up_;
 };
 
 /// The command's end of a stream; ours is kept.
 Result<Fd> ForegroundCommand::makeStream(int stream) {
   const bool feed = stream == 0 && supervise::hasInput(request_.relay_stdin, request_.input);
-  if (terminal_options_.stream[stream] || (stream == 0 && !feed)) {
+  if (terminal_streams_.stream[stream] || (stream == 0 && !feed)) {
     Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!null) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
     return null;
@@ -89,17 +84,16 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
   }
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   if (stream == 0) {
-    input_.usePipe(std::move(ours));
+    streams_.setInput(std::move(ours));
     return theirs;
   }
-  const StreamMode mode = stream == 1 ? request_.out : request_.err;
-  const bool terminal = mode == StreamMode::relay && ::isatty(stream) == 1;
-  auto& kept = stream == 1 ? out_ : err_;
-  kept.emplace(std::move(ours), mode, stream, terminal ? kNoLimit : connection_.welcome().output_bytes);
+  std::function<void(std::string_view)> observer;
   if (request_.on_output) {
     const auto kind = stream == 1 ? OutputStreamKind::out : OutputStreamKind::err;
-    kept->observe([this, kind](std::string_view piece) { request_.on_output(kind, piece); });
+    observer = [this, kind](std::string_view piece) { request_.on_output(kind, piece); };
   }
+  streams_.setOutput(stream, std::move(ours), stream == 1 ? request_.out : request_.err,
+                     connection_.welcome().output_bytes, std::move(observer));
   return theirs;
 }
 
@@ -108,14 +102,14 @@ Result<void> ForegroundCommand::start() {
   command.notice = options_.notice;
   command.wants_started = request_.interactive || options_.prompt != nullptr;
   if (request_.interactive) {
-    terminal_options_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),
+    terminal_streams_ = supervise::observeTerminal({.policy = Policy(policy::Policy{}),
                                                     .out = request_.out,
                                                     .err = request_.err,
                                                     .relay_stdin = request_.relay_stdin,
                                                     .interactive = true});
-    for (int stream = 0; stream < 3; ++stream) command.terminal.stream[stream] = terminal_options_.stream[stream];
-    command.terminal.rows = terminal_options_.rows;
-    command.terminal.columns = terminal_options_.columns;
+    for (int stream = 0; stream < 3; ++stream) command.terminal.stream[stream] = terminal_streams_.stream[stream];
+    command.terminal.rows = terminal_streams_.rows;
+    command.terminal.columns = terminal_streams_.columns;
   }
   Fd ends[3];
   for (int stream = 0; stream < 3; ++stream) {
@@ -141,9 +135,12 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   }
   if (gone_) return std::nullopt;
   std::optional<supervise::RawTerminal> raw_mode;
-  if (terminal_options_.any()) raw_mode.emplace(terminal_options_);
+  if (terminal_streams_.any()) raw_mode.emplace(terminal_streams_);
   watch();
-  if (options_.prompt != nullptr) options_.prompt->close();  // before our terminal's own settings come back
+  if (options_.prompt != nullptr) {  // before our terminal's own settings come back
+    options_.prompt->close();
+    questions_->update();
+  }
   if (failure_ && isGone(*failure_)) return std::nullopt;
   if (failure_) return fail(*failure_);
   if (!result_ && !killed_) {
@@ -159,62 +156,41 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
     result_->notices.emplace_back(
         "the session's supervisor did not answer; `caisson session destroy` ends the session");
   }
-  if (out_) out_->drain(kDrainTimeoutMs);
-  if (err_) err_->drain(kDrainTimeoutMs);
+  streams_.drain(kDrainTimeoutMs);
   RunResult& result = *result_;
   result.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-  if (out_) result.out = out_->take();
-  if (err_) result.err = err_->take();
+  streams_.take(result);
   return std::move(result);
 }
 
-int ForegroundCommand::timeoutMs() const {
-  std::optional<Clock::time_point> next = killed_ ? give_up_ : grace_;
-  if (!killed_ && asking()) {
-    const auto deadline = options_.prompt->questions().deadline();
-    if (!next || *deadline < *next) next = deadline;
+void ForegroundCommand::watch() {
+  loop_.on(connection_.descriptor(), POLLIN, [this](short) { onPacket(); });
+  signals_.attach(loop_, {.forward = [this](int signal) { sendSignal(signal); },
+                          .kill = [this] { kill(); },
+                          .resize = [this] { streams_.resizeTerminal(); },
+                          .grace = kGraceAfterTerminate});
+  if (request_.cancel_descriptor >= 0) {
+    loop_.on(request_.cancel_descriptor, POLLIN, [this](short) {
+      loop_.remove(request_.cancel_descriptor);
+      kill();
+    });
   }
-  if (!next) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
-  return left < 0 ? 0 : static_cast<int>(std::min<long long>(left, 1'000'000'000));
+  streams_.start([this] { kill(); });
+  loop_.afterTurn([this] {
+    if (result_ || failure_ || gone_) loop_.stop();
+  });
+  loop_.run();
 }
 
-void ForegroundCommand::watch() {
-  std::vector<pollfd> polls;
-  HostPrompt* const prompt = options_.prompt;
-  while (!result_ && !failure_ && !gone_) {
-    polls.clear();
-    polls.push_back({connection_.descriptor(), POLLIN, 0});
-    polls.push_back({signals_.descriptor(), POLLIN, 0});
-    polls.push_back({killed_ ? -1 : request_.cancel_descriptor, POLLIN, 0});
-    if (prompt != nullptr && killed_) prompt->close();
-    // While a question is on the screen the payload neither draws over it nor reads the answer.
-    const bool asked = asking();
-    polls.push_back({prompt != nullptr ? prompt->descriptor() : -1, POLLIN, 0});
-    polls.push_back({asked ? prompt->questions().descriptor() : -1, POLLIN, 0});
-    if (!asked) input_.addPolls(polls);
-    if (out_ && !asked) out_->addPolls(polls);
-    if (err_ && !asked) err_->addPolls(polls);
-    const int ready = ::poll(polls.data(), polls.size(), timeoutMs());
-    if (ready < 0 && errno != EINTR) return kill();
-    const auto now = Clock::now();
-    if (grace_ && !killed_ && now >= *grace_) kill();
-    if (killed_ && now >= *give_up_) return;
-    if (asked) prompt->questions().look(now);
-    if (ready <= 0) continue;
-    if (polls[1].revents != 0) {
-      while (const int signal = signals_.next()) onSignal(signal);
-    }
-    if (polls[2].revents != 0 && !killed_) kill();
-    if (polls[3].revents != 0) prompt->onEvents();
-    const bool quiet = asked || asking();  // since this turn, too
-    if (!asked && !quiet) input_.pump(polls);
-    if (out_ && !quiet) out_->pump();
-    if (err_ && !quiet) err_->pump();
-    if (asked && polls[4].revents != 0 && asking()) prompt->questions().onInput();
-    if ((out_ && out_->flooded()) || (err_ && err_->flooded())) kill();
-    if (polls[0].revents != 0) onPacket();
-  }
+/// Once the command's process is known: the egress asks about the hosts that it wants to reach.
+void ForegroundCommand::watchPrompt() {
+  const int descriptor = options_.prompt->descriptor();
+  if (descriptor < 0) return;
+  loop_.on(descriptor, POLLIN, [this, descriptor](short) {
+    options_.prompt->onEvents();
+    if (options_.prompt->descriptor() < 0) loop_.remove(descriptor);
+    questions_->update();
+  });
 }
 
 void ForegroundCommand::onPacket() {
@@ -226,8 +202,11 @@ void ForegroundCommand::onPacket() {
   }
   if (packet.type == MessageType::started) {
     const auto started = codec::decode<StartedCommand>(packet.value);
-    if (options_.prompt != nullptr && started) options_.prompt->follow(started->pid);
-    if (!packet.descriptors.empty()) useTerminal(std::move(packet.descriptors.front()));
+    if (options_.prompt != nullptr && started && !killed_) {
+      options_.prompt->follow(started->pid);
+      watchPrompt();
+    }
+    if (!packet.descriptors.empty()) streams_.setTerminal(std::move(packet.descriptors.front()), terminal_streams_);
   } else if (packet.type == MessageType::finished) {
     result_ = codec::decode<RunResult>(packet.value);
     gone_ = !result_;
@@ -237,34 +216,19 @@ void ForegroundCommand::onPacket() {
   }
 }
 
-void ForegroundCommand::useTerminal(Fd master) {
-  terminal_ = std::move(master);
-  ::fcntl(terminal_.get(), F_SETFL, O_NONBLOCK);
-  if (terminal_options_.stream[0]) input_.useTerminal(terminal_.get());
-  auto& stream = terminal_options_.stream[1] ? out_ : err_;
-  stream.emplace(Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), StreamMode::relay,
-                 terminal_options_.stream[1] ? STDOUT_FILENO : STDERR_FILENO, kNoLimit);
-}
-
 void ForegroundCommand::sendSignal(int signal) {
   (void)connection_.send(MessageType::signal, codec::encode(SignalOptions{.signal = signal}));
 }
 
 void ForegroundCommand::kill() {
   if (std::exchange(killed_, true)) return;
-  give_up_ = Clock::now() + kKillTimeout;
-  sendSignal(SIGKILL);
-}
-
-void ForegroundCommand::onSignal(int signal) {
-  if (signal == SIGWINCH) {
-    if (terminal_) supervise::copyTerminalSize(terminal_.get());
-    return;
+  if (options_.prompt != nullptr) {
+    loop_.remove(options_.prompt->descriptor());
+    options_.prompt->close();
+    questions_->update();
   }
-  const bool terminates = signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
-  if (terminates && ++terminate_requests_ >= 3) return kill();
-  if ((signal == SIGTERM || signal == SIGHUP) && !grace_) grace_ = Clock::now() + kGraceAfterTerminate;
-  sendSignal(signal);
+  loop_.at(Clock::now() + kKillTimeout, [this] { loop_.stop(); });
+  sendSignal(SIGKILL);
 }
 
 }  // namespace

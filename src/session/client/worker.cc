@@ -153,6 +153,7 @@ int workerMain(std::span<char* const> words) {
   auto store = std::make_shared<Store>(std::move(*paths));
   const bool wait = words.size() > 2 && std::string_view(words[2]) == "wait";
   if (job == "squash") return squash(store, std::string(id), {.wait = wait}) ? 0 : 1;
+  if (job == "reclaim") return squash(store, std::string(id), {.least = 2}) ? 0 : 1;
   if (job == "supervise") return superviseMain(*store, std::string(id), kSayDescriptor);
   return 125;
 }

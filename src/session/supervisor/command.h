@@ -9,8 +9,8 @@
 #include "plan/plan.h"
 #include "session/init/init_protocol.h"
 #include "session/protocol.h"
+#include "supervise/command_runner.h"
 #include "supervise/command_tree.h"
-#include "supervise/refusals.h"
 #include "sys/event_loop.h"
 #include "sys/fd.h"
 
@@ -22,8 +22,7 @@ struct LogPipe {
   std::uint64_t written = 0, dropped = 0;
 };
 
-/// What ended a command other than itself.
-enum class EndedBy : std::uint8_t { itself, timeout, client, limit, escape, setup_timeout, sandbox };
+using supervise::EndedBy;
 
 struct Command {
   using Clock = std::chrono::steady_clock;
@@ -41,24 +40,21 @@ struct Command {
   bool recorded = false;         ///< it is in the audit log, and may be spawned
   bool executed = false;         ///< its program runs, or has run
   bool answered = false;         ///< the client got `started`
-  std::optional<Error> failure;
+  std::unique_ptr<supervise::CommandRunner> runner;
   std::optional<InitReply> exited;
-  EndedBy ended_by = EndedBy::itself;
-  Limit limit = Limit::none;
-  std::string reason;  ///< of the limit, in words
   std::optional<supervise::CommandTree> tree;
-  std::shared_ptr<supervise::Refusals> monitor;
   int monitor_error = 0;  ///< why blocked calls are not reported
   LogPipe logs[2];
   sys::Fd input;  ///< write end of its standard input, kept for take_input
-  sys::EventLoop::TimerId deadline = 0, spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;
+  sys::EventLoop::TimerId spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;
   std::vector<Violation> violations;  ///< of a background command, so far
 
   [[nodiscard]] bool background() const { return options.background; }
+  [[nodiscard]] EndedBy endedBy() const { return runner->exit().ended_by; }
 };
 
-/// The result of a command that has exited, or whose sandbox has. Pure.
-RunResult classifyCommand(const Command& command, const std::string& session);
+/// The result of a command that has exited, or whose sandbox has.
+RunResult resultOf(const Command& command, const std::string& session);
 
 /// The exit as the files of background commands keep it.
 struct EndRecord;

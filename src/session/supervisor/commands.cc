@@ -1,7 +1,7 @@
 // Running the commands of a session.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,7 +15,6 @@
 #include "session/supervisor/supervisor.h"
 #include "supervise/changes.h"
 #include "supervise/control_channel.h"
-#include "supervise/outcome.h"
 #include "supervise/proc_text.h"
 #include "supervise/process_tree.h"
 
@@ -113,6 +112,8 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
   command->began = Clock::now();
   command->number = ++last_number_;
   command->client = socket;
+  command->runner =
+      std::make_unique<supervise::CommandRunner>(loop_, [this, number = command->number] { killProcesses(number); });
   planner_->facts.caller_environment = options.caller_environment;
   auto plan = planner_->planCommand(metadata_, {options.command, options.interactive});
   if (!plan) return replyFailed(socket, plan.error());
@@ -213,8 +214,7 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
     log.log = std::move(*file);
     if (auto made = makePipe(log.pipe, ends[stream + 1], identity); !made) return made;
     ::fcntl(log.pipe.get(), F_SETFL, O_NONBLOCK);
-    loop_.on(log.pipe.get(), EPOLLIN,
-             [this, number = command.number, stream](std::uint32_t) { pumpLog(number, stream); });
+    loop_.on(log.pipe.get(), POLLIN, [this, number = command.number, stream](short) { pumpLog(number, stream); });
   }
   return {};
 }
@@ -239,7 +239,7 @@ Result<void> Supervisor::spawn(Command& command) {
   if (const int error = sandbox_->send(request, descriptors); error != 0) {
     command.report.reset();
     if (error == EPIPE || error == ECONNRESET) {  // pid 1 has just died: the client starts it again
-      command.ended_by = EndedBy::sandbox;
+      command.runner->noteCause(EndedBy::sandbox);
       return caisson::fail(sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
     }
     return caisson::fail(
@@ -247,7 +247,7 @@ Result<void> Supervisor::spawn(Command& command) {
                  error == ETOOMANYREFS ? "too many descriptors of this user are in flight; try again" : ""));
   }
   ::fcntl(command.report.get(), F_SETFL, O_NONBLOCK);
-  loop_.on(command.report.get(), EPOLLIN, [this, number = command.number](std::uint32_t) { onReport(number); });
+  loop_.on(command.report.get(), POLLIN, [this, number = command.number](short) { onReport(number); });
   if (limits_) limits_->noteFreeSpace();
   armDeadlines(command);
   return {};
@@ -258,23 +258,17 @@ void Supervisor::armDeadlines(Command& command) {
   command.spawn_deadline = loop_.at(Clock::now() + kSpawnTimeout, [this, number] {
     Command* late = find(number);
     if (late == nullptr || late->executed) return;
-    late->ended_by = EndedBy::setup_timeout;
     InitRequest request;
     request.type = InitRequestType::kill_newborn;
     if (sandbox_) (void)sandbox_->send(request);
-    kill(*late, EndedBy::setup_timeout);
+    end(*late, EndedBy::setup_timeout);
   });
   const auto& options = command.options;
   // A background command may run for as long as the session unless a timeout is given.
   const std::optional<double> limit = options.timeout_seconds ? options.timeout_seconds
                                       : options.background    ? std::nullopt
                                                               : command.plan->wall_seconds;
-  if (limit) {
-    const auto time = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit));
-    command.deadline = loop_.at(command.began + time, [this, number] {
-      if (Command* late = find(number)) kill(*late, EndedBy::timeout);
-    });
-  }
+  if (limit) command.runner->limitTime(command.began, *limit);
 }
 
 void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
@@ -288,7 +282,7 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
     }
     command->pid = reply.pid;
     command->tree.emplace(sandbox_->init(), reply.pid);
-    if (command->ended_by != EndedBy::itself) command->tree->kill();  // decided before its number was known
+    if (command->runner->killed()) command->tree->kill();  // decided before its number was known
     command->terminal_master = std::move(descriptor);
     if (command->options.wants_started && command->client >= 0) {
       command->answered = true;
@@ -321,9 +315,7 @@ void Supervisor::onReport(std::uint32_t number) {
       return onExecuted(*command);
     }
     const isolation::Message& message = arrival.message;
-    if (message.kind == isolation::MessageKind::failure && command->ended_by == EndedBy::itself) {
-      command->failure = supervise::errorOf(message);
-    }
+    if (message.kind == isolation::MessageKind::failure) command->runner->fail(supervise::errorOf(message));
     if (message.kind == isolation::MessageKind::started) {
       if (message.value > 0) command->monitor_error = message.value;
       if (message.numbers[0] < 0) continue;
@@ -332,9 +324,8 @@ void Supervisor::onReport(std::uint32_t number) {
       if (command == nullptr) return;
       if (listener) {
         listenTo(*command, std::move(*listener));
-      } else {  // nobody would see what it tries: it must not run
-        command->failure = listener.error();
-        kill(*command, EndedBy::itself);
+      } else {  // its blocked calls could not be reported: it must not run
+        command->runner->failAndKill(listener.error());
       }
     }
   }
@@ -342,8 +333,8 @@ void Supervisor::onReport(std::uint32_t number) {
 
 void Supervisor::onExecuted(Command& command) {
   loop_.cancel(command.spawn_deadline);
-  if (command.executed || command.ended_by == EndedBy::setup_timeout) return;
-  command.executed = !command.failure;
+  if (command.executed || command.endedBy() == EndedBy::setup_timeout) return;
+  command.executed = !command.runner->exit().failure;
   if (!command.background() || command.answered || !command.executed) return;
   command.answered = true;
   reply(command.client, MessageType::started, codec::encode(StartedCommand{command.exec, command.pid}));
@@ -352,8 +343,7 @@ void Supervisor::onExecuted(Command& command) {
 
 /// Of a command that pid 1 could not even spawn.
 void Supervisor::fail(Command& command, Error failure) {
-  supervise::explainFailure(failure, *command.plan);
-  command.failure = std::move(failure);
+  command.runner->fail(std::move(failure));
   finish(command);
 }
 
@@ -363,8 +353,7 @@ void Supervisor::checkCpu(std::uint32_t number) {
   const double used = static_cast<double>(command->tree->cpuMicroseconds()) / 1e6;
   const double left = *command->plan->cpu_seconds - used;
   if (left <= 0) {
-    command->limit = Limit::cpu;
-    return kill(*command, EndedBy::limit);
+    return end(*command, EndedBy::limit, Limit::cpu);
   }
   // Even on eight processors it can't be used up before the next look.
   const auto pause =
@@ -373,15 +362,19 @@ void Supervisor::checkCpu(std::uint32_t number) {
   command->cpu_timer = loop_.at(Clock::now() + pause, [this, number] { checkCpu(number); });
 }
 
-void Supervisor::kill(Command& command, EndedBy why) {
-  if (command.exited || command.kill_timer != 0) return;
-  if (command.ended_by == EndedBy::itself) command.ended_by = why;
-  if (!command.report && command.pid == 0) return finish(command);  // it was not spawned yet
-  if (command.tree) command.tree->kill();
-  command.kill_timer = loop_.at(Clock::now() + kKillTimeout, [this, number = command.number] {
+void Supervisor::end(Command& command, EndedBy why, Limit limit, const std::string& reason) {
+  if (!command.exited) command.runner->end(why, limit, reason);
+}
+
+/// SIGKILL to every process of a command. One that survives, or a pid 1 that does not answer, ends the sandbox.
+void Supervisor::killProcesses(std::uint32_t number) {
+  Command* command = find(number);
+  if (command == nullptr) return;
+  if (!command->report && command->pid == 0) return finish(*command);  // it was not spawned yet
+  if (command->tree) command->tree->kill();
+  command->kill_timer = loop_.at(Clock::now() + kKillTimeout, [this, number] {
     Command* late = find(number);
     if (late == nullptr || late->exited) return;
-    // It forks faster than it can be killed, or pid 1 does not answer: the whole namespace then.
     (void)directory_.replaceFile(kEndReasonFile, "a command could not be killed alone", 0600);
     (void)endSandbox("a command could not be killed alone");
     stopIfUnused();
@@ -389,20 +382,14 @@ void Supervisor::kill(Command& command, EndedBy why) {
 }
 
 void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& reason) {
-  InitRequest request;
-  request.type = InitRequestType::kill_all;
   std::vector<std::uint32_t> numbers;
   for (const auto& [number, command] : commands_) numbers.push_back(number);
   for (const std::uint32_t number : numbers) {
-    Command* command = find(number);  // one that was not spawned yet is finished, and gone, at once
-    if (command == nullptr || command->exited) continue;
-    if (command->ended_by == EndedBy::itself) {
-      command->ended_by = why;
-      command->limit = limit;
-      command->reason = reason;
-    }
-    if (command->kill_timer == 0) kill(*command, why);
+    // One that was not spawned yet is finished, and gone, at once.
+    if (Command* command = find(number)) end(*command, why, limit, reason);
   }
+  InitRequest request;
+  request.type = InitRequestType::kill_all;
   if (sandbox_) (void)sandbox_->send(request);
 }
 

@@ -21,12 +21,11 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
   onReport(command.number);  // what it said before its exit
   command.exited = reply;
   loop_.cancel(command.kill_timer);
-  if (limits_ && command.ended_by == EndedBy::itself && !command.failure) {
+  if (limits_ && command.endedBy() == EndedBy::itself && !command.runner->exit().failure) {
     if (const auto limit = limits_->lookAtEnd()) {
-      command.ended_by = EndedBy::limit;
-      command.limit = *limit;
-      command.reason = limits_->reason();
-      killEverything(EndedBy::limit, *limit, command.reason);
+      const std::string reason = limits_->reason();
+      command.runner->noteCause(EndedBy::limit, *limit, reason);
+      killEverything(EndedBy::limit, *limit, reason);
       waitUntilIdle(Clock::now() + kIdleTimeout);
     }
   }
@@ -45,16 +44,13 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
 void Supervisor::finish(Command& command) {
   const std::uint32_t number = command.number;
   if (command.background()) drainLogs(command);
-  RunResult result = classifyCommand(command, metadata_.id);
+  RunResult result = resultOf(command, metadata_.id);
   if (egress_record_) egress_record_->fillAndReset(result);
-  if (command.monitor) {
-    command.monitor->report(result);
-    if (command.background()) {
-      command.violations = result.violations;
-      if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);
-    }
-    if (result.escape) respondToEscape(command, result);
+  if (command.background() && command.runner->monitor()) {
+    command.violations = result.violations;
+    if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);
   }
+  if (result.escape) respondToEscape(command, result);
   if (command.recorded) record_.ended(result);
   if (command.background()) {
     if (command.executed) {
@@ -66,12 +62,12 @@ void Supervisor::finish(Command& command) {
       Error error = result.error ? *result.error
                                  : plainError(Stage::launch, "session exec", metadata_.id,
                                               "the command was killed before it started");
-      if (command.ended_by == EndedBy::sandbox) error = sysError(Stage::state, "session exec", metadata_.id, ENOTCONN);
+      if (command.endedBy() == EndedBy::sandbox) error = sysError(Stage::state, "session exec", metadata_.id, ENOTCONN);
       replyFailed(command.client, error);
     }
   } else if (const auto client = clients_.find(command.client); client != clients_.end()) {
     client->second.command = 0;
-    if (!command.executed && command.ended_by == EndedBy::sandbox) {  // the client starts the sandbox and tries again
+    if (!command.executed && command.endedBy() == EndedBy::sandbox) {  // the client starts the sandbox and tries again
       replyFailed(client->first, sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
     } else {
       reply(client->first, MessageType::finished, codec::encode(result));
@@ -83,7 +79,7 @@ void Supervisor::finish(Command& command) {
 
 void Supervisor::forget(Command& command) {
   for (const sys::EventLoop::TimerId timer :
-       {command.deadline, command.spawn_deadline, command.cpu_timer, command.kill_timer, command.record_timer}) {
+       {command.spawn_deadline, command.cpu_timer, command.kill_timer, command.record_timer}) {
     loop_.cancel(timer);
   }
   if (command.report) loop_.remove(command.report.get());

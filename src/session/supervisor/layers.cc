@@ -101,12 +101,15 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   if (auto written = writeInitRecord(directory_, record); !written) return sandbox_->resume();
   if (auto written = replaceMetadata(directory_, after); !written) return sandbox_->resume();
   metadata_ = std::move(after);
+  const bool reclaim = limits_ && limits_->muchHidden();
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
   if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed)
     return changed;
-  if (metadata_.frozen.size() >= kSquashAt) (void)startWorker(paths_, {"squash", metadata_.id});
+  if (reclaim || metadata_.frozen.size() >= kSquashAt) {
+    (void)startWorker(paths_, {reclaim ? "reclaim" : "squash", metadata_.id});
+  }
   return {};
 }
 
@@ -144,7 +147,7 @@ std::string Supervisor::endAndRollBack() {
   std::string rolled_back = rollBack();
   loop_.at(Clock::now(), [this] {
     for (auto& [number, command] : commands_) {
-      if (command->ended_by == EndedBy::itself) command->ended_by = EndedBy::escape;
+      command->runner->noteCause(EndedBy::sibling_escape);
     }
     (void)directory_.replaceFile(kEndReasonFile, "a process tried to escape", 0600);
     (void)endSandbox("a process tried to escape");

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -283,13 +282,13 @@ LiveSandbox::~LiveSandbox() {
 }
 
 void LiveSandbox::watch() {
-  loop_.on(launched_.control.get(), EPOLLIN, [this](std::uint32_t) { onControl(); });
-  loop_.on(launched_.pidfd.get(), EPOLLIN, [this](std::uint32_t) {
+  loop_.on(launched_.control.get(), POLLIN, [this](short) { onControl(); });
+  loop_.on(launched_.pidfd.get(), POLLIN, [this](short) {
     onControl();  // the last exits may have been reported together with the end
     loop_.remove(launched_.pidfd.get());
     handlers_.exited();
   });
-  if (egress_) loop_.on(egress_->descriptor(), EPOLLIN, [this](std::uint32_t) { onEgress(); });
+  if (egress_) loop_.on(egress_->descriptor(), POLLIN, [this](short) { onEgress(); });
 }
 
 void LiveSandbox::onControl() {

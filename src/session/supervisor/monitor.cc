@@ -1,5 +1,5 @@
 // What the supervisor sees of running commands: blocked system calls, output, limits, network use.
-#include <sys/epoll.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
+#include "supervise/command_exit.h"
 #include "supervise/escape.h"
-#include "supervise/outcome.h"
 
 namespace caisson::session {
 namespace {
@@ -31,55 +31,18 @@ std::string lastBytes(const sys::RootDir& logs, const std::string& name) {
 
 }  // namespace
 
-/// The listener lives as long as any process of the command does, left-behind ones included.
 void Supervisor::listenTo(Command& command, sys::Fd listener) {
   const std::uint64_t key = ++last_monitor_;
-  Monitor& monitor = monitors_[key];
-  monitor.number = command.number;
-  monitor.exec = command.exec;
-  monitor.plan = command.plan;
-  monitor.refusals = std::make_shared<supervise::Refusals>(
-      *command.plan, supervise::Refusals::Response{
-                         .end = [this, number = command.number, key] { onEscape(number, key); },
-                         .record = [this, number = command.number, exec = command.exec](
-                                       const Violation& violation) { onViolation(number, exec, violation); }});
-  monitor.refusals->listen(std::move(listener));
-  command.monitor = monitor.refusals;
-  watchMonitor(key);
-}
-
-/// Watches the listener, or waits until a flood's pace allows to.
-void Supervisor::watchMonitor(std::uint64_t key) {
-  const auto found = monitors_.find(key);
-  if (found == monitors_.end()) return;
-  Monitor& monitor = found->second;
-  loop_.cancel(monitor.resume);
-  monitor.resume = 0;
-  const int descriptor = monitor.refusals->descriptor();
-  if (monitor.descriptor >= 0 && monitor.descriptor != descriptor) loop_.remove(monitor.descriptor);
-  const int before = std::exchange(monitor.descriptor, descriptor);
-  if (descriptor >= 0) {
-    if (before == descriptor) return;
-    return loop_.on(descriptor, EPOLLIN, [this, key](std::uint32_t events) {
-      const auto watched = monitors_.find(key);
-      if (watched == monitors_.end()) return;
-      const std::shared_ptr<supervise::Refusals> refusals = watched->second.refusals;
-      if ((events & EPOLLIN) == 0) {  // no process with this filter is left
-        loop_.remove(watched->second.descriptor);
-        refusals->onEvents(static_cast<short>(events));
-        monitors_.erase(watched);
-        return;
-      }
-      refusals->onEvents(static_cast<short>(events));
-      watchMonitor(key);
-    });
-  }
-  const auto resume = monitor.refusals->resumeAt();
-  if (!resume) {
-    monitors_.erase(found);
-    return;
-  }
-  monitor.resume = loop_.at(*resume, [this, key] { watchMonitor(key); });
+  const std::uint32_t number = command.number, exec = command.exec;
+  auto calls = std::make_shared<supervise::SyscallMonitor>(
+      loop_, *command.plan,
+      supervise::SyscallMonitor::Response{
+          .end = [this, number, key] { onEscape(number, key); },
+          .record = [this, number, exec](const Violation& violation) { onViolation(number, exec, violation); },
+          .closed = [this, key] { monitors_.erase(key); }});
+  monitors_[key] = {command.plan, calls};
+  calls->listen(std::move(listener));
+  command.runner->useMonitor(std::move(calls));
 }
 
 void Supervisor::onViolation(std::uint32_t number, std::uint32_t exec, const Violation& violation) {
@@ -100,26 +63,26 @@ void Supervisor::onViolation(std::uint32_t number, std::uint32_t exec, const Vio
 
 /// An escape attempt: what the command left behind, and what other commands run, may be part of it.
 void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
-  killEverything(EndedBy::escape, Limit::none, "");
+  killEverything(EndedBy::sibling_escape, Limit::none, "");
   if (find(number) != nullptr) return;  // its result reports the attempt
   // A process that the command left behind: there is no result to report it in.
   const auto found = monitors_.find(monitor);
   if (found == monitors_.end()) return;
   const std::shared_ptr<plan::Plan> plan = found->second.plan;
-  const std::shared_ptr<supervise::Refusals> refusals = found->second.refusals;
-  loop_.at(Clock::now(), [this, plan, refusals] {
+  const std::shared_ptr<supervise::SyscallMonitor> calls = found->second.calls;
+  loop_.at(Clock::now(), [this, plan, calls] {
     RunResult result;
     result.sandbox_id = metadata_.id;
-    refusals->report(result);
+    calls->report(result);
     if (!result.escape) return;
-    supervise::endedForEscape("session exec", plan->command.front(), result);
+    supervise::classifyEscape("session exec", plan->command.front(), result);
     record_.escaped(metadata_.policy, *plan, plan->command, {}, result, sandbox_ ? endAndRollBack() : rollBack());
     record_.handOver();
   });
 }
 
 void Supervisor::respondToEscape(const Command& command, RunResult& result) {
-  supervise::endedForEscape("session exec", command.options.command.front(), result);
+  supervise::classifyEscape("session exec", command.options.command.front(), result);
   result.notices.emplace_back("every process of the session was killed");
   supervise::LastOutput last;
   if (command.background()) {

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,7 +91,7 @@ Result<void> PortSet::open(PortOptions& options) {
     drop(std::prev(ports_.end()));
     return fail(error);
   }
-  loop_.on(port.relay->descriptor(), EPOLLIN, [this, &port](std::uint32_t) { turn(port); });
+  loop_.on(port.relay->descriptor(), POLLIN, [this, &port](short) { turn(port); });
   options.host_port = port.options.host_port;
   return {};
 }

@@ -98,7 +98,7 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
     return replyFailed(socket, sysError(Stage::state, "session stop", std::to_string(options.number), ESRCH));
   }
   if ((options.signal == SIGKILL && options.number == 0) || !command->tree) {  // also one that was not spawned yet
-    kill(*command, EndedBy::client);
+    end(*command, EndedBy::client);
   } else if (options.whole_tree) {
     options.signal == SIGKILL ? command->tree->kill() : command->tree->signal(options.signal);
   } else {

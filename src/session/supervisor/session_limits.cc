@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "session/layers/layer_sizes.h"
+#include "session/layers/hidden_size.h"
 #include "supervise/tree_size.h"
 
 namespace caisson::session {
@@ -12,6 +12,8 @@ namespace {
 
 constexpr auto kFirstLook = std::chrono::milliseconds(10);
 constexpr std::uint64_t kMiB = 1024 * 1024;
+constexpr auto kHiddenTime = std::chrono::milliseconds(100);
+constexpr int kHiddenPause = 4;  ///< times as long as the last measurement took: at most a fifth of a processor
 
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
@@ -20,6 +22,8 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::
 plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& frozen, int upper, const timespec& start) {
   plan::DiskQuota quota;
   quota.upper = true;
+  quota.stated_bytes = whole.bytes;
+  quota.stated_inodes = whole.inodes;
   if (whole.bytes) quota.bytes = less(*whole.bytes, frozen.bytes);
   if (whole.inodes) quota.inodes = less(*whole.inodes, frozen.inodes);
   const auto now = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, std::nullopt);
@@ -33,7 +37,12 @@ plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& froz
 }  // namespace
 
 SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox)
-    : paths_(paths), metadata_(metadata), sandbox_(sandbox), plan_(sandbox.plan()), first_(Clock::now() + kFirstLook) {
+    : paths_(paths),
+      metadata_(metadata),
+      sandbox_(sandbox),
+      plan_(sandbox.plan()),
+      whole_(plan_.disk),
+      first_(Clock::now() + kFirstLook) {
   plan_.cpu_seconds.reset();   // a command's own
   plan_.wall_seconds.reset();  // likewise
   // Files are stamped with a clock that may be a tick behind this one: what was written before is older for certain.
@@ -66,8 +75,11 @@ std::optional<SessionLimits::Clock::time_point> SessionLimits::next() const {
 
 void SessionLimits::begin(Clock::time_point now) {
   const int upper = sandbox_.upper();
-  if (plan_.disk && upper >= 0) {
-    plan_.disk = quotaOfUpper(*plan_.disk, sizeOfFrozen(paths_, metadata_), upper, start_);
+  if (whole_ && upper >= 0) {
+    LayerSize frozen = sizeOfFrozen(paths_, metadata_);
+    frozen.bytes = less(frozen.bytes, hidden_.bytes);
+    frozen.inodes = less(frozen.inodes, hidden_.inodes);
+    plan_.disk = quotaOfUpper(*whole_, frozen, upper, start_);
   }
   watch_.emplace(plan_, sandbox_.cgroup(), [](const std::string&) {});
   watch_->ignoreMemoryKills(kills_before_);
@@ -79,7 +91,32 @@ void SessionLimits::begin(Clock::time_point now) {
 std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   if (!needed(plan_)) return std::nullopt;
   if (!watch_) begin(now);
+  const auto reached = watch_->look(now);
+  if (reached != Limit::disk || !measureHidden(now)) return reached;
+  begin(now);
   return watch_->look(now);
+}
+
+/// Files of frozen layers that were deleted or replaced since do not count. Looking for them costs time, so only when
+/// the quota seems to be used up. Whether some were found that were not known.
+bool SessionLimits::measureHidden(Clock::time_point now) {
+  if (metadata_.frozen.empty() || now < next_measure_) return false;
+  auto store = paths_.stores().enter(metadata_.family);
+  if (!store) return false;
+  std::vector<std::string> layers{metadata_.upper};
+  layers.insert(layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
+  std::set<std::string> counted;
+  for (const Checkpoint& one : metadata_.checkpoints) counted.insert(one.frozen.begin(), one.frozen.end());
+  const LayerSize found = sizeOfHidden(*store, layers, counted, now + kHiddenTime);
+  next_measure_ = Clock::now() + kHiddenPause * (Clock::now() - now);
+  const bool more = found.bytes > hidden_.bytes || found.inodes > hidden_.inodes;
+  hidden_ = found;
+  return more;
+}
+
+bool SessionLimits::muchHidden() const {
+  return whole_ && ((whole_->bytes && hidden_.bytes > *whole_->bytes / 4) ||
+                    (whole_->inodes && hidden_.inodes > *whole_->inodes / 4));
 }
 
 std::optional<Limit> SessionLimits::lookAtEnd() {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "caisson/run.h"
+#include "session/layers/layer_sizes.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
 #include "session/supervisor/live_sandbox.h"
@@ -35,11 +36,14 @@ class SessionLimits {
   void setIpcBytes(std::uint64_t bytes);
   /// Whether pid 1 should be asked for that before the next look.
   [[nodiscard]] bool wantsIpcBytes() const { return watch_ && watch_->wantsIpcBytes(); }
+  /// Deleted files take a large part of the quota: merging layers would free it.
+  [[nodiscard]] bool muchHidden() const;
   /// Why the limit was exceeded, in words; call after look() returned one.
   std::string reason();
 
  private:
   void begin(Clock::time_point now);
+  bool measureHidden(Clock::time_point now);
   [[nodiscard]] std::uint64_t freeSpace() const;
   [[nodiscard]] std::uint64_t memoryKills() const;
 
@@ -47,6 +51,9 @@ class SessionLimits {
   const Metadata& metadata_;
   const LiveSandbox& sandbox_;
   plan::Plan plan_;
+  std::optional<plan::DiskQuota> whole_;  ///< of the session; the plan's is what is left of it
+  LayerSize hidden_;                      ///< in frozen layers, when it was measured last
+  Clock::time_point next_measure_;
   Clock::time_point first_;
   timespec start_{};
   std::uint64_t free_before_ = 0, kills_before_ = 0;

@@ -1,7 +1,7 @@
 #include "session/supervisor/supervisor.h"
 
+#include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -57,7 +57,6 @@ Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metada
           [this] { return record_.log(metadata_.policy); }) {}
 
 Result<void> Supervisor::listen() {
-  if (auto opened = loop_.open(); !opened) return opened;
   if (!logs_) return caisson::fail(logs_.error());
   listener_ = sys::Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_) return caisson::fail(sysError(Stage::launch, "socket", "session", errno));
@@ -75,7 +74,7 @@ Result<void> Supervisor::listen() {
   if (::listen(listener_.get(), kBacklog) != 0) {
     return caisson::fail(sysError(Stage::state, "listen", kControlSocket, errno));
   }
-  loop_.on(listener_.get(), EPOLLIN, [this](std::uint32_t) { acceptClient(); });
+  loop_.on(listener_.get(), POLLIN, [this](short) { acceptClient(); });
   record_.deferWhenBusy();
   loop_.afterTurn([this] { flushRecords(); });
   armExpiry();
@@ -85,7 +84,22 @@ Result<void> Supervisor::listen() {
 
 void Supervisor::run() {
   loop_.run();
+  turnAwayClients();
   record_.flush(true);
+}
+
+/// A request that arrived while the supervisor was ending was not carried out: its client may start the session again
+/// and repeat it. Later requests fail to be sent.
+void Supervisor::turnAwayClients() {
+  listener_.reset();
+  std::vector<int> sockets;
+  for (const auto& [socket, client] : clients_) sockets.push_back(socket);
+  for (const int socket : sockets) {
+    ::shutdown(socket, SHUT_RD);
+    Packet packet;
+    if (receivePacket(socket, packet) != Receipt::message) continue;
+    replyFailed(socket, sysError(Stage::state, "session", metadata_.id, ENOTCONN));
+  }
 }
 
 /// What could not be written while another process held the audit log is written soon.
@@ -104,7 +118,7 @@ void Supervisor::acceptClient() {
     if (!mayConnect(socket.get()) || clients_.size() >= kMaxClients) continue;
     const int number = socket.get();
     clients_[number] = {std::move(socket)};
-    loop_.on(number, EPOLLIN, [this, number](std::uint32_t) { onClient(number); });
+    loop_.on(number, POLLIN, [this, number](short) { onClient(number); });
     reply(number, MessageType::welcome, codec::encode(welcome()));
   }
 }
@@ -139,7 +153,7 @@ void Supervisor::dropClient(int socket) {
     if (command->client == socket) command->client = -1;
   }
   // Nobody is left to read what the command writes.
-  if (Command* command = find(foreground)) kill(*command, EndedBy::client);
+  if (Command* command = find(foreground)) end(*command, EndedBy::client);
   stopIfUnused();
 }
 
@@ -189,7 +203,7 @@ void Supervisor::watchCreator() {
     return;
   }
   creator_ = sys::Fd(static_cast<int>(opened));
-  loop_.on(creator_.get(), EPOLLIN, [gone](std::uint32_t) { gone(); });
+  loop_.on(creator_.get(), POLLIN, [gone](short) { gone(); });
 }
 
 void Supervisor::stopIfUnused() {
@@ -231,7 +245,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
 void Supervisor::bury(LiveSandbox::Remains remains) {
   remains_.push_back(std::move(remains));
   const auto kept = std::prev(remains_.end());
-  loop_.on(kept->pidfd.get(), EPOLLIN, [this, kept](std::uint32_t) {
+  loop_.on(kept->pidfd.get(), POLLIN, [this, kept](short) {
     loop_.remove(kept->pidfd.get());
     sys::raw(SYS_wait4, kept->init, nullptr, __WALL, nullptr);
     remains_.erase(kept);
@@ -254,13 +268,8 @@ bool Supervisor::endSandbox(std::string_view reason, bool paused) {
   limits_.reset();
   while (!commands_.empty()) {
     Command& command = *commands_.begin()->second;
-    if (command.reason.empty()) command.reason = reason;
-    if (command.ended_by == EndedBy::itself) command.ended_by = EndedBy::sandbox;
+    command.runner->noteCause(EndedBy::sandbox, Limit::none, std::string(reason));
     finish(command);
-  }
-  for (auto& [key, monitor] : monitors_) {
-    loop_.remove(monitor.descriptor);
-    loop_.cancel(monitor.resume);
   }
   monitors_.clear();
   if (ended) sandbox_.reset();
@@ -279,8 +288,7 @@ void Supervisor::onSandboxExited() {
     if (sandbox_ && sandbox_->cgroup().valid() && sandbox_->cgroup().usage().oom_kills.value_or(0) > 0) {
       reason = "its memory limit was exceeded";
       for (auto& [number, command] : commands_) {
-        command->ended_by = EndedBy::limit;
-        command->limit = Limit::memory;
+        command->runner->noteCause(EndedBy::limit, Limit::memory);
       }
     }
     (void)directory_.replaceFile(kEndReasonFile, reason, 0600);

@@ -47,6 +47,7 @@ class Supervisor {
   void acceptClient();
   void onClient(int socket);
   void dropClient(int socket);
+  void turnAwayClients();
   /// False: it could not be sent, and the client got an error or is gone.
   bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
   void replyFailed(int socket, const Error& error);
@@ -83,7 +84,8 @@ class Supervisor {
   void fail(Command& command, Error failure);
   void armDeadlines(Command& command);
   void checkCpu(std::uint32_t number);
-  void kill(Command& command, EndedBy why);
+  void end(Command& command, EndedBy why, Limit limit = Limit::none, const std::string& reason = {});
+  void killProcesses(std::uint32_t number);
   void killEverything(EndedBy why, Limit limit, const std::string& reason);
 
   // finish.cc: their ends
@@ -101,7 +103,6 @@ class Supervisor {
 
   // monitor.cc: blocked system calls, output, limits
   void listenTo(Command& command, sys::Fd listener);
-  void watchMonitor(std::uint64_t key);
   void onViolation(std::uint32_t number, std::uint32_t exec, const Violation& violation);
   void onEscape(std::uint32_t number, std::uint64_t monitor);
   void respondToEscape(const Command& command, RunResult& result);
@@ -113,12 +114,10 @@ class Supervisor {
   void onEgressReport(const egress::Report& report);
   void finishWaitingForEgress();
 
+  /// Lives as long as any process of its command, left-behind ones included.
   struct Monitor {
-    std::uint32_t number = 0, exec = 0;
     std::shared_ptr<plan::Plan> plan;  ///< the monitor refers to it
-    std::shared_ptr<supervise::Refusals> refusals;
-    int descriptor = -1;
-    sys::EventLoop::TimerId resume = 0;
+    std::shared_ptr<supervise::SyscallMonitor> calls;
   };
 
   const SessionPaths& paths_;

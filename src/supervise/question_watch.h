@@ -1,0 +1,35 @@
+// Shows questions about hosts on the terminal of a command that runs: pauses its streams meanwhile, and waits for the
+// answer on the event loop.
+#pragma once
+
+#include <optional>
+
+#include "supervise/host_questions.h"
+#include "supervise/stream_relay.h"
+#include "sys/event_loop.h"
+
+namespace caisson::supervise {
+
+class QuestionWatch {
+ public:
+  QuestionWatch(sys::EventLoop& loop, HostQuestions& questions, StreamRelay& streams)
+      : loop_(loop), questions_(questions), streams_(streams) {}
+  ~QuestionWatch() { unwatch(); }
+  QuestionWatch(const QuestionWatch&) = delete;
+  QuestionWatch& operator=(const QuestionWatch&) = delete;
+
+  /// To be called after everything that may have opened or closed a question.
+  void update();
+
+ private:
+  void unwatch();
+
+  sys::EventLoop& loop_;
+  HostQuestions& questions_;
+  StreamRelay& streams_;
+  int watched_ = -1;
+  std::optional<HostQuestions::Clock::time_point> deadline_;
+  sys::EventLoop::TimerId timer_ = 0;
+};
+
+}  // namespace caisson::supervise
