@@ -79,6 +79,7 @@ enum class Syntax : std::uint8_t {
   open_files,
   stack,
   cpu,
+  protected_pattern,
 };
 
 enum class Ceiling : std::uint8_t { none, cpus, memory, swap, processes, open_files, wall, output };

@@ -48,6 +48,8 @@ struct Workspace {
   std::string path;  ///< host directory; empty: the caller's current directory
   WorkspaceMode mode = WorkspaceMode::overlay;
   bool show_secrets = false;  ///< do not mask `.env*`, `.npmrc`, private keys ... at its top level (F6)
+  /// Patterns added to the table of files that the host would execute (protected_files.h).
+  std::vector<std::string> protected_files;
 };
 
 /// What the payload may do in a directory of its own in memory.

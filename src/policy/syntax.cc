@@ -9,6 +9,7 @@
 #include "base/syscall_names.h"
 #include "policy/pattern.h"
 #include "policy/presets.h"
+#include "policy/protected_files.h"
 
 namespace caisson::policy {
 
@@ -197,6 +198,9 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::variable: return unless(isVariable(text), "the name of a variable, without \"=\"");
     case Syntax::pattern:
       if (const auto problem = patternProblem(text)) return Flaw{"a regular expression that works", "it " + *problem};
+      return std::nullopt;
+    case Syntax::protected_pattern:
+      if (const auto problem = protectedPatternProblem(text)) return Flaw{*problem, "for example deploy/*.sh or ops/"};
       return std::nullopt;
   }
   return std::nullopt;

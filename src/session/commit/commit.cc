@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "policy/protected_files.h"
 #include "session/client/session_context.h"
 #include "session/commit/commit_filter.h"
 #include "session/commit/committed.h"
@@ -67,7 +68,13 @@ bool below(std::string_view path, std::string_view directory) {
 class Commit {
  public:
   Commit(const Metadata& metadata, const LayerStack& now, const sys::RootDir& real, Committed& committed, bool dry_run)
-      : now_(now), real_(real), tree_(real), committed_(committed), since_(changedSince(metadata)), dry_run_(dry_run) {}
+      : now_(now),
+        real_(real),
+        tree_(real),
+        committed_(committed),
+        protected_(metadata.policy.filesystem.workspace.protected_files),
+        since_(changedSince(metadata)),
+        dry_run_(dry_run) {}
 
   void consider(const Change& change, bool named);
   [[nodiscard]] CommitReport& report() { return report_; }
@@ -83,6 +90,7 @@ class Commit {
   const sys::RootDir& real_;
   RealTree tree_;
   Committed& committed_;
+  policy::ProtectedFiles protected_;
   std::int64_t since_;
   bool dry_run_;
   CommitReport report_;
@@ -151,7 +159,9 @@ void Commit::consider(const Change& change, bool named) {
       if (!target || leadsOut(change.path, *target)) return put(report_.held, "a link that leads out of the workspace");
     }
   }
-  if (const std::string_view why = whyHeld(change.path); !why.empty() && !named) return put(report_.held, why);
+  if (const auto found = protected_.match(change.path); found && !named) {
+    return put(report_.held, policy::reason(found->category));
+  }
   auto there = tree_.look(change.path);
   if (!there) return put(report_.conflicts, there.error().message());
   if (const std::string why = conflict(change, *there, entry); !why.empty()) return put(report_.conflicts, why);
