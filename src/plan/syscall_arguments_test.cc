@@ -4,6 +4,7 @@
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,91 @@ TEST(HostileArguments, NoTypingIntoTheTerminalHoweverTheHighBitsAreSet) {
     }
     EXPECT_EQ(ask(program, "ioctl", {{0, TIOCGWINSZ}}), kLet) << which;
     EXPECT_EQ(ask(program, "ioctl", {{0, 0x5401}}), kLet) << which;
+  }
+}
+
+TEST(HostileArguments, OnlyListedIoctlRequestsReachTheKernel) {
+  const std::pair<const char*, std::uint64_t> unlisted[] = {
+      {"TIOCSETD", 0x5423},
+      {"TIOCCONS", 0x541d},
+      {"FIFREEZE", 0xc0045877},
+      {"FIDEDUPERANGE", 0xc0189436},
+      {"FS_IOC_SETFLAGS", 0x40086602},
+      {"NS_GET_USERNS", 0xb701},
+      {"KVM_CREATE_VM", 0xae01},
+      {"TUNSETIFF", 0x400454ca},
+      {"SIOCSIFFLAGS", 0x8914},
+      {"SIOCBRADDBR", 0x89a0},
+      {"PAGEMAP_SCAN", 0xc0606610},
+      {"nothing", 0},
+  };
+  for (const auto& [which, program] : everyProgram()) {
+    for (const auto& [name, request] : unlisted) {
+      EXPECT_EQ(ask(program, "ioctl", {{0, request}}), refused(ENOTTY)) << which << ": " << name;
+      EXPECT_EQ(ask(program, "ioctl", {{0, request | (1ULL << 32)}}), refused(ENOTTY)) << which << ": " << name;
+    }
+    EXPECT_EQ(ask(program, "ioctl", {{0, 0x8946}}), refused(EOPNOTSUPP)) << which << ": SIOCETHTOOL";
+    EXPECT_EQ(ask(program, "ioctl", {{0, FIONREAD}}), kLet) << which;
+    EXPECT_EQ(ask(program, "ioctl", {{0, 0x40049409}}), kLet) << which << ": FICLONE";
+  }
+}
+
+TEST(HostileArguments, NoPriorityOfWholeUserOrGroup) {
+  for (const auto& [which, program] : everyProgram()) {
+    if (which == "strict") continue;  // its list has neither call
+    for (const std::uint64_t high : {0ULL, 1ULL << 32}) {
+      EXPECT_EQ(ask(program, "setpriority", {{PRIO_USER | high, 0, 19}}), seen(EPERM)) << which;
+      EXPECT_EQ(ask(program, "setpriority", {{PRIO_PGRP | high, 0, 19}}), seen(EPERM)) << which;
+      EXPECT_EQ(ask(program, "setpriority", {{PRIO_PROCESS | high, 1 | high, 19}}), seen(EPERM)) << which;
+      EXPECT_EQ(ask(program, "ioprio_set", {{2 | high, 0}}), seen(EPERM)) << which << ": IOPRIO_WHO_PGRP";
+      EXPECT_EQ(ask(program, "ioprio_set", {{3 | high, 0}}), seen(EPERM)) << which << ": IOPRIO_WHO_USER";
+      EXPECT_EQ(ask(program, "ioprio_set", {{1 | high, 1 | high}}), seen(EPERM)) << which;
+    }
+    EXPECT_EQ(ask(program, "setpriority", {{PRIO_PROCESS, 0, 19}}), kLet) << which;
+    EXPECT_EQ(ask(program, "ioprio_set", {{1, 0}}), kLet) << which;
+  }
+}
+
+TEST(HostileArguments, NoInternetProtocolButTcpAndUdp) {
+  const Program program = builtin();
+  for (const std::uint64_t family : {AF_INET, AF_INET6}) {
+    for (const std::uint64_t flags : {0, SOCK_CLOEXEC | SOCK_NONBLOCK}) {
+      for (std::uint64_t protocol = 0; protocol < 300; ++protocol) {
+        const bool mptcp = protocol == 262;
+        const std::uint32_t unlisted = mptcp ? refused(EPROTONOSUPPORT) : seen(EPROTONOSUPPORT);
+        const bool ping = protocol == (family == AF_INET ? 1U : 58U);
+        const bool stream = protocol == 0 || protocol == IPPROTO_TCP;
+        const bool datagram = protocol == 0 || protocol == IPPROTO_UDP;
+        EXPECT_EQ(ask(program, "socket", {{family, SOCK_STREAM | flags, protocol}}), stream ? kLet : unlisted)
+            << family << " " << protocol;
+        EXPECT_EQ(ask(program, "socket", {{family, SOCK_DGRAM | flags, protocol}}),
+                  datagram ? kLet : (ping ? seen(EACCES) : unlisted))
+            << family << " " << protocol;
+        EXPECT_EQ(ask(program, "socket", {{family, SOCK_SEQPACKET | flags, protocol}}), unlisted)
+            << family << " " << protocol;
+      }
+    }
+  }
+}
+
+TEST(HostileArguments, LocalSocketsAreStreamDatagramOrSequencedPacket) {
+  const Program program = builtin();
+  for (const std::string_view call : {"socket", "socketpair"}) {
+    for (const std::uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+      EXPECT_EQ(ask(program, call, {{AF_UNIX, type | SOCK_CLOEXEC, 0}}), kLet) << call << " " << type;
+    }
+    for (const std::uint64_t type : {0, 3, 4, 6, 7, 10, 15}) {
+      EXPECT_NE(ask(program, call, {{AF_UNIX, type, 0}}), kLet) << call << " " << type;
+    }
+  }
+}
+
+TEST(HostileArguments, NoUpperLayerProtocolUnderTcp) {
+  for (const auto& [which, program] : everyProgram()) {
+    if (which == "strict") continue;  // its list lacks the call
+    EXPECT_EQ(ask(program, "setsockopt", {{3, IPPROTO_TCP, 31}}), seen(ENOPROTOOPT)) << which;
+    EXPECT_EQ(ask(program, "setsockopt", {{3, IPPROTO_TCP | (1ULL << 32), 31 | (1ULL << 32)}}), seen(ENOPROTOOPT));
+    EXPECT_EQ(ask(program, "setsockopt", {{3, IPPROTO_TCP, 1}}), kLet) << which << ": TCP_NODELAY";
   }
 }
 
@@ -43,12 +129,14 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
   for (std::uint64_t family = 0; family < 64; ++family) {
     const bool fine = family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
     for (const int type : {int{SOCK_STREAM}, int{SOCK_DGRAM}, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK}) {
+      if (family == AF_NETLINK && (type & SOCK_STREAM) != 0) continue;  // of netlink there is no stream
       EXPECT_EQ(ask(program, "socket", {{family, static_cast<std::uint64_t>(type), 0}}),
                 fine ? kLet : seen(EAFNOSUPPORT))
           << family;
     }
     EXPECT_EQ(ask(program, "socketpair", {{family, SOCK_STREAM, 0}}), family == AF_UNIX ? kLet : seen(EAFNOSUPPORT));
   }
+  EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_STREAM, 0}}), seen(EAFNOSUPPORT));
   // High bits do not make another family of it.
   EXPECT_EQ(ask(program, "socket", {{AF_PACKET | (1ULL << 32), SOCK_DGRAM, 0}}), seen(EAFNOSUPPORT));
 }

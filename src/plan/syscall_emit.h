@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "plan/syscall_filter.h"
@@ -38,6 +39,53 @@ constexpr std::uint32_t argumentOffset(const ArgumentTest& test) {
   const std::size_t half = test.half == ArgumentTest::Half::high ? 4 : 0;  // both our architectures are little-endian
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8U * test.argument + half);
 }
+
+/// What `test` holding, or not, tells about another one; nothing: not known.
+constexpr std::optional<bool> implied(const ArgumentTest& other, const ArgumentTest& test, bool holds) {
+  if (other == test) return holds;
+  if (!holds || test.kind != ArgumentTest::Kind::equal) return std::nullopt;
+  if (other.argument != test.argument || other.half != test.half || (other.mask & ~test.mask) != 0) return std::nullopt;
+  const std::uint32_t known = test.want & other.mask;
+  switch (other.kind) {
+    case ArgumentTest::Kind::equal: return known == other.want;
+    case ArgumentTest::Kind::any_bit: return known != 0;
+    case ArgumentTest::Kind::no_bit: return known == 0;
+  }
+  return std::nullopt;
+}
+
+/// The branches that are left once the outcome of `test` is known.
+constexpr std::vector<Branch> assume(const std::vector<Branch>& branches, const ArgumentTest& test, bool holds) {
+  std::vector<Branch> result;
+  for (const Branch& branch : branches) {
+    Branch left{{}, branch.action};
+    bool possible = true;
+    for (const ArgumentTest& other : branch.tests) {
+      const std::optional<bool> outcome = implied(other, test, holds);
+      if (!outcome) left.tests.push_back(other);
+      possible = possible && outcome.value_or(true);
+    }
+    if (!possible) continue;
+    result.push_back(std::move(left));
+    if (result.back().tests.empty()) break;  // it decides
+  }
+  return result;
+}
+
+constexpr std::size_t kSmallTable = 8;  // fewer values are compared one after the other
+
+/// Whether a rule only compares one argument with many values: a tree finds one of them quicker than a chain.
+constexpr bool isValueTable(const SyscallRule& rule) {
+  if (rule.branches.size() < kSmallTable) return false;
+  const std::uint8_t argument = rule.branches.front().tests.empty() ? 0 : rule.branches.front().tests.front().argument;
+  return std::ranges::all_of(rule.branches, [&](const Branch& branch) {
+    return branch.tests.size() == 1 &&
+           branch.tests.front() == ArgumentTest{.argument = argument, .want = branch.tests.front().want};
+  });
+}
+
+class Assembler;
+constexpr std::size_t emitValueTable(Assembler& code, const SyscallRule& rule);
 
 /// Writes a program from its end to its beginning. Jumps only go forward, so every target is there before the jump and
 /// its distance is known; and what several rules have in common, an answer or a whole rule, is written once. The kernel
@@ -81,16 +129,15 @@ class Assembler {
     for (const Decision& known : decisions_) {
       if (known.rule->otherwise == rule.otherwise && known.rule->branches == rule.branches) return known.at;
     }
-    Label next = answerWith(rule.otherwise);
-    for (auto branch = rule.branches.rbegin(); branch != rule.branches.rend(); ++branch) {
-      Label holds = answerWith(branch->action);
-      for (auto test = branch->tests.rbegin(); test != branch->tests.rend(); ++test) {
-        holds = emitTest(*test, holds, next);
-      }
-      next = holds;
-    }
-    decisions_.push_back({&rule, next});
-    return next;
+    subtrees_.clear();
+    const Label start =
+        isValueTable(rule) ? emitValueTable(*this, rule) : decideBranches(rule.branches, rule.otherwise);
+    decisions_.push_back({&rule, start});
+    return start;
+  }
+
+  constexpr Label emitLoad(Label next, std::uint8_t argument) {
+    return emitBefore(next, statement(BPF_LD | BPF_W | BPF_ABS, argumentOffset({.argument = argument})));
   }
 
   constexpr Code take() {
@@ -107,6 +154,26 @@ class Assembler {
     const SyscallRule* rule;
     Label at;
   };
+  struct Subtree {
+    std::vector<Branch> branches;
+    Label at;
+  };
+
+  /// The first branch whose tests all hold decides. What a test tells about later ones is used up at once: each of them
+  /// is made at most once on every path.
+  constexpr Label decideBranches(const std::vector<Branch>& branches, Action otherwise) {
+    if (branches.empty()) return answerWith(otherwise);
+    if (branches.front().tests.empty()) return answerWith(branches.front().action);
+    for (const Subtree& known : subtrees_) {
+      if (known.branches == branches) return known.at;
+    }
+    const ArgumentTest test = branches.front().tests.front();
+    const Label no = decideBranches(assume(branches, test, false), otherwise);
+    const Label yes = decideBranches(assume(branches, test, true), otherwise);
+    const Label at = yes == no ? yes : emitTest(test, yes, no);
+    subtrees_.push_back({branches, at});
+    return at;
+  }
 
   /// From the instruction that is written next.
   [[nodiscard]] constexpr std::size_t distance(Label target) const { return backwards_.size() - target - 1; }
@@ -116,31 +183,33 @@ class Assembler {
     if (isNear(target)) return;
     target = emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(target))));
   }
-  /// A test that leaves its argument in the accumulator need not have it loaded again.
-  [[nodiscard]] constexpr Label behindLoad(Label target, const sock_filter& load) const {
-    const sock_filter& there = backwards_[target];
-    return there.code == load.code && there.k == load.k ? target - 1 : target;
+  static constexpr bool isSame(const sock_filter& a, const sock_filter& b) { return a.code == b.code && a.k == b.k; }
+  /// A test that leaves its argument in the accumulator need not have it loaded, and masked alike, again.
+  [[nodiscard]] constexpr Label behindLoad(Label target, const sock_filter& load, const sock_filter* mask) const {
+    if (!isSame(backwards_[target], load)) return target;
+    if (mask == nullptr) return target - 1;
+    return target > 0 && isSame(backwards_[target - 1], *mask) ? target - 2 : target;
   }
 
   constexpr Label emitTest(const ArgumentTest& test, Label yes, Label no) {
     const sock_filter load = statement(BPF_LD | BPF_W | BPF_ABS, argumentOffset(test));
+    const sock_filter mask = statement(BPF_ALU | BPF_AND | BPF_K, test.mask);
     const bool masked = test.kind == ArgumentTest::Kind::equal && test.mask != 0xffffffff;
-    if (!masked) {
-      yes = behindLoad(yes, load);
-      no = behindLoad(no, load);
-    }
+    yes = behindLoad(yes, load, masked ? &mask : nullptr);
+    no = behindLoad(no, load, masked ? &mask : nullptr);
     switch (test.kind) {
       case ArgumentTest::Kind::equal: emitJump(BPF_JEQ, test.want, yes, no); break;
       case ArgumentTest::Kind::any_bit: emitJump(BPF_JSET, test.mask, yes, no); break;
       case ArgumentTest::Kind::no_bit: emitJump(BPF_JSET, test.mask, no, yes); break;
     }
-    if (masked) emit(statement(BPF_ALU | BPF_AND | BPF_K, test.mask));
+    if (masked) emit(mask);
     return emit(load);
   }
 
   Code backwards_;
   std::vector<Answer> answers_;
   std::vector<Decision> decisions_;
+  std::vector<Subtree> subtrees_;  ///< of the rule that is being decided
 };
 
 /// Numbers from `first` on, up to the next segment, are decided by `rule`.
@@ -153,25 +222,29 @@ constexpr bool decideAlike(const SyscallRule& a, const SyscallRule& b) {
   return a.otherwise == b.otherwise && a.branches == b.branches;
 }
 
-constexpr std::vector<Segment> segments(const SyscallFilter& filter, const SyscallRule& unlisted) {
-  std::vector<const SyscallRule*> sorted;
-  sorted.reserve(filter.rules.size());
-  for (const SyscallRule& rule : filter.rules) sorted.push_back(&rule);
-  std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->number < b->number; });
-
+/// `rules` by the first number of each, in order, with `unlisted` in the gaps.
+constexpr std::vector<Segment> fillGaps(const std::vector<Segment>& rules, const SyscallRule& unlisted) {
   std::vector<Segment> result;
   const auto add = [&](std::uint32_t first, const SyscallRule& rule) {
     if (result.empty() || !decideAlike(*result.back().rule, rule)) result.push_back({first, &rule});
   };
   std::uint32_t next = 0;
-  for (const SyscallRule* rule : sorted) {
-    const auto number = static_cast<std::uint32_t>(rule->number);
-    if (number > next) add(next, unlisted);
-    add(number, *rule);
-    next = number + 1;
+  for (const Segment& each : rules) {
+    if (each.first > next) add(next, unlisted);
+    add(each.first, *each.rule);
+    next = each.first + 1;
   }
-  add(next, unlisted);
+  if (next != 0) add(next, unlisted);  // 0: after the highest number there is
+  if (rules.empty()) add(0, unlisted);
   return result;
+}
+
+constexpr std::vector<Segment> segments(const SyscallFilter& filter, const SyscallRule& unlisted) {
+  std::vector<Segment> sorted;
+  sorted.reserve(filter.rules.size());
+  for (const SyscallRule& rule : filter.rules) sorted.push_back({static_cast<std::uint32_t>(rule.number), &rule});
+  std::ranges::sort(sorted, {}, &Segment::first);
+  return fillGaps(sorted, unlisted);
 }
 
 constexpr std::size_t kMaxExceptions = 3;  // more would make the way to the last one longer than a deeper tree
@@ -225,6 +298,24 @@ constexpr Assembler::Label emitTree(Assembler& code, const std::vector<Segment>&
   const Assembler::Label right = emitTree(code, all, part.subspan(middle));
   const Assembler::Label left = emitTree(code, all, part.first(middle));
   return code.emitJump(BPF_JGE, all[part[middle].begin].first, right, left);
+}
+
+/// The values of a rule that isValueTable(), each decided by the first branch that names it.
+constexpr std::size_t emitValueTable(Assembler& code, const SyscallRule& rule) {
+  std::vector<SyscallRule> answers;  // one per value; segments point at them
+  answers.reserve(rule.branches.size());
+  std::vector<Segment> sorted;
+  for (const Branch& branch : rule.branches) {
+    const std::uint32_t value = branch.tests.front().want;
+    if (std::ranges::find(sorted, value, &Segment::first) != sorted.end()) continue;
+    answers.push_back({0, {}, branch.action});
+    sorted.push_back({value, &answers.back()});
+  }
+  std::ranges::sort(sorted, {}, &Segment::first);
+  const SyscallRule otherwise{0, {}, rule.otherwise};
+  const std::vector<Segment> all = fillGaps(sorted, otherwise);
+  const Assembler::Label tree = emitTree(code, all, leaves(all));
+  return code.emitLoad(tree, rule.branches.front().tests.front().argument);
 }
 
 constexpr std::uint32_t kNativeArchitecture =

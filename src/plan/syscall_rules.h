@@ -17,6 +17,7 @@
 
 #include "base/never_allowed_calls.h"
 #include "base/syscall_table.h"
+#include "plan/ioctl_lists.h"
 #include "plan/syscall_filter.h"
 #include "plan/syscall_lists.h"
 
@@ -33,6 +34,11 @@ constexpr std::uint32_t kTiocsti = 0x5412;
 constexpr std::uint32_t kTioclinux = 0x541c;
 constexpr std::uint32_t kSocketTypeMask = 0xf;
 constexpr std::uint32_t kRenameWhiteout = 1U << 2;
+constexpr std::uint32_t kEthtool = 0x8946;       // SIOCETHTOOL
+constexpr std::uint32_t kMptcp = 262;            // IPPROTO_MPTCP
+constexpr std::uint32_t kTcpUpperLayer = 31;     // TCP_ULP
+constexpr std::uint32_t kPriorityProcess = 0;    // PRIO_PROCESS
+constexpr std::uint32_t kIoPriorityProcess = 1;  // IOPRIO_WHO_PROCESS
 
 constexpr ArgumentTest equals(std::uint8_t argument, std::uint32_t want, std::uint32_t mask = 0xffffffff) {
   return {argument, Half::low, Kind::equal, mask, want};
@@ -98,11 +104,58 @@ class Rules {
   std::vector<SyscallRule> rules_;
 };
 
+/// Local sockets, TCP and UDP; of netlink only what libc needs to list addresses. Every other protocol is kernel code
+/// that no supported program needs, much of it a module that the first socket would load.
+constexpr void addSocketRules(Rules& rules) {
+  const auto type = [](std::uint32_t want) { return equals(1, want, kSocketTypeMask); };
+  // Both internet families differ in one bit, which no other family has in common with them.
+  const ArgumentTest internet = equals(0, AF_INET, ~static_cast<std::uint32_t>(AF_INET ^ AF_INET6));
+  static_assert(AF_INET == 2 && AF_INET6 == 10);
+  std::vector<Branch> branches = {
+      {{type(SOCK_RAW), equals(0, AF_NETLINK), equals(2, 0)}, kAllow},
+      {{type(SOCK_RAW)}, notify(EPERM)},
+      {{type(SOCK_PACKET)}, notify(EPERM)},
+      {{type(SOCK_DGRAM), equals(0, AF_NETLINK), equals(2, 0)}, kAllow},
+      {{type(SOCK_DGRAM), equals(0, AF_INET), equals(2, IPPROTO_ICMP)}, notify(EACCES)},
+      {{type(SOCK_DGRAM), equals(0, AF_INET6), equals(2, IPPROTO_ICMPV6)}, notify(EACCES)},
+      {{type(SOCK_DGRAM), internet, equals(2, 0)}, kAllow},
+      {{type(SOCK_DGRAM), internet, equals(2, IPPROTO_UDP)}, kAllow},
+      {{type(SOCK_STREAM), internet, equals(2, 0)}, kAllow},
+      {{type(SOCK_STREAM), internet, equals(2, IPPROTO_TCP)}, kAllow},
+      {{internet, equals(2, kMptcp)}, refuse(EPROTONOSUPPORT)},  // Go tries it before TCP
+      {{internet}, notify(EPROTONOSUPPORT)},
+  };
+  const Action no_family = notify(EAFNOSUPPORT);
+  std::vector<Branch> local;
+  for (const std::uint32_t kind : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+    local.push_back({{equals(0, AF_UNIX), type(kind)}, kAllow});
+  }
+  local.push_back({{equals(0, AF_UNIX)}, notify(ESOCKTNOSUPPORT)});
+  branches.insert(branches.end(), local.begin(), local.end());
+  rules.set("socket", no_family, std::move(branches));
+  rules.set("socketpair", no_family, std::move(local));
+  // SO_PEEK_OFF: caisson counts the memory behind descriptors in flight by peeking (src/sys/in_flight.h), and a payload
+  // that moves the offset meanwhile would hide them. TCP_ULP: kernel TLS and other modules under a TCP socket.
+  rules.set("setsockopt", kAllow,
+            {{{equals(1, SOL_SOCKET), equals(2, SO_PEEK_OFF)}, refuse(EOPNOTSUPP)},
+             {{equals(1, IPPROTO_TCP), equals(2, kTcpUpperLayer)}, notify(ENOPROTOOPT)}});
+}
+
+constexpr void addIoctlRules(Rules& rules) {
+  std::vector<Branch> branches;
+  for (const IoctlClass& each : kIoctlClasses) {
+    for (const IoctlRequest& request : each.requests) branches.push_back({{equals(1, request.value)}, kAllow});
+  }
+  // Typing into the caller's terminal (CVE-2017-5226); high bits are ignored as the kernel does.
+  branches.push_back({{equals(1, kTiocsti)}, notify(EPERM)});
+  branches.push_back({{equals(1, kTioclinux)}, notify(EPERM)});
+  branches.push_back({{equals(1, kEthtool)}, refuse(EOPNOTSUPP)});  // what loopback answers; psutil knows no other
+  rules.set("ioctl", refuse(ENOTTY), std::move(branches));
+}
+
 /// Calls that are allowed, but not with these arguments.
 constexpr void addArgumentRules(Rules& rules) {
   rules.set("clone", kAllow, {{{anyBit(0, kNamespaceFlags & ~0x80U)}, notify(EPERM)}});
-  rules.set("ioctl", kAllow,  // typing into the caller's terminal (CVE-2017-5226), high bits ignored as the kernel does
-            {{{equals(1, kTiocsti)}, notify(EPERM)}, {{equals(1, kTioclinux)}, notify(EPERM)}});
   rules.set("personality", notify(EPERM),
             {{{equals(0, 0)}, kAllow},
              {{equals(0, 0x0008)}, kAllow},
@@ -110,32 +163,17 @@ constexpr void addArgumentRules(Rules& rules) {
              {{equals(0, 0x20008)}, kAllow},
              {{equals(0, 0xffffffff)}, kAllow}});
   // A payload shares its user id with pid 1; nothing it does may reach the limits or the scheduling of the process that
-  // guards it.
+  // guards it. "All of a user" and "all of a group" include pid 1.
   for (const std::string_view name :
        {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
     rules.set(name, kAllow, {{{equals(0, 1)}, notify(EPERM)}});
   }
-  rules.set("setpriority", kAllow, {{{equals(0, 0), equals(1, 1)}, notify(EPERM)}});
-  rules.set("ioprio_set", kAllow, {{{equals(0, 1), equals(1, 1)}, notify(EPERM)}});
-  // Local and internet sockets; of netlink only what libc needs to list addresses. No raw or packet sockets, and no
-  // ping: the kernel would refuse that one too, but nobody would see it.
-  const Action no_family = notify(EAFNOSUPPORT);
-  rules.set("socket", no_family,
-            {{{equals(1, SOCK_RAW, kSocketTypeMask), equals(0, AF_NETLINK), equals(2, 0)}, kAllow},
-             {{equals(1, SOCK_RAW, kSocketTypeMask)}, notify(EPERM)},
-             {{equals(1, SOCK_PACKET, kSocketTypeMask)}, notify(EPERM)},
-             {{equals(0, AF_INET), equals(1, SOCK_DGRAM, kSocketTypeMask), equals(2, IPPROTO_ICMP)}, notify(EACCES)},
-             {{equals(0, AF_INET6), equals(1, SOCK_DGRAM, kSocketTypeMask), equals(2, IPPROTO_ICMPV6)}, notify(EACCES)},
-             {{equals(0, AF_UNIX)}, kAllow},
-             {{equals(0, AF_INET)}, kAllow},
-             {{equals(0, AF_INET6)}, kAllow},
-             {{equals(0, AF_NETLINK), equals(2, 0)}, kAllow}});
+  rules.set("setpriority", notify(EPERM), {{{equals(1, 1)}, notify(EPERM)}, {{equals(0, kPriorityProcess)}, kAllow}});
+  rules.set("ioprio_set", notify(EPERM), {{{equals(1, 1)}, notify(EPERM)}, {{equals(0, kIoPriorityProcess)}, kAllow}});
   // The overlay's mark for "deleted" is a device; renaming could leave one behind in a directory the host shares.
   rules.set("renameat2", kAllow, {{{anyBit(4, kRenameWhiteout)}, notify(EPERM)}});
-  // caisson counts the memory behind descriptors in flight by peeking (src/sys/in_flight.h): a payload that moves the
-  // offset meanwhile would hide them.
-  rules.set("setsockopt", kAllow, {{{equals(1, SOL_SOCKET), equals(2, SO_PEEK_OFF)}, refuse(EOPNOTSUPP)}});
-  rules.set("socketpair", no_family, {{{equals(0, AF_UNIX)}, kAllow}});
+  addSocketRules(rules);
+  addIoctlRules(rules);
 }
 
 /// No setuid or setgid bit, and no device, can be made in anything the host might share (F11).

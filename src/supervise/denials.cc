@@ -86,6 +86,10 @@ Denial explainArguments(const plan::Plan& plan, const Violation& call) {
             .remedy = "pass MFD_NOEXEC_SEAL, or drop the executable lists from the policy"};
   }
   if (name == "ioctl") return never(call, "type into a terminal", "the program must read its own input");
+  if (name == "setsockopt")
+    return never(call, "put a kernel protocol under a TCP socket (TCP_ULP)", "encrypt in the program itself");
+  if ((name == "setpriority" && low(call, 0) != 0) || (name == "ioprio_set" && low(call, 0) != 1))
+    return never(call, "change the priority of a whole user or process group", "name single processes");
   if (name == "personality") return never(call, "change the execution domain", "address randomisation stays on");
   if (name == "renameat2") return never(call, "leave an overlay's mark of deletion", "rename without RENAME_WHITEOUT");
   if (name == "mknod" || name == "mknodat")

@@ -1,6 +1,7 @@
 // Single system calls, foreign call conventions, code that never was a file.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "payload.h"
 
@@ -104,10 +106,22 @@ int readSessionKey(const Arguments& arguments) {
   return done(secret);
 }
 
+/// A request on a file that is opened for it; its argument points at a number, with zeros behind.
+int tryIoctl(const Arguments& arguments) {
+  const int fd = open(arguments[0].c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  const int file = fd >= 0 ? fd : open(arguments[0].c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return refused("open");
+  alignas(8) unsigned char memory[4096] = {};
+  const int value = arguments.size() > 2 ? std::atoi(arguments[2].c_str()) : 0;
+  std::memcpy(memory, &value, sizeof(value));
+  return report("ioctl", ioctl(file, std::strtoul(arguments[1].c_str(), nullptr, 0), memory));
+}
+
 constexpr Verb kVerbs[] = {
-    {"call", "NUMBER [ARGUMENT]...", 1, tryCall},  {"foreign-call", "i386|x32", 1, tryForeignCall},
-    {"personality", "VALUE", 1, tryPersonality},   {"memfd", "VERB [ARGUMENT]...", 1, tryMemfd},
-    {"exec", "PROGRAM [ARGUMENT]...", 1, tryExec}, {"read-session-key", "DESCRIPTION", 1, readSessionKey},
+    {"ioctl", "PATH REQUEST [NUMBER]", 2, tryIoctl},        {"call", "NUMBER [ARGUMENT]...", 1, tryCall},
+    {"foreign-call", "i386|x32", 1, tryForeignCall},        {"personality", "VALUE", 1, tryPersonality},
+    {"memfd", "VERB [ARGUMENT]...", 1, tryMemfd},           {"exec", "PROGRAM [ARGUMENT]...", 1, tryExec},
+    {"read-session-key", "DESCRIPTION", 1, readSessionKey},
 };
 
 }  // namespace

@@ -21,6 +21,15 @@ int trySocket(const Arguments& arguments) {
                                  std::atoi(arguments[2].c_str())));
 }
 
+/// An option of a TCP socket whose value is text.
+int setTcpOption(const Arguments& arguments) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return refused("socket");
+  const std::string& value = arguments[1];
+  return report("setsockopt", setsockopt(fd, IPPROTO_TCP, std::atoi(arguments[0].c_str()), value.data(),
+                                         static_cast<socklen_t>(value.size())));
+}
+
 int connectUnix(const std::string& name, bool abstract) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -56,9 +65,9 @@ int attachSegment(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"socket", "FAMILY TYPE PROTOCOL", 3, trySocket}, {"connect-abstract", "NAME", 1, connectAbstract},
-    {"connect-path", "PATH", 1, connectPath},         {"connect-loopback", "PORT", 1, connectLoopback},
-    {"attach-segment", "KEY", 1, attachSegment},
+    {"set-tcp-option", "NUMBER TEXT", 2, setTcpOption}, {"socket", "FAMILY TYPE PROTOCOL", 3, trySocket},
+    {"connect-abstract", "NAME", 1, connectAbstract},   {"connect-path", "PATH", 1, connectPath},
+    {"connect-loopback", "PORT", 1, connectLoopback},   {"attach-segment", "KEY", 1, attachSegment},
 };
 
 }  // namespace

@@ -228,6 +228,84 @@ INSTANTIATE_TEST_SUITE_P(All, ForbiddenSocketFamily,
                                          ForbiddenSocket{"rds", AF_RDS, SOCK_SEQPACKET, 0, false}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+class InternetProtocol : public testing::TestWithParam<ForbiddenSocket> {};
+
+/// Each is separate kernel code, most of it in a module that the socket would load.
+TEST_P(InternetProtocol, ThatNoProgramNeedsIsNotSupported) {
+  const ForbiddenSocket& wanted = GetParam();
+  const Attack attack{
+      .verb = {"socket", std::to_string(wanted.family), std::to_string(wanted.type), std::to_string(wanted.protocol)}};
+  EXPECT_EQ(inSandbox(attack).out, "refused: socket: EPROTONOSUPPORT\n");
+  if (!mayWeaken() || unprotected(attack).exit_status != 0) return;  // this kernel lacks it
+  EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InternetProtocol,
+                         testing::Values(ForbiddenSocket{"mptcp", AF_INET, SOCK_STREAM, 262},
+                                         ForbiddenSocket{"mptcp6", AF_INET6, SOCK_STREAM, 262},
+                                         ForbiddenSocket{"sctp", AF_INET, SOCK_STREAM, 132},
+                                         ForbiddenSocket{"sctp_packets", AF_INET6, SOCK_SEQPACKET, 132},
+                                         ForbiddenSocket{"udp_lite", AF_INET, SOCK_DGRAM, 136},
+                                         ForbiddenSocket{"udp_lite6", AF_INET6, SOCK_DGRAM, 136},
+                                         ForbiddenSocket{"smc", AF_INET, SOCK_STREAM, 256},
+                                         ForbiddenSocket{"l2tp", AF_INET, SOCK_DGRAM, 115}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+/// Go tries MPTCP before TCP: a record of it would be in every result of a Go program.
+TEST(InternetProtocol, MptcpIsRefusedWithoutRecordAndOthersWithOne) {
+  const auto violations = [](const std::string& protocol) {
+    return runCaisson({"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", payloadPath(), "socket",
+                       "2", "1", protocol})
+        .json()["violations"];
+  };
+  EXPECT_EQ(violations("262").size(), 0U);
+  const auto sctp = violations("132");
+  ASSERT_EQ(sctp.size(), 1U) << sctp.dump();
+  EXPECT_EQ(sctp[0]["syscall"], "socket") << sctp.dump();
+}
+
+TEST(UpperLayerProtocol, CannotBePutUnderTcp) {
+  const Attack attack{.verb = {"set-tcp-option", "31", "no-such-protocol"}};
+  EXPECT_EQ(inSandbox(attack).out, "refused: setsockopt: ENOPROTOOPT\n");
+  if (!mayWeaken()) return;
+  EXPECT_EQ(weakened("seccomp", attack).out, "refused: setsockopt: ENOENT\n") << "the kernel looks for a module";
+}
+
+// --- priorities ---
+
+class PriorityOfMany : public testing::TestWithParam<std::array<const char*, 5>> {};
+
+/// All processes of a user or of a group: pid 1 would be among them.
+TEST_P(PriorityOfMany, CannotBeChanged) {
+  const auto [name, call, which, who, value] = GetParam();
+  expectOnlyStoppedBy("seccomp", {.verb = {"call", std::to_string(*syscallNumber(call)), which, who, value}});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PriorityOfMany,
+                         testing::Values(std::array{"user", "setpriority", "2", "0", "19"},
+                                         std::array{"group", "setpriority", "1", "0", "19"},
+                                         std::array{"io_user", "ioprio_set", "3", "1000", "0x6000"},
+                                         std::array{"io_group", "ioprio_set", "2", "0", "0x6000"}),
+                         [](const auto& test) { return std::string(test.param[0]); });
+
+// --- ioctl ---
+
+class UnlistedRequest : public testing::TestWithParam<std::array<const char*, 3>> {};
+
+TEST_P(UnlistedRequest, AnswersAsIfTheObjectHadNone) {
+  const auto [name, path, request] = GetParam();
+  const Attack attack{.verb = {"ioctl", path, request}};
+  EXPECT_EQ(inSandbox(attack).out, "refused: ioctl: ENOTTY\n");
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UnlistedRequest,
+                         testing::Values(std::array{"line_discipline", "/dev/ptmx", "0x5423"},
+                                         std::array{"type_of_namespace", "/proc/self/ns/user", "0xb703"},
+                                         std::array{"file_generation", "/tmp", "0x801c581f"}),
+                         [](const auto& test) { return std::string(test.param[0]); });
+
 /// Correctness twin: what programs need of sockets is there.
 TEST(Sockets, OrdinaryFamiliesWork) {
   for (const Words& wish : {Words{"1", "1", "0"}, Words{"2", "1", "0"}, Words{"10", "2", "0"}, Words{"16", "3", "0"}}) {
