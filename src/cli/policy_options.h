@@ -84,9 +84,12 @@ inline constexpr Flag kFileFlags[] = {
       .repeatable = true},
      "filesystem.denied",
      Apply::append_inside},
-    {{.name = "show-secrets",
-      .help = "Do not hide secret files (.env*, .npmrc, private keys) at the workspace's top level."},
+    {{.name = "show-secrets", .help = "Do not hide secret files (.env*, .npmrc, private keys) of the workspace."},
      "filesystem.workspace.show_secrets",
+     Apply::set_true},
+    {{.name = "allow-exec-config",
+      .help = "In a rw workspace, let the program change hooks, editor tasks and other files the host would execute."},
+     "filesystem.workspace.allow_exec_config",
      Apply::set_true},
 };
 

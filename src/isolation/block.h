@@ -47,10 +47,11 @@ enum StepFlag : std::uint32_t {
 struct FlatStep {
   StepKind kind;
   std::uint32_t flags;
-  const char* source;        ///< host path, link text, file content or name of a quota
-  const char* target;        ///< relative to the new root, no leading slash; "" is the root itself
-  const char* const* names;  ///< null-terminated: whiteouts of an overlay
-  std::uint32_t length;      ///< of a file's content
+  const char* source;           ///< host path, link text, file content or name of a quota
+  const char* target;           ///< relative to the new root, no leading slash; "" is the root itself
+  const char* const* names;     ///< null-terminated: whiteouts of an overlay
+  const char* const* replaced;  ///< null-terminated: pairs of name and content, of an overlay
+  std::uint32_t length;         ///< of a file's content
   mode_t mode;
   const char* size_text;  ///< decimal bytes, for fsconfig; of devpts: how many ptys, or null; of a quota: its value
   const char* inode_text;

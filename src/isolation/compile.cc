@@ -63,6 +63,9 @@ std::size_t stepBytes(const plan::Step& step) {
   std::size_t bytes = sizeof(FlatStep) + 128;
   if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size();
   if (const auto* overlay = std::get_if<plan::MountOverlay>(&step)) {
+    for (const plan::ReplacedFile& file : overlay->replaced) {
+      bytes += file.path.size() + file.content.size() + 2 * sizeof(char*) + 2;
+    }
     bytes += textBytes(overlay->whiteouts) + 2 * textBytes(overlay->frozen) + 8 * overlay->upper.size();
   }
   std::visit(
@@ -104,7 +107,9 @@ const char* relative(Arena& arena, const std::string& path) {
 std::string lowerNames(const plan::MountOverlay& step) {
   std::string names;
   for (const std::string& name : step.frozen) names += name + ":";
-  return names + (step.whiteouts.empty() ? "lower" : "mask:lower");
+  // A session may have to hide more while it lives.
+  const bool mask = !step.whiteouts.empty() || !step.replaced.empty() || !step.upper.empty();
+  return names + (mask ? "mask:lower" : "lower");
 }
 
 namespace {
@@ -164,6 +169,12 @@ struct Flatten {
     out.source = arena.text(step.lower);
     out.target = relative(arena, step.target);
     out.names = arena.texts(step.whiteouts);
+    std::vector<std::string> replaced;
+    for (const plan::ReplacedFile& file : step.replaced) {
+      replaced.push_back(file.path);
+      replaced.push_back(file.content);
+    }
+    out.replaced = arena.texts(replaced);
     out.size_text = arena.text(std::to_string(step.bytes));
     out.inode_text = arena.text(std::to_string(step.inodes));
     const bool kept = !step.upper.empty();

@@ -60,6 +60,7 @@ class TreeBuilder {
   void proc(const FlatStep& step);
   void devpts(const FlatStep& step);
   void overlay(const FlatStep& step);
+  void fillMaskLayer(int store, const FlatStep& step);
   void mask(const FlatStep& step);
   void setKernelQuota(const FlatStep& step);
   void enterRoot();
@@ -287,6 +288,39 @@ void TreeBuilder::devpts(const FlatStep& step) {
   closeFd(mount);
 }
 
+/// Makes the directories above `name` in the mask layer; `path` becomes its path in the store.
+void makeMaskParents(int store, const char* name, char (&path)[4096]) {
+  copyText(path, sizeof(path), "mask/");
+  copyText(path + 5, sizeof(path) - 5, name);
+  for (char* at = path + 5; *at != 0; ++at) {
+    if (*at != '/') continue;
+    *at = 0;
+    raw(SYS_mkdirat, store, path, 0755);
+    *at = '/';
+  }
+}
+
+/// A layer above the lower tree that hides some of its names and shows others with different content.
+void TreeBuilder::fillMaskLayer(int store, const FlatStep& step) {
+  char path[4096];
+  for (const char* const* name = step.names; name != nullptr && *name != nullptr; ++name) {
+    makeMaskParents(store, *name, path);
+    // A character device 0:0 in a layer above means: not there. The plan's names are unique and none lies below
+    // another: one that exists already would stay visible.
+    const long masked = raw(SYS_mknodat, store, path, S_IFCHR, 0);
+    if (masked != -EEXIST || (step.flags & kKept) == 0) must("mask", *name, masked);
+  }
+  for (const char* const* name = step.replaced; name != nullptr && *name != nullptr; name += 2) {
+    makeMaskParents(store, *name, path);
+    raw(SYS_unlinkat, store, path, 0);  // of an earlier start of the session
+    const int file = must("create", *name, raw(SYS_openat, store, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    const std::size_t bytes = length(name[1]);
+    if (must("write", *name, raw(SYS_write, file, name[1], bytes)) != static_cast<long>(bytes))
+      fail("write", *name, -EIO);
+    closeFd(file);
+  }
+}
+
 /// The store, the lower tree and the overlay are stacked on one mount point: the overlay is on top, so nothing
 /// below it can be reached by the payload, and nothing needs to be unmounted.
 void TreeBuilder::overlay(const FlatStep& step) {
@@ -316,20 +350,7 @@ void TreeBuilder::overlay(const FlatStep& step) {
   setAttributes(lower, step.source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
   must("move_mount", "lower", raw(SYS_move_mount, lower, "", store, "lower", MOVE_MOUNT_F_EMPTY_PATH));
   closeFd(lower);
-  for (const char* const* name = step.names; name != nullptr && *name != nullptr; ++name) {
-    // A character device 0:0 in a layer above means: not there. The name may have directories in it.
-    char path[4096] = "mask/";
-    copyText(path + 5, sizeof(path) - 5, *name);
-    for (char* at = path + 5; *at != 0; ++at) {
-      if (*at != '/') continue;
-      *at = 0;
-      raw(SYS_mkdirat, store, path, 0755);
-      *at = '/';
-    }
-    // The plan's names are unique and none lies below another: one that is there already would stay visible.
-    const long masked = raw(SYS_mknodat, store, path, S_IFCHR, 0);
-    if (masked != -EEXIST || (step.flags & kKept) == 0) must("mask", *name, masked);
-  }
+  fillMaskLayer(store, step);
   must("fchdir", step.target, raw(SYS_fchdir, store));
   const char* options[] = {"lowerdir",     step.lower_names, "upperdir", step.upper_name, "workdir",
                            step.work_name, "userxattr",      nullptr,    nullptr};

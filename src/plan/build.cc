@@ -299,7 +299,7 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
                            host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));
     }
     plan.working_directory = host.workspace.path;
-    if (!policy.filesystem.workspace.show_secrets && !host.workspace_entries.empty()) {
+    if (!policy.filesystem.workspace.show_secrets && !host.scan.secrets.empty()) {
       plan.warnings.push_back("landlock tier: secret files in the workspace are visible");
     }
   } else {

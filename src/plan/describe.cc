@@ -37,6 +37,7 @@ struct Line {
     std::string text = fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower, s.bytes / 1024,
                                    s.on_disk ? "on disk" : "in memory");
     for (const std::string& name : s.whiteouts) text += "\n               hidden: " + name;
+    for (const ReplacedFile& file : s.replaced) text += "\n               without credentials: " + file.path;
     return text;
   }
   std::string operator()(const MaskPath& s) const { return fmt::format("masked     {}", s.target); }

@@ -426,10 +426,10 @@ TEST(Secrets, OfAHomeDirectoryAreHiddenWhereverItIsShown) {
 
 TEST(Secrets, AreMaskedUnlessTheyAreAskedFor) {
   HostFacts host = someHost();
-  host.workspace_entries = {".env", "id_rsa"};
+  host.scan.secrets = {".env", "id_rsa"};
   const Plan overlay = planned(withWorkspace(WorkspaceMode::overlay), host);
-  EXPECT_EQ(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, host.workspace_entries);
-  EXPECT_EQ(overlay.masked_secrets, host.workspace_entries);
+  EXPECT_EQ(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, host.scan.secrets);
+  EXPECT_EQ(overlay.masked_secrets, host.scan.secrets);
   const Plan ro = planned(withWorkspace(WorkspaceMode::ro), host);
   EXPECT_GT(positionOf<MaskPath>(ro, "/workspace/.env"), positionOf<Bind>(ro, "/workspace"));
   const Plan process = planned(withWorkspace(WorkspaceMode::rw, Level::process), host);

@@ -56,6 +56,25 @@ struct ExecutableFacts {
   std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or what the link leads to
 };
 
+/// A file that is shown with other content.
+struct ReplacedFile {
+  std::string path;
+  std::string content;
+};
+
+/// What a walk through the workspace found. Paths are relative to it.
+struct WorkspaceScan {
+  struct Protected {
+    std::string path;
+    bool directory = false;  ///< protected with everything below
+  };
+  std::vector<std::string> secrets;        ///< files and directories that usually hold secrets, sorted
+  std::vector<ReplacedFile> redacted;      ///< git configurations, without their credentials
+  std::vector<Protected> protected_paths;  ///< existing files that the host would execute; only for `rw`
+  std::vector<std::string> unscanned;      ///< the first directories that the budget did not cover
+  std::size_t unscanned_count = 0;
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -70,8 +89,8 @@ struct HostFacts {
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's
   HostPath current_directory;
-  HostPath workspace;                          ///< the one the policy names, or the current directory
-  std::vector<std::string> workspace_entries;  ///< names at its top level that look like secrets
+  HostPath workspace;  ///< the one the policy names, or the current directory
+  WorkspaceScan scan;  ///< of the workspace
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
   std::map<std::string, std::string> system_directories;
@@ -136,6 +155,7 @@ struct MountOverlay {
   std::string lower;
   std::string target;
   std::vector<std::string> whiteouts;
+  std::vector<ReplacedFile> replaced;
   std::uint64_t bytes = 0;
   std::uint64_t inodes = 0;
   bool executable = true;
@@ -163,6 +183,13 @@ struct SetKernelQuota {
 
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
                           MaskPath, ReadOnlyRoot, SetKernelQuota>;
+
+/// A workspace that is written to directly, and whose files that the host would execute are protected.
+struct GuardedWorkspace {
+  std::string path;                   ///< on the host
+  std::vector<std::string> patterns;  ///< of the policy, beside the built-in table
+  std::vector<std::string> before;    ///< protected files that exist
+};
 
 struct LandlockRule {
   std::string path;
@@ -279,6 +306,7 @@ struct Plan {
   bool workspace_shown = false;
   bool workspace_overlay = false;
   std::vector<std::string> masked_secrets;
+  std::optional<GuardedWorkspace> guarded;
   std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
   std::vector<std::string> warnings;
   std::vector<std::string> notices;

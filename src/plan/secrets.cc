@@ -1,6 +1,7 @@
 #include "plan/secrets.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace caisson::plan {
 namespace {
@@ -51,6 +52,44 @@ constexpr std::string_view kHome[] = {
     ".codex",
 };
 
+constexpr std::string_view kPublicEndings[] = {".pem", ".key"};
+constexpr std::string_view kKeyWords[] = {"key",    "rsa",  "ed25519", "ecdsa", "private",
+                                          "secret", "cert", "crt",     "tls",   "ssl"};
+/// Endings of text and program sources whose name has such a word by chance.
+constexpr std::string_view kSourceEndings[] = {".c",    ".cc",  ".cpp", ".h",    ".hpp",  ".rs",  ".go",   ".py",
+                                               ".js",   ".mjs", ".ts",  ".tsx",  ".jsx",  ".css", ".html", ".md",
+                                               ".java", ".rb",  ".php", ".json", ".yaml", ".yml", ".toml", ".map"};
+constexpr std::string_view kRedacted = "REDACTED";
+
+std::string lowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return lower;
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+/// Replaces the user part of every `scheme://user:password@host` in a line. A user without a password may be a token.
+bool redactUrls(std::string& line) {
+  bool changed = false;
+  for (std::size_t at = line.find("://"); at != std::string::npos; at = line.find("://", at + 3)) {
+    const std::size_t begin = at + 3, end = line.find_first_of("/\"' \t", begin);
+    const std::size_t sign = line.substr(begin, end - begin).rfind('@');
+    if (sign == std::string::npos || line.substr(begin, sign) == "git" || line.substr(begin, sign) == kRedacted)
+      continue;
+    line.replace(begin, sign, kRedacted);
+    changed = true;
+  }
+  return changed;
+}
+
 bool endsWithAny(std::string_view name, std::span<const std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
@@ -61,6 +100,51 @@ bool looksSecret(std::string_view name) {
   if (name.starts_with(".env")) return !endsWithAny(name, kTemplateEndings);  // templates are meant to be read
   return endsWithAny(name, kWorkspaceEndings) ||
          std::find(std::begin(kWorkspaceNames), std::end(kWorkspaceNames), name) != std::end(kWorkspaceNames);
+}
+
+bool mayBePublic(std::string_view name) { return endsWithAny(name, kPublicEndings); }
+
+bool mayHoldKey(std::string_view name) {
+  const std::string lower = lowerCase(name);
+  if (lower.ends_with(".pub") || endsWithAny(lower, kSourceEndings)) return false;
+  return std::ranges::any_of(kKeyWords, [&](std::string_view word) { return contains(lower, word); });
+}
+
+bool hasPrivateKey(std::string_view content) {
+  for (std::size_t at = content.find("-----BEGIN "); at != std::string_view::npos;
+       at = content.find("-----BEGIN ", at + 1)) {
+    const std::string_view line = content.substr(at, content.find('\n', at) - at);
+    if (contains(line, "PRIVATE KEY")) return true;
+  }
+  return content.starts_with("PuTTY-User-Key-File-");
+}
+
+bool hasOnlyPublicKeys(std::string_view content) {
+  return !hasPrivateKey(content) &&
+         (contains(content, "-----BEGIN CERTIFICATE") || contains(content, "-----BEGIN TRUSTED CERTIFICATE") ||
+          contains(content, "PUBLIC KEY-----"));
+}
+
+std::optional<std::string> redactGitConfig(std::string_view text) {
+  constexpr std::string_view kSecretKeys[] = {"extraheader", "password", "token",
+                                              "oauthtoken",  "smtppass", "proxypassword"};
+  std::string result;
+  bool changed = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string line(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equals = line.find('=');
+    const std::string key = lowerCase(trimmed(std::string_view(line).substr(0, std::min(equals, line.size()))));
+    if (equals != std::string::npos && std::ranges::find(kSecretKeys, key) != std::end(kSecretKeys)) {
+      line = line.substr(0, equals + 1) + " " + std::string(kRedacted);
+      changed = true;
+    }
+    changed = redactUrls(line) || changed;
+    result += line + "\n";
+  }
+  if (!changed) return std::nullopt;
+  return result;
 }
 
 std::span<const std::string_view> homeSecrets() { return kHome; }

@@ -1,13 +1,27 @@
-// Names that usually hold secrets, and are hidden from payloads unless a person asks otherwise.
+// Files that usually hold secrets, and are hidden from payloads unless a person asks otherwise. Pure.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace caisson::plan {
 
-/// Whether a name at the top of a workspace is one that usually holds a secret (F6).
+/// Whether a file of this name usually holds a secret.
 bool looksSecret(std::string_view name);
+
+/// Whether the name looks secret but the content may show that it is public: a .pem file with certificates only.
+bool mayBePublic(std::string_view name);
+/// Whether a file of another name may hold a private key, so that its content should be looked at.
+bool mayHoldKey(std::string_view name);
+
+bool hasPrivateKey(std::string_view content);
+/// Certificates or public keys, and no private key.
+bool hasOnlyPublicKeys(std::string_view content);
+
+/// A git configuration without its passwords and tokens, if it has any.
+std::optional<std::string> redactGitConfig(std::string_view text);
 
 /// Paths below a home directory that are never shown, even when the home itself is (F7).
 std::span<const std::string_view> homeSecrets();

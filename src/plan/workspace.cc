@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "plan/secrets.h"
 #include "policy/syntax.h"
@@ -86,9 +87,41 @@ std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts&
   std::vector<std::string> hidden;
   if (auto own = ownStateIn(host, host.workspace.path)) hidden.push_back(std::move(*own));
   if (policy.filesystem.workspace.show_secrets) return hidden;
-  hidden.insert(hidden.end(), host.workspace_entries.begin(), host.workspace_entries.end());
+  hidden.insert(hidden.end(), host.scan.secrets.begin(), host.scan.secrets.end());
   for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
   return hidden;
+}
+
+/// Git configurations to show without their credentials, except those that are hidden anyway.
+std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFacts& host,
+                                     const std::vector<std::string>& hidden) {
+  std::vector<ReplacedFile> files;
+  if (policy.filesystem.workspace.show_secrets) return files;
+  for (const ReplacedFile& file : host.scan.redacted) {
+    const auto hides = [&](const std::string& name) { return below(file.path, name); };
+    if (std::ranges::none_of(hidden, hides)) files.push_back(file);
+  }
+  return files;
+}
+
+/// Files that the host would execute are read-only in a writable workspace. Each directory above them becomes a mount
+/// point, which cannot be renamed: otherwise `mv .git x` would make room for another .git.
+void protectFiles(const HostFacts& host, const std::string& target, Plan& plan) {
+  std::set<std::string> pinned;
+  const auto pin = [&](const std::string& path, bool writable) {
+    plan.steps.push_back(
+        Bind{.source = target + "/" + path, .target = target + "/" + path, .writable = writable, .inside = true});
+  };
+  for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
+    for (std::size_t slash = one.path.find('/'); slash != std::string::npos; slash = one.path.find('/', slash + 1)) {
+      const std::string above = one.path.substr(0, slash);
+      if (pinned.insert(above).second) pin(above, true);
+    }
+  }
+  for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
+    if (pinned.insert(one.path).second) pin(one.path, false);
+    plan.guarded->before.push_back(one.path);
+  }
 }
 
 Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
@@ -97,9 +130,11 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                       (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
   for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
+  std::vector<std::string> whiteouts = outermost(std::move(hidden));
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
                                     .target = target,
-                                    .whiteouts = outermost(std::move(hidden)),
+                                    .whiteouts = whiteouts,
+                                    .replaced = redactedIn(policy, host, whiteouts),
                                     .bytes = policy.filesystem.max_total_size.value_or(kOverlayBytes),
                                     .inodes = policy.filesystem.max_inodes.value_or(kOverlayInodes),
                                     .executable = policy.filesystem.workspace_exec,
@@ -108,6 +143,25 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
   plan.workspace_overlay = true;
   plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
   return {};
+}
+
+/// Over the file itself where no overlay can show other content. At level `process`, where no file can be made in the
+/// root, the file is empty.
+void addRedacted(const std::vector<ReplacedFile>& files, const std::string& target, Plan& plan) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (plan.host_view) {
+      plan.steps.push_back(MaskPath{target + "/" + files[i].path});
+      continue;
+    }
+    const std::string copy = "/etc/caisson/redacted-" + std::to_string(i);
+    plan.steps.push_back(MakeDirectory{"/etc/caisson"});
+    plan.steps.push_back(MakeFile{copy, files[i].content});
+    plan.steps.push_back(Bind{.source = copy,
+                              .target = target + "/" + files[i].path,
+                              .executable = false,
+                              .inside = true,
+                              .type = SourceType::file});
+  }
 }
 
 Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, const std::string& target,
@@ -119,7 +173,14 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                             .executable = policy.filesystem.workspace_exec,
                             .canonical = true,
                             .owned = plan.identity.parent_writes_maps});
+  if (writable && policy.filesystem.workspace.allow_exec_config) {
+    plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
+  } else if (writable) {
+    plan.guarded = {.path = host.workspace.path, .patterns = policy.filesystem.workspace.protected_files, .before = {}};
+    protectFiles(host, target, plan);
+  }
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
+  addRedacted(redactedIn(policy, host, hidden), target, plan);
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
   if (writable) plan.warnings.push_back("workspace is writable directly: its changes cannot be rolled back");
   return {};
@@ -170,6 +231,35 @@ MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host,
   return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
 }
 
+std::string listed(const std::vector<std::string>& names, std::size_t total) {
+  constexpr std::size_t kMaxListed = 10;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  const std::size_t shown = std::min(names.size(), kMaxListed);
+  return total > shown ? text + " and " + std::to_string(total - shown) + " more" : text;
+}
+
+void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const WorkspaceScan& scan = host.scan;
+  if (!policy.filesystem.workspace.show_secrets) {
+    plan.masked_secrets = scan.secrets;
+    if (!scan.secrets.empty()) {
+      plan.notices.push_back("hidden, since they look like secrets: " + listed(scan.secrets, scan.secrets.size()) +
+                             "; show them with --show-secrets");
+    }
+    std::vector<std::string> redacted;
+    for (const ReplacedFile& file : scan.redacted) redacted.push_back(file.path);
+    if (!redacted.empty()) {
+      plan.notices.push_back("shown without credentials: " + listed(redacted, redacted.size()) +
+                             "; show them with --show-secrets");
+    }
+  }
+  if (scan.unscanned_count > 0) {
+    plan.notices.push_back("not searched for secret files, since the workspace is large: " +
+                           listed(scan.unscanned, scan.unscanned_count) + "; hide paths with --deny");
+  }
+}
+
 }  // namespace
 
 bool isPattern(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
@@ -179,8 +269,12 @@ bool below(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& host) {
+  return policy.filesystem.workspace.path.empty() && host.workspace.sys_errno == 0 && tooBroad(host);
+}
+
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  if (!policy.filesystem.workspace.path.empty() || host.workspace.sys_errno != 0 || !tooBroad(host)) return false;
+  if (!currentDirectoryIsTooBroad(policy, host)) return false;
   plan.notices.push_back("the current directory " + host.workspace.path +
                          " is a home directory or above one, so the sandbox has no workspace; name one with "
                          "--workspace DIR");
@@ -196,12 +290,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   }
   if (auto checked = checkWorkspace(host); !checked) return checked;
   const std::vector<std::string> hidden = hiddenIn(policy, host);
-  if (!workspace.show_secrets && !host.workspace_entries.empty()) {
-    plan.masked_secrets = host.workspace_entries;
-    std::string names;
-    for (const std::string& name : host.workspace_entries) names += (names.empty() ? "" : ", ") + name;
-    plan.notices.push_back("hidden, since they look like secrets: " + names + "; show them with --show-secrets");
-  }
+  noteScan(policy, host, plan);
   plan.working_directory = target;
   plan.workspace_shown = true;
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);

@@ -11,6 +11,9 @@ bool isPattern(std::string_view path);
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 
+/// Whether the policy names no workspace and the current directory is `/`, a home, or above one.
+bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& host);
+
 /// F4: whether the current directory is too broad to be taken as workspace unasked: `/`, a home, or above one. Says so.
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 

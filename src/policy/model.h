@@ -47,7 +47,8 @@ struct Isolation {
 struct Workspace {
   std::string path;  ///< host directory; empty: the caller's current directory
   WorkspaceMode mode = WorkspaceMode::overlay;
-  bool show_secrets = false;  ///< do not mask `.env*`, `.npmrc`, private keys ... at its top level (F6)
+  bool show_secrets = false;       ///< do not mask `.env*`, `.npmrc`, private keys and their like
+  bool allow_exec_config = false;  ///< in `rw`: do not protect files that the host would execute
   /// Patterns added to the table of files that the host would execute (protected_files.h).
   std::vector<std::string> protected_files;
 };

@@ -17,11 +17,11 @@
 
 #include "isolation/child.h"
 #include "plan/filesystem.h"
-#include "plan/secrets.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/syntax.h"
 #include "supervise/executables.h"
+#include "supervise/workspace_scan.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
@@ -70,20 +70,12 @@ HostPath observe(const std::string& requested) {
   return result;
 }
 
-std::vector<std::string> secretsIn(const std::string& directory) {
-  std::vector<std::string> names;
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return names;
-  DIR* stream = ::fdopendir(fd);
-  if (stream == nullptr) {
-    ::close(fd);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(stream)) {
-    if (plan::looksSecret(entry->d_name)) names.emplace_back(entry->d_name);
-  }
-  ::closedir(stream);
-  return names;
+/// Secrets, and for a workspace that is written to directly the files that the host would execute.
+plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& path) {
+  const policy::ProtectedFiles files(workspace.protected_files);
+  const bool protect = workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
+  if (workspace.show_secrets && !protect) return {};
+  return scanWorkspace(path, {.secrets = !workspace.show_secrets, .protected_files = protect ? &files : nullptr});
 }
 
 std::string linkTarget(const std::string& path) {
@@ -295,11 +287,11 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {
     facts.workspace = observe(workspace.path.empty() ? "." : workspace.path);
-    if (!workspace.show_secrets && facts.workspace.sys_errno == 0 && facts.workspace.directory) {
-      facts.workspace_entries = secretsIn(facts.workspace.path);
-    }
   }
   facts.homes = observeHomes(facts.uid);
+  if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
+    facts.scan = scan(workspace, facts.workspace.path);
+  }
   facts.own_state = realName(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
   facts.denied_matches = deniedMatches(policy, facts);

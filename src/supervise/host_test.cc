@@ -116,19 +116,18 @@ TEST_F(ObservedHost, ADirectoryThatIsGoneIsMissing) {
   EXPECT_TRUE(found.sys_errno != 0 || !test::exists(found.path)) << found.path;
 }
 
-TEST_F(ObservedHost, SecretsAtTheTopLevelAreSeenByName) {
+TEST_F(ObservedHost, SecretsAreFoundAtEveryDepth) {
   dir.write(".env", "x");
   dir.write("id_rsa", "x");
   dir.write("README", "x");
   dir.write("deep/.env", "x");
   ASSERT_EQ(::mkfifo((dir / "x.pem").c_str(), 0600), 0);
-  HostFacts facts = withWorkspace(dir.path());
-  std::sort(facts.workspace_entries.begin(), facts.workspace_entries.end());
-  EXPECT_EQ(facts.workspace_entries, (std::vector<std::string>{".env", "id_rsa", "x.pem"}));
+  const HostFacts facts = withWorkspace(dir.path());
+  EXPECT_EQ(facts.scan.secrets, (std::vector<std::string>{".env", "deep/.env", "id_rsa", "x.pem"}));
   Policy policy;
   policy.filesystem.workspace.path = dir.path();
   policy.filesystem.workspace.show_secrets = true;
-  EXPECT_TRUE(observeHost(policy).workspace_entries.empty());
+  EXPECT_TRUE(observeHost(policy).scan.secrets.empty());
 }
 
 TEST_F(ObservedHost, WithoutAWorkspaceNothingIsLookedAt) {

@@ -13,6 +13,7 @@
 #include "supervise/credentials.h"
 #include "supervise/denials.h"
 #include "supervise/escape.h"
+#include "supervise/exec_config.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/sandbox_run.h"
 #include "supervise/terminal.h"
@@ -198,6 +199,7 @@ void SandboxRun::collect(Clock::time_point start) {
   explainLimits(plan_, limits_->full(), result_);
   if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
+  if (result_.outcome != OutcomeKind::setup_failed) quarantineNewFiles(plan_, result_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
 }
 

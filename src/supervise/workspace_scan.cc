@@ -1,0 +1,245 @@
+#include "supervise/workspace_scan.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "isolation/child.h"
+#include "plan/secrets.h"
+#include "sys/fd.h"
+#include "sys/root_dir.h"
+
+namespace caisson::supervise {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxNamed = 5;          ///< directories named as not scanned
+constexpr std::size_t kKeyBytes = 64 * 1024;  ///< of a file that are searched for a private key
+constexpr std::size_t kConfigBytes = 64 * 1024;
+constexpr std::size_t kReadCost = 8;  ///< entries that reading a file counts as
+/// A directory that changed this recently may change again without a new time stamp.
+constexpr std::int64_t kFreshNs = 2'000'000'000;
+
+/// Large, and rarely the place of one's own secrets.
+constexpr std::string_view kBulk[] = {"node_modules", ".venv",         "venv",   "target",     "vendor",
+                                      "__pycache__",  "site-packages", ".cache", ".gradle",    ".m2",
+                                      "dist",         "build",         ".tox",   ".terraform", "bower_components"};
+/// The parts of a git directory that hold other git directories.
+constexpr std::string_view kRepositoryParts[] = {"modules", "worktrees"};
+
+template <class Range>
+bool contains(const Range& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+std::string join(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+class Scan {
+ public:
+  Scan(sys::RootDir root, const ScanOptions& options, ScanCache* cache)
+      : root_(std::move(root)), options_(options), cache_(cache), deadline_(Clock::now() + options.max_time) {
+    struct stat status{};
+    if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
+  }
+
+  plan::WorkspaceScan run() {
+    pending_.push_back({"", false});
+    while (!pending_.empty() || !bulk_.empty()) {
+      std::deque<Work>& queue = pending_.empty() ? bulk_ : pending_;
+      const Work work = std::move(queue.front());
+      queue.pop_front();
+      if (entries_ >= options_.max_entries || Clock::now() >= deadline_) {
+        leaveOut(work.path);
+        continue;
+      }
+      visit(work);
+    }
+    std::sort(found_.secrets.begin(), found_.secrets.end());
+    if (cache_ != nullptr)
+      std::erase_if(cache_->directories, [&](const auto& one) { return !seen_.contains(one.first); });
+    return std::move(found_);
+  }
+
+ private:
+  struct Work {
+    std::string path;
+    bool in_repository = false;  ///< a part of a git directory that holds others
+  };
+  using Directory = ScanCache::Directory;
+
+  void leaveOut(const std::string& path) {
+    if (found_.unscanned.size() < kMaxNamed) found_.unscanned.push_back(path.empty() ? "." : path);
+    ++found_.unscanned_count;
+  }
+
+  void visit(const Work& work) {
+    const long opened = isolation::openBeneath(root_.descriptor(), work.path.empty() ? "" : work.path.c_str(),
+                                               O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    if (opened < 0) {
+      if (opened != -ENOENT && opened != -ENOTDIR && opened != -ELOOP) leaveOut(work.path);
+      return;
+    }
+    sys::Fd fd(static_cast<int>(opened));
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0 || status.st_dev != device_) return leaveOut(work.path);
+    ++entries_;
+    if (cache_ == nullptr) return look(work, list(std::move(fd), work.path));
+    seen_.insert(work.path);
+    Directory& known = cache_->directories[work.path];
+    const std::int64_t modified = nanoseconds(status.st_mtim), changed = nanoseconds(status.st_ctim);
+    const bool same = known.device == status.st_dev && known.inode == status.st_ino && known.modified_ns == modified &&
+                      known.changed_ns == changed;
+    if (!same) {
+      timespec now{};
+      ::clock_gettime(CLOCK_REALTIME, &now);
+      known = list(std::move(fd), work.path);
+      known.device = status.st_dev;
+      known.inode = status.st_ino;
+      known.modified_ns = nanoseconds(now) - std::max(modified, changed) > kFreshNs ? modified : 0;
+      known.changed_ns = changed;
+    }
+    look(work, known);
+  }
+
+  /// Names in a directory that matter.
+  Directory list(sys::Fd fd, const std::string& path) {
+    Directory found;
+    DIR* stream = ::fdopendir(fd.get());
+    if (stream == nullptr) return found;
+    (void)fd.release();
+    std::vector<std::string> folded;
+    while (const dirent* entry = ::readdir(stream)) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      ++entries_;
+      folded.push_back(policy::foldName(name));
+      unsigned char type = entry->d_type;
+      if (type == DT_UNKNOWN) {
+        struct stat status{};
+        if (::fstatat(::dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+          type = S_ISDIR(status.st_mode) ? DT_DIR : S_ISREG(status.st_mode) ? DT_REG : DT_LNK;
+        }
+      }
+      if (type == DT_DIR) {
+        found.directories.emplace_back(name);
+      } else if (matters(path, name)) {
+        found.files.emplace_back(name);
+      }
+    }
+    ::closedir(stream);
+    found.repository = policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
+    return found;
+  }
+
+  [[nodiscard]] bool matters(const std::string& path, std::string_view name) const {
+    if (plan::looksSecret(name) || plan::mayHoldKey(name) || name == "config" || name == "config.worktree") return true;
+    return options_.protected_files != nullptr && options_.protected_files->match(join(path, name)).has_value();
+  }
+
+  void look(const Work& work, const Directory& directory) {
+    if (directory.repository) return lookAtRepository(work.path, directory);
+    if (!work.in_repository) {
+      for (const std::string& name : directory.files) lookAtFile(work.path, name);
+    }
+    for (const std::string& name : directory.directories) {
+      const std::string path = join(work.path, name);
+      if (options_.secrets && !work.in_repository && plan::looksSecret(name)) {
+        found_.secrets.push_back(path);
+        continue;
+      }
+      if (protect(path, true)) continue;
+      (contains(kBulk, name) ? bulk_ : pending_).push_back({path, work.in_repository});
+    }
+  }
+
+  /// Whether the whole directory is protected, so that nothing below needs to be looked at.
+  bool protect(const std::string& path, bool directory) {
+    if (options_.protected_files == nullptr) return false;
+    const auto match = options_.protected_files->match(path);
+    if (!match || match->object.size() != path.size() || match->whole_directory != directory) return false;
+    found_.protected_paths.push_back({path, directory});
+    return directory;
+  }
+
+  void lookAtFile(const std::string& directory, const std::string& name) {
+    const std::string path = join(directory, name);
+    protect(path, false);
+    if (options_.secrets && isSecret(path, name)) found_.secrets.push_back(path);
+  }
+
+  bool isSecret(const std::string& path, const std::string& name) {
+    if (plan::looksSecret(name)) {
+      return !plan::mayBePublic(name) || !plan::hasOnlyPublicKeys(beginning(path, kKeyBytes));
+    }
+    return plan::mayHoldKey(name) && plan::hasPrivateKey(beginning(path, kKeyBytes));
+  }
+
+  /// Of a git directory only the configuration can hold credentials, and only some files name programs.
+  void lookAtRepository(const std::string& path, const Directory& directory) {
+    for (const std::string& name : directory.files) {
+      if (!options_.secrets || (name != "config" && name != "config.worktree")) continue;
+      if (auto redacted = plan::redactGitConfig(beginning(join(path, name), kConfigBytes))) {
+        found_.redacted.push_back({join(path, name), std::move(*redacted)});
+      }
+    }
+    if (options_.protected_files != nullptr) protectRepository(path);
+    for (const std::string& name : directory.directories) {
+      if (contains(kRepositoryParts, name)) pending_.push_back({join(path, name), true});
+    }
+  }
+
+  void protectRepository(const std::string& path) {
+    for (const std::string_view program : policy::repositoryPrograms()) {
+      const bool directory = program.ends_with('/');
+      const std::string inside = join(path, directory ? program.substr(0, program.size() - 1) : program);
+      const long opened = isolation::openBeneath(root_.descriptor(), inside.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+      if (opened < 0) continue;
+      ::close(static_cast<int>(opened));
+      found_.protected_paths.push_back({inside, directory});
+    }
+  }
+
+  /// The first bytes of a regular file; nothing of anything else.
+  std::string beginning(const std::string& path, std::size_t bytes) {
+    entries_ += kReadCost;
+    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (opened < 0) return "";
+    const sys::Fd fd(static_cast<int>(opened));
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+    std::string text(std::min(bytes, static_cast<std::size_t>(status.st_size)), '\0');
+    const ssize_t got = ::read(fd.get(), text.data(), text.size());
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return text;
+  }
+
+  sys::RootDir root_;
+  const ScanOptions& options_;
+  ScanCache* cache_;
+  const Clock::time_point deadline_;
+  dev_t device_ = 0;
+  std::size_t entries_ = 0;
+  std::deque<Work> pending_, bulk_;
+  std::set<std::string> seen_;
+  plan::WorkspaceScan found_;
+};
+
+}  // namespace
+
+plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache) {
+  auto root = sys::RootDir::open(workspace);
+  if (!root) return {};
+  return Scan(std::move(*root), options, cache).run();
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,41 @@
+// Walks a workspace for files that usually hold secrets and for files that the host would execute, within a budget of
+// entries and time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "policy/protected_files.h"
+
+namespace caisson::supervise {
+
+struct ScanOptions {
+  bool secrets = true;
+  const policy::ProtectedFiles* protected_files = nullptr;  ///< null: not looked for
+  std::size_t max_entries = 50'000;
+  std::chrono::milliseconds max_time{100};
+};
+
+/// Remembers directories between scans of one workspace: those that did not change are not listed again.
+class ScanCache {
+ public:
+  struct Directory {
+    std::uint64_t device = 0, inode = 0;
+    std::int64_t modified_ns = 0, changed_ns = 0;
+    std::vector<std::string> files;        ///< names that matter: secret, or to be looked at, or protected
+    std::vector<std::string> directories;  ///< names of subdirectories
+    bool repository = false;               ///< it has the shape of a git directory
+  };
+  std::map<std::string, Directory> directories;
+};
+
+/// No link is followed, no other file system entered. Directories that hold other people's code (node_modules and the
+/// like) come last; what the budget does not cover is named in the result.
+plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache = nullptr);
+
+}  // namespace caisson::supervise

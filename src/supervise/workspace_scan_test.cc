@@ -1,0 +1,124 @@
+#include "supervise/workspace_scan.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "support/temp_dir.h"
+
+namespace caisson::supervise {
+namespace {
+
+constexpr const char* kKey = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n";
+constexpr const char* kCertificate = "-----BEGIN CERTIFICATE-----\nabc\n";
+
+class WorkspaceScanTest : public testing::Test {
+ protected:
+  [[nodiscard]] plan::WorkspaceScan scan(const ScanOptions& options = {}, ScanCache* cache = nullptr) const {
+    return scanWorkspace(dir.path(), options, cache);
+  }
+  [[nodiscard]] bool isProtected(const plan::WorkspaceScan& scan, const std::string& path) const {
+    return std::ranges::any_of(scan.protected_paths, [&](const auto& one) { return one.path == path; });
+  }
+  void repository(const std::string& path, const std::string& config) {
+    dir.write(path + "/HEAD", "ref: refs/heads/main\n");
+    dir.write(path + "/config", config);
+    dir.makeDir(path + "/objects");
+    dir.makeDir(path + "/refs");
+    dir.write(path + "/hooks/pre-commit", "#!/bin/sh\n");
+  }
+  test::TempDir dir;
+};
+
+TEST_F(WorkspaceScanTest, SecretsAreFoundAtEveryDepth) {
+  dir.write("backend/.env", "x");
+  dir.write("backend/.env.example", "x");
+  dir.write("app/certs/server.key", kKey);
+  dir.write("deploy/the_key", kKey);
+  dir.write("docs/keys.txt", "how to make keys");
+  EXPECT_EQ(scan().secrets, (std::vector<std::string>{"app/certs/server.key", "backend/.env", "deploy/the_key"}));
+}
+
+TEST_F(WorkspaceScanTest, CertificatesStayVisible) {
+  dir.write("venv/certifi/cacert.pem", kCertificate);
+  dir.write("venv/both.pem", std::string(kCertificate) + kKey);
+  EXPECT_EQ(scan().secrets, (std::vector<std::string>{"venv/both.pem"}));
+}
+
+TEST_F(WorkspaceScanTest, GitConfigurationLosesItsCredentials) {
+  repository("sub/.git", "[remote \"o\"]\n\turl = https://me:secret@example.org/x\n");
+  repository("bare", "[core]\n\tbare = true\n");
+  const auto found = scan();
+  ASSERT_EQ(found.redacted.size(), 1U);
+  EXPECT_EQ(found.redacted[0].path, "sub/.git/config");
+  EXPECT_EQ(found.redacted[0].content.find("secret"), std::string::npos);
+}
+
+TEST_F(WorkspaceScanTest, SubmodulesHaveConfigurationsToo) {
+  repository(".git", "[core]\n");
+  repository(".git/modules/lib", "[remote \"o\"]\n\turl = https://token@example.org/x\n");
+  const auto found = scan();
+  ASSERT_EQ(found.redacted.size(), 1U);
+  EXPECT_EQ(found.redacted[0].path, ".git/modules/lib/config");
+}
+
+TEST_F(WorkspaceScanTest, ProtectedFilesAreFoundByNameAndShape) {
+  repository("docs", "[core]\n");  // a bare repository under any name
+  dir.write("sub/.envrc", "x");
+  dir.write(".vscode/tasks.json", "{}");
+  const policy::ProtectedFiles files;
+  const auto found = scan({.protected_files = &files});
+  EXPECT_TRUE(isProtected(found, "docs/config"));
+  EXPECT_TRUE(isProtected(found, "docs/hooks"));
+  EXPECT_TRUE(isProtected(found, "sub/.envrc"));
+  EXPECT_TRUE(isProtected(found, ".vscode"));
+  EXPECT_FALSE(isProtected(found, ".vscode/tasks.json")) << "the directory is protected as a whole";
+}
+
+TEST_F(WorkspaceScanTest, LinksAreNotFollowed) {
+  test::TempDir outside;
+  outside.write(".env", "x");
+  ASSERT_EQ(::symlink(outside.path().c_str(), (dir / "link").c_str()), 0);
+  EXPECT_TRUE(scan().secrets.empty());
+}
+
+TEST_F(WorkspaceScanTest, FifoDoesNotBlock) {
+  ASSERT_EQ(::mkfifo((dir / "server_key").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((dir / "x.pem").c_str(), 0600), 0);
+  EXPECT_EQ(scan().secrets, (std::vector<std::string>{"x.pem"}));
+}
+
+TEST_F(WorkspaceScanTest, WhatTheBudgetDoesNotCoverIsNamed) {
+  for (int i = 0; i < 30; ++i) dir.write("d" + std::to_string(i) + "/file", "x");
+  dir.write("node_modules/.env", "x");
+  const auto found = scan({.max_entries = 50});
+  EXPECT_GT(found.unscanned_count, 0U);
+  ASSERT_FALSE(found.unscanned.empty());
+  EXPECT_NE(found.unscanned.front(), "");
+}
+
+TEST_F(WorkspaceScanTest, OtherPeoplesCodeComesLast) {
+  for (int i = 0; i < 30; ++i) dir.write("node_modules/a" + std::to_string(i) + "/file", "x");
+  dir.write("src/deep/.env", "x");
+  const auto found = scan({.max_entries = 20});
+  EXPECT_EQ(found.secrets, (std::vector<std::string>{"src/deep/.env"}));
+  EXPECT_GT(found.unscanned_count, 0U);
+}
+
+TEST_F(WorkspaceScanTest, CacheSeesNewFilesAndContent) {
+  ScanCache cache;
+  dir.write("a/server_key", "not yet");
+  EXPECT_TRUE(scan({}, &cache).secrets.empty());
+  dir.write("a/server_key", kKey);
+  EXPECT_EQ(scan({}, &cache).secrets, (std::vector<std::string>{"a/server_key"}));
+  dir.write("a/.env.production", "x");
+  EXPECT_EQ(scan({}, &cache).secrets, (std::vector<std::string>{"a/.env.production", "a/server_key"}));
+  std::filesystem::remove_all(dir / "a");
+  EXPECT_TRUE(scan({}, &cache).secrets.empty());
+  EXPECT_FALSE(cache.directories.contains("a"));
+}
+
+}  // namespace
+}  // namespace caisson::supervise

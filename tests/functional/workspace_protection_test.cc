@@ -1,0 +1,166 @@
+// What a program in the sandbox finds of secrets in a workspace, and what it can do to files that the host would
+// execute.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "functional/sandbox.h"
+#include "support/temp_dir.h"
+
+namespace caisson::test {
+namespace {
+
+constexpr const char* kKey = "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary-key\n";
+
+class WorkspaceSecrets : public SandboxTest, public testing::WithParamInterface<const char*> {
+ protected:
+  /// Everything that can be read below the workspace.
+  RunOutput readAll(const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> all{"--workspace", std::string(".:") + GetParam()};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return script("find . -type f -exec cat {} + 2>/dev/null; true", all);
+  }
+  void git(const std::vector<std::string>& args) {
+    std::vector<std::string> all{"git", "-C", workspace.path(), "-c", "user.name=a", "-c", "user.email=a@b"};
+    all.insert(all.end(), args.begin(), args.end());
+    const RunOutput output = runProgram(all);
+    ASSERT_EQ(output.exit_status, 0) << output.describe();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, WorkspaceSecrets, testing::Values("overlay", "ro", "rw"),
+                         [](const auto& mode) { return std::string(mode.param); });
+
+TEST_P(WorkspaceSecrets, AreHiddenAtEveryDepth) {
+  workspace.write("backend/.env", "canary-env\n");
+  workspace.write("backend/.env.example", "template\n");
+  workspace.write("app/certs/server.key", kKey);
+  workspace.write("ops/deploy_key", kKey);
+  workspace.write("deep/a/b/c/.npmrc", "canary-npm\n");
+  const RunOutput hidden = readAll();
+  EXPECT_EQ(hidden.out.find("canary"), std::string::npos) << hidden.out;
+  EXPECT_NE(hidden.out.find("template"), std::string::npos);
+  EXPECT_NE(hidden.err.find("backend/.env"), std::string::npos) << hidden.err;
+  const RunOutput shown = readAll({"--show-secrets"});
+  EXPECT_NE(shown.out.find("canary-env"), std::string::npos);
+  EXPECT_NE(shown.out.find("canary-key"), std::string::npos);
+}
+
+TEST_P(WorkspaceSecrets, CertificatesAreShown) {
+  workspace.write("venv/certifi/cacert.pem", "-----BEGIN CERTIFICATE-----\npublic\n");
+  EXPECT_NE(readAll().out.find("public"), std::string::npos);
+}
+
+TEST_P(WorkspaceSecrets, GitWorksWithoutTheCredentialsOfItsConfiguration) {
+  workspace.write("file", "content\n");
+  git({"init", "-q", "-b", "main"});
+  git({"add", "file"});
+  git({"commit", "-q", "-m", "first"});
+  git({"remote", "add", "origin", "https://me:canary-token@example.org/x.git"});
+  const RunOutput output = script("git status --short && git log --oneline && git remote -v && cat .git/config",
+                                  {"--workspace", std::string(".:") + GetParam()});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_NE(output.out.find("first"), std::string::npos) << output.describe();
+  EXPECT_NE(output.out.find("example.org/x.git"), std::string::npos) << output.describe();
+  EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.out;
+  EXPECT_NE(readFile(workspace / ".git/config").find("canary-token"), std::string::npos) << "the host's file changed";
+}
+
+class WritableWorkspace : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    const RunOutput output =
+        runProgram({"sh", "-c",
+                    "cd '" + workspace.path() +
+                        "' && git init -q -b main . && echo x > f && git add f && "
+                        "git -c user.name=a -c user.email=a@b commit -q -m first && "
+                        "mkdir -p .vscode .github/workflows sub && echo '{}' > .vscode/tasks.json && "
+                        "echo on: push > .github/workflows/ci.yml && echo true > sub/.envrc && chmod -R a+rwX ."});
+    ASSERT_EQ(output.exit_status, 0) << output.describe();
+  }
+  RunOutput attempt(const std::string& text, const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> all{"--workspace", ".:rw"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return script(text, all);
+  }
+  [[nodiscard]] bool has(const std::string& path) const {
+    return std::filesystem::exists(std::filesystem::symlink_status(workspace / path));
+  }
+};
+
+TEST_F(WritableWorkspace, FilesThatTheHostWouldExecuteAreReadOnly) {
+  for (const char* text :
+       {"echo evil > .git/hooks/pre-commit", "echo evil >> .git/config", "rm -rf .git/hooks", "mv .git/hooks .git/h",
+        "echo evil > .vscode/tasks.json", "echo evil > .vscode/launch.json", "echo evil > .github/workflows/new.yml",
+        "echo evil > sub/.envrc", "rm sub/.envrc", "ln -f f sub/.envrc", "mv f sub/.envrc"}) {
+    const RunOutput output = attempt(text);
+    EXPECT_NE(output.exit_status, 0) << text << output.describe();
+  }
+  EXPECT_FALSE(has(".git/hooks/pre-commit"));
+  EXPECT_FALSE(has(".vscode/launch.json"));
+  EXPECT_FALSE(has(".github/workflows/new.yml"));
+  EXPECT_EQ(readFile(workspace / "sub/.envrc"), "true\n");
+  EXPECT_EQ(readFile(workspace / ".git/config").find("evil"), std::string::npos);
+}
+
+TEST_F(WritableWorkspace, RenamingADirectoryAboveThemFails) {
+  for (const char* text : {"mv .git old", "mv sub elsewhere", "mv .vscode old", "mv .github old"}) {
+    EXPECT_NE(attempt(text).exit_status, 0) << text;
+  }
+  EXPECT_TRUE(has(".git/HEAD"));
+  EXPECT_TRUE(has("sub/.envrc"));
+}
+
+TEST_F(WritableWorkspace, OrdinaryWorkIsPossible) {
+  const RunOutput output = attempt(
+      "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
+      "echo y > g && git add g && git commit -q -m second && git checkout -q -b topic && git log --oneline | wc -l && "
+      "mkdir new && mv g new/ && echo z > sub/file");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "2\n");
+  EXPECT_EQ(readFile(workspace / "sub/file"), "z\n");
+}
+
+TEST_F(WritableWorkspace, CommitsWorkInSubmodulesAndWorktreesAreProtected) {
+  const RunOutput made = onHost(
+      "set -e; git config --global --add safe.directory '*' 2>/dev/null || true; "
+      "git init -q -b main other; cd other; echo o > o; git add o; git -c user.name=a -c user.email=a@b commit -q -m "
+      "o; cd ..; "
+      "git -c protocol.file.allow=always submodule --quiet add ./other lib; git worktree add -q -b side tree; chmod -R "
+      "a+rwX .",
+      {.env = {{"HOME", workspace.path()}}});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const RunOutput output = attempt(
+      "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; set -e; "
+      "cd lib; echo 1 > n; git add n; git commit -q -m in-lib; git log --oneline | wc -l");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out, "2\n");
+  // Its .git file has a path of the host.
+  const RunOutput tree = attempt("cat tree/.git; echo evil > .git/worktrees/tree/gitdir");
+  EXPECT_NE(tree.exit_status, 0) << tree.describe();
+}
+
+TEST_F(WritableWorkspace, NewFilesThatTheHostWouldExecuteAreMovedOut) {
+  const RunOutput output = attempt(
+      "echo evil > .envrc; mkdir -p a/.husky; echo evil > a/.husky/pre-push; "
+      "git init -q --bare repo; echo fine > notes.md");
+  EXPECT_FALSE(has(".envrc")) << output.describe();
+  EXPECT_FALSE(has("a/.husky")) << output.describe();
+  EXPECT_FALSE(has("repo/config")) << output.describe();
+  EXPECT_FALSE(has("repo/hooks")) << output.describe();
+  EXPECT_EQ(readFile(workspace / "notes.md"), "fine\n");
+  EXPECT_TRUE(has("sub/.envrc")) << "it existed before";
+  EXPECT_NE(output.err.find(".envrc"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("moved to"), std::string::npos) << output.err;
+}
+
+TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {
+  const RunOutput output = attempt("echo mine > .git/hooks/pre-commit && echo mine > .envrc", {"--allow-exec-config"});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(has(".git/hooks/pre-commit"));
+  EXPECT_TRUE(has(".envrc"));
+}
+
+}  // namespace
+}  // namespace caisson::test
