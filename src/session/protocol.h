@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 /// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540001;
+inline constexpr std::uint32_t kProtocol = 0x43540002;
 
 enum class MessageType : std::uint32_t {
   // from the client
@@ -44,6 +44,13 @@ enum class MessageType : std::uint32_t {
   close_port,         ///< PortOptions -> done
   reload,             ///< read meta.json again -> done
   processes,          ///< -> done with ProcessList: processes that no running command accounts for
+  // from the supervisor to its launcher (supervisor/launcher.h)
+  remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
+  measure,    ///< a layer -> done with LayerSize
+  alert,      ///< a text for the owner's alert programs -> done with what did not work
+  squash,     ///< no answer
+  keep_port,  ///< PortOptions, its lock and its listener, for the next supervisor; no answer
+  restart,    ///< StartOptions, the listening socket, a client: forks the next supervisor; no answer
   // from the supervisor
   welcome,   ///< Welcome
   started,   ///< StartedCommand, and the master side of the pty of an interactive command

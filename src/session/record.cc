@@ -90,7 +90,7 @@ audit::Log* Record::log(const policy::Policy& policy) {
 void Record::escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                      const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back) {
   const Request request{.policy = Policy(policy), .command = command};
-  supervise::respondToEscape(plan, request, last, log_ ? &*log_ : nullptr, result, rolled_back);
+  supervise::respondToEscape(plan, request, last, log_ ? &*log_ : nullptr, result, rolled_back, alert_);
 }
 
 void Record::ended(RunResult& result) {

@@ -15,6 +15,8 @@ class Record {
  public:
   /// For a process that must not wait for other writers of the log (audit::Log::deferWhenBusy).
   void deferWhenBusy() { defer_ = true; }
+  /// For a process that may not start programs.
+  void sendAlertsBy(supervise::AlertSender sender) { alert_ = std::move(sender); }
   [[nodiscard]] bool hasDeferred() const { return log_ && log_->hasDeferred(); }
   void flush(bool wait = false) {
     if (log_) log_->flush(wait);
@@ -47,6 +49,7 @@ class Record {
 
   std::optional<audit::Log> log_;
   bool defer_ = false;
+  supervise::AlertSender alert_ = supervise::sendAlert;
 };
 
 }  // namespace caisson::session

@@ -79,9 +79,8 @@ Result<void> checkFeatures(const std::string& path, int directory) {
   return {};
 }
 
-Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& metadata) {
-  Planner planner;
-  policy::Policy& policy = planner.policy;
+Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& metadata) {
+  common_.reset();
   policy = metadata.policy;
   policy.filesystem.overlay_store = policy::OverlayStore::disk;
   policy.filesystem.workspace.mode = policy::WorkspaceMode::overlay;
@@ -93,7 +92,13 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
     if (!path) return fail(path.error());
     policy.filesystem.workspace.path = *path;
   }
-  planner.facts = supervise::observeHost(policy);
+  return {};
+}
+
+Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& metadata) {
+  Planner planner;
+  if (auto used = planner.usePolicy(directory, metadata); !used) return fail(used.error());
+  planner.facts = supervise::observeHost(planner.policy);
   if (planner.facts.may_map_other_ids) planner.facts.payload_id = metadata.payload_id;
   return planner;
 }

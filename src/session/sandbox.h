@@ -27,6 +27,8 @@ struct Planner {
   plan::HostFacts facts;
 
   static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
+  /// Plans by the policy of these metadata from now on; what is known of the host stays.
+  Result<void> usePolicy(const sys::RootDir& directory, const Metadata& metadata);
   /// The plan for one command. Its steps build the whole sandbox; the rest is what each command gets.
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
   /// The plan that builds the sandbox, for no command in particular.

@@ -125,11 +125,10 @@ std::string tellWebhook(const std::string& address, const std::string& text) {
 
 }  // namespace
 
-void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result) {
+std::vector<std::string> sendAlert(const std::string& text) {
   std::vector<std::string> problems;
   const auto owner = approval::loadOwner();
   if (!owner) problems.push_back(owner.error().message());
-  const std::string text = asJson(event);
   for (const approval::Alert& alert : owner ? owner->alerts : std::vector<approval::Alert>{}) {
     if (!alert.command.empty()) {
       if (std::string problem = tellProgram(alert.command, text); !problem.empty()) {
@@ -140,7 +139,11 @@ void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result) {
       if (std::string problem = tellWebhook(alert.webhook, text); !problem.empty()) problems.push_back(problem);
     }
   }
-  for (const std::string& problem : problems) {
+  return problems;
+}
+
+void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result, const AlertSender& send) {
+  for (const std::string& problem : send(asJson(event))) {
     result.notices.push_back("the alert did not get through: " + problem);
     if (log == nullptr) continue;
     (void)log->append({audit::EventType::alert_failed, audit::Severity::error, result.sandbox_id,

@@ -9,7 +9,6 @@
 #include "audit/redact.h"
 #include "policy/explain.h"
 #include "policy/severity.h"
-#include "supervise/alert.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -151,7 +150,7 @@ void recordViolation(audit::Log* log, const std::string& sandbox_id, const Viola
 }
 
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
-                     RunResult& result, const std::string& kept) {
+                     RunResult& result, const std::string& kept, const AlertSender& send) {
   Escape& escape = *result.escape;
   escape.rollback = kept.empty() ? rollbackOf(plan) : kept;
   result.notices.push_back("rollback: " + escape.rollback);
@@ -168,7 +167,7 @@ void respondToEscape(const plan::Plan& plan, const Request& request, const LastO
       result.notices.push_back("the attempt is not in the audit log: " + written.error().message());
     }
   }
-  raiseAlert(alert, log, result);
+  raiseAlert(alert, log, result, send);
 }
 
 }  // namespace caisson::supervise

@@ -6,6 +6,7 @@
 #include "audit/log.h"
 #include "caisson/run.h"
 #include "plan/plan.h"
+#include "supervise/alert.h"
 
 namespace caisson::supervise {
 
@@ -21,6 +22,6 @@ struct LastOutput {
 /// output below CAISSON_HOME/traces, puts the tool or command into quarantine, and raises the alert. What can't be done
 /// is a notice: the sandbox has ended either way. `kept`: what became of the changes where the sandbox does not decide.
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
-                     RunResult& result, const std::string& kept = {});
+                     RunResult& result, const std::string& kept = {}, const AlertSender& send = sendAlert);
 
 }  // namespace caisson::supervise

@@ -113,7 +113,12 @@ std::vector<pid_t> processTree(pid_t ancestor) {
 pid_t sessionSupervisor(const std::string& session_id) {
   using namespace std::string_literals;
   const auto found = liveProcesses("__session\0supervise\0"s + session_id);
-  return found.empty() ? -1 : found.front();
+  // Its launcher, the parent, has the same command line.
+  for (const pid_t pid : found) {
+    const auto state = processState(pid);
+    if (state && std::ranges::find(found, state->parent) != found.end()) return pid;
+  }
+  return -1;
 }
 
 }  // namespace caisson::test

@@ -15,7 +15,7 @@
 #include "egress/process.h"
 #include "session/layers/squash.h"
 #include "session/store/store.h"
-#include "session/supervisor/supervisor.h"
+#include "session/supervisor/launcher.h"
 #include "sys/clone.h"
 #include "sys/raw_syscall.h"
 

@@ -39,38 +39,38 @@ std::map<std::string, LayerSize> readSizes(const sys::RootDir& store) {
   return sizes;
 }
 
-/// A payload may close directories of its own, whose size their owner can't see: a child in a user namespace can.
-supervise::TreeSize measureLayer(int directory) {
-  auto size = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+}  // namespace
+
+std::optional<LayerSize> measureClosed(int layer) {
+  if (!seeClosedDirectories()) return std::nullopt;
+  const auto size = supervise::measureTree(layer, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+  return LayerSize{size.bytes, size.inodes};
+}
+
+std::optional<LayerSize> measureClosedInChild(int layer) {
   int ends[2];
-  if (!size.hidden || ::pipe2(ends, O_CLOEXEC) != 0) return size;
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   const sys::Fd ours(ends[0]);
   sys::Fd theirs(ends[1]);
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!seeClosedDirectories()) ::_exit(1);
-    const auto whole = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, std::nullopt);
-    const std::uint64_t values[2] = {whole.bytes, whole.inodes};
-    ::_exit(::write(theirs.get(), values, sizeof(values)) == static_cast<ssize_t>(sizeof(values)) ? 0 : 1);
+    const auto whole = measureClosed(layer);
+    ::_exit(whole && ::write(theirs.get(), &*whole, sizeof(*whole)) == static_cast<ssize_t>(sizeof(*whole)) ? 0 : 1);
   }
+  if (child < 0) return std::nullopt;
   theirs.reset();
-  std::uint64_t values[2] = {};
+  LayerSize size;
   pollfd wait{ours.get(), POLLIN, 0};
-  if (child > 0 && ::poll(&wait, 1, kMeasureTimeoutMs) > 0 &&
-      ::read(ours.get(), values, sizeof(values)) == static_cast<ssize_t>(sizeof(values))) {
-    size.bytes = std::max(size.bytes, values[0]);
-    size.inodes = std::max(size.inodes, values[1]);
-  }
-  if (child > 0) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
+  const bool measured = ::poll(&wait, 1, kMeasureTimeoutMs) > 0 &&
+                        ::read(ours.get(), &size, sizeof(size)) == static_cast<ssize_t>(sizeof(size));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  if (!measured) return std::nullopt;
   return size;
 }
 
-}  // namespace
-
-LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata) {
+LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata,
+                       const std::function<std::optional<LayerSize>(int layer)>& closed) {
   std::set<std::string> layers(metadata.frozen.begin(), metadata.frozen.end());
   for (const Checkpoint& one : metadata.checkpoints) layers.insert(one.frozen.begin(), one.frozen.end());
   LayerSize sum;
@@ -83,7 +83,11 @@ LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata) {
     if (known == sizes.end()) {
       auto directory = store->openFile(layer, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
       if (!directory) continue;
-      const auto size = measureLayer(directory->get());
+      auto size = supervise::measureTree(directory->get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
+      if (const auto whole = size.hidden ? closed(directory->get()) : std::nullopt) {
+        size.bytes = std::max(size.bytes, whole->bytes);
+        size.inodes = std::max(size.inodes, whole->inodes);
+      }
       known = sizes.emplace(layer, LayerSize{size.bytes, size.inodes}).first;
       measured = true;
     }

@@ -26,6 +26,7 @@ class PortRelay {
   /// Whether turn() left something that raises no new event.
   [[nodiscard]] bool pending() const;
   [[nodiscard]] bool listening() const { return listener_.valid(); }
+  [[nodiscard]] int listener() const { return listener_.get(); }
   /// Does what there is to do, waiting for it at most this long.
   void turn(int milliseconds);
 

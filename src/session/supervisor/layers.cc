@@ -11,7 +11,6 @@
 #include <ctime>
 #include <thread>
 
-#include "session/client/worker.h"
 #include "session/layers/squash.h"
 #include "session/supervisor/supervisor.h"
 
@@ -107,9 +106,7 @@ Result<void> Supervisor::freezeBefore(Command& command) {
   limits_timer_ = 0;
   if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed)
     return changed;
-  if (reclaim || metadata_.frozen.size() >= kSquashAt) {
-    (void)startWorker(paths_, {reclaim ? "reclaim" : "squash", metadata_.id});
-  }
+  if (reclaim || metadata_.frozen.size() >= kSquashAt) launcher_.squash(reclaim);
   return {};
 }
 

@@ -20,7 +20,6 @@
 #include "session/network/network.h"
 #include "session/program.h"
 #include "session/sandbox.h"
-#include "session/supervisor/remount.h"
 #include "supervise/cgroup.h"
 #include "supervise/changes.h"
 #include "supervise/control_channel.h"
@@ -75,8 +74,8 @@ auto overlayOf(Plan& plan) -> decltype(std::get_if<plan::MountOverlay>(&plan.ste
 
 Result<std::unique_ptr<LiveSandbox>> LiveSandbox::start(const SessionPaths& paths, const sys::RootDir& directory,
                                                         const Metadata& metadata, const plan::Plan& plan,
-                                                        sys::EventLoop& loop, Handlers handlers) {
-  std::unique_ptr<LiveSandbox> sandbox(new LiveSandbox(plan, loop, std::move(handlers)));
+                                                        sys::EventLoop& loop, Launcher& launcher, Handlers handlers) {
+  std::unique_ptr<LiveSandbox> sandbox(new LiveSandbox(plan, loop, launcher, std::move(handlers)));
   sandbox->directory_ = &directory;
   if (auto built = sandbox->build(paths, directory, metadata); !built) return fail(built.error());
   sandbox->watch();
@@ -271,7 +270,7 @@ Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, c
                                .executable = overlay->executable,
                                .uid = plan_.identity.inside_uid,
                                .gid = plan_.identity.inside_gid};
-  if (auto mounted = remountOverlay(launched_.pidfd.get(), layer_.get(), options); !mounted) return mounted;
+  if (auto mounted = launcher_.remount(launched_.pidfd.get(), layer_.get(), options); !mounted) return mounted;
   upper_ = std::move(upper_directory);
   return enterDomain();
 }

@@ -12,6 +12,7 @@
 #include "session/init/init_protocol.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
+#include "session/supervisor/launcher.h"
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
@@ -29,7 +30,7 @@ class LiveSandbox {
   /// Builds it. Waits for pid 1, which runs nothing of a payload's yet; the caller holds the session's lock.
   static Result<std::unique_ptr<LiveSandbox>> start(const SessionPaths& paths, const sys::RootDir& directory,
                                                     const Metadata& metadata, const plan::Plan& plan,
-                                                    sys::EventLoop& loop, Handlers handlers);
+                                                    sys::EventLoop& loop, Launcher& launcher, Handlers handlers);
   /// Kills whatever is left in it.
   ~LiveSandbox();
   LiveSandbox(const LiveSandbox&) = delete;
@@ -86,8 +87,8 @@ class LiveSandbox {
   std::optional<Remains> killPaused();
 
  private:
-  LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Handlers handlers)
-      : plan_(std::move(plan)), loop_(loop), handlers_(std::move(handlers)) {}
+  LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Launcher& launcher, Handlers handlers)
+      : plan_(std::move(plan)), loop_(loop), launcher_(launcher), handlers_(std::move(handlers)) {}
   Result<void> build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata);
   Result<void> awaitReady();
   Result<void> enterDomain();
@@ -100,6 +101,7 @@ class LiveSandbox {
   plan::Plan plan_;
   const sys::RootDir* directory_ = nullptr;  ///< of the session
   sys::EventLoop& loop_;
+  Launcher& launcher_;
   Handlers handlers_;
   supervise::Launched launched_;
   sys::Cgroup cgroup_;  // removed after the last process in it is gone

@@ -69,17 +69,7 @@ Result<void> PortSet::open(PortOptions& options) {
     return fail(plainError(Stage::usage, "session expose", std::to_string(options.port), "it is open already",
                            "close it first (--close)"));
   }
-  Port& port = ports_.emplace_back();
-  port.options = options;
-  port.lock = std::move(*lock);
-  port.relay = std::make_unique<PortRelay>([this, &port]() -> sys::Fd {
-    if (port.options.inward) {
-      recordConnection(port);
-      return connectTo(hostSocket(), port.options.host_port);
-    }
-    auto socket = make_socket_();
-    return socket ? connectTo(std::move(*socket), port.options.port) : sys::Fd{};
-  });
+  Port& port = add(options, std::move(*lock));
   auto listening = port.relay->valid() ? listen(port) : fail(sysError(Stage::state, "epoll_create1", "", errno));
   const std::string text = std::to_string(port.options.host_port) + "\n";
   if (listening &&
@@ -91,9 +81,41 @@ Result<void> PortSet::open(PortOptions& options) {
     drop(std::prev(ports_.end()));
     return fail(error);
   }
-  loop_.on(port.relay->descriptor(), POLLIN, [this, &port](short) { turn(port); });
   options.host_port = port.options.host_port;
   return {};
+}
+
+PortSet::Port& PortSet::add(const PortOptions& options, sys::Fd lock) {
+  Port& port = ports_.emplace_back();
+  port.options = options;
+  port.lock = std::move(lock);
+  port.relay = std::make_unique<PortRelay>([this, &port]() -> sys::Fd {
+    if (port.options.inward) {
+      recordConnection(port);
+      return connectTo(hostSocket(), port.options.host_port);
+    }
+    auto socket = make_socket_();
+    return socket ? connectTo(std::move(*socket), port.options.port) : sys::Fd{};
+  });
+  if (port.relay->valid()) loop_.on(port.relay->descriptor(), POLLIN, [this, &port](short) { turn(port); });
+  return port;
+}
+
+std::vector<KeptPort> PortSet::kept() const {
+  const auto copy = [](int descriptor) { return sys::Fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3)); };
+  std::vector<KeptPort> all;
+  for (const Port& port : ports_) {
+    KeptPort& one = all.emplace_back();
+    one.options = port.options;
+    one.lock = copy(port.lock.get());
+    if (!port.options.inward) one.listener = copy(port.relay->listener());
+  }
+  return all;
+}
+
+void PortSet::adopt(KeptPort kept) {
+  Port& port = add(kept.options, std::move(kept.lock));
+  if (!port.options.inward) port.relay->listenAt(std::move(kept.listener));
 }
 
 Result<void> PortSet::listen(Port& port) {

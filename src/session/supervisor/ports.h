@@ -16,6 +16,13 @@
 
 namespace caisson::session {
 
+/// An open port, between two supervisors of its session.
+struct KeptPort {
+  PortOptions options;
+  sys::Fd lock;
+  sys::Fd listener;  ///< of the host; a port of the sandbox listens in the next one
+};
+
 class PortSet {
  public:
   /// A TCP socket of the sandbox's network.
@@ -34,6 +41,10 @@ class PortSet {
   Result<void> open(PortOptions& options);
   Result<void> close(const PortOptions& options);
   void closeAll();
+  /// Copies of all of them.
+  [[nodiscard]] std::vector<KeptPort> kept() const;
+  /// Opens one that an earlier supervisor kept.
+  void adopt(KeptPort kept);
   /// The sandbox was started, or has ended: inward ports listen inside it.
   void followSandbox(bool runs);
 
@@ -45,6 +56,7 @@ class PortSet {
     std::uint64_t connections = 0;
     bool resumes = false;  ///< a turn is planned already
   };
+  Port& add(const PortOptions& options, sys::Fd lock);
   Result<void> listen(Port& port);
   void turn(Port& port);
   void recordConnection(Port& port);

@@ -20,6 +20,7 @@ void Supervisor::serve(int socket, Packet packet) {
     case MessageType::start: {
       const auto options = codec::decode<StartOptions>(packet.value);
       if (!options) return malformed();
+      if (!sandbox_ && confined_) return succeed(socket, packet.value);
       if (auto started = startSandbox(*options); !started) return replyFailed(socket, started.error());
       return static_cast<void>(reply(socket, MessageType::done, codec::encode(welcome())));
     }
@@ -145,7 +146,7 @@ void Supervisor::serveReload(int socket) {
   metadata_ = std::move(*metadata);
   armExpiry();
   if (planner_) {
-    if (auto planner = Planner::observe(directory_, metadata_)) planner_ = std::move(*planner);
+    if (auto used = planner_->usePolicy(directory_, metadata_); !used) return replyFailed(socket, used.error());
   }
   reply(socket, MessageType::done);
 }

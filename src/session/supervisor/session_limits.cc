@@ -36,10 +36,12 @@ plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& froz
 
 }  // namespace
 
-SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox)
+SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox,
+                             Launcher& launcher)
     : paths_(paths),
       metadata_(metadata),
       sandbox_(sandbox),
+      launcher_(launcher),
       plan_(sandbox.plan()),
       whole_(plan_.disk),
       first_(Clock::now() + kFirstLook) {
@@ -76,7 +78,7 @@ std::optional<SessionLimits::Clock::time_point> SessionLimits::next() const {
 void SessionLimits::begin(Clock::time_point now) {
   const int upper = sandbox_.upper();
   if (whole_ && upper >= 0) {
-    LayerSize frozen = sizeOfFrozen(paths_, metadata_);
+    LayerSize frozen = sizeOfFrozen(paths_, metadata_, [this](int layer) { return launcher_.measure(layer); });
     frozen.bytes = less(frozen.bytes, hidden_.bytes);
     frozen.inodes = less(frozen.inodes, hidden_.inodes);
     plan_.disk = quotaOfUpper(*whole_, frozen, upper, start_);

@@ -12,6 +12,7 @@
 #include "session/layers/layer_sizes.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
+#include "session/supervisor/launcher.h"
 #include "session/supervisor/live_sandbox.h"
 #include "supervise/limit_watch.h"
 
@@ -21,7 +22,7 @@ class SessionLimits {
  public:
   using Clock = std::chrono::steady_clock;
 
-  SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox);
+  SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox, Launcher& launcher);
 
   /// Whether a plan has anything to look at.
   [[nodiscard]] static bool needed(const plan::Plan& plan);
@@ -50,6 +51,7 @@ class SessionLimits {
   const SessionPaths& paths_;
   const Metadata& metadata_;
   const LiveSandbox& sandbox_;
+  Launcher& launcher_;
   plan::Plan plan_;
   std::optional<plan::DiskQuota> whole_;  ///< of the session; the plan's is what is left of it
   LayerSize hidden_;                      ///< in frozen layers, when it was measured last

@@ -1,10 +1,7 @@
 #include "session/supervisor/supervisor.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +15,7 @@
 #include "policy/credential.h"
 #include "session/store/background_files.h"
 #include "session/store/store.h"
-#include "sys/descriptor_limit.h"
+#include "session/supervisor/confine.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -37,10 +34,11 @@ bool mayConnect(int socket) {
 
 }  // namespace
 
-Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata)
+Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata, Launcher launcher)
     : paths_(paths),
       directory_(std::move(directory)),
       metadata_(std::move(metadata)),
+      launcher_(std::move(launcher)),
       logs_(directory_.enter(kLogDirectory)),
       ports_(
           directory_, metadata_, loop_,
@@ -56,8 +54,7 @@ Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metada
           },
           [this] { return record_.log(metadata_.policy); }) {}
 
-Result<void> Supervisor::listen() {
-  if (!logs_) return caisson::fail(logs_.error());
+Result<void> Supervisor::bindSocket() {
   listener_ = sys::Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_) return caisson::fail(sysError(Stage::launch, "socket", "session", errno));
   if (auto removed = directory_.remove(kControlSocket); !removed) return removed;
@@ -74,12 +71,39 @@ Result<void> Supervisor::listen() {
   if (::listen(listener_.get(), kBacklog) != 0) {
     return caisson::fail(sysError(Stage::state, "listen", kControlSocket, errno));
   }
+  return {};
+}
+
+Result<void> Supervisor::listen(Succession succession) {
+  if (!logs_) return caisson::fail(logs_.error());
+  const bool first = !succession.listener;
+  listener_ = std::move(succession.listener);
+  if (first) {
+    if (auto bound = bindSocket(); !bound) return bound;
+  }
   loop_.on(listener_.get(), POLLIN, [this](short) { acceptClient(); });
   record_.deferWhenBusy();
+  record_.sendAlertsBy([this](const std::string& text) { return launcher_.sendAlert(text); });
   loop_.afterTurn([this] { flushRecords(); });
   armExpiry();
   watchCreator();
+  for (KeptPort& port : succession.ports) ports_.adopt(std::move(port));
+  if (first) return {};
+  const int client = succession.client.get();
+  addClient(std::move(succession.client));
+  serve(client, {MessageType::start, std::move(succession.start), {}});
   return {};
+}
+
+void Supervisor::succeed(int socket, const std::string& start) {
+  record_.flush(true);
+  if (!launcher_.succeed(listener_.get(), socket, start, ports_.kept())) {
+    replyFailed(socket,
+                sysError(Stage::state, "session", metadata_.id, ENOTCONN, "its launcher was killed; try again"));
+  }
+  clients_.erase(socket);  // the next supervisor's now
+  loop_.remove(socket);
+  loop_.stop();
 }
 
 void Supervisor::run() {
@@ -117,10 +141,15 @@ void Supervisor::acceptClient() {
     if (!socket) return;
     if (!mayConnect(socket.get()) || clients_.size() >= kMaxClients) continue;
     const int number = socket.get();
-    clients_[number] = {std::move(socket)};
-    loop_.on(number, POLLIN, [this, number](short) { onClient(number); });
+    addClient(std::move(socket));
     reply(number, MessageType::welcome, codec::encode(welcome()));
   }
+}
+
+void Supervisor::addClient(sys::Fd socket) {
+  const int number = socket.get();
+  clients_[number] = {std::move(socket)};
+  loop_.on(number, POLLIN, [this, number](short) { onClient(number); });
 }
 
 Welcome Supervisor::welcome() const {
@@ -225,7 +254,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   auto plan = planner_->planSandbox(metadata_);
   if (!plan) return caisson::fail(plan.error());
   auto started = LiveSandbox::start(
-      paths_, directory_, metadata_, *plan, loop_,
+      paths_, directory_, metadata_, *plan, loop_, launcher_,
       {.reply = [this](const InitReply& reply, sys::Fd descriptor) { onReply(reply, std::move(descriptor)); },
        .egress_report = [this](const egress::Report& report) { onEgressReport(report); },
        .exited = [this] { onSandboxExited(); }});
@@ -239,6 +268,12 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
     (void)endSandbox("it could not be put on record");
     return noted;
   }
+  // From here on this process reads what payloads and the egress write.
+  if (auto confined = confineSupervisor(); !confined) {
+    (void)endSandbox("its supervisor could not be confined");
+    return confined;
+  }
+  confined_ = true;
   return {};
 }
 
@@ -297,25 +332,19 @@ void Supervisor::onSandboxExited() {
   });
 }
 
-int superviseMain(const Store& store, const std::string& id, int status) {
+int runSupervisor(const Store& store, const std::string& id, Launcher launcher, Succession succession, int status) {
   const auto report = [&](const std::string& text) {
+    if (status < 0) return;
     (void)!::write(status, text.data(), text.size());
     ::close(status);
   };
-  // Not killed by the signals of whoever started it, nor by a reader that went away.
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  ::prctl(PR_SET_DUMPABLE, 0);
-  ::umask(022);
-  sys::raiseDescriptorLimit();
   auto found = store.find("session", id);
   if (!found) {
     report("failed" + codec::encode(found.error()));
     return 1;
   }
-  Supervisor supervisor(store.paths(), std::move(found->directory), std::move(found->metadata));
-  if (auto listening = supervisor.listen(); !listening) {
+  Supervisor supervisor(store.paths(), std::move(found->directory), std::move(found->metadata), std::move(launcher));
+  if (auto listening = supervisor.listen(std::move(succession)); !listening) {
     report("failed" + codec::encode(listening.error()));
     return 1;
   }

@@ -18,6 +18,7 @@
 #include "session/store/session_paths.h"
 #include "session/store/store.h"
 #include "session/supervisor/command.h"
+#include "session/supervisor/launcher.h"
 #include "session/supervisor/live_sandbox.h"
 #include "session/supervisor/ports.h"
 #include "session/supervisor/session_limits.h"
@@ -28,10 +29,10 @@ namespace caisson::session {
 
 class Supervisor {
  public:
-  Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata);
+  Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata, Launcher launcher);
 
-  /// Opens the socket that clients connect to.
-  Result<void> listen();
+  /// Opens the socket that clients connect to, or takes over that of an earlier supervisor.
+  Result<void> listen(Succession succession);
   /// Until the session has neither a sandbox, nor open ports, nor clients.
   void run();
 
@@ -44,7 +45,11 @@ class Supervisor {
   };
 
   // supervisor.cc: lifetime and clients
+  Result<void> bindSocket();
   void acceptClient();
+  void addClient(sys::Fd socket);
+  /// Leaves the start of a new sandbox to the next supervisor: a confined one can't build it.
+  void succeed(int socket, const std::string& start);
   void onClient(int socket);
   void dropClient(int socket);
   void turnAwayClients();
@@ -123,6 +128,7 @@ class Supervisor {
   const SessionPaths& paths_;
   sys::RootDir directory_;
   Metadata metadata_;
+  Launcher launcher_;
   Result<sys::RootDir> logs_;
   sys::EventLoop loop_;
   sys::Fd listener_, creator_;
@@ -143,9 +149,11 @@ class Supervisor {
   Record record_;
   PortSet ports_;
   bool ending_ = false;
+  bool confined_ = false;
 };
 
-/// `caisson __session supervise ID`. Writes "ready" or an encoded Error to `status` once; returns the exit status.
-int superviseMain(const Store& store, const std::string& id, int status);
+/// The supervisor's process. Writes "ready" or an encoded Error to `status` once, if that is a descriptor; returns the
+/// exit status.
+int runSupervisor(const Store& store, const std::string& id, Launcher launcher, Succession succession, int status);
 
 }  // namespace caisson::session

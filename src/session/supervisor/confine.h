@@ -1,0 +1,17 @@
+// What a session's supervisor gives up once its sandbox runs, before the first payload does.
+#pragma once
+
+#include "base/error.h"
+#include "plan/syscall_filter.h"
+
+namespace caisson::session {
+
+/// The system calls of a supervisor: files, sockets, waiting, looking at processes and signalling them. No exec, no new
+/// code, no namespace, no mount, no tracing. What needs one of those is the launcher's work (launcher.h).
+plan::SyscallFilter supervisorFilter();
+
+/// Drops capabilities, sets no_new_privs and installs the filter; a forked process inherits all three. A root caller's
+/// supervisor keeps the capabilities over files, since the session's layers belong to the payload's user.
+Result<void> confineSupervisor();
+
+}  // namespace caisson::session

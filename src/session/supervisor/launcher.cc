@@ -1,0 +1,233 @@
+#include "session/supervisor/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "session/client/worker.h"
+#include "session/supervisor/supervisor.h"
+#include "supervise/alert.h"
+#include "sys/descriptor_limit.h"
+
+namespace caisson::session {
+
+template <class A, Of<OverlayOptions> T>
+void fields(A& archive, T& v) {
+  archive(v.target, v.lower, v.upper, v.work, v.executable, v.uid, v.gid);
+}
+template <class A, Of<LayerSize> T>
+void fields(A& archive, T& v) {
+  archive(v.bytes, v.inodes);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRemountTimeout = std::chrono::seconds(12);
+constexpr auto kMeasureTimeout = std::chrono::seconds(3);
+constexpr auto kAlertTimeout = std::chrono::seconds(60);
+constexpr int kReapPauseMs = 100;
+
+struct Problems {
+  std::vector<std::string> list;
+};
+template <class A, Of<Problems> T>
+void fields(A& archive, T& v) {
+  archive(v.list);
+}
+
+int msUntil(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return left < 0 ? 0 : static_cast<int>(left);
+}
+
+Error launcherGone() {
+  return plainError(Stage::supervise, "session", "launcher", "the session's launcher does not answer",
+                    "it was killed, or the host is overloaded; use the session again");
+}
+
+/// The process that serves one supervisor after the other.
+class LauncherProcess {
+ public:
+  LauncherProcess(const Store& store, std::string id) : store_(store), id_(std::move(id)) {}
+
+  int run(int status) {
+    for (;;) {
+      int ends[2];
+      if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return 1;
+      socket_ = sys::Fd(ends[0]);
+      sys::Fd theirs(ends[1]);
+      const pid_t child = ::fork();
+      if (child < 0) return 1;
+      if (child == 0) {
+        socket_.reset();
+        return runSupervisor(store_, id_, Launcher(std::move(theirs)), std::move(next_), status);
+      }
+      ++children_;
+      if (status >= 0) ::close(status);
+      status = -1;
+      theirs.reset();
+      next_ = {};
+      if (!serveUntilEnd()) return 0;
+    }
+  }
+
+ private:
+  /// False: the supervisor is gone. True: another one is to be forked.
+  bool serveUntilEnd() {
+    for (;;) {
+      reap();
+      pollfd wait{socket_.get(), POLLIN, 0};
+      // The supervisor itself is a child, whose end shows at the socket.
+      const int ready = ::poll(&wait, 1, children_ > 1 ? kReapPauseMs : -1);
+      if (ready < 0 && errno != EINTR) return false;
+      if (ready <= 0) continue;
+      Packet packet;
+      const Receipt receipt = receivePacket(socket_.get(), packet);
+      if (receipt == Receipt::nothing) continue;
+      if (receipt == Receipt::closed) return false;
+      if (packet.type == MessageType::restart && packet.descriptors.size() == 2) {
+        next_.start = std::move(packet.value);
+        next_.listener = std::move(packet.descriptors[0]);
+        next_.client = std::move(packet.descriptors[1]);
+        return true;
+      }
+      serve(std::move(packet));
+    }
+  }
+
+  void reap() {
+    while (children_ > 0 && ::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) --children_;
+  }
+
+  void serve(Packet packet) {
+    switch (packet.type) {
+      case MessageType::keep_port: return keepPort(std::move(packet));
+      case MessageType::squash:
+        return static_cast<void>(startWorker(store_.paths(), {packet.value.empty() ? "squash" : "reclaim", id_}));
+      case MessageType::remount: return remount(packet);
+      // Work that needs memory or a namespace of its own: in a copy of this process.
+      case MessageType::measure:
+      case MessageType::alert: {
+        const pid_t child = ::fork();
+        if (child > 0) ++children_;
+        if (child != 0) return;
+        packet.type == MessageType::alert ? sendAlert(packet) : measure(packet);
+        ::_exit(0);
+      }
+      default: return;
+    }
+  }
+
+  void keepPort(Packet packet) {
+    const auto options = codec::decode<PortOptions>(packet.value);
+    if (!options || packet.descriptors.empty()) return;
+    KeptPort& port = next_.ports.emplace_back();
+    port.options = *options;
+    port.lock = std::move(packet.descriptors[0]);
+    if (packet.descriptors.size() > 1) port.listener = std::move(packet.descriptors[1]);
+  }
+
+  void remount(const Packet& packet) const {
+    const auto options = codec::decode<OverlayOptions>(packet.value);
+    if (!options || packet.descriptors.size() != 2) return;
+    const auto mounted = remountOverlay(packet.descriptors[0].get(), packet.descriptors[1].get(), *options);
+    if (mounted) {
+      (void)sendPacket(socket_.get(), MessageType::done, {});
+    } else {
+      (void)sendPacket(socket_.get(), MessageType::failed, codec::encode(mounted.error()));
+    }
+  }
+
+  void measure(const Packet& packet) const {
+    if (packet.descriptors.size() != 1) return;
+    const auto size = measureClosed(packet.descriptors[0].get());
+    (void)sendPacket(socket_.get(), size ? MessageType::done : MessageType::failed,
+                     codec::encode(size.value_or(LayerSize{})));
+  }
+
+  void sendAlert(const Packet& packet) const {
+    (void)sendPacket(socket_.get(), MessageType::done, codec::encode(Problems{supervise::sendAlert(packet.value)}));
+  }
+
+  const Store& store_;
+  const std::string id_;
+  sys::Fd socket_;
+  Succession next_;
+  int children_ = 0;
+};
+
+}  // namespace
+
+Result<Packet> Launcher::ask(MessageType type, const std::string& value, std::vector<int> descriptors,
+                             Clock::duration timeout) {
+  if (!socket_) return fail(launcherGone());
+  if (sendPacket(socket_.get(), type, value, std::move(descriptors)) != 0) return fail(launcherGone());
+  const auto deadline = Clock::now() + timeout;
+  for (;;) {
+    pollfd wait{socket_.get(), POLLIN, 0};
+    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    Packet packet;
+    const Receipt receipt = ready > 0 ? receivePacket(socket_.get(), packet) : Receipt::closed;
+    if (receipt == Receipt::message) return packet;
+    if (receipt == Receipt::nothing) continue;
+    socket_.reset();  // a late answer must not be taken for that to another request
+    return fail(launcherGone());
+  }
+}
+
+Result<void> Launcher::remount(int init_pidfd, int layer, const OverlayOptions& options) {
+  auto answer = ask(MessageType::remount, codec::encode(options), {init_pidfd, layer}, kRemountTimeout);
+  if (!answer) return fail(answer.error());
+  if (answer->type == MessageType::done) return {};
+  auto failure = codec::decode<Error>(answer->value);
+  return fail(failure ? std::move(*failure) : launcherGone());
+}
+
+std::optional<LayerSize> Launcher::measure(int layer) {
+  auto answer = ask(MessageType::measure, {}, {layer}, kMeasureTimeout);
+  if (!answer || answer->type != MessageType::done) return std::nullopt;
+  return codec::decode<LayerSize>(answer->value);
+}
+
+std::vector<std::string> Launcher::sendAlert(const std::string& text) {
+  auto answer = ask(MessageType::alert, text, {}, kAlertTimeout);
+  if (!answer) return {answer.error().message()};
+  const auto problems = codec::decode<Problems>(answer->value);
+  return problems ? problems->list : std::vector<std::string>{launcherGone().message()};
+}
+
+void Launcher::squash(bool reclaim) {
+  if (socket_) (void)sendPacket(socket_.get(), MessageType::squash, reclaim ? "reclaim" : "");
+}
+
+bool Launcher::succeed(int listener, int client, const std::string& start, const std::vector<KeptPort>& ports) {
+  if (!socket_) return false;
+  for (const KeptPort& port : ports) {
+    std::vector<int> descriptors{port.lock.get()};
+    if (port.listener) descriptors.push_back(port.listener.get());
+    if (sendPacket(socket_.get(), MessageType::keep_port, codec::encode(port.options), descriptors) != 0) return false;
+  }
+  return sendPacket(socket_.get(), MessageType::restart, start, {listener, client}) == 0;
+}
+
+int superviseMain(const Store& store, const std::string& id, int status) {
+  // Not killed by the signals of whoever started it, nor by a reader that went away.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  ::prctl(PR_SET_DUMPABLE, 0);
+  ::umask(022);
+  sys::raiseDescriptorLimit();
+  return LauncherProcess(store, id).run(status);
+}
+
+}  // namespace caisson::session
