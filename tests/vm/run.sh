@@ -1,15 +1,15 @@
 #!/bin/bash
 # run.sh [OPTION]... COMMAND: runs a shell command in a fresh machine and exits with its status.
 #   -a amd64|arm64  -k KERNEL  -u root|tester  -l LAYOUT of the cgroups ("login": in a session's scope)
-#   -d DIRECTORY copied to /job    -o DIRECTORY for what the command leaves in /job/out    -t SECONDS
+#   -d DIRECTORY copied to /job    -D FILE that is its third disk, kept    -o DIRECTORY for what the command leaves in /job/out    -t SECONDS
 # 124: the time is over; 125: the machine did not come up or did not report.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
-arch=amd64 kernel=6.12 user=root layout= limit=300 out= directory=
-while getopts a:k:u:l:d:o:t: option; do
+arch=amd64 kernel=6.12 user=root layout= limit=300 out= directory= disk=
+while getopts a:k:u:l:d:D:o:t: option; do
   case $option in
     a) arch=$OPTARG ;; k) kernel=$OPTARG ;; u) user=$OPTARG ;; l) layout=$OPTARG ;;
-    d) directory=$OPTARG ;; o) out=$OPTARG ;; t) limit=$OPTARG ;; *) exit 125 ;;
+    d) directory=$OPTARG ;; D) disk=$OPTARG ;; o) out=$OPTARG ;; t) limit=$OPTARG ;; *) exit 125 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -33,6 +33,9 @@ case $arch in
 esac
 qemu=$VM_HOME/tools/qemu
 libraries=$qemu/usr/lib/$(uname -m)-linux-gnu
+drives=()
+# Its cache is the host's: what the machine has written outlives the machine.
+if [ -n "$disk" ]; then drives=(-drive "file=$disk,format=raw,if=none,id=d,cache=writeback" -device virtio-blk-pci,drive=d); fi
 : >"$work/out" >"$work/ctl" >"$work/res"
 "$libraries"/ld-linux-*.so.[12] --library-path "$libraries" "$qemu/usr/bin/$program" \
   -L "$qemu/usr/share/qemu" -L "$qemu/usr/share/seabios" -L "$qemu/usr/lib/ipxe/qemu" \
@@ -42,6 +45,7 @@ libraries=$qemu/usr/lib/$(uname -m)-linux-gnu
   -serial "file:$work/console" -device virtio-rng-pci \
   -drive "file=$images/rootfs.ext4,format=raw,if=none,id=r,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=r \
   -drive "file=$work/job.img,format=raw,if=none,id=j,cache=unsafe" -device virtio-blk-pci,drive=j \
+  "${drives[@]}" \
   -device virtio-serial-pci -chardev "file,id=o,path=$work/out" -device virtserialport,chardev=o,name=caisson.out \
   -chardev "file,id=c,path=$work/ctl" -device virtserialport,chardev=c,name=caisson.ctl \
   -chardev "file,id=s,path=$work/res" -device virtserialport,chardev=s,name=caisson.res \

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""crash_check.py ACKNOWLEDGED DIRECTORY: holds what clients had printed against the audit log after the crash.
+
+docs/audit.md promises: a CRITICAL event is on the disk when it is acknowledged, any other within a second after it. Two
+more seconds are granted to an emulated machine.
+"""
+import json
+import pathlib
+import sys
+
+GRACE_MS = 3000
+
+
+def recorded_names(events: list) -> set:
+    """Commands whose start and end are recorded, and hosts whose refusal is. Commands of one sandbox do not overlap."""
+    names, running = set(), {}
+    for event in events:
+        data = event.get("data", {})
+        if event["event"] == "sandbox_execute":
+            running[event["sandbox"]] = data.get("command_preview", "")
+        elif event["event"] == "sandbox_exited":
+            names.add(running.pop(event["sandbox"], "").removeprefix("echo "))
+        elif event["event"] == "proxy_denied":
+            names.add(data.get("host", ""))
+    return names
+
+
+def main() -> int:
+    lines = pathlib.Path(sys.argv[1]).read_text(errors="replace").splitlines()
+    left = pathlib.Path(sys.argv[2])
+    acknowledged = []
+    for line in lines:
+        words = line.split()
+        if len(words) == 4 and words[0] == "ACK" and words[1].isdigit():
+            acknowledged.append((int(words[1]), words[2], words[3]))
+    problems = []
+    if len(acknowledged) < 8:
+        problems.append(f"only {len(acknowledged)} commands were acknowledged before the kill")
+    for name in ("verify", "verify.after"):
+        if (left / (name + ".status")).read_text().strip() != "0":
+            problems.append(f"audit {name}: " + (left / name).read_text().strip())
+    if (left / "afterwards").read_text().strip() != "afterwards":
+        problems.append("no run is possible afterwards: " + (left / "afterwards").read_text().strip())
+    events = [json.loads(line) for line in (left / "events").read_text().splitlines()]
+    recorded = recorded_names(events)
+    escapes = sum(event.get("event") == "escape_attempt" for event in events)
+    acknowledged_escapes = sum(kind == "escape" for _, kind, _ in acknowledged)
+    if escapes < acknowledged_escapes:
+        problems.append(f"{escapes} escape attempts are recorded, {acknowledged_escapes} were acknowledged")
+    last = max((time for time, _, _ in acknowledged), default=0)
+    durable = [one for one in acknowledged if one[1] != "escape" and one[0] <= last - GRACE_MS]
+    missing = [name for _, _, name in durable if name not in recorded]
+    lost = [name for time, kind, name in acknowledged if kind != "escape" and time > last - GRACE_MS and name not in recorded]
+    if missing:
+        problems.append("acknowledged, and not recorded: " + ", ".join(missing))
+    if not durable:
+        problems.append("no command was acknowledged long enough before the kill")
+    print(f"{len(acknowledged)} acknowledged, {len(events)} recorded, {escapes} of them escape attempts; "
+          f"lost of the last {GRACE_MS // 1000} s: {len(lost)}")
+    for problem in problems:
+        print("FAILED: " + problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
