@@ -105,6 +105,15 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
 
 Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& plan) {
   const bool rests_on_it = plan.host_view || !plan.own_root;  // there Landlock is the wall, not a second one
+  if (policy.process.isolate_commands) {
+    if (host.landlock_abi < 6) {
+      return fail(plainError(Stage::host, "plan", "process.isolate_commands",
+                             "it rests on Landlock scoping, which the kernel does not have",
+                             "use Linux 6.12 or newer with lsm=landlock,... , or set it to false"));
+    }
+    plan.isolate_commands = true;
+    plan.layers["command_isolation"] = "a Landlock domain for each command of a session";
+  }
   if (host.landlock_abi < 1) {
     if (rests_on_it) {
       return fail(plainError(Stage::host, "plan", "Landlock", "the kernel has none, or it is not in its lsm= list",

@@ -290,8 +290,9 @@ struct Plan {
   bool drop_capabilities = true;
   bool no_new_privileges = true;
   bool self_test = true;
-  bool single_exec = false;  ///< allow_exec = false: only the first exec of the payload
-  bool no_fork = false;      ///< allow_fork = false: threads, but no further process
+  bool single_exec = false;       ///< allow_exec = false: only the first exec of the payload
+  bool no_fork = false;           ///< allow_fork = false: threads, but no further process
+  bool isolate_commands = false;  ///< sessions: each command in a separate Landlock domain inside the session's
 
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value"

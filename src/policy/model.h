@@ -97,6 +97,7 @@ struct Process {
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
   std::vector<std::string> blocked_executables;
   std::vector<std::string> executable_directories;  ///< with lists: writable places where programs may be built and run
+  bool isolate_commands = false;                    ///< sessions: a Landlock domain per command
   std::vector<std::string> pass_descriptors;        ///< further inherited descriptors, by number (X6)
 };
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <csignal>
@@ -372,6 +373,56 @@ TEST_F(SessionCommit, DoesNotWaitForALockThatAPayloadMayHold) {
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
   ::close(held);
   EXPECT_EQ(cli.caisson({"session", "commit", id}).exit_status, 0);
+}
+
+class IsolateCommands : public SupervisorTest {
+ protected:
+  void SetUp() override {
+    SupervisorTest::SetUp();
+    if (IsSkipped()) return;
+    constexpr int kVersion = 1;
+    requireOrSkip(::syscall(SYS_landlock_create_ruleset, nullptr, 0, kVersion) >= 6, "needs Landlock ABI 6");
+  }
+};
+
+std::string isolatePolicy(bool isolate) {
+  return std::string("[process]\nisolate_commands = ") + (isolate ? "true" : "false") + "\n";
+}
+
+TEST_F(IsolateCommands, KeepsSiblingsFromStoppingAndKillingEachOther) {
+  for (const bool isolate : {false, true}) {
+    SCOPED_TRACE(isolate ? "isolated" : "not isolated");
+    const std::string id = cli.create(isolatePolicy(isolate));
+    cli.start(id, {"sh", "-c", "while :; do sleep 600; done", cli.marker()});
+    ASSERT_TRUE(eventually([&] { return !allGone(); }));
+    const pid_t victim = firstLiveProcess(cli.marker());
+    EXPECT_EQ(cli.exec(id, {"sh", "-c", "kill -STOP -1; :"}).exit_status, 0);
+    if (!isolate) {
+      EXPECT_TRUE(eventually([&] { return anyStopped(); })) << "without the option the attack works";
+    }
+    EXPECT_EQ(cli.exec(id, {"sh", "-c", "kill -KILL -1; :"}).exit_status, 0);
+    if (!isolate) {
+      EXPECT_TRUE(eventually([&] { return allGone(); })) << "without the option the attack works";
+      continue;
+    }
+    const auto state = processState(victim);
+    ASSERT_TRUE(state) << "the sibling was killed";
+    EXPECT_NE(state->state, 'T') << "the sibling was stopped";
+    EXPECT_EQ(cli.exec(id, {"sh", "-c", "sleep 60 & kill -KILL $!; wait $!; echo $?"}).out, "137\n")
+        << "a command signals its own processes";
+    EXPECT_EQ(cli.caisson({"session", "stop", id, "1"}).exit_status, 0);
+    EXPECT_TRUE(eventually([&] { return allGone(); })) << "it is stopped from outside";
+  }
+}
+
+TEST_F(IsolateCommands, ShowsInPlanAndResult) {
+  const std::string policy = cli.home.write("isolate.toml", "extends = \"bash\"\n" + isolatePolicy(true));
+  const RunOutput plan = cli.caisson({"plan", "--policy", policy, "--workspace", ":none", "--", "true"});
+  EXPECT_NE(plan.out.find("command_isolation"), std::string::npos) << plan.describe();
+  const json result = cli.exec(cli.create(isolatePolicy(true)), {"true"}, {"--json"}).json();
+  EXPECT_TRUE(result["layers"].contains("command_isolation")) << result;
+  const json plain = cli.exec(cli.create(), {"true"}, {"--json"}).json();
+  EXPECT_FALSE(plain["layers"].contains("command_isolation")) << plain;
 }
 
 }  // namespace

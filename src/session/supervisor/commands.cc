@@ -46,7 +46,10 @@ Result<CompiledCommand> compile(const plan::Plan& plan, const TerminalOptions& t
   auto mapping = isolation::BlockMapping::compile(plan, compiled.file.get());
   if (!mapping) return fail(mapping.error());
   isolation::Block& block = **mapping;
-  block.landlock_abi = 0;  // pid 1 is in the session's domain, and every command is born in it
+  // pid 1 is in the session's domain, and every command is born in it.
+  block.handled_fs = block.handled_net = 0;
+  block.rule_count = 0;
+  if (!plan.isolate_commands) block.landlock_abi = 0;
   for (int stream = 0; stream < 3; ++stream) {
     block.terminal[stream] = terminal.stream[stream];
     block.wants_terminal = block.wants_terminal || terminal.stream[stream];
