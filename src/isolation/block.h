@@ -40,8 +40,9 @@ enum StepFlag : std::uint32_t {
   kOurs = 1U << 9,        ///< the target lies in a tree only we have written: no link can be in its path
   kDirectory = 1U << 10,  ///< the source is known to be a directory
   kRefuseLinks = 1U << 12,
-  kFile = 1U << 11,  ///< or a file
-  kKept = 1U << 13,  ///< an overlay whose store outlives this sandbox: masks may be there already
+  kFile = 1U << 11,             ///< or a file
+  kReadOnlyOverlay = 1U << 14,  ///< no upper layer
+  kKept = 1U << 13,             ///< an overlay whose store outlives this sandbox: masks may be there already
 };
 
 struct FlatStep {

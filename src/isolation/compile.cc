@@ -178,7 +178,8 @@ struct Flatten {
     out.size_text = arena.text(std::to_string(step.bytes));
     out.inode_text = arena.text(std::to_string(step.inodes));
     const bool kept = !step.upper.empty();
-    out.flags = (step.executable ? kExecutable : 0U) | (step.on_disk ? kOnDisk : 0U) | (kept ? kKept : 0U);
+    out.flags = (step.executable ? kExecutable : 0U) | (step.on_disk ? kOnDisk : 0U) | (kept ? kKept : 0U) |
+                (step.read_only ? kReadOnlyOverlay : 0U);
     out.upper_name = arena.text(kept ? step.upper : "upper");
     out.work_name = arena.text(kept ? step.upper + ".work" : "work");
     out.lower_names = arena.text(lowerNames(step));

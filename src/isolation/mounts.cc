@@ -352,15 +352,22 @@ void TreeBuilder::overlay(const FlatStep& step) {
   closeFd(lower);
   fillMaskLayer(store, step);
   must("fchdir", step.target, raw(SYS_fchdir, store));
-  const char* options[] = {"lowerdir",     step.lower_names, "upperdir", step.upper_name, "workdir",
-                           step.work_name, "userxattr",      nullptr,    nullptr};
+  const bool read_only = (step.flags & kReadOnlyOverlay) != 0;
+  const char* writable_options[] = {"lowerdir",     step.lower_names, "upperdir", step.upper_name, "workdir",
+                                    step.work_name, "userxattr",      nullptr,    nullptr};
+  const char* read_only_options[] = {"lowerdir", step.lower_names, "userxattr", nullptr, nullptr};
+  const char* const* options = read_only ? read_only_options : writable_options;
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (read_only) attributes |= MOUNT_ATTR_RDONLY;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newFilesystem("overlay", options, step.source, attributes);
   // Onto the store's own root, which is what the mount point shows now.
   must("move_mount", step.target,
        raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
-  built_.upper = must("open", "upper", raw(SYS_openat, store, step.upper_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  if (!read_only) {
+    built_.upper =
+        must("open", "upper", raw(SYS_openat, store, step.upper_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  }
   closeFd(mount);
   closeFd(store);
 }

@@ -34,8 +34,9 @@ struct Line {
     return fmt::format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
   }
   std::string operator()(const MountOverlay& s) const {
-    std::string text = fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower, s.bytes / 1024,
-                                   s.on_disk ? "on disk" : "in memory");
+    std::string text = s.read_only ? fmt::format("read-only  {} from {}", s.target, s.lower)
+                                   : fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower,
+                                                 s.bytes / 1024, s.on_disk ? "on disk" : "in memory");
     for (const std::string& name : s.whiteouts) text += "\n               hidden: " + name;
     for (const ReplacedFile& file : s.replaced) text += "\n               without credentials: " + file.path;
     return text;

@@ -96,7 +96,8 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
       if (tmpfs->target != "/") add(tmpfs->target, tmpfsRights(*tmpfs, abi));
     } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
-      add(overlay->target, writable(abi, overlay->executable));
+      if (!overlay->read_only) add(overlay->target, writable(abi, overlay->executable));
+      if (overlay->read_only && overlay->executable) add(overlay->target, executeRights());
     } else if (const auto* proc = std::get_if<MountProc>(&step)) {
       add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the rest is guarded by the kernel
     }

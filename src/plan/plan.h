@@ -89,8 +89,9 @@ struct HostFacts {
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's
   HostPath current_directory;
-  HostPath workspace;  ///< the one the policy names, or the current directory
-  WorkspaceScan scan;  ///< of the workspace
+  HostPath workspace;         ///< the one the policy names, or the current directory
+  WorkspaceScan scan;         ///< of the workspace
+  bool mounts_below = false;  ///< file systems are mounted below the workspace: no overlay can show it
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
   std::map<std::string, std::string> system_directories;
@@ -156,6 +157,7 @@ struct MountOverlay {
   std::string target;
   std::vector<std::string> whiteouts;
   std::vector<ReplacedFile> replaced;
+  bool read_only = false;  ///< nothing can be written: `bytes` is for the layer that hides names
   std::uint64_t bytes = 0;
   std::uint64_t inodes = 0;
   bool executable = true;
@@ -306,6 +308,7 @@ struct Plan {
 
   bool workspace_shown = false;
   bool workspace_overlay = false;
+  bool workspace_masked = false;  ///< a layer hides denied names of the workspace, also those that appear later
   std::vector<std::string> masked_secrets;
   std::optional<GuardedWorkspace> guarded;
   std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name

@@ -21,7 +21,8 @@ void append(std::string& list, const std::string& item) { list += (list.empty() 
 std::string hardParts(const Plan& plan) {
   std::string parts;
   for (const Step& step : plan.steps) {
-    if (const auto* overlay = std::get_if<MountOverlay>(&step); overlay != nullptr && !overlay->on_disk)
+    if (const auto* overlay = std::get_if<MountOverlay>(&step);
+        overlay != nullptr && !overlay->on_disk && !overlay->read_only)
       append(parts, overlay->target + " " + sizeText(overlay->bytes));
     const auto* tmpfs = std::get_if<MountTmpfs>(&step);
     if (tmpfs != nullptr && !tmpfs->optional && tmpfs->target != "/")

@@ -106,11 +106,14 @@ std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFac
 
 /// Files that the host would execute are read-only in a writable workspace. Each directory above them becomes a mount
 /// point, which cannot be renamed: otherwise `mv .git x` would make room for another .git.
-void protectFiles(const HostFacts& host, const std::string& target, Plan& plan) {
+void protectFiles(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
   std::set<std::string> pinned;
   const auto pin = [&](const std::string& path, bool writable) {
-    plan.steps.push_back(
-        Bind{.source = target + "/" + path, .target = target + "/" + path, .writable = writable, .inside = true});
+    plan.steps.push_back(Bind{.source = target + "/" + path,
+                              .target = target + "/" + path,
+                              .writable = writable,
+                              .executable = policy.filesystem.workspace_exec,
+                              .inside = true});
   };
   for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
     for (std::size_t slash = one.path.find('/'); slash != std::string::npos; slash = one.path.find('/', slash + 1)) {
@@ -164,6 +167,31 @@ void addRedacted(const std::vector<ReplacedFile>& files, const std::string& targ
   }
 }
 
+/// A read-only workspace in which names are hidden, as an overlay without an upper layer: a mask mounted over a file is
+/// gone when the host renames another file over it, a whiteout is not. False: nothing is hidden, or no overlay works.
+bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::string& target,
+               std::vector<std::string> hidden, Plan& plan) {
+  for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
+  std::vector<std::string> whiteouts = outermost(std::move(hidden));
+  std::vector<ReplacedFile> replaced = redactedIn(policy, host, whiteouts);
+  const bool has_overlay = host.kernel_major > 5 || (host.kernel_major == 5 && host.kernel_minor >= 11);
+  if ((whiteouts.empty() && replaced.empty()) || host.mounts_below || !has_overlay) return false;
+  constexpr std::uint64_t kMaskBytes = 16 * policy::kMiB;
+  constexpr std::uint64_t kMaskInodes = 100'000;
+  plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
+                                    .target = target,
+                                    .whiteouts = std::move(whiteouts),
+                                    .replaced = std::move(replaced),
+                                    .read_only = true,
+                                    .bytes = kMaskBytes,
+                                    .inodes = kMaskInodes,
+                                    .executable = policy.filesystem.workspace_exec,
+                                    .owned = plan.identity.parent_writes_maps});
+  plan.workspace_masked = true;
+  plan.layers["workspace"] = "read-only " + host.workspace.path;
+  return true;
+}
+
 Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                        const std::vector<std::string>& hidden, Plan& plan) {
   const bool writable = policy.filesystem.workspace.mode == WorkspaceMode::rw;
@@ -177,7 +205,7 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
     plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
   } else if (writable) {
     plan.guarded = {.path = host.workspace.path, .patterns = policy.filesystem.workspace.protected_files, .before = {}};
-    protectFiles(host, target, plan);
+    protectFiles(policy, host, target, plan);
   }
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
   addRedacted(redactedIn(policy, host, hidden), target, plan);
@@ -294,6 +322,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   plan.working_directory = target;
   plan.workspace_shown = true;
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
+  if (mode == WorkspaceMode::ro && addMasked(policy, host, target, hidden, plan)) return {};
   return addDirect(policy, host, target, hidden, plan);
 }
 
@@ -310,7 +339,8 @@ Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, 
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
   for (const std::string& entry : policy.filesystem.denied) {
     const std::string path = policy::normalPath(entry);
-    const bool in_overlay = plan.workspace_overlay && below(path, workspace) && path != workspace;
+    const bool in_overlay =
+        (plan.workspace_overlay || plan.workspace_masked) && below(path, workspace) && path != workspace;
     if (!in_overlay && !isPattern(path))
       plan.steps.push_back(MaskPath{path, whenAbsent(policy, host, workspace, path), true});
   }

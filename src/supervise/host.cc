@@ -25,6 +25,7 @@
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
+#include "sys/probe_support.h"
 #include "sys/raw_syscall.h"
 #include "sys/state_home.h"
 #include "sys/user_scope.h"
@@ -216,6 +217,26 @@ std::vector<dev_t> observeDisks(const HostFacts& facts) {
   return disks;
 }
 
+/// mountinfo writes space, tab, newline and backslash as \ooo.
+std::string escaped(const std::string& path) {
+  std::string text;
+  for (const char letter : path) {
+    char code[8];
+    if (letter == ' ' || letter == '\t' || letter == '\n' || letter == '\\') {
+      std::snprintf(code, sizeof(code), "\\%03o", static_cast<unsigned>(letter));
+      text += code;
+    } else {
+      text += letter;
+    }
+  }
+  return text;
+}
+
+bool hasMountsBelow(const std::string& directory) {
+  const std::string mounts = sys::readKernelFile("/proc/self/mountinfo");
+  return mounts.find(" " + escaped(directory) + "/") != std::string::npos;
+}
+
 std::uint64_t numberIn(const char* path) {
   const sys::Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   char text[32] = {};
@@ -291,6 +312,7 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   facts.homes = observeHomes(facts.uid);
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
     facts.scan = scan(workspace, facts.workspace.path);
+    if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
   }
   facts.own_state = realName(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);

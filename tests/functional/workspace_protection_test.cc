@@ -66,6 +66,19 @@ TEST_P(WorkspaceSecrets, GitWorksWithoutTheCredentialsOfItsConfiguration) {
   EXPECT_NE(readFile(workspace / ".git/config").find("canary-token"), std::string::npos) << "the host's file changed";
 }
 
+TEST_P(WorkspaceSecrets, StayHiddenWhenTheHostReplacesThem) {
+  if (std::string(GetParam()) == "rw") return;  // documented: docs/workspace.md
+  workspace.write(".env", "canary\n");
+  workspace.write("denied", "canary\n");
+  const RunOutput output = onHost(std::string("$CAISSON run -q --workspace .:") + GetParam() +
+                                  " --deny denied --deny later -- sh -c 'i=0; while [ $i -lt 40 ]; do cat .env denied "
+                                  "later; i=$((i+1)); sleep 0.01; done' "
+                                  "2>/dev/null & i=0; while [ $i -lt 40 ]; do for f in .env denied later; do echo "
+                                  "canary > fresh; mv fresh $f; done; "
+                                  "i=$((i+1)); sleep 0.01; done; wait $!; echo end");
+  EXPECT_EQ(output.out, "end\n") << output.describe();
+}
+
 class WritableWorkspace : public SandboxTest {
  protected:
   void SetUp() override {

@@ -155,7 +155,7 @@ void Supervisor::recordAndSpawn(std::uint32_t number) {
   if (!recorded) return refuse(*command, recorded.error());
   command->recorded = true;
   record_.handOver();
-  if (auto frozen = freezeBefore(*command); !frozen) {
+  if (auto frozen = prepareLayers(*command); !frozen) {
     (void)endSandbox(frozen.error().message());
     return;
   }

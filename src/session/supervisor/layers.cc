@@ -72,15 +72,66 @@ bool Supervisor::canFreeze() const {
          std::none_of(clients_.begin(), clients_.end(), in_use);
 }
 
+/// Secret files that the host has created in the workspace since the sandbox was built.
+std::vector<std::string> Supervisor::newSecrets() {
+  std::vector<std::string> found;
+  const policy::Workspace& workspace = metadata_.policy.filesystem.workspace;
+  const plan::HostPath& host = planner_->facts.workspace;
+  if (workspace.show_secrets || workspace.mode != policy::WorkspaceMode::overlay || !host.directory) return found;
+  const auto scan = supervise::scanWorkspace(host.path, {}, &scan_cache_);
+  for (const std::string& secret : scan.secrets) {
+    if (!sandbox_->hides(secret)) found.push_back(secret);
+  }
+  for (const plan::ReplacedFile& file : scan.redacted) {  // its other content is of less use than its secrecy
+    if (!sandbox_->hides(file.path)) found.push_back(file.path);
+  }
+  return found;
+}
+
+/// Shows the same layers again, so that names that were added to the mask layer become hidden.
+Result<void> Supervisor::remountWorkspace() {
+  auto upper = makeUpper(paths_, metadata_, sandbox_->plan().identity);
+  if (!upper) return {};
+  auto paused = sandbox_->pause();
+  if (!paused) return caisson::fail(paused.error());
+  if (!*paused) return {};
+  limits_.reset();  // they refer to the old upper layer
+  loop_.cancel(limits_timer_);
+  limits_timer_ = 0;
+  return sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper));
+}
+
 /// An error: the sandbox is of no more use.
-Result<void> Supervisor::freezeBefore(Command& command) {
-  if (!sandbox_->canChangeLayers() || isEmpty(sandbox_->upper())) return {};
+Result<void> Supervisor::prepareLayers(Command& command) {
+  if (!sandbox_->canChangeLayers()) return {};
+  const std::vector<std::string> secrets = newSecrets();
+  const bool written = !isEmpty(sandbox_->upper());
+  if (!written && secrets.empty()) return {};
   if (!canFreeze()) {
-    if (metadata_.auto_checkpoint) {
+    if (metadata_.auto_checkpoint && written) {
       command.options.notice = "no automatic checkpoint was made: processes of the session are running";
+    }
+    if (!secrets.empty()) {
+      command.options.notice =
+          "new secret files are visible as long as processes of the session run: " + secrets.front() +
+          (secrets.size() > 1 ? " and others" : "");
     }
     return {};
   }
+  if (!secrets.empty()) {
+    auto store = paths_.stores().enter(metadata_.family);
+    if (!store) return caisson::fail(store.error());
+    for (const std::string& secret : secrets) {
+      if (auto hidden = sandbox_->hide(*store, secret); !hidden) return hidden;
+    }
+    command.options.notice = "hidden from now on, since they look like secrets: " + secrets.front() +
+                             (secrets.size() > 1 ? " and others" : "");
+  }
+  return written ? freeze() : remountWorkspace();
+}
+
+/// Freezes what was written so far by a new upper layer.
+Result<void> Supervisor::freeze() {
   auto lock = lockFile(directory_, kLockFile, false);
   if (!lock) return {};  // a client changes the session at this moment: the next command then
   auto current = readMetadata(directory_);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 #include "isolation/child.h"
 #include "isolation/compile.h"
+#include "plan/workspace.h"
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/program.h"
@@ -226,6 +228,28 @@ Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
     if (reply.type == type) return reply;
     handlers_.reply(reply, std::move(descriptor[0]));
   }
+}
+
+bool LiveSandbox::hides(const std::string& path) const {
+  const plan::MountOverlay* overlay = overlayOf(plan_);
+  if (overlay == nullptr) return false;
+  const auto same = [&](const plan::ReplacedFile& file) { return file.path == path; };
+  return std::ranges::any_of(overlay->whiteouts, [&](const std::string& name) { return plan::below(path, name); }) ||
+         std::ranges::any_of(overlay->replaced, same);
+}
+
+Result<void> LiveSandbox::hide(const sys::RootDir& store, const std::string& path) {
+  const std::string masked = "mask/" + path;
+  const std::size_t slash = masked.rfind('/');
+  if (auto made = store.makeDirs(masked.substr(0, slash), 0755); !made) return made;
+  const auto parent = store.enter(masked.substr(0, slash));
+  if (!parent) return fail(parent.error());
+  // A whiteout: a character device 0:0, which needs no privilege.
+  if (::mknodat(parent->descriptor(), masked.c_str() + slash + 1, S_IFCHR, 0) != 0 && errno != EEXIST) {
+    return fail(sysError(Stage::mounts, "mknod", path, errno));
+  }
+  overlayOf(plan_)->whiteouts.push_back(path);
+  return {};
 }
 
 bool LiveSandbox::canChangeLayers() const {

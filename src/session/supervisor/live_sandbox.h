@@ -61,6 +61,10 @@ class LiveSandbox {
   [[nodiscard]] bool busy() const;
 
   /// Whether changeLayers() is possible at all in this sandbox.
+  /// Whether the workspace's overlay hides this path, or shows it with other content.
+  [[nodiscard]] bool hides(const std::string& path) const;
+  /// Hides a path by the store's mask layer, from the next changeLayers() on.
+  Result<void> hide(const sys::RootDir& store, const std::string& path);
   [[nodiscard]] bool canChangeLayers() const;
   /// Has pid 1 spawn nothing until resume() or changeLayers(). False: a process runs, and nothing has changed. After an
   /// error the sandbox is of no more use; the same holds for the next two.

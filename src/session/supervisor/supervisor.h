@@ -23,6 +23,7 @@
 #include "session/supervisor/ports.h"
 #include "session/supervisor/session_limits.h"
 #include "supervise/egress.h"
+#include "supervise/workspace_scan.h"
 #include "sys/event_loop.h"
 
 namespace caisson::session {
@@ -102,7 +103,10 @@ class Supervisor {
 
   // layers.cc: rollback
   [[nodiscard]] bool canFreeze() const;
-  Result<void> freezeBefore(Command& command);
+  Result<void> prepareLayers(Command& command);
+  Result<void> freeze();
+  Result<void> remountWorkspace();
+  std::vector<std::string> newSecrets();
   std::string rollBack();
   std::string endAndRollBack();
 
@@ -148,6 +152,7 @@ class Supervisor {
   std::vector<std::uint32_t> waiting_for_egress_;  ///< commands that exited before the egress reported all they did
   Record record_;
   PortSet ports_;
+  supervise::ScanCache scan_cache_;
   bool ending_ = false;
   bool confined_ = false;
 };
