@@ -113,7 +113,7 @@ class LauncherProcess {
       case MessageType::squash:
         return static_cast<void>(startWorker(store_.paths(), {packet.value.empty() ? "squash" : "reclaim", id_}));
       case MessageType::remount: return remount(packet);
-      // Work that needs memory or a namespace of its own: in a copy of this process.
+      // Work that allocates memory or enters a namespace: in a forked process.
       case MessageType::measure:
       case MessageType::alert: {
         const pid_t child = ::fork();
@@ -220,7 +220,7 @@ bool Launcher::succeed(int listener, int client, const std::string& start, const
 }
 
 int superviseMain(const Store& store, const std::string& id, int status) {
-  // Not killed by the signals of whoever started it, nor by a reader that went away.
+  // Signals of the starting process and a closed reader must not end it.
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
