@@ -108,7 +108,7 @@ std::string lowerNames(const plan::MountOverlay& step) {
   std::string names;
   for (const std::string& name : step.frozen) names += name + ":";
   // A session may have to hide more while it lives.
-  const bool mask = !step.whiteouts.empty() || !step.replaced.empty() || !step.upper.empty();
+  const bool mask = !step.whiteouts.empty() || !step.replaced.empty() || !step.upper.empty() || step.read_only;
   return names + (mask ? "mask:lower" : "lower");
 }
 

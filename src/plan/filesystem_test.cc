@@ -249,9 +249,20 @@ TEST(DeniedPaths, ThatAreAbsentAreRefusedWhereTheyCouldBeCreatedUnseen) {
   EXPECT_EQ(stepAt<MaskPath>(plan, "/srv/data/later")->absent, MaskPath::Absent::refuse);
   EXPECT_EQ(stepAt<MaskPath>(plan, "/tmp/later")->absent, MaskPath::Absent::create);
   EXPECT_EQ(stepAt<MaskPath>(plan, "/usr/later")->absent, MaskPath::Absent::skip);
-  EXPECT_EQ(stepAt<MaskPath>(withDenied({"/workspace/later"}, WorkspaceMode::ro), "/workspace/later")->absent,
-            MaskPath::Absent::refuse)
-      << "the host can create it";
+}
+
+/// A mask on the file would be gone when the host replaces it, and cannot be made before the file exists.
+TEST(DeniedPaths, OfAReadOnlyWorkspaceAreHiddenByALayer) {
+  HostFacts host = someHost();
+  const Plan plan = withDenied({"/workspace/later"}, WorkspaceMode::ro, host);
+  const auto* overlay = stepAt<MountOverlay>(plan, "/workspace");
+  ASSERT_NE(overlay, nullptr);
+  EXPECT_TRUE(overlay->read_only);
+  EXPECT_EQ(overlay->whiteouts, (std::vector<std::string>{"later"}));
+  host.mounts_below = true;  // an overlay could not show these
+  const Plan direct = withDenied({"/workspace/later"}, WorkspaceMode::ro, host);
+  ASSERT_NE(stepAt<MaskPath>(direct, "/workspace/later"), nullptr);
+  EXPECT_EQ(stepAt<MaskPath>(direct, "/workspace/later")->absent, MaskPath::Absent::refuse) << "the host can create it";
 }
 
 TEST(DeniedPaths, ThatAreAbsentAreRefusedAtLevelProcessToo) {
@@ -418,7 +429,7 @@ TEST(Secrets, OfAHomeDirectoryAreHiddenWhereverItIsShown) {
   const Plan above = planned(profile(), host);
   for (const std::string secret : {".ssh", ".aws", ".config/gcloud", ".kube", ".gnupg", ".gitconfig", ".netrc",
                                    ".git-credentials", ".docker", ".bash_history"}) {
-    EXPECT_GE(positionOf<MaskPath>(named, "/workspace/" + secret), 0) << secret;
+    EXPECT_TRUE(anyContains(stepAt<MountOverlay>(named, "/workspace")->whiteouts, secret)) << secret;
     EXPECT_GE(positionOf<MaskPath>(above, "/home/someone/" + secret), 0) << secret;
     EXPECT_TRUE(anyContains(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, secret)) << secret;
   }
@@ -431,13 +442,45 @@ TEST(Secrets, AreMaskedUnlessTheyAreAskedFor) {
   EXPECT_EQ(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, host.scan.secrets);
   EXPECT_EQ(overlay.masked_secrets, host.scan.secrets);
   const Plan ro = planned(withWorkspace(WorkspaceMode::ro), host);
-  EXPECT_GT(positionOf<MaskPath>(ro, "/workspace/.env"), positionOf<Bind>(ro, "/workspace"));
+  EXPECT_EQ(stepAt<MountOverlay>(ro, "/workspace")->whiteouts, host.scan.secrets);
+  EXPECT_TRUE(stepAt<MountOverlay>(ro, "/workspace")->read_only);
+  const Plan rw = planned(withWorkspace(WorkspaceMode::rw), host);
+  EXPECT_GT(positionOf<MaskPath>(rw, "/workspace/.env"), positionOf<Bind>(rw, "/workspace"));
   const Plan process = planned(withWorkspace(WorkspaceMode::rw, Level::process), host);
   EXPECT_GE(positionOf<MaskPath>(process, "/home/someone/project/id_rsa"), 0);
   Policy shown = withWorkspace(WorkspaceMode::overlay);
   shown.filesystem.workspace.show_secrets = true;
   EXPECT_TRUE(planned(shown, host).masked_secrets.empty());
   EXPECT_TRUE(stepAt<MountOverlay>(planned(shown, host), "/workspace")->whiteouts.empty());
+}
+
+// --- files that the host would execute ---
+
+TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
+  HostFacts host = someHost();
+  host.scan.protected_paths = {{"a/.git/hooks", true}, {"a/.git/config", false}};
+  const Plan plan = planned(withWorkspace(WorkspaceMode::rw), host);
+  const int workspace = positionOf<Bind>(plan, "/workspace");
+  for (const char* pinned : {"/workspace/a", "/workspace/a/.git"}) {
+    ASSERT_GT(positionOf<Bind>(plan, pinned), workspace) << pinned;
+    EXPECT_TRUE(stepAt<Bind>(plan, pinned)->writable) << pinned;
+  }
+  for (const char* guarded : {"/workspace/a/.git/hooks", "/workspace/a/.git/config"}) {
+    ASSERT_GT(positionOf<Bind>(plan, guarded), positionOf<Bind>(plan, "/workspace/a/.git")) << guarded;
+    EXPECT_FALSE(stepAt<Bind>(plan, guarded)->writable) << guarded;
+  }
+  ASSERT_TRUE(plan.guarded);
+  EXPECT_EQ(plan.guarded->before, (std::vector<std::string>{"a/.git/hooks", "a/.git/config"}));
+}
+
+TEST(ProtectedFiles, AreLeftAloneWhenAllowedAndElsewhere) {
+  HostFacts host = someHost();
+  host.scan.protected_paths = {{".envrc", false}};
+  Policy allowed = withWorkspace(WorkspaceMode::rw);
+  allowed.filesystem.workspace.allow_exec_config = true;
+  EXPECT_FALSE(planned(allowed, host).guarded);
+  EXPECT_TRUE(anyContains(planned(allowed, host).warnings, "--allow-exec-config"));
+  EXPECT_FALSE(planned(withWorkspace(WorkspaceMode::overlay), host).guarded);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ using policy::WorkspaceMode;
 
 constexpr std::uint64_t kOverlayBytes = 1 * policy::kGiB;
 constexpr std::uint64_t kOverlayInodes = 1'000'000;
+/// Each is a mount, which costs time at every launch.
+constexpr std::size_t kMaxMasks = 2000;
 
 Result<void> checkWorkspace(const HostFacts& host) {
   const HostPath& workspace = host.workspace;
@@ -204,6 +206,11 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   if (writable && policy.filesystem.workspace.allow_exec_config) {
     plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
   } else if (writable) {
+    if (host.scan.protected_paths.size() + hidden.size() > kMaxMasks) {
+      return fail(plainError(Stage::host, "plan", host.workspace.path,
+                             "it has more than " + std::to_string(kMaxMasks) + " files to protect or hide",
+                             "use --workspace DIR:overlay, or name a directory with fewer of them"));
+    }
     plan.guarded = {.path = host.workspace.path, .patterns = policy.filesystem.workspace.protected_files, .before = {}};
     protectFiles(policy, host, target, plan);
   }

@@ -27,14 +27,15 @@ class CommandTreeTest : public testing::Test {
     if (init == 0) {
       const pid_t root_process = ::fork();
       if (root_process == 0) {
-        ::setsid();
+        // Once the test knows the number, killing the process group reaches all of them.
+        const pid_t self = ::setsid();
+        (void)!::write(ends[1], &self, sizeof(self));
         for (int i = 1; i < count; ++i) {
           if (::fork() == 0) break;
         }
         if (work != nullptr) work();
         for (;;) ::pause();
       }
-      (void)!::write(ends[1], &root_process, sizeof(root_process));
       for (;;) ::pause();
     }
     ASSERT_EQ(::read(ends[0], &root, sizeof(root)), static_cast<ssize_t>(sizeof(root)));

@@ -47,13 +47,17 @@ Result<sys::RootDir> makeRoot(const std::string& directory, const std::string& b
 }
 
 /// Files of the run that were not there before; of a directory and its content only the directory.
-std::vector<std::string> newFiles(const plan::GuardedWorkspace& guarded) {
+std::vector<std::string> newFiles(const plan::GuardedWorkspace& guarded, RunResult& result) {
   const policy::ProtectedFiles files(guarded.patterns);
   const auto scan =
       scanWorkspace(guarded.path, {.secrets = false,
                                    .protected_files = &files,
                                    .max_entries = kMaxEntries,
                                    .max_time = std::chrono::duration_cast<std::chrono::milliseconds>(kMaxTime)});
+  if (scan.unscanned_count > 0) {
+    result.warnings.push_back("not searched for new files that the host would execute: " + scan.unscanned.front() +
+                              " and what else the program made too large or unreadable");
+  }
   std::vector<std::string> found;
   for (const plan::WorkspaceScan::Protected& one : scan.protected_paths) {
     if (one.path.starts_with(kInWorkspace)) continue;
@@ -66,11 +70,11 @@ std::vector<std::string> newFiles(const plan::GuardedWorkspace& guarded) {
 
 void quarantineNewFiles(const plan::Plan& plan, RunResult& result) {
   if (!plan.guarded) return;
-  const std::vector<std::string> found = newFiles(*plan.guarded);
+  const std::vector<std::string> found = newFiles(*plan.guarded, result);
   if (found.empty()) return;
   const auto workspace = sys::RootDir::open(plan.guarded->path);
   if (!workspace) return;
-  const std::string name = "quarantine/files/" + result.sandbox_id;
+  const std::string name = "quarantined-files/" + result.sandbox_id;
   auto place = makeRoot(sys::stateHome(), name);
   std::string where = sys::stateHome() + "/" + name;
   std::vector<std::string> moved, left;

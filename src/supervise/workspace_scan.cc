@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxNamed = 5;          ///< directories named as not scanned
 constexpr std::size_t kKeyBytes = 64 * 1024;  ///< of a file that are searched for a private key
 constexpr std::size_t kConfigBytes = 64 * 1024;
-constexpr std::size_t kReadCost = 8;  ///< entries that reading a file counts as
+constexpr std::size_t kReadCost = 8;    ///< entries that reading a file counts as
+constexpr std::size_t kMaxPath = 3800;  ///< of a directory, so that the names in it fit into PATH_MAX
 /// A directory that changed this recently may change again without a new time stamp.
 constexpr std::int64_t kFreshNs = 2'000'000'000;
 
@@ -83,6 +84,7 @@ class Scan {
   }
 
   void visit(const Work& work) {
+    if (work.path.size() > kMaxPath) return leaveOut(work.path.substr(0, kMaxPath));
     const long opened = isolation::openBeneath(root_.descriptor(), work.path.empty() ? "" : work.path.c_str(),
                                                O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
     if (opened < 0) {

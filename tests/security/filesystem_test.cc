@@ -233,16 +233,14 @@ TEST_P(LaterDeniedPath, IsDeniedAsWell) {
   ASSERT_EQ(program.wait(std::chrono::seconds(10)), 1) << "the payload read what was denied";
 }
 
-INSTANTIATE_TEST_SUITE_P(InEveryMode, LaterDeniedPath, testing::Values("overlay"),
+INSTANTIATE_TEST_SUITE_P(InEveryMode, LaterDeniedPath, testing::Values("overlay", "ro"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(DirectWorkspace, RefusesToDenyWhatDoesNotExistYet) {
   const TempDir workspace;
-  for (const char* mode : {":rw", ":ro"}) {
-    const RunOutput output = inSandbox(
-        {.verb = {"stat", "/"}, .workspace = workspace.path() + mode, .options = {"--deny", "/workspace/later"}});
-    EXPECT_EQ(output.exit_status, 125) << output.describe();
-  }
+  const RunOutput output = inSandbox(
+      {.verb = {"stat", "/"}, .workspace = workspace.path() + ":rw", .options = {"--deny", "/workspace/later"}});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
 }
 
 /// Mount points for masks must not appear in the host's tree (claude-code#17727: ghost files).
