@@ -51,6 +51,8 @@ struct Workspace {
   bool allow_exec_config = false;  ///< in `rw`: do not protect files that the host would execute
   /// Patterns added to the table of files that the host would execute (protected_files.h).
   std::vector<std::string> protected_files;
+  /// Patterns added to the table of files that a model may commit without naming them (ordinary_files.h).
+  std::vector<std::string> committable_files;
 };
 
 /// What the payload may do in a directory of its own in memory.
