@@ -163,6 +163,23 @@ struct CommitRequest {
   /// named here itself.
   std::vector<std::string> paths;
   bool dry_run = false;
+  /// The digest of the changes that were approved (CommitReport::digest of a dry run). If the changes are others by
+  /// now, or one of them cannot be written, the commit fails and nothing is written.
+  std::string expect;
+  bool stop = false;  ///< end the session's processes first, so that its files are consistent with each other
+  /// Conflicts that are settled, by path: `ours` keeps the real file, `theirs` replaces it by the session's.
+  std::vector<std::string> ours, theirs;
+  /// For commits that a model starts: what is not of a known, ordinary kind is held back, too
+  /// (docs/protected-files.md).
+  bool ordinary_files_only = false;
+};
+
+/// One change as a commit writes it.
+struct ManifestEntry : Change {
+  std::uint32_t mode = 0;          ///< permission bits; 0 for links and deletions
+  std::string sha256;              ///< of a regular file's content, 64 hexadecimal digits
+  std::string target;              ///< of a link
+  bool held_unless_named = false;  ///< it is only committed because the request names it
 };
 
 struct NotCommitted {
@@ -171,10 +188,14 @@ struct NotCommitted {
 };
 
 struct CommitReport {
-  std::vector<Change> applied;          ///< or, in a dry run, what would be
+  std::vector<ManifestEntry> applied;   ///< the manifest: what was written or, in a dry run, would be; by path
   std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was left alone
   std::vector<NotCommitted> held;       ///< would be executed by the host later, and was not named
   std::vector<NotCommitted> skipped;    ///< nothing that can be committed: pipes, sockets, unreadable files
+  std::vector<std::string> kept;        ///< conflicts settled by `ours`: the real file stays
+  std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
+  std::uint64_t bytes = 0;              ///< of all files together
+  bool consistent = true;               ///< nothing ran while the files were read
   [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
 };
 
@@ -226,8 +247,8 @@ class Session {
   /// What changed since a checkpoint ("" or "begin": since the session began), sorted by path.
   Result<std::vector<Change>> diff(std::string_view checkpoint = {});
 
-  /// Brings changes to the real workspace. Each file is replaced as a whole; a crash leaves some done and some not, and
-  /// the same commit again does the rest.
+  /// Brings changes to the real workspace as one transaction. Each file is old or new at every instant; after a crash
+  /// the next use of the session finishes the commit. An error: nothing was written.
   Result<CommitReport> commit(const CommitRequest& request = {});
 
   /// Allows or denies a host (as in network.allowed_hosts, with or without ":port") from now on; only in a session with

@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 /// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540002;
+inline constexpr std::uint32_t kProtocol = 0x43540003;
 
 enum class MessageType : std::uint32_t {
   // from the client
@@ -44,6 +44,7 @@ enum class MessageType : std::uint32_t {
   close_port,         ///< PortOptions -> done
   reload,             ///< read meta.json again -> done
   processes,          ///< -> done with ProcessList: processes that no running command accounts for
+  freeze,             ///< begins a new upper layer, the caller holding the session's lock -> done, or failed with EBUSY
   // from the supervisor to its launcher (supervisor/launcher.h)
   remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
   measure,    ///< a layer -> done with LayerSize

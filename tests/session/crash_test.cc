@@ -14,17 +14,19 @@ namespace {
 
 int steps_seen = 0;
 int kill_at = 0;
+std::string kill_step;  // only steps of this name count; empty: all
 
-void countOrDie(const char*) {
-  if (++steps_seen == kill_at) ::kill(::getpid(), SIGKILL);
+void countOrDie(const char* name) {
+  if ((kill_step.empty() || kill_step == name) && ++steps_seen == kill_at) ::kill(::getpid(), SIGKILL);
 }
 
 class SessionCrash : public SessionTest {
  protected:
   /// Does `work` in a process of its own, which dies at its n-th step. Whether it died.
-  bool dieAt(int n, const std::function<void(SessionStore&)>& work) {
+  bool dieAt(int n, const std::function<void(SessionStore&)>& work, const std::string& step = {}) {
     const pid_t child = ::fork();
     if (child == 0) {
+      kill_step = step;
       steps_seen = 0;
       kill_at = n;
       session::step_observer = countOrDie;
@@ -134,30 +136,142 @@ TEST_F(SessionCrash, ForkLeavesTheFirstAsItWas) {
       3);
 }
 
-TEST_F(SessionCrash, CommitIsFinishedByTheNextOne) {
-  for (int i = 0; i < 4; ++i) workspace.write("f" + std::to_string(i), "old\n");
+/// Changes of every kind in a workspace, and what it looks like before and after their commit.
+class CommitCrash : public SessionCrash {
+ protected:
+  static constexpr const char* kDescribe =
+      "find . -mindepth 1 -printf '%y %m %p %l\\n' | LC_ALL=C sort; "
+      "find . -type f -exec md5sum {} + | LC_ALL=C sort -k2";
+
+  [[nodiscard]] std::string describeHost() const {
+    return runProgram({"sh", "-c", kDescribe}, {.cwd = workspace.path()}).out;
+  }
+  /// A commit that is killed after this many paths were put in place.
+  void dieInCommit(const Session& session, int paths) {
+    ASSERT_TRUE(dieAt(
+        paths,
+        [&](SessionStore& own) {
+          auto same = own.find(session.id());
+          if (same) (void)same->commit();
+        },
+        "commit: one applied"));
+  }
+  /// The next commit changes, adds, removes and exchanges files, directories and links.
+  static std::string nextChanges(int round) {
+    const std::string number = std::to_string(round);
+    const std::string flip = round % 2 == 0 ? "rm -rf kind tree; mkdir kind; echo k > kind/k; echo t > tree"
+                                            : "rm -rf kind tree; echo k > kind; mkdir -p tree/a; echo b > tree/a/b";
+    return "echo " + number + " > f0; echo " + number + " > f1; rm -f g*; echo " + number + " > g" + number +
+           "; ln -sfn f0 l; rm -rf d*; mkdir d" + number + "; echo x > d" + number + "/x; chmod 75" +
+           std::to_string(round % 2) + " f1; " + flip;
+  }
+};
+
+TEST_F(CommitCrash, NextUseFinishesTheCommitOrNothingHappened) {
+  for (const char* name : {"f0", "f1", "kind"}) workspace.write(name, "old\n");
+  workspace.write("tree/a/b", "old\n");
   Session session = create();
-  output(session, "for i in 0 1 2 3; do echo new > f$i; done; echo added > g; rm f3");
+  int round = 0;
+  output(session, nextChanges(round));
+  std::string before = describeHost();
+  const auto planned = session.commit({.dry_run = true});
+  ASSERT_TRUE(planned);
+  ASSERT_TRUE(planned->complete());
+  int finished = 0, untouched = 0;
   atEveryStep(
       [&](SessionStore& own) {
         auto same = own.find(session.id());
         if (same) (void)same->commit();
       },
       [&] {
-        for (int i = 0; i < 3; ++i) {
-          const std::string text = readFile(workspace / ("f" + std::to_string(i)));
-          EXPECT_TRUE(text == "old\n" || text == "new\n") << text;
+        for (const char* name : {"f0", "f1"}) {
+          const std::string text = readFile(workspace / name);
+          EXPECT_TRUE(text == std::to_string(round) + "\n" || before.find(name) != std::string::npos) << text;
+          EXPECT_NE(text, "") << "neither old nor new";
+        }
+        auto found = store->find(session.id());
+        ASSERT_TRUE(found) << found.error().message();
+        const std::string expected = output(*found, kDescribe);  // any use finishes it
+        const std::string now = describeHost();
+        EXPECT_TRUE(now == before || now == expected) << "a mixture:\n" << now << "before:\n" << before;
+        (now == before ? untouched : finished) += 1;
+        const auto rest = found->commit();
+        ASSERT_TRUE(rest) << rest.error().message();
+        EXPECT_TRUE(rest->complete());
+        EXPECT_EQ(describeHost(), expected);
+        EXPECT_EQ(
+            runProgram({"sh", "-c", "ls -A " + home_path + "/sessions/" + session.id() + " | grep '^commit[.]'"}).out,
+            "");
+        before = expected;
+        output(*found, nextChanges(++round));
+      },
+      30);
+  EXPECT_GT(finished, 10);
+  EXPECT_GT(untouched, 3);
+}
+
+TEST_F(CommitCrash, RecoveryMayBeKilledToo) {
+  for (const char* name : {"f0", "f1", "kind"}) workspace.write(name, "old\n");
+  workspace.write("tree/a/b", "old\n");
+  Session session = create();
+  output(session, nextChanges(0));
+  const std::string expected = output(session, kDescribe);
+  const std::string before = describeHost();
+  dieInCommit(session, 4);
+  ASSERT_NE(describeHost(), before);
+  ASSERT_NE(describeHost(), expected);
+  atEveryStep(
+      [&](SessionStore& own) {
+        auto same = own.find(session.id());
+        if (same) (void)same->diff();
+      },
+      [&] {
+        for (const char* name : {"f0", "f1"}) {
+          const std::string text = readFile(workspace / name);
+          EXPECT_TRUE(text == "old\n" || text == "0\n") << text;
         }
       },
-      3);
+      8);
+  EXPECT_EQ(describeHost(), expected);
+}
+
+TEST_F(CommitCrash, HostChangeAfterTheCrashIsKeptAndReported) {
+  for (int i = 0; i < 6; ++i) workspace.write("f" + std::to_string(i), "old\n");
+  Session session = create();
+  output(session, "for i in 0 1 2 3 4 5; do echo new > f$i; done");
+  dieInCommit(session, 3);
+  ASSERT_EQ(readFile(workspace / "f2"), "new\n");
+  ASSERT_EQ(readFile(workspace / "f5"), "old\n");
+  workspace.write("f5", "host\n");
+  workspace.write("f0", "host too\n");
   auto found = store->find(session.id());
   ASSERT_TRUE(found);
+  const RunResult used = exec(*found, "true");
+  ASSERT_FALSE(used.notices.empty());
+  EXPECT_NE(used.notices.front().find("interrupted"), std::string::npos) << used.notices.front();
+  EXPECT_NE(used.notices.front().find("f5"), std::string::npos) << used.notices.front();
+  const auto expectKept = [&] {
+    EXPECT_EQ(readFile(workspace / "f5"), "host\n");
+    EXPECT_EQ(readFile(workspace / "f0"), "host too\n");
+    EXPECT_EQ(readFile(workspace / "f4"), "new\n");
+  };
+  expectKept();
   const auto report = found->commit();
-  ASSERT_TRUE(report) << report.error().message();
-  EXPECT_TRUE(report->complete());
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(readFile(workspace / ("f" + std::to_string(i))), "new\n");
-  EXPECT_FALSE(exists(workspace / "f3"));
-  EXPECT_EQ(readFile(workspace / "g"), "added\n");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->conflicts.size(), 2U);
+  expectKept();
+}
+
+TEST_F(CommitCrash, DestroyFinishesTheCommitFirst) {
+  workspace.write("a", "old\n");
+  workspace.write("b", "old\n");
+  Session session = create();
+  output(session, "echo new > a; echo new > b");
+  dieInCommit(session, 1);
+  ASSERT_EQ(readFile(workspace / "a"), "new\n");
+  ASSERT_EQ(readFile(workspace / "b"), "old\n");
+  ASSERT_TRUE(store->destroy(session.id()));
+  EXPECT_EQ(readFile(workspace / "b"), "new\n");
 }
 
 TEST_F(SessionCrash, DestroyLeavesASessionOrNothing) {

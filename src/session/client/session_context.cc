@@ -12,6 +12,7 @@
 #include "policy/validate.h"
 #include "session/client/foreground.h"
 #include "session/client/worker.h"
+#include "session/commit/recover.h"
 
 namespace caisson::session {
 namespace {
@@ -69,6 +70,7 @@ Result<sys::Fd> SessionContext::lock() {
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);
   if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
+  (void)finishInterruptedCommit();  // what cannot be finished now stops only the next commit
   return lock;
 }
 
@@ -143,6 +145,12 @@ Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy)
 Result<RunResult> SessionContext::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
+  if (isCommitPending(directory_)) {
+    if (auto free = lockFile(directory_, kLockFile, false)) {  // else the commit is under way
+      free->reset();
+      if (auto held = lock(); !held) return fail(held.error());
+    }
+  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
@@ -163,8 +171,8 @@ Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, 
   auto opened = directory && isId(id_or_name) ? SupervisorConnection::open(*directory)
                                               : Result<std::optional<SupervisorConnection>>(std::nullopt);
   // The usual case needs nothing of the policy: the supervisor has it.
-  const bool simple = opened && *opened && (*opened)->welcome().sandbox_runs && !(*opened)->welcome().review_first &&
-                      !request.interactive && !request.timeout_seconds;
+  const bool simple = opened && *opened && !isCommitPending(*directory) && (*opened)->welcome().sandbox_runs &&
+                      !(*opened)->welcome().review_first && !request.interactive && !request.timeout_seconds;
   if (simple) {
     if (auto checked = checkRequest(request); !checked) return fail(checked.error());
     auto ran = runForeground(**opened, request, {.session = *id});

@@ -99,6 +99,15 @@ class SessionContext {
   Result<sys::RootDir> logDirectory();
   /// Ends the sandbox if nothing runs in it, or, when told to, in any case. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
+  /// What writes to the layers that a commit reads.
+  enum class LayerUse : std::uint8_t {
+    none,    ///< no sandbox runs, and none starts while the caller holds the lock
+    frozen,  ///< a new upper layer was begun, which is not part of the commit
+    live,    ///< processes run: each file is read once, whatever happens to it
+  };
+  Result<LayerUse> freezeForCommit(const CommitRequest& request);
+  /// After a crash. The caller holds the lock.
+  Result<void> finishInterruptedCommit();
   void makeRoom();
   void squashIfDeep() const;
   /// The layers of a checkpoint, uppermost first.

@@ -1,255 +1,175 @@
-// commit: chosen changes to the real workspace.
+// commit: chosen changes to the real workspace, as one transaction on a manifest.
 //
-// Conflicts are found by the real file's change time, which nobody sets: later than the session's beginning means that
-// somebody touched it since, unless it is exactly what this session left there. The lower layer is the real tree
+//   plan     read each changed file once into staging; path, kind, mode, size, hash, link target make the manifest
+//   approve  the digest of the manifest must be the one that was approved, if one was
+//   apply    write the journal, put the staged objects in place, remove the journal
+//
+// Conflicts are found by the real file's change time, which no program can set: later than the session's beginning
+// means that it was touched since, unless it is exactly what this session left there. The lower layer is the real tree
 // itself, so comparing with that would show nothing.
-#include <fcntl.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <cstdlib>
 
-#include "policy/protected_files.h"
+#include "base/sha256.h"
 #include "session/client/session_context.h"
-#include "session/commit/commit_filter.h"
-#include "session/commit/committed.h"
-#include "session/commit/real_tree.h"
+#include "session/commit/commit_planner.h"
+#include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
+#include "sys/remove_tree.h"
 
 namespace caisson::session {
 namespace {
 
-constexpr int kLockTries = 500;
-constexpr unsigned kLockPauseUs = 10'000;
-
-using sys::FileInfo;
-using sys::FileType;
-
-constexpr mode_t kCommittedBits = 0755;  // no setuid, setgid or sticky bit, and not writable by others
-
-/// The moment from which on a change time means a change, on the wall clock as it was then. If that clock was set back
-/// since, files changed later may carry an earlier time: then more counts as changed, never less.
-std::int64_t changedSince(const Metadata& metadata) {
-  const Moment now = Moment::now();
-  if (now.boot != metadata.began.boot) return metadata.began.wall_ns;
-  const std::int64_t set = (now.wall_ns - metadata.began.wall_ns) - (now.boot_ns - metadata.began.boot_ns);
-  constexpr std::int64_t kNoticeable = 1'000'000'000;
-  return set < -kNoticeable ? metadata.began.wall_ns + set : metadata.began.wall_ns;
-}
-
-/// Relative, without `.` and empty parts; an error when it is not below the workspace.
-Result<std::string> normal(std::string_view path) {
-  std::string result;
-  if (path.starts_with("/workspace/")) path.remove_prefix(11);
-  const auto refuse = [&] {
-    return fail(plainError(Stage::usage, "session commit", path, "not a path below the workspace",
-                           "name it relative to /workspace"));
-  };
-  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return refuse();
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
-    begin = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..") return refuse();
-    result += (result.empty() ? "" : "/") + std::string(part);
+Result<void> checkRequest(const Metadata& metadata, const CommitRequest& request) {
+  if (metadata.workspace.empty()) {
+    return fail(plainError(Stage::usage, "session commit", metadata.id, "the session began without a workspace",
+                           "read its files with `caisson session read`"));
   }
-  return result;
+  Digest digest;
+  if (!request.expect.empty() && !readHex(request.expect, digest)) {
+    return fail(plainError(Stage::usage, "session commit", request.expect,
+                           "not a digest: expected 64 hexadecimal digits",
+                           "take it from `caisson session commit --dry-run`"));
+  }
+  return {};
 }
 
-bool below(std::string_view path, std::string_view directory) {
-  return directory.empty() ||
-         (path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/'));
-}
-
-class Commit {
+/// Removes the staging directory, unless a journal says that the next use of the session has to finish the commit.
+class StagingCleanup {
  public:
-  Commit(const Metadata& metadata, const LayerStack& now, const sys::RootDir& real, Committed& committed, bool dry_run)
-      : now_(now),
-        real_(real),
-        tree_(real),
-        committed_(committed),
-        protected_(metadata.policy.filesystem.workspace.protected_files),
-        since_(changedSince(metadata)),
-        dry_run_(dry_run) {}
-
-  void consider(const Change& change, bool named);
-  [[nodiscard]] CommitReport& report() { return report_; }
+  StagingCleanup(const sys::RootDir& session, const sys::RootDir& real) : session_(session), real_(real) {}
+  ~StagingCleanup() {
+    if (!session_.stat(kJournal)) (void)Staging::remove(session_, &real_);
+  }
+  StagingCleanup(const StagingCleanup&) = delete;
+  StagingCleanup& operator=(const StagingCleanup&) = delete;
 
  private:
-  [[nodiscard]] std::string conflict(const Change& change, const std::optional<FileInfo>& there,
-                                     const LayerStack::Entry& entry) const;
-  /// Whether names were made or removed beside it since the session began, other than by this session's commits.
-  [[nodiscard]] bool parentChanged(const std::string& path) const;
-  Result<void> apply(const Change& change, const std::optional<FileInfo>& there, const LayerStack::Entry& entry);
-
-  const LayerStack& now_;
+  const sys::RootDir& session_;
   const sys::RootDir& real_;
-  RealTree tree_;
-  Committed& committed_;
-  policy::ProtectedFiles protected_;
-  std::int64_t since_;
-  bool dry_run_;
-  CommitReport report_;
 };
 
-std::string parentOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
-bool Commit::parentChanged(const std::string& path) const {
-  const auto parent = real_.stat(parentOf(path));
-  return parent && parent->modified_ns > since_ && !committed_.isOurs(parentOf(path) + "/", *parent);
-}
-
-/// Why the real file must be left alone, or empty.
-std::string Commit::conflict(const Change& change, const std::optional<FileInfo>& there,
-                             const LayerStack::Entry& entry) const {
-  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
-  const bool directory = entry.present && entry.info.type == FileType::directory;
-  if (!there) {
-    const bool suspect = entry.present && !directory && parentChanged(change.path) &&
-                         cameFromBelow(*now_.layers()[entry.layer].root, change.path);
-    return suspect ? "it may have been removed there meanwhile" : "";
+std::string describe(const RecoveredCommit& recovered) {
+  std::string text = "a commit that was interrupted is finished: " + std::to_string(recovered.actions) + " changes";
+  if (recovered.conflicts.empty()) return text;
+  text += ", but these changed in the real workspace meanwhile and were left alone: ";
+  for (const NotCommitted& one : recovered.conflicts) {
+    text += (&one == &recovered.conflicts.front() ? "" : ", ") + one.path;
   }
-  if (there->type == FileType::directory) {
-    if (directory) return "";
-    if (change.kind == ChangeKind::added) return "a directory was made there meanwhile";
-    return tree_.changedBelow(change.path, since_, ours) ? "something in it changed meanwhile" : "";
-  }
-  if (ours(change.path, *there)) return "";
-  if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
-  return there->changed_ns > since_ ? "it was changed meanwhile" : "";
+  return text;
 }
 
-Result<void> Commit::apply(const Change& change, const std::optional<FileInfo>& there, const LayerStack::Entry& entry) {
-  if (change.kind == ChangeKind::deleted) return tree_.remove(change.path);
-  const sys::RootDir& layer = *now_.layers()[entry.layer].root;
-  // Writable by others only where it was before.
-  const mode_t kept = there && there->type == entry.info.type ? there->mode & 022 : 0;
-  const mode_t mode = (entry.info.mode & kCommittedBits) | kept;
-  if (entry.info.type == FileType::directory) return tree_.putDirectory(change.path, mode | 0700);
-  if (entry.info.type == FileType::link) {
-    auto target = layer.readLink(change.path);
-    if (!target) return fail(target.error());
-    return tree_.putLink(change.path, *target);
-  }
-  auto source = layer.openFile(change.path, {.flags = O_RDONLY});
-  if (!source) return fail(source.error());
-  return tree_.putFile(change.path, source->get(), mode);
-}
-
-void Commit::consider(const Change& change, bool named) {
-  const auto put = [&](std::vector<NotCommitted>& list, std::string_view why) {
-    list.push_back({change.path, std::string(why)});
+/// Leaves out of the report what met a conflict when it was its turn.
+void keepApplied(CommitReport& report, Applied applied) {
+  const auto left = [&](const ManifestEntry& entry) {
+    return std::any_of(applied.conflicts.begin(), applied.conflicts.end(),
+                       [&](const NotCommitted& one) { return one.path == entry.path; });
   };
-  const LayerStack::Entry entry = change.kind == ChangeKind::deleted ? LayerStack::Entry{} : now_.find(change.path);
-  if (change.kind != ChangeKind::deleted) {
-    if (!entry.present) return put(report_.skipped, "it is gone meanwhile");
-    const FileType type = entry.info.type;
-    if (type != FileType::regular && type != FileType::directory && type != FileType::link) {
-      return put(report_.skipped, "a " + std::string(sys::name(type)) + " is not committed");
-    }
-    if (type == FileType::link && !named) {
-      const auto target = now_.layers()[entry.layer].root->readLink(change.path);
-      if (!target || leadsOut(change.path, *target)) return put(report_.held, "a link that leads out of the workspace");
-    }
-  }
-  if (const auto found = protected_.match(change.path); found && !named) {
-    return put(report_.held, policy::reason(found->category));
-  }
-  auto there = tree_.look(change.path);
-  if (!there) return put(report_.conflicts, there.error().message());
-  if (const std::string why = conflict(change, *there, entry); !why.empty()) return put(report_.conflicts, why);
-  if (!dry_run_) {
-    const bool parent_is_known = !parentChanged(change.path);
-    if (auto applied = apply(change, *there, entry); !applied) return put(report_.skipped, applied.error().message());
-    step("commit: one applied");
-    if (auto left = tree_.look(change.path); left && *left) (void)committed_.add(change.path, **left);
-    const std::string parent = parentOf(change.path);
-    if (auto left = real_.stat(parent); left && parent_is_known) (void)committed_.add(parent + "/", *left);
-    step("commit: one recorded");
-  }
-  report_.applied.push_back(change);
-}
-
-/// Whether the real workspace has this already: a commit that was interrupted after the file was put in place, or one
-/// that is repeated.
-bool sameAsReal(const LayerStack& now, const sys::RootDir& real, const Change& change) {
-  const auto there = real.stat(change.path);
-  if (change.kind == ChangeKind::deleted) return !there && there.error().sys_errno == ENOENT;
-  const LayerStack::Entry entry = now.find(change.path);
-  if (!there || !entry.present || entry.info.type != there->type) return false;
-  const LayerStack one({{"now", now.layers()[entry.layer].root}});
-  const LayerStack other({{"real", &real}});
-  return sameAt(other, one, change.path, kCommittedBits);
+  if (!applied.conflicts.empty()) std::erase_if(report.applied, left);
+  for (NotCommitted& one : applied.conflicts) report.conflicts.push_back(std::move(one));
 }
 
 }  // namespace
 
+Result<void> SessionContext::finishInterruptedCommit() {
+  if (!isCommitPending(directory_)) return {};
+  auto recovered = recoverCommit(directory_, metadata_.workspace);
+  if (!recovered) return fail(recovered.error());
+  if (!*recovered) return {};
+  restart_notice_ = describe(**recovered);
+  (void)note("commit finished after an interruption", restart_notice_);
+  return {};
+}
+
+Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitRequest& request) {
+  if (request.stop && !request.dry_run) {
+    if (auto settled = settle("session commit", WhenBusy::stop); !settled) return fail(settled.error());
+    return LayerUse::none;
+  }
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened || !(*opened)->welcome().sandbox_runs) return LayerUse::none;
+  if (request.dry_run) return LayerUse::live;
+  auto frozen = (*opened)->ask(MessageType::freeze, {}, "session commit", id(), {}, kSandboxTimeout);
+  if (!frozen) return LayerUse::live;
+  auto metadata = readMetadata(directory_);
+  if (!metadata) return fail(metadata.error());
+  metadata_ = std::move(*metadata);
+  return LayerUse::frozen;
+}
+
 Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
-  std::vector<std::string> chosen;
-  for (const std::string& path : request.paths) {
-    auto relative = normal(path);
-    if (!relative) return fail(relative.error());
-    chosen.push_back(*std::move(relative));
-  }
-  if (metadata_.workspace.empty()) {
-    return fail(plainError(Stage::usage, "session commit", id(), "the session began without a workspace",
-                           "read its files with `caisson session read`"));
-  }
-  auto changes = diff({});
-  if (!changes) return fail(changes.error());
+  if (auto checked = checkRequest(metadata_, request); !checked) return fail(checked.error());
   auto held = lock();
   if (!held) return fail(held.error());
+  if (auto finished = finishInterruptedCommit(); !finished) return fail(finished.error());
+  const auto use = freezeForCommit(request);
+  if (!use) return fail(use.error());
+  step("commit: frozen");
   auto roots = LayerRoots::open(store_->paths(), metadata_);
   if (!roots) return fail(roots.error());
   std::vector<std::string> current = metadata_.frozen;
-  current.insert(current.begin(), metadata_.upper);
+  if (*use != LayerUse::frozen) current.insert(current.begin(), metadata_.upper);
+  auto before = roots->stack({});
   auto now = roots->stack(current);
+  if (!before) return fail(before.error());
   if (!now) return fail(now.error());
-  // One commit at a time to one workspace, whichever session it is from.
-  const sys::Fd turn(::openat(roots->real()->descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // A sandbox that sees the directory can hold this lock, too.
-  int locked = -1;
-  for (int tries = 0; turn && tries < kLockTries; ++tries) {
-    locked = ::flock(turn.get(), LOCK_EX | LOCK_NB);
-    if (locked == 0 || errno != EWOULDBLOCK) break;
-    ::usleep(kLockPauseUs);
-  }
-  if (locked != 0) {
-    return fail(sysError(Stage::state, "flock", metadata_.workspace, errno,
-                         "another commit is under way, or a program has locked the directory; try again"));
-  }
+  auto changes = compareStacks(*before, *now);
+  if (!changes) return fail(changes.error());
+  const auto turn = lockWorkspace(*roots->real());
+  if (!turn) return fail(turn.error());
   auto committed = Committed::load(directory_);
   if (!committed) return fail(committed.error());
+  RealTree tree(*roots->real());
+  const StagingCleanup cleanup(directory_, *roots->real());
+  std::optional<Staging> staging;
   if (!request.dry_run) {
-    if (auto noted = note("committing", metadata_.workspace); !noted) return fail(noted.error());
+    auto made = Staging::create(directory_, *roots->real());
+    if (!made) return fail(made.error());
+    staging = std::move(*made);
   }
-  Commit commit(metadata_, *now, *roots->real(), *committed, request.dry_run);
-  std::vector<bool> met(chosen.size(), false);
-  for (const Change& change : *changes) {
-    bool wanted = chosen.empty();
-    bool named = false;
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      if (!below(change.path, chosen[i]) && !below(chosen[i], change.path)) continue;
-      // A directory on the way to a chosen path comes with it; what else is in it does not.
-      if (!below(change.path, chosen[i]) && change.type != "directory") continue;
-      wanted = met[i] = true;
-      named = named || change.path == chosen[i];
-    }
-    if (!wanted || sameAsReal(*now, *roots->real(), change)) continue;
-    commit.consider(change, named);
+  CommitPlanner planner(metadata_, *now, tree, *committed, staging ? &*staging : nullptr);
+  if (auto planned = planner.plan(*changes, request); !planned) return fail(planned.error());
+  CommitReport& report = planner.report();
+  report.digest = manifestDigest(metadata_.workspace, report.applied);
+  report.consistent = request.dry_run || *use != LayerUse::live;
+  if (!request.expect.empty() && request.expect != report.digest) {
+    Error changed =
+        plainError(Stage::state, "session commit", id(),
+                   "the changes are not the ones that were approved: their digest is " + report.digest,
+                   "review them again with `caisson session commit --dry-run " + id() + "`; nothing was written");
+    return fail(std::move(changed));
   }
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    if (!met[i]) commit.report().skipped.push_back({chosen[i], "nothing changed there"});
+  if (request.dry_run) return std::move(report);
+  // An escape attempt while the files were read: nothing of what they hold may arrive.
+  const auto rolled_back = carryOutRollback(directory_, metadata_);
+  if (!rolled_back) return fail(rolled_back.error());
+  if (!rolled_back->empty()) {
+    return fail(plainError(Stage::state, "session commit", id(), "a process of the session tried to escape meanwhile",
+                           "the workspace was rolled back; look at " + *rolled_back + " before you commit again"));
   }
-  if (!request.dry_run) (void)note("committed", std::to_string(commit.report().applied.size()) + " changes");
-  return std::move(commit.report());
+  Transaction& transaction = planner.transaction();
+  struct stat status;
+  const auto name = sys::unpredictableName();
+  if (!name || ::fstat(roots->real()->descriptor(), &status) != 0) {
+    return fail(sysError(Stage::state, "stat", metadata_.workspace, errno));
+  }
+  transaction.id = name->substr(name->find('-') + 1);
+  transaction.workspace_device = status.st_dev;
+  transaction.workspace_inode = status.st_ino;
+  transaction.digest = report.digest;
+  if (auto noted = note("committing", metadata_.workspace + ", manifest " + report.digest); !noted) {
+    return fail(noted.error());
+  }
+  tree.forget();
+  auto applied = carryOut(directory_, tree, *staging, transaction, *committed, !request.expect.empty());
+  if (!applied) return fail(applied.error());
+  keepApplied(report, std::move(*applied));
+  (void)note("committed", std::to_string(report.applied.size()) + " changes");
+  return std::move(report);
 }
 
 }  // namespace caisson::session

@@ -24,7 +24,8 @@ Result<Committed> Committed::load(const sys::RootDir& session) {
   Committed committed(std::move(*file));
   auto text = session.readFile(kFile, kMaxBytes);
   if (!text) return fail(text.error());
-  // One record is the stamp, a space, the path and a NUL. A torn last record has no NUL and is left out.
+  // One record is a NUL, the stamp, a space, the path and a NUL. A torn last record has no second NUL, and the next one
+  // starts with a NUL.
   for (std::size_t begin = 0;;) {
     const std::size_t end = text->find('\0', begin);
     if (end == std::string::npos) break;
@@ -40,13 +41,22 @@ bool Committed::isOurs(const std::string& path, const sys::FileInfo& now) const 
   return found != stamps_.end() && found->second == stampOf(now);
 }
 
-Result<void> Committed::add(const std::string& path, const sys::FileInfo& now) {
-  std::string record = stampOf(now) + " " + path;
-  record += '\0';
-  if (::write(file_.get(), record.data(), record.size()) != static_cast<ssize_t>(record.size())) {
-    return fail(sysError(Stage::state, "write", kFile, errno));
+void Committed::add(const std::string& path, const sys::FileInfo& now) {
+  std::string stamp = stampOf(now);
+  pending_ += '\0';
+  pending_ += stamp + " " + path;
+  pending_ += '\0';
+  stamps_[path] = std::move(stamp);
+}
+
+Result<void> Committed::save() {
+  for (std::size_t done = 0; done < pending_.size();) {
+    const ssize_t wrote = ::write(file_.get(), pending_.data() + done, pending_.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return fail(sysError(Stage::state, "write", kFile, errno));
+    done += static_cast<std::size_t>(wrote);
   }
-  stamps_[path] = stampOf(now);
+  pending_.clear();
   return {};
 }
 

@@ -1,8 +1,8 @@
-// What this session itself put into the real workspace, so that its own work is not taken for somebody else's.
+// What this session itself put into the real workspace, so that its own work is not taken for the work of others.
 #pragma once
 
-#include <map>
 #include <string>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "sys/root_dir.h"
@@ -15,13 +15,15 @@ class Committed {
 
   /// Whether the file is exactly as this session left it.
   [[nodiscard]] bool isOurs(const std::string& path, const sys::FileInfo& now) const;
-  /// Remembers it, on disk before this returns.
-  Result<void> add(const std::string& path, const sys::FileInfo& now);
+  void add(const std::string& path, const sys::FileInfo& now);
+  /// Appends to the session's file what was added.
+  Result<void> save();
 
  private:
   explicit Committed(sys::Fd file) : file_(std::move(file)) {}
   sys::Fd file_;
-  std::map<std::string, std::string> stamps_;
+  std::unordered_map<std::string, std::string> stamps_;
+  std::string pending_;
 };
 
 }  // namespace caisson::session

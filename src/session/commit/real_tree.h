@@ -1,8 +1,9 @@
-// The real workspace, changed by a commit: one file at a time, whole, and never through a link.
+// The real workspace as a commit sees it: looked at name by name, never through a link.
 //
-// Parents are walked name by name without following: a directory that is a link in the real workspace would let a
-// commit of `docs/hooks/x` land in `.git/hooks/x`.
+// A directory that is a link in the real workspace would let a commit of `docs/hooks/x` land in `.git/hooks/x`.
 #pragma once
+
+#include <sys/stat.h>
 
 #include <functional>
 #include <optional>
@@ -13,26 +14,33 @@
 
 namespace caisson::session {
 
+/// The directory part of a path relative to the workspace; "" is the workspace itself.
+std::string directoryOf(const std::string& path);
+
+sys::FileInfo fileInfoOf(const struct stat& status);
+
 class RealTree {
  public:
   explicit RealTree(const sys::RootDir& root) : root_(root) {}
 
-  /// What is there, or nothing. An error when a parent is a link or no directory.
-  Result<std::optional<sys::FileInfo>> look(const std::string& path) const;
-  /// Whether anything below a directory was changed after `since_ns` other than by `ours`.
-  bool changedBelow(const std::string& path, std::int64_t since_ns,
-                    const std::function<bool(const std::string&, const sys::FileInfo&)>& ours) const;
+  [[nodiscard]] const sys::RootDir& root() const { return root_; }
 
-  /// The content of `source` becomes the file, with these permission bits.
-  Result<void> putFile(const std::string& path, int source, mode_t mode) const;
-  Result<void> putLink(const std::string& path, const std::string& target) const;
-  Result<void> putDirectory(const std::string& path, mode_t mode) const;
-  Result<void> remove(const std::string& path) const;
+  /// The directory that holds `path`, reached without following links, and the last part of it. The descriptor is valid
+  /// until the next call. ENOTDIR or ELOOP when a parent is a link or no directory.
+  Result<int> parentOf(const std::string& path, std::string& name);
+  /// Forgets the directory that was opened last: its name may mean another one by now.
+  void forget() { parent_.reset(); }
+
+  /// What is there, or nothing. An error when a parent is a link or no directory.
+  Result<std::optional<sys::FileInfo>> look(const std::string& path);
+  /// Whether anything below a directory was changed after `since_ns` other than by `ours`.
+  [[nodiscard]] bool changedBelow(const std::string& path, std::int64_t since_ns,
+                                  const std::function<bool(const std::string&, const sys::FileInfo&)>& ours) const;
 
  private:
-  Result<sys::Fd> parentOf(const std::string& path, bool make, std::string& name) const;
-
   const sys::RootDir& root_;
+  sys::Fd parent_;  ///< paths come sorted, so that neighbours share their directory
+  std::string parent_path_;
 };
 
 }  // namespace caisson::session

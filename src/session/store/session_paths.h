@@ -11,6 +11,7 @@
 //                                reserve     disk space for a rollback on a full disk
 //                                ports/      open ports, one locked file each
 //                                logs/       background commands
+//                                commit.*    a commit that is under way or was interrupted (commit/journal.h)
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
 //
 // All directories are private (0700). Locks are flock(2): they die with their holder, so nothing a killed process left

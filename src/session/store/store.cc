@@ -14,6 +14,7 @@
 #include "plan/workspace.h"
 #include "policy/validate.h"
 #include "session/client/connection.h"
+#include "session/commit/recover.h"
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/sandbox.h"
@@ -335,6 +336,9 @@ Result<void> Store::destroy(const std::string& id) {
   if (!lock) return fail(lock.error());
   if (!isCurrent(paths_, id, *directory)) return fail(unknown("destroy", id));
   releaseReserve(*directory);
+  if (isCommitPending(*directory)) {
+    if (const auto found = readMetadata(*directory)) (void)recoverCommit(*directory, found->workspace);
+  }
   if (auto ended = endSandbox(*directory); !ended) return ended;
   step("destroy: ended");
   auto all = paths_.lockAll();

@@ -66,9 +66,10 @@ Result<sys::Fd> makeUpper(const SessionPaths& paths, const Metadata& metadata, c
 
 }  // namespace
 
-bool Supervisor::canFreeze() const {
+/// `commands`: how many there may be, none of which runs yet.
+bool Supervisor::canFreeze(std::size_t commands) const {
   const auto in_use = [](const auto& client) { return client.second.uses_workspace; };
-  return sandbox_->canChangeLayers() && commands_.size() == 1 && !sandbox_->busy() &&
+  return sandbox_->canChangeLayers() && commands_.size() == commands && !sandbox_->busy() &&
          std::none_of(clients_.begin(), clients_.end(), in_use);
 }
 
@@ -107,7 +108,7 @@ Result<void> Supervisor::prepareLayers(Command& command) {
   const std::vector<std::string> secrets = newSecrets();
   const bool written = !isEmpty(sandbox_->upper());
   if (!written && secrets.empty()) return {};
-  if (!canFreeze()) {
+  if (!canFreeze(1)) {
     if (metadata_.auto_checkpoint && written) {
       command.options.notice = "no automatic checkpoint was made: processes of the session are running";
     }
@@ -134,31 +135,45 @@ Result<void> Supervisor::prepareLayers(Command& command) {
 Result<void> Supervisor::freeze() {
   auto lock = lockFile(directory_, kLockFile, false);
   if (!lock) return {};  // a client changes the session at this moment: the next command then
+  auto frozen = freezeUpper(1);
+  if (!frozen) return caisson::fail(frozen.error());
+  return {};
+}
+
+/// Begins a new upper layer; who calls has the session's lock. False: not now. An error: the sandbox is of no more use.
+Result<bool> Supervisor::freezeUpper(std::size_t commands) {
+  if (!sandbox_ || !sandbox_->canChangeLayers() || !canFreeze(commands)) return false;
   auto current = readMetadata(directory_);
-  if (!current || current->frozen.size() >= kMaxDepth || current->upper != metadata_.upper) return {};
+  if (!current || current->frozen.size() >= kMaxDepth || current->upper != metadata_.upper) return false;
+  if (isEmpty(sandbox_->upper())) return true;
   Metadata after = std::move(*current);
   after.frozen.insert(after.frozen.begin(), after.upper);
   after.upper = newLayerName();
-  if (after.auto_checkpoint) addAutomaticCheckpoint(after);
+  if (commands > 0 && after.auto_checkpoint) addAutomaticCheckpoint(after);
   auto upper = makeUpper(paths_, after, sandbox_->plan().identity);
-  if (!upper) return {};
+  if (!upper) return false;
   auto paused = sandbox_->pause();
   if (!paused) return caisson::fail(paused.error());
-  if (!*paused) return {};
+  if (!*paused) return false;
   InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.frozen};
   record.layers.push_back(after.upper);
   record.layers.insert(record.layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
-  if (auto written = writeInitRecord(directory_, record); !written) return sandbox_->resume();
-  if (auto written = replaceMetadata(directory_, after); !written) return sandbox_->resume();
+  auto written = writeInitRecord(directory_, record);
+  if (written) written = replaceMetadata(directory_, after);
+  if (!written) {
+    if (auto resumed = sandbox_->resume(); !resumed) return caisson::fail(resumed.error());
+    return false;
+  }
   metadata_ = std::move(after);
   const bool reclaim = limits_ && limits_->muchHidden();
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
-  if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed)
-    return changed;
+  if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed) {
+    return caisson::fail(changed.error());
+  }
   if (reclaim || metadata_.frozen.size() >= kSquashAt) launcher_.squash(reclaim);
-  return {};
+  return true;
 }
 
 /// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is

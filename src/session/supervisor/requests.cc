@@ -88,6 +88,7 @@ void Supervisor::serve(int socket, Packet packet) {
       if (sandbox_) list = leftProcesses();
       return static_cast<void>(reply(socket, MessageType::done, codec::encode(list)));
     }
+    case MessageType::freeze: return serveFreeze(socket);
     default: return malformed();
   }
 }
@@ -129,6 +130,20 @@ void Supervisor::serveSettle(int socket, const SettleOptions& options) {
   if (options.end_supervisor) ports_.closeAll();
   reply(socket, MessageType::done);
   if (options.end_supervisor) loop_.stop();
+}
+
+/// For a commit: what was written so far no longer changes, and the sandbox stays.
+void Supervisor::serveFreeze(int socket) {
+  auto frozen = freezeUpper(0);
+  if (!frozen) {
+    replyFailed(socket, frozen.error());
+    (void)endSandbox(frozen.error().message());
+    return;
+  }
+  if (!*frozen) {
+    return replyFailed(socket, sysError(Stage::state, "session", metadata_.id, EBUSY, "processes of the session run"));
+  }
+  reply(socket, MessageType::done);
 }
 
 void Supervisor::serveRenew(int socket, double seconds) {

@@ -74,6 +74,7 @@ class Supervisor {
   void serveSettle(int socket, const SettleOptions& options);
   void serveRenew(int socket, double seconds);
   void serveReload(int socket);
+  void serveFreeze(int socket);
   [[nodiscard]] ProcessList leftProcesses();
 
   // commands.cc: running commands
@@ -102,7 +103,8 @@ class Supervisor {
   [[nodiscard]] Command* findExec(std::uint32_t exec);
 
   // layers.cc: rollback
-  [[nodiscard]] bool canFreeze() const;
+  [[nodiscard]] bool canFreeze(std::size_t commands) const;
+  Result<bool> freezeUpper(std::size_t commands);
   Result<void> prepareLayers(Command& command);
   Result<void> freeze();
   Result<void> remountWorkspace();

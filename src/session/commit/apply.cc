@@ -1,0 +1,361 @@
+#include "session/commit/apply.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "session/layers/steps.h"
+#include "sys/kernel_abi.h"
+#include "sys/raw_syscall.h"
+#include "sys/remove_tree.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::Fd;
+using sys::FileInfo;
+using sys::FileType;
+
+Error failed(std::string_view call, const std::string& path, int error) {
+  return sysError(Stage::state, call, path, error);
+}
+
+constexpr const char* kChanged = "it was changed meanwhile";
+
+/// Whether the file system cannot do this kind of rename, or not between these directories.
+bool needsCopy(int error) { return error == EXDEV; }
+bool unsupported(int error) { return error == EINVAL || error == ENOSYS; }
+
+int renameWith(int from, const std::string& old_name, int to, const std::string& new_name, unsigned flags) {
+  return ::renameat2(from, old_name.c_str(), to, new_name.c_str(), flags) == 0 ? 0 : errno;
+}
+
+std::optional<FileInfo> infoAt(int directory, const std::string& name) {
+  struct stat status;
+  if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return fileInfoOf(status);
+}
+
+/// As if it had been made there: a root caller's commit leaves no root-owned files in a user's project, and a directory
+/// with the setgid bit gives its group to what is in it.
+void giveTo(int parent, int directory, const std::string& name) {
+  struct stat status;
+  if (::fstat(parent, &status) != 0) return;
+  const bool root = ::geteuid() == 0;
+  if (!root && (status.st_mode & S_ISGID) == 0) return;
+  (void)!::fchownat(directory, name.c_str(), root ? status.st_uid : static_cast<uid_t>(-1), status.st_gid,
+                    AT_SYMLINK_NOFOLLOW);
+}
+
+/// What is made in such a directory gets its access list from it, which a rename does not do.
+bool hasDefaultAcl(int directory) { return ::fgetxattr(directory, "system.posix_acl_default", nullptr, 0) > 0; }
+
+}  // namespace
+
+std::string stagedName(std::size_t index) { return std::to_string(index); }
+
+std::string Applier::temporaryName(std::size_t index) const {
+  return ".caisson-" + transaction_.id + "-" + std::to_string(index);
+}
+
+/// By the kernel, in the tree as it is now: everything but links is in place already.
+bool Applier::leadsOut(const Action& action) const {
+  const std::string directory = directoryOf(action.path);
+  const std::string path = directory.empty() ? action.target : directory + "/" + action.target;
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const long opened = sys::raw(SYS_openat2, tree_.root().descriptor(), path.c_str(), &how, sizeof(how));
+  if (opened >= 0) ::close(static_cast<int>(opened));
+  return opened == -EXDEV || action.target.starts_with('/');
+}
+
+std::string Applier::whyNot(const Action& action, const std::optional<FileInfo>& there) const {
+  if (!there) return action.before ? "it was removed there meanwhile" : "";
+  if (!action.before) return "it was made there meanwhile";
+  // Taking back an exchange set the change time, if the crash came after that.
+  if (!action.before->matches(*there, recovering_)) return kChanged;
+  if (there->type != FileType::directory || action.kind == ActionKind::directory) return "";
+  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
+  return tree_.changedBelow(action.path, transaction_.since_ns, ours) ? "something in it changed meanwhile" : "";
+}
+
+Result<std::string> Applier::apply(std::size_t index) {
+  const Action& action = transaction_.actions[index];
+  Result<std::string> done = std::string();
+  if (action.kind == ActionKind::remove) {
+    done = remove(index);
+  } else if (action.kind == ActionKind::directory && action.inode == 0) {
+    done = makeDirectory(index);
+  } else {
+    done = place(index);
+  }
+  if (action.kind == ActionKind::directory || (action.before && action.before->type == FileType::directory)) {
+    tree_.forget();
+  }
+  step("commit: one applied");
+  return done;
+}
+
+Result<std::string> Applier::place(std::size_t index) {
+  const Action& action = transaction_.actions[index];
+  std::string name;
+  const auto parent = tree_.parentOf(action.path, name);
+  if (!parent) return "its directory: " + parent.error().message();
+  const auto there = infoAt(*parent, name);
+  if (there && action.isStaged(*there)) {
+    if (!action.isUnchanged(*there)) return kChanged;
+    // Done before a crash, but perhaps not looked at what was there before.
+    const auto old = infoAt(staging_.descriptor(), stagedName(index));
+    if (!action.before || !old || action.before->matches(*old, true)) return "";
+    const int error = renameWith(staging_.descriptor(), stagedName(index), *parent, name, RENAME_EXCHANGE);
+    if (error != 0) return fail(failed("rename", action.path, error));
+    return kChanged;
+  }
+  if (std::string why = whyNot(action, there); !why.empty()) {
+    if (!recovering_) return why;
+    const auto copied = isDoneByCopy(action, *parent, name);
+    if (!copied) return fail(copied.error());
+    return *copied ? "" : why;
+  }
+  if (action.kind == ActionKind::link && !action.may_lead_out && leadsOut(action)) {
+    return "a link that leads out of the workspace";
+  }
+  Source source{staging_.descriptor(), stagedName(index)};
+  std::string conflict;
+  int error = EXDEV;
+  if (!hasDefaultAcl(*parent)) {
+    giveTo(*parent, source.directory, source.name);
+    error = move(index, source, *parent, name, conflict);
+  }
+  if (needsCopy(error)) {
+    auto copied = copyBeside(index, *parent);
+    if (!copied) return fail(copied.error());
+    error = move(index, *copied, *parent, name, conflict);
+  }
+  if (error == EEXIST) return "it was made there meanwhile";
+  if (error == ENOENT && action.before) return "it was removed there meanwhile";
+  if (error != 0) return fail(failed("rename", action.path, error));
+  return conflict;
+}
+
+int Applier::move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict) {
+  const Action& action = transaction_.actions[index];
+  if (!action.before) {
+    int error = renameWith(source.directory, source.name, parent, name, RENAME_NOREPLACE);
+    if (unsupported(error)) {
+      error = infoAt(parent, name) ? EEXIST : renameWith(source.directory, source.name, parent, name, 0);
+    }
+    if (error == 0) done_.push_back({index, How::added, source.beside});
+    return error;
+  }
+  const int error = renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
+  if (error == 0) {
+    step("commit: exchanged");
+    const auto old = infoAt(source.directory, source.name);
+    if (old && action.before->matches(*old, true)) {
+      done_.push_back({index, How::exchanged, source.beside});
+      return 0;
+    }
+    conflict = kChanged;
+    return renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
+  }
+  const bool directory = action.before->type == FileType::directory;
+  // Moving a directory changes its `..`, which takes the right to write to it.
+  if (!unsupported(error) && !(directory && (error == EACCES || error == EPERM))) return error;
+  if (directory) {
+    if (auto removed = sys::removeTreeAt(parent, name, action.path, Stage::state); !removed) {
+      return removed.error().sys_errno != 0 ? removed.error().sys_errno : EIO;
+    }
+  } else if (action.kind == ActionKind::directory && ::unlinkat(parent, name.c_str(), 0) != 0) {
+    return errno;
+  }
+  const int replaced = renameWith(source.directory, source.name, parent, name, 0);
+  if (replaced == 0) done_.push_back({index, How::replaced, source.beside});
+  return replaced;
+}
+
+/// For a parent on another file system or mount than the staged object.
+Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent) {
+  const Action& action = transaction_.actions[index];
+  Source made{parent, temporaryName(index), true};
+  if (auto removed = sys::removeTreeAt(parent, made.name, action.path, Stage::state); !removed) {
+    return fail(removed.error());
+  }
+  beside_.push_back(index);
+  if (action.kind == ActionKind::link) {
+    if (::symlinkat(action.target.c_str(), parent, made.name.c_str()) != 0) {
+      return fail(failed("symlink", action.path, errno));
+    }
+    giveTo(parent, parent, made.name);
+    return made;
+  }
+  if (action.kind == ActionKind::directory) {
+    if (::mkdirat(parent, made.name.c_str(), 0700) != 0) return fail(failed("mkdir", action.path, errno));
+    const Fd directory(::openat(parent, made.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory || ::fchmod(directory.get(), action.mode) != 0) return fail(failed("mkdir", action.path, errno));
+    giveTo(parent, parent, made.name);
+    return made;
+  }
+  const Fd staged(::openat(staging_.descriptor(), stagedName(index).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!staged) return fail(failed("open", action.path, errno));
+  const Fd file(::openat(parent, made.name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return fail(failed("create", action.path, errno));
+  const auto copied = readOnce(staged.get(), action.size, file.get(), action.path);
+  if (!copied) return fail(copied.error());
+  if (hex(copied->sha256) != action.sha256) return fail(failed("read", action.path, EIO));
+  if (::fchmod(file.get(), action.mode) != 0 || ::fsync(file.get()) != 0) {
+    return fail(failed("write", action.path, errno));
+  }
+  giveTo(parent, parent, made.name);
+  step("commit: copied beside");
+  return made;
+}
+
+/// After a crash: whether the copy is in place. It has another inode than the staged file.
+Result<bool> Applier::isDoneByCopy(const Action& action, int parent, const std::string& name) const {
+  const auto there = infoAt(parent, name);
+  if (!there) return false;
+  if (action.kind == ActionKind::directory) return there->type == FileType::directory;
+  if (action.kind == ActionKind::link) {
+    if (there->type != FileType::link) return false;
+    std::string target(action.target.size() + 1, '\0');
+    const ssize_t length = ::readlinkat(parent, name.c_str(), target.data(), target.size());
+    return length >= 0 && std::string_view(target.data(), static_cast<std::size_t>(length)) == action.target;
+  }
+  if (there->type != FileType::regular || there->size != action.size) return false;
+  const Fd file(::openat(parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return false;
+  const auto content = readOnce(file.get(), action.size, -1, action.path);
+  if (!content) return fail(content.error());
+  return hex(content->sha256) == action.sha256;
+}
+
+Result<std::string> Applier::remove(std::size_t index) {
+  const Action& action = transaction_.actions[index];
+  std::string name;
+  const auto parent = tree_.parentOf(action.path, name);
+  if (!parent && parent.error().sys_errno == ENOENT) return "";
+  if (!parent) return "its directory: " + parent.error().message();
+  const auto there = infoAt(*parent, name);
+  const std::string away = stagedName(index);
+  if (!there) {
+    // Done before a crash, but perhaps not looked at what it was.
+    const auto old = infoAt(staging_.descriptor(), away);
+    if (!old || action.before->matches(*old, true)) return "";
+    const int error = renameWith(staging_.descriptor(), away, *parent, name, RENAME_NOREPLACE);
+    if (error != 0) return fail(failed("rename", action.path, error));
+    return kChanged;
+  }
+  if (std::string why = whyNot(action, there); !why.empty()) return why;
+  int error = renameWith(*parent, name, staging_.descriptor(), away, RENAME_NOREPLACE);
+  if (error == 0) {
+    step("commit: moved away");
+    const auto old = infoAt(staging_.descriptor(), away);
+    if (old && action.before->matches(*old, true)) {
+      done_.push_back({index, How::moved_away});
+      return "";
+    }
+    error = renameWith(staging_.descriptor(), away, *parent, name, RENAME_NOREPLACE);
+    if (error != 0) return fail(failed("rename", action.path, error));
+    return kChanged;
+  }
+  if (error == ENOENT) return "";
+  if (!needsCopy(error) && !unsupported(error) && error != EACCES && error != EPERM) {
+    return fail(failed("rename", action.path, error));
+  }
+  if (auto removed = sys::removeTreeAt(*parent, name, action.path, Stage::state); !removed)
+    return fail(removed.error());
+  done_.push_back({index, How::removed});
+  return "";
+}
+
+Result<std::string> Applier::makeDirectory(std::size_t index) {
+  const Action& action = transaction_.actions[index];
+  std::string name;
+  const auto parent = tree_.parentOf(action.path, name);
+  if (!parent) return "its directory: " + parent.error().message();
+  auto there = infoAt(*parent, name);
+  Done done{index, How::mode};
+  if (!there) {
+    if (action.before) return "it was removed there meanwhile";
+    if (::mkdirat(*parent, name.c_str(), 0700) == 0) {
+      done.how = How::made;
+    } else if (errno != EEXIST) {
+      return fail(failed("mkdir", action.path, errno));
+    }
+  } else if (there->type != FileType::directory) {
+    return "something else was made there meanwhile";
+  }
+  const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made) return fail(failed("open", action.path, errno));
+  if (done.how == How::made) giveTo(*parent, *parent, name);
+  done.mode_before = there ? there->mode : 0;
+  // A directory that was made meanwhile keeps its mode.
+  const bool wanted = done.how == How::made || action.before;
+  struct stat status{};
+  const mode_t inherited = !there && ::fstat(made.get(), &status) == 0 ? status.st_mode & S_ISGID : 0;
+  if (wanted && (!there || there->mode != action.mode) && ::fchmod(made.get(), action.mode | inherited) != 0) {
+    return fail(failed("chmod", action.path, errno));
+  }
+  done_.push_back(done);
+  return "";
+}
+
+bool Applier::undoOne(const Done& done) {
+  const Action& action = transaction_.actions[done.index];
+  std::string name;
+  const auto parent = tree_.parentOf(action.path, name);
+  if (!parent) return false;
+  const int directory = done.beside ? *parent : staging_.descriptor();
+  const std::string source = done.beside ? temporaryName(done.index) : stagedName(done.index);
+  const auto there = infoAt(*parent, name);
+  const bool ours = there && (done.beside || action.isStaged(*there));
+  if ((done.how == How::exchanged || done.how == How::added) && !ours) return false;
+  switch (done.how) {
+    case How::made: return ::unlinkat(*parent, name.c_str(), AT_REMOVEDIR) == 0;
+    case How::exchanged: return renameWith(directory, source, *parent, name, RENAME_EXCHANGE) == 0;
+    case How::added: return renameWith(*parent, name, directory, source, 0) == 0;
+    case How::moved_away: return renameWith(directory, source, *parent, name, RENAME_NOREPLACE) == 0;
+    case How::mode: {
+      if (!action.before) return true;
+      const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      return made && ::fchmod(made.get(), done.mode_before) == 0;
+    }
+    case How::replaced:
+    case How::removed: return false;
+  }
+  return false;
+}
+
+std::vector<std::string> Applier::undo() {
+  std::vector<std::string> left;
+  for (auto done = done_.rbegin(); done != done_.rend(); ++done) {
+    tree_.forget();
+    if (!undoOne(*done)) left.push_back(transaction_.actions[done->index].path);
+  }
+  done_.clear();
+  return left;
+}
+
+void Applier::removeTemporaries() {
+  if (recovering_) {
+    beside_.clear();
+    for (std::size_t index = 0; index < transaction_.actions.size(); ++index) beside_.push_back(index);
+  }
+  for (const std::size_t index : beside_) {
+    std::string name;
+    const auto parent = tree_.parentOf(transaction_.actions[index].path, name);
+    if (!parent || !infoAt(*parent, temporaryName(index))) continue;
+    (void)sys::removeTreeAt(*parent, temporaryName(index), temporaryName(index), Stage::state);
+  }
+  beside_.clear();
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,432 @@
+#include "session/commit/commit_planner.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/sha256.h"
+#include "base/showable.h"
+#include "session/commit/apply.h"
+#include "session/layers/steps.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::Fd;
+using sys::FileInfo;
+using sys::FileType;
+
+constexpr mode_t kCommittedBits = 0755;  // no setuid, setgid or sticky bit, and not writable by others
+constexpr int kReadTries = 3;
+constexpr std::size_t kChunk = 256 * 1024;
+
+/// The moment from which on a change time means a change, on the wall clock as it was then. If that clock was set back
+/// since, files changed later may carry an earlier time: then more counts as changed, never less.
+std::int64_t changedSince(const Metadata& metadata) {
+  const Moment now = Moment::now();
+  if (now.boot != metadata.began.boot) return metadata.began.wall_ns;
+  const std::int64_t set = (now.wall_ns - metadata.began.wall_ns) - (now.boot_ns - metadata.began.boot_ns);
+  constexpr std::int64_t kNoticeable = 1'000'000'000;
+  return set < -kNoticeable ? metadata.began.wall_ns + set : metadata.began.wall_ns;
+}
+
+bool below(std::string_view path, std::string_view directory) {
+  return directory.empty() ||
+         (path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/'));
+}
+
+bool sameContent(int a, int b, std::uint64_t size) {
+  thread_local std::vector<char> left(kChunk), right(kChunk);
+  for (std::uint64_t offset = 0; offset < size;) {
+    const ssize_t got = ::pread(a, left.data(), kChunk, static_cast<off_t>(offset));
+    const ssize_t other = ::pread(b, right.data(), kChunk, static_cast<off_t>(offset));
+    if (got <= 0 || got != other) return false;
+    if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+/// Order of a transaction: what is in the way goes first, links come last since they are resolved in what is then
+/// there.
+int rankOf(const Change& change, FileType type) {
+  if (change.kind == ChangeKind::deleted) return 0;
+  return type == FileType::directory ? 1 : type == FileType::link ? 3 : 2;
+}
+
+bool isFull(const Error& error) { return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT; }
+
+}  // namespace
+
+Result<std::string> normalCommitPath(std::string_view path) {
+  std::string result;
+  if (path.starts_with("/workspace/")) path.remove_prefix(11);
+  const auto refuse = [&] {
+    return fail(plainError(Stage::usage, "session commit", path, "not a path below the workspace",
+                           "name it relative to /workspace"));
+  };
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return refuse();
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return refuse();
+    result += (result.empty() ? "" : "/") + std::string(part);
+  }
+  return result;
+}
+
+std::string manifestDigest(const std::string& workspace, const std::vector<ManifestEntry>& manifest) {
+  Sha256 digest;
+  const auto add = [&](std::string_view text) { digest.add(text).add(std::uint8_t{0}); };
+  add("caisson commit 1");
+  add(workspace);
+  for (const ManifestEntry& entry : manifest) {
+    add(name(entry.kind));
+    add(entry.type);
+    add(std::to_string(entry.mode));
+    add(std::to_string(entry.size));
+    add(entry.sha256);
+    add(entry.path);
+    add(entry.target);
+  }
+  return hex(digest.finish());
+}
+
+CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real,
+                             const Committed& committed, const Staging* staging)
+    : now_(now),
+      real_(real),
+      committed_(committed),
+      staging_(staging),
+      protected_(metadata.policy.filesystem.workspace.protected_files),
+      ordinary_(metadata.policy.filesystem.workspace.committable_files),
+      result_(real),
+      shapes_(real) {
+  transaction_.since_ns = changedSince(metadata);
+}
+
+void CommitPlanner::leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why) {
+  list.push_back({path, std::string(why)});
+}
+
+Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
+  for (const std::string& path : request.paths) {
+    auto relative = normalCommitPath(path);
+    if (!relative) return fail(relative.error());
+    chosen_.push_back(*std::move(relative));
+  }
+  for (const auto& [paths, to] : {std::pair(&request.ours, &ours_), std::pair(&request.theirs, &theirs_)}) {
+    for (const std::string& path : *paths) {
+      auto relative = normalCommitPath(path);
+      if (!relative) return fail(relative.error());
+      to->insert(*std::move(relative));
+    }
+  }
+  for (const std::string& path : ours_) {
+    if (!theirs_.contains(path)) continue;
+    return fail(plainError(Stage::usage, "session commit", path, "both --ours and --theirs", "choose one"));
+  }
+  met_.assign(chosen_.size(), false);
+  ordinary_only_ = request.ordinary_files_only;
+  return {};
+}
+
+bool CommitPlanner::isWanted(const Change& change, bool& named) {
+  bool wanted = chosen_.empty();
+  named = false;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    const bool inside = below(change.path, chosen_[i]);
+    // A directory on the way to a chosen path comes with it; what else is in it does not.
+    const bool on_the_way =
+        !inside && change.type == "directory" && change.kind != ChangeKind::deleted && below(chosen_[i], change.path);
+    if (!inside && !on_the_way) continue;
+    wanted = true;
+    if (inside) met_[i] = true;
+    named = named || on_the_way || change.path == chosen_[i];
+  }
+  return wanted;
+}
+
+const LayerStack::View& CommitPlanner::viewOf(const std::string& directory) {
+  if (const auto found = views_.find(directory); found != views_.end()) return found->second;
+  LayerStack::View view;
+  if (directory.empty()) {
+    view = now_.root();
+  } else {
+    LayerStack::Entry entry = now_.lookUp(directory, viewOf(directoryOf(directory)));
+    if (entry.present) view = std::move(entry.below);
+  }
+  return views_.emplace(directory, std::move(view)).first->second;
+}
+
+LayerStack::Entry CommitPlanner::find(const std::string& path) { return now_.lookUp(path, viewOf(directoryOf(path))); }
+
+bool CommitPlanner::parentChanged(const std::string& path) {
+  const std::string parent = directoryOf(path);
+  const auto [found, added] = parent_changed_.try_emplace(parent, false);
+  if (added) {
+    const auto info = real_.root().stat(parent);
+    found->second = info && info->modified_ns > transaction_.since_ns && !committed_.isOurs(parent + "/", *info);
+  }
+  return found->second;
+}
+
+bool CommitPlanner::isSame(const Candidate& candidate) {
+  if (candidate.change.kind == ChangeKind::deleted) return !candidate.there;
+  if (!candidate.there || candidate.there->type != candidate.entry.info.type) return false;
+  const FileInfo& there = *candidate.there;
+  const FileInfo& here = candidate.entry.info;
+  if (there.type == FileType::link) {
+    const auto target = real_.root().readLink(candidate.change.path);
+    return target && *target == candidate.target;
+  }
+  if ((there.mode & kCommittedBits) != (here.mode & kCommittedBits)) return false;
+  if (there.type == FileType::directory) return true;
+  if (there.type != FileType::regular || there.size != here.size) return false;
+  std::string name;
+  const auto parent = real_.parentOf(candidate.change.path, name);
+  if (!parent) return false;
+  const Fd real(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const auto own = now_.layers()[candidate.entry.layer].root->openFile(candidate.change.path, {.flags = O_RDONLY});
+  return real && own && sameContent(real.get(), own->get(), here.size);
+}
+
+std::string CommitPlanner::whyHeld(const Candidate& candidate) {
+  const std::string& path = candidate.change.path;
+  if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
+  if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
+  if (!ordinary_only_) return "";
+  if (!isShowable(path)) return "its name has control, bidirectional or invisible characters";
+  if (!ordinary_.match(path, candidate.change.type == "directory")) return "not a kind of file that a model may commit";
+  return "";
+}
+
+/// Why the real file must be left alone, or empty.
+std::string CommitPlanner::conflict(const Candidate& candidate) {
+  const Change& change = candidate.change;
+  const auto& there = candidate.there;
+  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
+  const bool directory = candidate.entry.present && candidate.entry.info.type == FileType::directory;
+  if (!there) {
+    const std::string parent = directoryOf(change.path);
+    if (!parent.empty() && !directories_.contains(parent)) {
+      const auto above = real_.look(parent);
+      if (!above || !*above || (*above)->type != FileType::directory)
+        return "its directory was removed there meanwhile";
+    }
+    const bool suspect = candidate.entry.present && !directory && parentChanged(change.path) &&
+                         cameFromBelow(*now_.layers()[candidate.entry.layer].root, change.path);
+    return suspect ? "it may have been removed there meanwhile" : "";
+  }
+  if (there->type == FileType::directory) {
+    if (directory) return "";
+    if (change.kind == ChangeKind::added) return "a directory was made there meanwhile";
+    return real_.changedBelow(change.path, transaction_.since_ns, ours) ? "something in it changed meanwhile" : "";
+  }
+  if (ours(change.path, *there)) return "";
+  if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
+  return there->changed_ns > transaction_.since_ns ? "it was changed meanwhile" : "";
+}
+
+void CommitPlanner::consider(const Change& change, bool named) {
+  Candidate candidate{.change = change, .named = named};
+  if (change.kind != ChangeKind::deleted) {
+    candidate.entry = find(change.path);
+    if (!candidate.entry.present) return leave(report_.skipped, change.path, "it is gone meanwhile");
+    const FileType type = candidate.entry.info.type;
+    if (type != FileType::regular && type != FileType::directory && type != FileType::link) {
+      return leave(report_.skipped, change.path, "a " + std::string(sys::name(type)) + " is not committed");
+    }
+    candidate.change.type = sys::name(type);
+    if (type == FileType::link) {
+      auto target = now_.layers()[candidate.entry.layer].root->readLink(change.path);
+      if (!target) return leave(report_.skipped, change.path, target.error().message());
+      candidate.target = *std::move(target);  // read once: this is what arrives
+    }
+  }
+  auto there = real_.look(change.path);
+  // The commit puts a directory where a file or link is now: there is nothing below it yet.
+  if (!there && directories_.contains(directoryOf(change.path))) there = std::nullopt;
+  if (!there) return leave(report_.conflicts, change.path, there.error().message());
+  candidate.there = *there;
+  if (isSame(candidate)) return;
+  if (ours_.contains(change.path)) return report_.kept.push_back(change.path);
+  if (const std::string why = whyHeld(candidate); !why.empty()) {
+    if (!named) return leave(report_.held, change.path, why);
+    candidate.held_unless_named = true;
+  }
+  if (const std::string why = conflict(candidate); !why.empty()) {
+    const bool settled =
+        theirs_.contains(change.path) && (!candidate.there || candidate.there->type != FileType::directory);
+    if (!settled) return leave(report_.conflicts, change.path, why);
+  }
+  if (change.kind == ChangeKind::deleted) {
+    result_.putDeleted(change.path);
+  } else {
+    result_.put(change.path, candidate.entry.info.type, candidate.target);
+    if (candidate.entry.info.type == FileType::directory) directories_.insert(change.path);
+  }
+  candidates_.push_back(std::move(candidate));
+}
+
+/// A link that is held back is not there for the others, which may lead elsewhere without it: repeated until nothing
+/// changes. A way passes 40 links at most, so that is soon.
+void CommitPlanner::holdLinks() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Candidate& candidate : candidates_) {
+      if (candidate.entry.info.type != FileType::link) continue;
+      if (!candidate.held.empty()) continue;
+      std::string why = result_.whyHeld(candidate.change.path, candidate.target);
+      if (why.empty()) continue;
+      if (candidate.named) {
+        candidate.held_unless_named = true;
+        continue;
+      }
+      result_.leaveOut(candidate.change.path);
+      candidate.held = std::move(why);
+      changed = true;
+    }
+  }
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    if (candidate.held.empty()) return false;
+    leave(report_.held, candidate.change.path, candidate.held);
+    return true;
+  });
+}
+
+/// False: it could not be read, and is named in the report.
+Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& action) {
+  const std::string& path = candidate.change.path;
+  const std::string staged = stagedName(transaction_.actions.size());
+  for (int tries = 0; tries < kReadTries; ++tries) {
+    if (tries > 0) views_.clear();
+    const LayerStack::Entry entry = tries == 0 ? candidate.entry : find(path);
+    if (!entry.present || entry.info.type != FileType::regular) continue;
+    auto source = now_.layers()[entry.layer].root->openFile(path, {.flags = O_RDONLY});
+    if (!source && (source.error().sys_errno == EACCES || source.error().sys_errno == EPERM)) {
+      leave(report_.skipped, path, source.error().message());
+      return false;
+    }
+    struct stat status;
+    if (!source || ::fstat(source->get(), &status) != 0) continue;
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (size > kMaxSparseBytes && static_cast<std::uint64_t>(status.st_blocks) * 512 < size / 2) {
+      leave(report_.skipped, path, "a file of more than 16 GiB that is mostly holes is not committed");
+      return false;
+    }
+    // Writable by others only where it was before.
+    const mode_t kept =
+        candidate.there && candidate.there->type == FileType::regular ? candidate.there->mode & 022U : 0;
+    action.mode = (status.st_mode & kCommittedBits) | kept;
+    ReadFile read;
+    if (staging_ != nullptr) {
+      auto object = staging_->addFile(staged, source->get(), size, action.mode, read, path);
+      if (!object) {
+        (void)staging_->drop(staged);
+        if (isFull(object.error())) return fail(object.error());
+        leave(report_.skipped, path, object.error().message());
+        return false;
+      }
+      action.device = object->device;
+      action.inode = object->inode;
+      action.modified_ns = object->modified_ns;
+    } else {
+      auto hashed = readOnce(source->get(), size, -1, path);
+      if (!hashed) {
+        leave(report_.skipped, path, hashed.error().message());
+        return false;
+      }
+      read = *hashed;
+    }
+    action.size = read.size;
+    action.sha256 = hex(read.sha256);
+    return true;
+  }
+  leave(report_.skipped, path, "it changes while it is read");
+  return false;
+}
+
+Result<void> CommitPlanner::accept(const Candidate& candidate) {
+  const Change& change = candidate.change;
+  Action action{.path = change.path};
+  if (candidate.there) action.before = HostIdentity::of(*candidate.there);
+  const std::string staged = stagedName(transaction_.actions.size());
+  const auto object = [&](Result<StagedObject> made) -> Result<void> {
+    if (!made) return fail(made.error());
+    action.device = made->device;
+    action.inode = made->inode;
+    action.modified_ns = made->modified_ns;
+    return {};
+  };
+  if (change.kind == ChangeKind::deleted) {
+    action.kind = ActionKind::remove;
+  } else if (candidate.entry.info.type == FileType::directory) {
+    action.kind = ActionKind::directory;
+    const bool was = candidate.there && candidate.there->type == FileType::directory;
+    action.mode = (candidate.entry.info.mode & kCommittedBits) | 0700U | (was ? candidate.there->mode & 07022U : 0);
+    if (candidate.there && !was && staging_ != nullptr) {
+      if (auto made = object(staging_->addDirectory(staged, action.mode, change.path)); !made) return made;
+    }
+  } else if (candidate.entry.info.type == FileType::link) {
+    action.kind = ActionKind::link;
+    action.target = candidate.target;
+    action.size = candidate.target.size();
+    action.may_lead_out = candidate.held_unless_named;
+    if (staging_ != nullptr) {
+      if (auto made = object(staging_->addLink(staged, action.target, change.path)); !made) return made;
+    }
+  } else {
+    action.kind = ActionKind::file;
+    const auto read = readContent(candidate, action);
+    if (!read) return fail(read.error());
+    if (!*read) return {};
+  }
+  ManifestEntry entry;
+  static_cast<Change&>(entry) = change;
+  entry.size = action.kind == ActionKind::file || action.kind == ActionKind::link ? action.size : 0;
+  entry.mode = action.mode;
+  entry.sha256 = action.sha256;
+  entry.target = action.target;
+  entry.held_unless_named = candidate.held_unless_named;
+  if (action.kind == ActionKind::file) report_.bytes += action.size;
+  report_.applied.push_back(std::move(entry));
+  if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));
+  transaction_.actions.push_back(std::move(action));
+  step("commit: one staged");
+  return {};
+}
+
+Result<void> CommitPlanner::plan(const std::vector<Change>& changes, const CommitRequest& request) {
+  if (auto read = readRequest(request); !read) return read;
+  for (const Change& change : changes) {
+    if (change.kind != ChangeKind::deleted) shapes_.addPresent(change.path);
+  }
+  for (const Change& change : changes) {
+    bool named = false;
+    if (isWanted(change, named)) consider(change, named);
+  }
+  holdLinks();
+  std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+    return rankOf(a.change, a.entry.info.type) < rankOf(b.change, b.entry.info.type);
+  });
+  for (const Candidate& candidate : candidates_) {
+    if (auto accepted = accept(candidate); !accepted) return accepted;
+  }
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    if (!met_[i]) leave(report_.skipped, chosen_[i], "nothing changed there");
+  }
+  transaction_.known_directories.assign(known_.begin(), known_.end());
+  const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
+  std::sort(report_.applied.begin(), report_.applied.end(), by_path);
+  std::stable_sort(report_.held.begin(), report_.held.end(), by_path);
+  return {};
+}
+
+}  // namespace caisson::session

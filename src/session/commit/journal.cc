@@ -1,0 +1,49 @@
+#include "session/commit/journal.h"
+
+#include <cerrno>
+
+#include "base/sha256.h"
+
+namespace caisson::session {
+namespace {
+
+/// Changes with the types that are written.
+constexpr std::string_view kFormatLine = "caisson commit journal 1\n";
+constexpr std::uint64_t kMaxBytes = 1U << 30;
+
+}  // namespace
+
+HostIdentity HostIdentity::of(const sys::FileInfo& info) {
+  return {info.type, info.device, info.inode, info.size, info.modified_ns, info.changed_ns};
+}
+
+bool HostIdentity::matches(const sys::FileInfo& now, bool renamed) const {
+  if (now.type != type || now.device != device || now.inode != inode) return false;
+  if (type == sys::FileType::directory) return true;  // names in it come and go with the commit itself
+  return now.size == size && now.modified_ns == modified_ns && (renamed || now.changed_ns == changed_ns);
+}
+
+Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction) {
+  const std::string body = codec::encode(transaction);
+  const std::string text = std::string(kFormatLine) + hex(Sha256().add(body).finish()) + "\n" + body;
+  return session.writeFileAtomic(kJournal, text, 0600);
+}
+
+Result<std::optional<Transaction>> readJournal(const sys::RootDir& session) {
+  const auto text = session.readFile(kJournal, kMaxBytes);
+  if (!text && text.error().sys_errno == ENOENT) return std::nullopt;
+  if (!text) return fail(text.error());
+  constexpr std::size_t kHeader = kFormatLine.size() + 65;
+  const auto damaged = [] {
+    return fail(plainError(Stage::state, "session commit", kJournal, "the journal of an interrupted commit is damaged",
+                           "compare the real workspace with the session, then destroy the session"));
+  };
+  if (text->size() < kHeader || !text->starts_with(kFormatLine)) return damaged();
+  const std::string_view body = std::string_view(*text).substr(kHeader);
+  if (text->substr(kFormatLine.size(), 64) != hex(Sha256().add(body).finish())) return damaged();
+  auto transaction = codec::decode<Transaction>(body);
+  if (!transaction) return damaged();
+  return std::move(*transaction);
+}
+
+}  // namespace caisson::session

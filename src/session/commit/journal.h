@@ -1,0 +1,94 @@
+// What a commit is about to write, on disk before the first file of the real workspace changes.
+//
+// After a crash the journal says for every file whether it is old or new, and where the new one lies; the next use of
+// the session finishes the commit (recover.h). In the session's directory:
+//
+//   commit.staging   exists while files are staged: the name of the staging directory in the workspace, or empty
+//   commit.files/    the staging directory, when it lies here
+//   commit.journal   the transaction: from here on it is finished, not undone
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "session/codec.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// A file of the real workspace as it was when the commit was planned.
+struct HostIdentity {
+  sys::FileType type = sys::FileType::unknown;
+  std::uint64_t device = 0, inode = 0, size = 0;
+  std::int64_t modified_ns = 0, changed_ns = 0;
+
+  static HostIdentity of(const sys::FileInfo& info);
+  /// Whether it is the same file with the same content. A rename sets the change time: `renamed` leaves it out.
+  [[nodiscard]] bool matches(const sys::FileInfo& now, bool renamed = false) const;
+};
+
+enum class ActionKind : std::uint8_t { remove, directory, file, link };
+
+/// One path of a transaction.
+struct Action {
+  ActionKind kind = ActionKind::file;
+  std::string path;
+  std::uint32_t mode = 0;
+  std::uint64_t size = 0;
+  std::string sha256;                   ///< of a file, 64 digits
+  std::string target;                   ///< of a link
+  std::optional<HostIdentity> before;   ///< nothing: there was nothing
+  std::uint64_t device = 0, inode = 0;  ///< of the staged object; 0 where there is none
+  std::int64_t modified_ns = 0;
+  bool may_lead_out = false;  ///< of a link that was named
+
+  /// Whether this is the staged object, in place, and not changed since.
+  [[nodiscard]] bool isStaged(const sys::FileInfo& now) const {
+    return inode != 0 && now.inode == inode && now.device == device;
+  }
+  [[nodiscard]] bool isUnchanged(const sys::FileInfo& now) const {
+    return kind == ActionKind::directory || (now.size == size && now.modified_ns == modified_ns);
+  }
+};
+
+struct Transaction {
+  std::string id;  ///< part of the names of temporary files
+  std::uint64_t workspace_device = 0, workspace_inode = 0;
+  std::string digest;
+  std::int64_t since_ns = 0;  ///< later changes of the real workspace are conflicts
+  std::vector<Action> actions;
+  std::vector<std::string>
+      known_directories;  ///< where only this session made or removed names since the session began
+};
+
+inline constexpr const char* kStagingName = "commit.staging";
+inline constexpr const char* kStagingDirectory = "commit.files";
+inline constexpr const char* kJournal = "commit.journal";
+
+Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
+/// Nothing when there is none.
+Result<std::optional<Transaction>> readJournal(const sys::RootDir& session);
+
+template <class A, class T>
+  requires(std::is_same_v<std::remove_const_t<T>, HostIdentity>)
+void fields(A& archive, T& v) {
+  auto& [type, device, inode, size, modified, changed] = v;
+  archive(type, device, inode, size, modified, changed);
+}
+template <class A, class T>
+  requires(std::is_same_v<std::remove_const_t<T>, Action>)
+void fields(A& archive, T& v) {
+  auto& [kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out] = v;
+  archive(kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out);
+}
+template <class A, class T>
+  requires(std::is_same_v<std::remove_const_t<T>, Transaction>)
+void fields(A& archive, T& v) {
+  auto& [id, device, inode, digest, since, actions, known] = v;
+  archive(id, device, inode, digest, since, actions, known);
+}
+
+}  // namespace caisson::session

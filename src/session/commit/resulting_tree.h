@@ -1,0 +1,64 @@
+// The tree that a commit would leave: the real workspace with the changes that are committed.
+//
+// Links and git directories are judged by it, not by the session's own tree: what is held back or not chosen is not
+// part of the result.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "session/commit/real_tree.h"
+
+namespace caisson::session {
+
+class ResultingTree {
+ public:
+  explicit ResultingTree(RealTree& real) : real_(real) {}
+
+  void putDeleted(const std::string& path) { changes_[path] = {}; }
+  void put(const std::string& path, sys::FileType type, std::string target = {}) {
+    changes_[path] = {type, std::move(target)};
+  }
+  /// The path is as it is in the real workspace after all.
+  void leaveOut(const std::string& path) { changes_.erase(path); }
+
+  /// Why a link at `path` is held back, or empty: it leads outside, or a part of its way is missing.
+  [[nodiscard]] std::string whyHeld(const std::string& path, std::string_view target);
+
+ private:
+  struct Node {
+    sys::FileType type = sys::FileType::unknown;  ///< unknown: nothing is there
+    std::string target;
+  };
+  Node lookUp(const std::string& path);
+
+  RealTree& real_;
+  std::unordered_map<std::string, Node> changes_;
+};
+
+/// Recognises git directories by their shape, over everything that changed in a session.
+class RepositoryShapes {
+ public:
+  explicit RepositoryShapes(RealTree& real) : real_(real) {}
+
+  /// A path that exists in the session and not, or not in the same form, in the real workspace.
+  void addPresent(const std::string& path);
+  /// Whether a change of `path` is one of what makes git run programs: see protected_files.h.
+  [[nodiscard]] bool isHeld(const std::string& path);
+
+ private:
+  struct Shape {
+    bool now = false;    ///< the real directory has it already
+    bool after = false;  ///< it would have it
+  };
+  const Shape& shapeOf(const std::string& directory);
+
+  RealTree& real_;
+  std::unordered_map<std::string, std::unordered_set<std::string>> present_;  ///< folded names, by directory
+  std::unordered_map<std::string, Shape> shapes_;
+};
+
+}  // namespace caisson::session

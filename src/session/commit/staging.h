@@ -1,0 +1,60 @@
+// Private copies of what a commit will write, on the file system of the real workspace: putting them in place is a
+// rename, so nothing that a payload does afterwards changes what arrives.
+//
+// The staging directory lies in the session's directory (0700, shown to no sandbox). Where that is another file system
+// than the workspace's it is a hidden directory in the workspace itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+struct StagedObject {
+  std::uint64_t device = 0, inode = 0;
+  std::int64_t modified_ns = 0;
+};
+
+struct ReadFile {
+  std::uint64_t size = 0;
+  Digest sha256{};
+};
+
+/// Larger files that are mostly holes are not committed: reading the holes would take hours.
+inline constexpr std::uint64_t kMaxSparseBytes = 16ULL << 30;
+
+/// Reads what `source` held when it was opened: at most `size` bytes, so that a file which grows meanwhile ends. Copies
+/// to `to` unless that is -1; holes stay holes.
+Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::string& path);
+
+class Staging {
+ public:
+  /// Makes an empty staging directory, after removing what a crash left of an earlier one.
+  static Result<Staging> create(const sys::RootDir& session, const sys::RootDir& real);
+  /// The one that an interrupted commit left.
+  static Result<Staging> open(const sys::RootDir& session, const sys::RootDir& real);
+  /// Removes it with everything in it, also after a crash. `real` may be null when the workspace is gone.
+  static Result<void> remove(const sys::RootDir& session, const sys::RootDir* real);
+
+  [[nodiscard]] int descriptor() const { return directory_.get(); }
+
+  Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
+                               const std::string& path) const;
+  Result<StagedObject> addLink(const std::string& name, const std::string& target, const std::string& path) const;
+  Result<StagedObject> addDirectory(const std::string& name, mode_t mode, const std::string& path) const;
+  Result<void> drop(const std::string& name) const;
+  /// Waits until everything is on the disk.
+  Result<void> sync() const;
+
+ private:
+  explicit Staging(sys::Fd directory) : directory_(std::move(directory)) {}
+  sys::Fd directory_;
+};
+
+}  // namespace caisson::session
