@@ -11,7 +11,7 @@ namespace {
 /// How long a person is waited for on an open request (before 2026-07-28). The answer is "no" after that.
 constexpr std::chrono::seconds kTimeout{300};
 /// A handler that keeps asking is broken.
-constexpr int kMaxRounds = 16;
+constexpr int kMaxRounds = 128;  // as many as a long list has pages
 
 constexpr std::pair<std::string_view, std::string_view> kCapabilityOf[] = {
     {"elicitation/create", "elicitation"}, {"sampling/createMessage", "sampling"}, {"roots/list", "roots"}};

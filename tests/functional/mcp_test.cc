@@ -244,6 +244,109 @@ TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
   EXPECT_EQ(mute->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"], true);
 }
 
+/// A commit with its questions, as a client of 2026-07-28 puts it.
+class McpConsent : public Mcp {
+ protected:
+  Json commit(McpClient& client, const std::string& id, const Json& round = Json::object(),
+              Json arguments = Json::object()) {
+    arguments["sandbox_id"] = id;
+    Json params{{"name", "sandbox_commit"}, {"arguments", std::move(arguments)}};
+    params.update(round);
+    return client.request("tools/call", params)["result"];
+  }
+  static Json answer(const Json& asked, const char* decision) {
+    return Json{{"requestState", asked["requestState"]},
+                {"inputResponses", {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}}}};
+  }
+  static std::string message(const Json& asked) { return asked["inputRequests"]["approval"]["params"]["message"]; }
+};
+
+TEST_F(McpConsent, ContentThatIsSwappedWhileTheQuestionIsOpenDoesNotArrive) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  const auto run = [&](const std::string& script) {
+    client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", script}});
+  };
+  run("printf good > a.txt; ln -s a.txt link.txt");
+  Json asked = commit(*client, id);
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  // "good": the first digits of its SHA-256.
+  EXPECT_NE(message(asked).find("sha256 770e607624d6"), std::string::npos) << message(asked);
+  for (const char* swap :
+       {"printf evil > a.txt", "chmod 755 a.txt", "ln -sfn b.txt link.txt", "printf more > extra.txt"}) {
+    run(swap);
+    const Json again = commit(*client, id, answer(asked, "allow"));
+    ASSERT_EQ(again["resultType"], "input_required") << swap << again;
+    EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n") << swap;
+    EXPECT_FALSE(exists(workspace / "extra.txt"));
+    asked = again;
+  }
+  EXPECT_EQ(commit(*client, id, answer(asked, "allow"))["structuredContent"]["committed"], true);
+  EXPECT_EQ(readFile(workspace / "a.txt"), "evil");
+}
+
+TEST_F(McpConsent, RunningProcessCannotChangeWhatWasApproved) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id},
+                {"background", true},
+                {"command", "while :; do printf good > t; mv t a.txt; printf evil > t; mv t a.txt; done"}});
+  int refused = 0, written = 0;
+  for (int round = 0; round < 30; ++round) {
+    const Json asked = commit(*client, id, Json::object(), {{"paths", {"a.txt"}}});
+    if (asked["resultType"] != "input_required") continue;  // the file was being replaced
+    const bool shown_good = message(asked).find("sha256 770e607624d6") != std::string::npos;
+    const std::string before = readFile(workspace / "a.txt");
+    const Json done = commit(*client, id, answer(asked, "allow"), {{"paths", {"a.txt"}}});
+    const std::string now = readFile(workspace / "a.txt");
+    if (done.contains("structuredContent") && done["structuredContent"].value("committed", false)) {
+      ++written;
+      EXPECT_EQ(now, shown_good ? "good" : "evil") << "what arrived is not what was shown";
+    } else {
+      ++refused;
+      EXPECT_EQ(now, before);
+    }
+  }
+  EXPECT_GT(refused + written, 10);
+}
+
+TEST_F(McpConsent, WholeManifestIsShownInPages) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "mkdir d; for i in $(seq 100 349); do echo x > d/$i.txt; done"}});
+  Json asked = commit(*client, id);
+  std::string shown;
+  EXPECT_NE(message(asked).find("251 changes (251 added, 0 modified, 0 deleted, 500 bytes)"), std::string::npos)
+      << message(asked);
+  for (int page = 1; page <= 3; ++page) {
+    EXPECT_NE(message(asked).find("Page " + std::to_string(page) + " of 3"), std::string::npos) << message(asked);
+    shown += message(asked);
+    if (page < 3) asked = commit(*client, id, answer(asked, "show the next page"));
+    ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  }
+  for (int i = 100; i < 350; ++i) EXPECT_NE(shown.find("d/" + std::to_string(i) + ".txt"), std::string::npos) << i;
+  EXPECT_FALSE(exists(workspace / "d"));
+  EXPECT_EQ(commit(*client, id, answer(asked, "allow"))["structuredContent"]["changes"], 251);
+  EXPECT_TRUE(exists(workspace / "d/349.txt"));
+}
+
+TEST_F(McpConsent, UnusualFilesAreHeldBackAndTheDigestIsHonoured) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "echo x > b.py; echo x > .newtool.toml; echo x > tool"}});
+  const Json dry = commit(*client, id, Json::object(), {{"dry_run", true}})["structuredContent"];
+  EXPECT_EQ(dry["changes"], 1) << dry;
+  EXPECT_EQ(dry["held"].size(), 2U) << dry;
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "b.py"}, {"content", "y\n"}});
+  EXPECT_EQ(commit(*client, id, Json::object(), {{"digest", dry["digest"]}})["isError"], true);
+  const Json asked = commit(*client, id, Json::object(), {{"paths", {"tool"}}});
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_NE(message(asked).find("CAREFUL"), std::string::npos) << message(asked);
+}
+
 TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
   const auto client = start();
   const std::string id = create(*client);

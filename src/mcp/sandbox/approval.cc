@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "approval/what.h"
-#include "base/utf8.h"
+#include "base/showable.h"
 
 namespace caisson::mcp {
 namespace {
@@ -18,15 +18,10 @@ constexpr std::string_view kDeny = "deny";
 constexpr std::string_view kAllow = "allow";
 constexpr std::string_view kForSandbox = "allow for this sandbox";
 constexpr std::string_view kForLong = "allow for 30 days";
+constexpr std::string_view kNextPage = "show the next page";
 constexpr std::int64_t kLong = 30L * 24 * 3600;
 
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
-
-bool deceives(char32_t code) {
-  if (code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0xAD || code == 0x61C || code == 0x180E) return true;
-  return (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-         (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF || (code >= 0xE0000 && code <= 0xE007F);
-}
 
 /// Before forms had modes, elicitation meant a form.
 bool canAsk(const Call& call) {
@@ -43,16 +38,17 @@ std::vector<std::string_view> choicesOf(const ApprovalRequest& wish) {
   if (wish.once) choices.push_back(kAllow);
   if (kept && !wish.sandbox.empty()) choices.push_back(kForSandbox);
   if (kept) choices.push_back(kForLong);
+  if (!wish.more_pages.empty()) choices.push_back(kNextPage);
   return choices;
 }
 
-InputRequest questionFor(const ApprovalRequest& wish) {
+InputRequest questionFor(const ApprovalRequest& wish, std::size_t page) {
   const auto choices = choicesOf(wish);
   std::string description = wish.once ? "Allow this once, or deny it" : "Allow this, or deny it";
   if (choices.size() > 2) description += ". What is allowed for longer: caisson approvals list, revoke";
   return {"elicitation/create",
           {{"mode", "form"},
-           {"message", wish.message},
+           {"message", page == 0 ? wish.message : wish.more_pages[page - 1]},
            {"requestedSchema",
             {{"type", "object"},
              {"properties",
@@ -122,10 +118,18 @@ Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
 }  // namespace
 
 Word ownersWord(const Call& call, const ApprovalRequest& wish) {
-  const std::string state = wish.what + "\n" + wish.exactly;
+  const auto stateOf = [&](std::size_t page) { return wish.what + "\n" + wish.exactly + "\n" + std::to_string(page); };
+  const auto show = [&](std::size_t page) {
+    return NeedsInput{{{std::string(kQuestion), questionFor(wish, page)}}, stateOf(page)};
+  };
   // An answer counts for exactly the question that this server put: the state is signed and comes back with it.
-  const Json* answer = call.state == state ? call.input(kQuestion) : nullptr;
-  if (answer != nullptr) return keepAnswer(wish, decisionIn(*answer, wish));
+  for (std::size_t page = 0; page <= wish.more_pages.size(); ++page) {
+    const Json* answer = call.state == stateOf(page) ? call.input(kQuestion) : nullptr;
+    if (answer == nullptr) continue;
+    const std::string_view decision = decisionIn(*answer, wish);
+    if (decision == kNextPage) return show((page + 1) % (wish.more_pages.size() + 1));
+    return keepAnswer(wish, decision);
+  }
   if (canBeKept(wish)) {
     auto store = approval::Store::open();
     if (!store) return store.error();
@@ -136,17 +140,10 @@ Word ownersWord(const Call& call, const ApprovalRequest& wish) {
   if (!canAsk(call))
     return refusal(wish, "the user has to allow this, and this client can't ask them", remedyFor(wish));
   if (auto recorded = approval::recordQuestion(wish.what, kBy, wish.sandbox); !recorded) return recorded.error();
-  return NeedsInput{{{std::string(kQuestion), questionFor(wish)}}, state};
+  return show(0);
 }
 
-bool showable(std::string_view text) {
-  while (!text.empty()) {
-    const auto next = firstCharacter(text);
-    if (!next.valid || deceives(next.code)) return false;
-    text.remove_prefix(next.length);
-  }
-  return true;
-}
+bool showable(std::string_view text) { return isShowable(text); }
 
 std::string shellWord(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,";

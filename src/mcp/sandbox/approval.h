@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "approval/store.h"
 #include "mcp/features.h"
@@ -18,9 +19,10 @@
 namespace caisson::mcp {
 
 struct ApprovalRequest {
-  std::string what;     ///< approval/what.h
-  std::string sandbox;  ///< its id, if there is one already: then it can be allowed for this sandbox
-  std::string message;  ///< for a person: the parts that a model or payload chose are showable()
+  std::string what;                     ///< approval/what.h
+  std::string sandbox;                  ///< its id, if there is one already: then it can be allowed for this sandbox
+  std::string message;                  ///< for a person: the parts that a model or payload chose are showable()
+  std::vector<std::string> more_pages;  ///< of the message, for a person who wants to see the rest
   std::string exactly;  ///< what the answer is about, if that can change between question and answer: a digest
   bool keep = true;     ///< an approval on record counts, and the answer may become one
   bool once = true;     ///< may be allowed for this one call; else an answer is kept in any case

@@ -1,8 +1,8 @@
-// The tool that brings changes to the user's real files. The person is asked, and sees what they agree to; what the
-// host would execute later (hooks, tasks, start-up files) is pointed out and never goes without an answer.
+// The tool that brings changes to the user's real files. The person sees the whole manifest, and the approval is bound
+// to its digest: exactly that is written. What the host would execute later (hooks, tasks, start-up files) is pointed
+// out and never goes without an answer.
 #include <algorithm>
 
-#include "base/sha256.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -10,19 +10,26 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr std::size_t kShownPaths = 25;
+constexpr std::size_t kEntriesPerPage = 100;
 constexpr std::size_t kMaxListed = 500;
+/// How often a commit that is approved beforehand is planned again while processes go on writing.
+constexpr int kMaxPlans = 3;
 
 constexpr Parameter kParameters[] = {
     kSandboxId,
     {.name = "paths",
      .type = ParameterType::texts,
      .description = "Files or directories relative to /workspace (default: everything that changed). What the host "
-                    "would execute later, such as git hooks, is committed only if it is named here itself."},
+                    "would execute later, such as git hooks, and files of unusual kinds are committed only if they are "
+                    "named here themselves."},
     {.name = "dry_run", .type = ParameterType::boolean, .description = "Only say what would be committed."},
+    {.name = "digest",
+     .type = ParameterType::text,
+     .description = "The digest of a dry run: if the changes are others by now, nothing is committed."},
 };
 
 constexpr std::string_view kOutput = R"("sandbox_id":{"type":"string"},"committed":{"type":"boolean"},
+  "digest":{"type":"string"},"changes":{"type":"integer"},"bytes":{"type":"integer"},
   "applied":{"type":"array","items":{"type":"object"}},"conflicts":{"type":"array","items":{"type":"object"}},
   "held":{"type":"array","items":{"type":"object"}},"skipped":{"type":"array","items":{"type":"object"}})";
 
@@ -35,83 +42,118 @@ Json listOf(const std::vector<NotCommitted>& entries) {
 
 Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& report, bool committed) {
   Json applied = Json::array();
-  for (const Change& change : report.applied)
-    if (applied.size() < kMaxListed) applied.push_back({{"path", change.path}, {"change", name(change.kind)}});
+  for (const ManifestEntry& entry : report.applied) {
+    if (applied.size() >= kMaxListed) break;
+    Json one{{"path", entry.path}, {"change", name(entry.kind)}};
+    if (!entry.sha256.empty()) one["sha256"] = entry.sha256;
+    if (!entry.target.empty()) one["target"] = entry.target;
+    applied.push_back(std::move(one));
+  }
   return structuredResult(call, {{"sandbox_id", sandbox.id()},
                                  {"committed", committed},
+                                 {"digest", report.digest},
+                                 {"changes", report.applied.size()},
+                                 {"bytes", report.bytes},
                                  {"applied", std::move(applied)},
                                  {"conflicts", listOf(report.conflicts)},
                                  {"held", listOf(report.held)},
                                  {"skipped", listOf(report.skipped)}});
 }
 
-/// What the person agrees to: if it is something else by then, they are asked again.
-std::string digestOf(const CommitReport& report) {
-  Sha256 digest;
-  for (const Change& change : report.applied)
-    digest.add(change.path)
-        .add(std::string_view("\0", 1))
-        .add(name(change.kind))
-        .add(std::to_string(change.size) + "\n");
-  return hex(digest.finish());
-}
-
-bool isAmong(const std::string& path, const std::vector<NotCommitted>& entries) {
-  return std::any_of(entries.begin(), entries.end(), [&](const NotCommitted& entry) { return entry.path == path; });
-}
-
-/// The question, or nothing if a name in it can't be shown honestly.
-std::optional<std::string> question(const CommitReport& planned, const std::vector<NotCommitted>& dangerous,
-                                    const std::string& workspace) {
-  std::string lines;
-  std::string executed;
-  std::size_t shown = 0;
-  for (const Change& change : planned.applied) {
-    if (!showable(change.path)) return std::nullopt;
-    if (isAmong(change.path, dangerous)) executed += (executed.empty() ? "" : ", ") + change.path;
-    if (++shown <= kShownPaths) lines += "\n- " + std::string(name(change.kind)) + " " + change.path;
+std::string totals(const CommitReport& report) {
+  std::size_t added = 0, modified = 0, deleted = 0;
+  for (const ManifestEntry& entry : report.applied) {
+    ++(entry.kind == ChangeKind::added ? added : entry.kind == ChangeKind::modified ? modified : deleted);
   }
+  return std::to_string(report.applied.size()) + " changes (" + std::to_string(added) + " added, " +
+         std::to_string(modified) + " modified, " + std::to_string(deleted) + " deleted, " +
+         std::to_string(report.bytes) + " bytes)";
+}
+
+std::string lineFor(const ManifestEntry& entry) {
+  std::string line = "\n- " + std::string(name(entry.kind)) + " " + entry.path;
+  if (entry.kind == ChangeKind::deleted) return entry.type == "directory" ? line + "/ with everything below" : line;
+  if (entry.type == "directory") return line + "/";
+  if (!entry.target.empty()) return line + " -> " + entry.target;
+  line += " (" + std::to_string(entry.size) + " bytes";
+  if ((entry.mode & 0111U) != 0) line += ", executable";
+  return line + ", sha256 " + entry.sha256.substr(0, 12) + ")";
+}
+
+/// The whole manifest as a question: the totals and what the computer would execute, then every change, in pages.
+/// Nothing if a name in it cannot be shown as it is.
+std::optional<std::vector<std::string>> question(const CommitReport& planned, const std::string& workspace) {
   if (!showable(workspace)) return std::nullopt;
-  if (shown > kShownPaths) lines += "\n- and " + std::to_string(shown - kShownPaths) + " more";
-  std::string text = "Write " + std::to_string(shown) + " changes from the sandbox to " + workspace + "?" + lines;
-  if (!executed.empty()) text += "\nCAREFUL: your computer would later execute: " + executed;
-  return text;
+  std::string executed;
+  std::vector<std::string> pages;
+  for (std::size_t at = 0; at < planned.applied.size(); ++at) {
+    const ManifestEntry& entry = planned.applied[at];
+    if (!showable(entry.path) || !showable(entry.target)) return std::nullopt;
+    if (entry.held_unless_named) executed += (executed.empty() ? "" : ", ") + entry.path;
+    if (at % kEntriesPerPage == 0) pages.emplace_back();
+    pages.back() += lineFor(entry);
+  }
+  std::string head = "Write " + totals(planned) + " from the sandbox to " + workspace + "? Digest " +
+                     planned.digest.substr(0, 16) + ".";
+  if (!executed.empty()) {
+    head += "\nCAREFUL: your computer may execute these later, or they are of an unusual kind: " + executed;
+  }
+  for (std::size_t page = 0; page < pages.size(); ++page) {
+    const std::string number = "\nPage " + std::to_string(page + 1) + " of " + std::to_string(pages.size()) + ":";
+    pages[page] = head + (pages.size() > 1 ? number : "") + pages[page];
+  }
+  return pages;
+}
+
+bool isUnusual(const CommitReport& report) {
+  return std::any_of(report.applied.begin(), report.applied.end(),
+                     [](const ManifestEntry& entry) { return entry.held_unless_named; });
 }
 
 Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
-  CommitRequest request{.paths = arguments.texts("paths"), .dry_run = true};
-  const auto plan = [&](const CommitRequest& what) {
-    return sandboxes.with(**sandbox, [&](Session& session) { return session.commit(what); });
+  CommitRequest request{.paths = arguments.texts("paths"), .ordinary_files_only = true};
+  const auto run = [&](bool dry_run, const std::string& expect) {
+    request.dry_run = dry_run;
+    request.expect = expect;
+    return sandboxes.with(**sandbox, [&](Session& session) { return session.commit(request); });
   };
-  const auto planned = plan(request);
-  if (!planned) return failure(call, planned.error());
-  if (arguments.flag("dry_run") || planned->applied.empty()) return describe(call, **sandbox, *planned, false);
-  const auto everything = plan({.dry_run = true});
-  if (!everything) return failure(call, everything.error());
-  const bool dangerous = std::any_of(planned->applied.begin(), planned->applied.end(),
-                                     [&](const Change& change) { return isAmong(change.path, everything->held); });
-  if (dangerous || !sandboxes.settings().commit_without_asking) {
-    const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
-    if (!info) return failure(call, info.error());
-    std::string by_hand = "they can run `caisson session commit " + (*sandbox)->id();
-    for (const std::string& path : request.paths) by_hand += " " + shellWord(path);
-    auto text = question(*planned, everything->held, info->workspace);
-    if (!text) return errorResult("a path contains characters that hide what they are; name the other paths");
-    Word word = ownersWord(call, {.what = "commit:" + info->workspace,
-                                  .sandbox = (*sandbox)->id(),
-                                  .message = std::move(*text),
-                                  .exactly = digestOf(*planned),
-                                  .keep = !dangerous,  // a word given beforehand says nothing about these
-                                  .remedy = by_hand + "` themselves; nothing was written"});
-    if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
-    if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
+  std::optional<Error> failed;
+  std::string failed_digest;
+  for (int plans = 1;; ++plans) {
+    const auto planned = run(true, arguments.text("digest"));
+    if (!planned) return failure(call, planned.error());
+    if (failed && (planned->digest == failed_digest || plans > kMaxPlans)) return failure(call, *failed);
+    if (arguments.flag("dry_run") || planned->applied.empty()) return describe(call, **sandbox, *planned, false);
+    const bool unusual = isUnusual(*planned);
+    bool asked = false;
+    if (unusual || !sandboxes.settings().commit_without_asking) {
+      const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
+      if (!info) return failure(call, info.error());
+      std::string by_hand = "they can run `caisson session commit " + (*sandbox)->id();
+      for (const std::string& path : request.paths) by_hand += " " + shellWord(path);
+      auto pages = question(*planned, info->workspace);
+      if (!pages) return errorResult("a path contains characters that hide what they are; name the other paths");
+      Word word = ownersWord(call, {.what = "commit:" + info->workspace,
+                                    .sandbox = (*sandbox)->id(),
+                                    .message = pages->front(),
+                                    .more_pages = {pages->begin() + 1, pages->end()},
+                                    .exactly = planned->digest,
+                                    .keep = !unusual,  // an approval given beforehand says nothing about these
+                                    .remedy = by_hand + "` themselves; nothing was written"});
+      if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
+      if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
+      asked = std::get<approval::Approval>(word).id.empty();
+    }
+    // What was approved and what is written are the same manifest, also when the approval was given beforehand: a file
+    // that appears now may be one that has to be asked about.
+    const auto done = run(false, planned->digest);
+    if (done) return describe(call, **sandbox, *done, true);
+    if (asked) return failure(call, done.error());
+    failed = done.error();
+    failed_digest = planned->digest;
   }
-  request.dry_run = false;
-  const auto done = plan(request);
-  if (!done) return failure(call, done.error());
-  return describe(call, **sandbox, *done, true);
 }
 
 }  // namespace
@@ -120,9 +162,10 @@ constinit const Tool kCommitTool{
     .name = "sandbox_commit",
     .title = "Write changes to the user's files",
     .description =
-        "Bring changes of /workspace to the user's real directory. The user is asked first. Files that the user "
-        "changed meanwhile are conflicts and left alone; files that the user's computer would execute later are held "
-        "back unless named. Use sandbox_diff to see what there is.",
+        "Bring changes of /workspace to the user's real directory. The user is asked first, about exactly what is then "
+        "written: stop processes that write files before. Files that the user changed meanwhile are conflicts and left "
+        "alone; files that the user's computer would execute later, and unusual kinds of files, are held back unless "
+        "named. Use sandbox_diff to see what there is.",
     .parameters = kParameters,
     .output = kOutput,
     .behaviour = {.destructive = true, .open_world = true},
