@@ -313,6 +313,17 @@ TEST_F(CommitTransaction, ConflictIsSettledEitherWay) {
   EXPECT_EQ(cli({"commit", "--ours", "a", "--theirs", "a", session.id()}).exit_status, 125);
 }
 
+TEST_F(CommitTransaction, FileShownWithoutItsSecretsIsNotWrittenBack) {
+  const std::string real = "[remote \"origin\"]\n\turl = https://me:hunter2@example.org/x.git\n";
+  workspace.write(".git/config", real);
+  Session session = create();
+  EXPECT_EQ(output(session, "cat .git/config").find("hunter2"), std::string::npos);
+  output(session, "printf '[user]\\n\\tname = x\\n' >> .git/config");
+  const CommitReport report = commit(session, {.paths = {".git/config"}});
+  EXPECT_EQ(paths(report.conflicts), ".git/config\n");
+  EXPECT_EQ(readFile(workspace / ".git/config"), real);
+}
+
 TEST_F(CommitTransaction, KindsAreExchangedWhole) {
   workspace.write("file", "f\n");
   workspace.write("tree/a/b", "b\n");

@@ -230,6 +230,13 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     return real_.changedBelow(change.path, transaction_.since_ns, ours) ? "something in it changed meanwhile" : "";
   }
   if (ours(change.path, *there)) return "";
+  // A git configuration is shown without its credentials: writing it back would remove them.
+  for (const LayerStack::Layer& layer : now_.layers()) {
+    if (layer.name != "mask") continue;
+    if (const auto shown = layer.root->stat(change.path); shown && shown->type == FileType::regular) {
+      return "a part of it was hidden from the session";
+    }
+  }
   if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
   return there->changed_ns > transaction_.since_ns ? "it was changed meanwhile" : "";
 }
