@@ -1,0 +1,30 @@
+// Which of the added files are renamed ones: same content, or half of it, as a file that was deleted.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace caisson::session {
+
+struct RenameCandidate {
+  std::size_t item = 0;  ///< the caller's number for it
+  std::uint64_t size = 0;
+};
+
+struct Rename {
+  std::size_t from = 0, to = 0;  ///< the caller's numbers
+  unsigned similarity = 100;     ///< in percent
+};
+
+/// Content of a candidate, or nothing when it cannot be read.
+using ReadCandidate = std::function<std::optional<std::string>(std::size_t item)>;
+
+/// Exact renames among any number of files; similar ones (half or more of the lines) only while there are few enough
+/// candidates, as git does.
+std::vector<Rename> findRenames(const std::vector<RenameCandidate>& deleted, const std::vector<RenameCandidate>& added,
+                                const ReadCandidate& read);
+
+}  // namespace caisson::session
