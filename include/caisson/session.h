@@ -144,6 +144,46 @@ struct Change {
   std::uint64_t size = 0;  ///< of what is there now
 };
 
+struct DiffOptions {
+  std::string checkpoint;         ///< "" or "begin": since the session began
+  std::size_t context_lines = 3;  ///< around a change, at most 1000
+  bool patch = true;              ///< fill in `patch`; else only the line counts
+  bool binary = false;            ///< put the content of binary files into the patch, as `git diff --binary` does
+  bool renames = true;            ///< a deleted and an added file of similar content are one change
+};
+
+/// One path of a diff with what changed in it. Unlike Change, everything in a deleted directory is listed by itself.
+struct FileDiff {
+  std::string path;      ///< relative to the workspace
+  std::string old_path;  ///< of a renamed file: what it was; else as `path`
+  ChangeKind kind = ChangeKind::modified;
+  std::string type, old_type;            ///< as in FileEntry; empty where the path does not exist
+  std::uint32_t mode = 0, old_mode = 0;  ///< permission bits
+  std::uint64_t size = 0, old_size = 0;
+  bool binary = false;
+  std::uint64_t added_lines = 0, removed_lines = 0;
+  std::string patch;    ///< in git's format, for `git apply`; empty for what git does not track, such as directories
+  std::string omitted;  ///< what of the change is not in the patch, and why; or empty
+  [[nodiscard]] bool renamed() const { return path != old_path; }
+};
+
+/// Something that was left out of a copy or an export.
+struct LeftOut {
+  std::string path;
+  std::string reason;
+};
+
+struct ExportReport {
+  std::uint64_t entries = 0;         ///< files, directories and links in the archive
+  std::vector<std::string> deleted;  ///< paths that the session deleted; an archive cannot hold that
+  std::vector<LeftOut> left_out;
+};
+
+struct CopyReport {
+  std::uint64_t files = 0, bytes = 0;
+  std::vector<LeftOut> left_out;
+};
+
 struct ForkOptions {
   std::string name;
   double ttl_seconds = 3600;
@@ -246,6 +286,21 @@ class Session {
   Result<Session> fork(const ForkOptions& options = {});
   /// What changed since a checkpoint ("" or "begin": since the session began), sorted by path.
   Result<std::vector<Change>> diff(std::string_view checkpoint = {});
+
+  /// The same with content: unified patches, line counts, renames. Calls `visit` for each path, sorted; false ends it.
+  /// Files are read while the session runs; files beyond 16 MiB and a search for the shortest patch that takes too
+  /// long are not waited for.
+  Result<void> diffFiles(const DiffOptions& options, const std::function<bool(const FileDiff&)>& visit);
+  /// What was added or modified since a checkpoint as a tar archive (POSIX 2001, sparse files as GNU tar writes them),
+  /// piece by piece; false from `write` ends it.
+  Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
+
+  /// Copies a file or a directory tree of the host into the session's workspace. Like `cp -r`: into `to` if that is a
+  /// directory. Files are replaced whole. Pipes, sockets and devices are left out, setuid and setgid bits dropped.
+  Result<CopyReport> copyIn(const std::string& from, std::string_view to);
+  /// The other way. Nothing is written through a link below `to`, and links that lead out of the copied tree are left
+  /// out.
+  Result<CopyReport> copyOut(std::string_view from, const std::string& to);
 
   /// Brings changes to the real workspace as one transaction. Each file is old or new at every instant; after a crash
   /// the next use of the session finishes the commit. An error: nothing was written.

@@ -167,7 +167,9 @@ int perform(const Arguments& arguments) {
 Completes completes(std::string_view value_name) {
   if (value_name == "PROFILE") return Completes::profiles;
   if (value_name.starts_with("DIR")) return Completes::directories;
-  if (value_name.starts_with("PATH") || value_name.find("FILE") != std::string_view::npos) return Completes::files;
+  if (value_name.starts_with("PATH") || value_name.starts_with("SRC") ||
+      value_name.find("FILE") != std::string_view::npos)
+    return Completes::files;
   if (value_name.find('|') != std::string_view::npos) return Completes::words;
   return Completes::nothing;
 }

@@ -176,9 +176,10 @@ constinit const Verb kSessionDestroy{
 
 namespace {
 constexpr const Verb* kBelow[] = {
-    &kSessionCreate, &kSessionExec,    &kSessionCheckpoint, &kSessionRestore, &kSessionFork,   &kSessionDiff,
-    &kSessionCommit, &kSessionRead,    &kSessionWrite,      &kSessionList,    &kSessionPs,     &kSessionLogs,
-    &kSessionStop,   &kSessionNetwork, &kSessionExpose,     &kSessionRenew,   &kSessionDestroy};
+    &kSessionCreate, &kSessionExec,   &kSessionCheckpoint, &kSessionRestore, &kSessionFork, &kSessionDiff,
+    &kSessionCommit, &kSessionExport, &kSessionRead,       &kSessionWrite,   &kSessionCp,   &kSessionList,
+    &kSessionPs,     &kSessionLogs,   &kSessionStop,       &kSessionNetwork, &kSessionExpose, &kSessionRenew,
+    &kSessionDestroy};
 }
 
 constinit const Verb kSession{

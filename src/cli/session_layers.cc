@@ -1,7 +1,5 @@
-// `caisson session checkpoint|restore|fork|diff`: back, aside, and what is different.
-#include "cli/json_writer.h"
+// `caisson session checkpoint|restore|fork`: freeze, go back, branch.
 #include "cli/output.h"
-#include "cli/safe_text.h"
 #include "cli/session_verbs.h"
 
 namespace caisson::cli {
@@ -15,10 +13,6 @@ constexpr Option kName{.name = "name", .value = "NAME", .help = "A name that wor
 constexpr Option kTtl{.name = "ttl", .value = "DUR", .help = "End and remove the fork after this long (default: 1h)."};
 constexpr Option kForkOptions[] = {kName, kTtl, kStop};
 constexpr OptionGroup kForkGroups[] = {{"Options", kForkOptions}};
-
-constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
-constexpr Option kDiffOptions[] = {kJson};
-constexpr OptionGroup kDiffGroups[] = {{"Output", kDiffOptions}};
 
 WhenBusy whenBusy(const Arguments& arguments) { return arguments.has(kStop) ? WhenBusy::stop : WhenBusy::refuse; }
 
@@ -54,29 +48,6 @@ int fork(const Arguments& arguments) {
   return print(other->id() + "\n");
 }
 
-int diff(const Arguments& arguments) {
-  auto session = sessionOf(arguments, "session diff", 1, 2);
-  if (!session) return complain(session.error());
-  const auto changes = session->diff(arguments.operands.size() > 1 ? arguments.operands[1] : "");
-  if (!changes) return complain(changes.error());
-  if (!arguments.has(kJson)) {
-    std::string text;
-    for (const Change& change : *changes) {
-      const char letter = change.kind == ChangeKind::added ? 'A' : change.kind == ChangeKind::deleted ? 'D' : 'M';
-      text += std::string(1, letter) + " " + safeLine(change.path) + (change.type == "directory" ? "/" : "") + "\n";
-    }
-    return print(text);
-  }
-  JsonWriter json;
-  json.beginObject().key("changes").beginArray();
-  for (const Change& change : *changes) {
-    json.beginObject().key("path").string(change.path).key("change").string(name(change.kind));
-    json.key("type").string(change.type).key("size").number(change.size).end();
-  }
-  json.end().end();
-  return print(json.text() + "\n");
-}
-
 }  // namespace
 
 constinit const Verb kSessionCheckpoint{
@@ -108,15 +79,6 @@ constinit const Verb kSessionFork{
     .topic = Topic::session,
     .syntax = {.groups = kForkGroups, .operands = "ID"},
     .perform = fork,
-};
-
-constinit const Verb kSessionDiff{
-    .path = "session diff",
-    .summary = "List what changed since a checkpoint, or since the beginning",
-    .description = "A line per path: A added, M modified, D deleted.",
-    .topic = Topic::session,
-    .syntax = {.groups = kDiffGroups, .operands = "ID [CHECKPOINT]"},
-    .perform = diff,
 };
 
 }  // namespace caisson::cli

@@ -9,7 +9,9 @@ namespace caisson::cli {
 extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;     // session.cc
 extern const Verb kSessionExec;                                                     // session_exec.cc
 extern const Verb kSessionPs, kSessionLogs, kSessionStop;                           // session_background.cc
-extern const Verb kSessionCheckpoint, kSessionRestore, kSessionFork, kSessionDiff;  // session_layers.cc
+extern const Verb kSessionCheckpoint, kSessionRestore, kSessionFork;                // session_layers.cc
+extern const Verb kSessionDiff, kSessionExport;                                     // session_diff.cc
+extern const Verb kSessionCp;                                                       // session_copy.cc
 extern const Verb kSessionCommit;                                                   // session_commit.cc
 extern const Verb kSessionNetwork;                                                  // session_network.cc
 extern const Verb kSessionExpose;                                                   // session_expose.cc

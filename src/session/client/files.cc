@@ -3,16 +3,15 @@
 // The supervisor hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the
 // layers is the kernel's own, and what a payload plants leads nowhere.
 #include <fcntl.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
-#include "sys/raw_syscall.h"
 
 namespace caisson::session {
 namespace {
@@ -23,26 +22,6 @@ using sys::RootDir;
 constexpr mode_t kNewFileMode = 0644;
 constexpr mode_t kNewDirectoryMode = 0755;
 constexpr mode_t kSafeBits = 0777;  // never setuid, setgid or sticky
-
-/// Makes the calling thread touch files as the sandbox's user, for root callers: their own id does not exist inside.
-class AsPayload {
- public:
-  explicit AsPayload(uid_t id) : active_(id != 0) {
-    if (!active_) return;
-    sys::raw(SYS_setfsgid, id);
-    sys::raw(SYS_setfsuid, id);
-  }
-  ~AsPayload() {
-    if (!active_) return;
-    sys::raw(SYS_setfsuid, ::geteuid());
-    sys::raw(SYS_setfsgid, ::getegid());
-  }
-  AsPayload(const AsPayload&) = delete;
-  AsPayload& operator=(const AsPayload&) = delete;
-
- private:
-  bool active_;
-};
 
 Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
   auto file = root.openFile(path, {.flags = O_RDONLY});
@@ -110,20 +89,28 @@ Result<RootDir> SessionContext::workspace() {
   return RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
 }
 
-template <class T>
-Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
+Result<void> SessionContext::useWorkspace(const std::function<Result<void>(const RootDir&)>& work) {
   auto root = workspace();
   if (!root) {  // the sandbox may have ended since the last request
     disconnect();
     root = workspace();
   }
   if (!root) return fail(root.error());
-  auto result = [&] {
-    const AsPayload identity(metadata_.payload_id);
-    return work(*root);
-  }();
+  auto result = work(*root);
   root = fail(goneError("open", id()));  // closed before it is released
-  (void)connection_->send(MessageType::release_workspace, {});
+  if (connection_) (void)connection_->send(MessageType::release_workspace, {});
+  return result;
+}
+
+template <class T>
+Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const RootDir&)>& work) {
+  Result<T> result = fail(goneError("open", id()));
+  auto used = useWorkspace([&](const RootDir& root) -> Result<void> {
+    const AsPayload identity(metadata_.payload_id);
+    result = work(root);
+    return {};
+  });
+  if (!used) return fail(used.error());
   return result;
 }
 
@@ -132,12 +119,11 @@ Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offs
 }
 
 /// What is written from outside counts as well. Adding up the layer costs by the number of files in it, so that is done
-/// again only after a mebibyte.
-Result<void> SessionContext::checkRoom(std::uint64_t bytes) {
-  constexpr std::uint64_t kUnmeasured = 1U << 20;
+/// again only after `unmeasured` bytes.
+Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeasured) {
   const auto& quota = metadata_.policy.filesystem.max_total_size;
   if (!quota) return {};
-  if (!room_ || bytes > kUnmeasured || *room_ < bytes || written_ + bytes > kUnmeasured) {
+  if (!room_ || bytes > unmeasured || *room_ < bytes || written_ + bytes > unmeasured) {
     const LayerSize frozen = sizeOfFrozen(store_->paths(), metadata_);
     const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->paths(), metadata_).bytes;
     room_ = *quota - std::min(*quota, used);
@@ -154,7 +140,7 @@ Result<void> SessionContext::checkRoom(std::uint64_t bytes) {
 }
 
 Result<void> SessionContext::write(std::string_view path, std::string_view data, const WriteOptions& options) {
-  if (auto room = checkRoom(data.size()); !room) return room;
+  if (auto room = checkRoom(data.size(), 1U << 20); !room) return room;
   return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, path, data, options); });
 }
 

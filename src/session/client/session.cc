@@ -96,6 +96,21 @@ Result<Session> Session::fork(const ForkOptions& options) {
 
 Result<std::vector<Change>> Session::diff(std::string_view checkpoint) { return context_->diff(checkpoint); }
 
+Result<void> Session::diffFiles(const DiffOptions& options, const std::function<bool(const FileDiff&)>& visit) {
+  return context_->diffFiles(options, visit);
+}
+
+Result<ExportReport> Session::exportTar(std::string_view checkpoint,
+                                        const std::function<bool(std::string_view)>& write) {
+  return context_->exportTar(checkpoint, write);
+}
+
+Result<CopyReport> Session::copyIn(const std::string& from, std::string_view to) { return context_->copyIn(from, to); }
+
+Result<CopyReport> Session::copyOut(std::string_view from, const std::string& to) {
+  return context_->copyOut(from, to);
+}
+
 Result<CommitReport> Session::commit(const CommitRequest& request) { return context_->commit(request); }
 
 Result<void> Session::network(bool allow, std::string_view pattern) { return context_->changeNetwork(allow, pattern); }

@@ -6,6 +6,7 @@
 #include "egress/settings.h"
 #include "session/client/connection.h"
 #include "session/client/host_prompt.h"
+#include "session/layers/layer_stack.h"
 #include "session/record.h"
 #include "session/sandbox.h"
 #include "session/store/store.h"
@@ -72,6 +73,14 @@ class SessionContext {
   Result<Store::Found> fork(const ForkOptions& options);
   Result<std::vector<Change>> diff(std::string_view checkpoint);
 
+  // changes/
+  Result<void> diffFiles(const DiffOptions& options, const std::function<bool(const FileDiff&)>& visit);
+  Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
+
+  // copy.cc
+  Result<CopyReport> copyIn(const std::string& from, std::string_view to);
+  Result<CopyReport> copyOut(std::string_view from, const std::string& to);
+
   // commit.cc
   Result<CommitReport> commit(const CommitRequest& request);
 
@@ -90,12 +99,15 @@ class SessionContext {
   /// The workspace as the session's programs see it, from outside. To be released after use: while a client has it, the
   /// supervisor does not mount the workspace anew.
   Result<sys::RootDir> workspace();
-  /// Does `work` with the workspace, again with a new sandbox if the old one went away.
+  /// Does `work` with the workspace, in a new sandbox if the old one went away.
+  Result<void> useWorkspace(const std::function<Result<void>(const sys::RootDir&)>& work);
+  /// The same with the rights of the sandbox's user.
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
   /// Writes `after` and tells the egress, if there is one. The caller holds the lock.
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
-  Result<void> checkRoom(std::uint64_t bytes);
+  /// Whether the session may keep `bytes` more; its layers are added up again after `unmeasured` bytes.
+  Result<void> checkRoom(std::uint64_t bytes, std::uint64_t unmeasured);
   Result<sys::RootDir> logDirectory();
   /// Ends the sandbox if nothing runs in it, or, when told to, in any case. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
@@ -110,6 +122,13 @@ class SessionContext {
   Result<void> finishInterruptedCommit();
   void makeRoom();
   void squashIfDeep() const;
+  /// The workspace at a checkpoint and now, to be read without the session's lock: what is removed meanwhile is an
+  /// error then.
+  struct Compared {
+    LayerRoots roots;
+    LayerStack before, now;
+  };
+  Result<Compared> openForComparison(std::string_view call, std::string_view checkpoint);
   /// The layers of a checkpoint, uppermost first.
   Result<std::vector<std::string>> layersOf(std::string_view call, std::string_view checkpoint);
 

@@ -16,7 +16,6 @@ using sys::FileInfo;
 using sys::FileType;
 using sys::RootDir;
 
-constexpr std::size_t kMaxChanges = 1'000'000;
 constexpr std::size_t kChunk = 256 * 1024;
 
 bool isOpaque(const RootDir& root, const std::string& path) {
@@ -43,7 +42,8 @@ bool sameBytes(const RootDir& a, const RootDir& b, const std::string& path) {
 
 /// Whether two objects of the same path are the same to a user: type, mode, content. Times are not a change.
 bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
-                const LayerStack::Entry& current, const std::string& path, mode_t mode_bits = 0777) {
+                const LayerStack::Entry& current, const std::string& path, mode_t mode_bits = 0777,
+                bool contents = true) {
   const LayerStack::Layer& a = before.layers()[old.layer];
   const LayerStack::Layer& b = now.layers()[current.layer];
   if (a.name == b.name) return true;
@@ -61,7 +61,7 @@ bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const La
     return left && right && *left == *right;
   }
   if (current.info.type != FileType::regular) return false;
-  return old.info.size == current.info.size && sameBytes(*a.root, *b.root, path);
+  return old.info.size == current.info.size && contents && sameBytes(*a.root, *b.root, path);
 }
 
 struct Work {
@@ -69,9 +69,18 @@ struct Work {
   LayerStack::View before, now;
 };
 
+/// Bounds for callers that only need to know whether anything differs.
+struct CompareBudget {
+  std::size_t entries = SIZE_MAX;
+  std::uint64_t bytes = UINT64_MAX;
+  bool first_only = false;
+};
+
 class Comparison {
  public:
-  Comparison(const LayerStack& before, const LayerStack& now) : before_(before), now_(now) {
+  Comparison(const LayerStack& before, const LayerStack& now, const CompareOptions& options,
+             const CompareBudget& budget = {})
+      : before_(before), now_(now), options_(options), budget_(budget) {
     std::set<std::string> old_names, new_names;
     for (const auto& layer : before.layers()) old_names.insert(layer.name);
     for (const auto& layer : now.layers()) new_names.insert(layer.name);
@@ -83,16 +92,19 @@ class Comparison {
     }
   }
 
-  Result<std::vector<Change>> run() {
+  Result<std::vector<StackChange>> run() {
     pending_.push_back({"", before_.root(), now_.root()});
-    while (!pending_.empty()) {
+    while (!pending_.empty() && !isDone()) {
       const Work work = std::move(pending_.back());
       pending_.pop_back();
       if (auto looked = lookInto(work); !looked) return fail(looked.error());
     }
-    std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) { return a.path < b.path; });
+    std::sort(changes_.begin(), changes_.end(),
+              [](const StackChange& a, const StackChange& b) { return a.path < b.path; });
     return std::move(changes_);
   }
+  /// Whether the budget ended the comparison.
+  [[nodiscard]] bool cutShort() const { return budget_.entries == 0 || budget_.bytes == 0; }
 
  private:
   /// Names in the directory that only one side's own layers can have made different.
@@ -124,12 +136,16 @@ class Comparison {
     for (const std::string& name : names) {
       const std::string path = work.path.empty() ? name : work.path + "/" + name;
       compare(path, before_.lookUp(path, work.before), now_.lookUp(path, work.now));
-      if (changes_.size() > kMaxChanges) {
-        return fail(plainError(Stage::state, "session diff", path, "more than a million changes", "look at a part"));
+      if (changes_.size() > options_.max_changes) {
+        return fail(plainError(Stage::state, "session diff", path,
+                               "more than " + std::to_string(options_.max_changes) + " changes", "look at a part"));
       }
+      if (isDone()) break;
     }
     return {};
   }
+
+  [[nodiscard]] bool isDone() const { return cutShort() || (budget_.first_only && !changes_.empty()); }
 
   [[nodiscard]] std::vector<std::string> commonPart(const LayerStack& stack, const LayerStack::View& view) const {
     std::vector<std::string> names;
@@ -139,19 +155,24 @@ class Comparison {
     return names;
   }
 
-  void note(const std::string& path, ChangeKind kind, const FileInfo& info) {
-    changes_.push_back({path, kind, std::string(sys::name(info.type)), kind == ChangeKind::deleted ? 0 : info.size});
+  void spend(const LayerStack::Entry& old, const LayerStack::Entry& current) {
+    --budget_.entries;
+    if (old.present && current.present && old.info.size == current.info.size) {
+      budget_.bytes -= std::min(budget_.bytes, current.info.size);
+    }
   }
 
   void compare(const std::string& path, const LayerStack::Entry& old, const LayerStack::Entry& current) {
     if (!old.present && !current.present) return;
-    if (!current.present) return note(path, ChangeKind::deleted, old.info);
+    if (!current.present) return changes_.push_back({path, ChangeKind::deleted, old, current});
     const bool directory = current.info.type == FileType::directory;
     const bool was_directory = old.present && old.info.type == FileType::directory;
+    spend(old, current);
+    if (cutShort()) return;
     if (!old.present) {
-      note(path, ChangeKind::added, current.info);
-    } else if (!sameObject(before_, old, now_, current, path)) {
-      note(path, ChangeKind::modified, current.info);
+      changes_.push_back({path, ChangeKind::added, old, current});
+    } else if (!sameObject(before_, old, now_, current, path, 0777, options_.contents)) {
+      changes_.push_back({path, ChangeKind::modified, old, current});
     }
     if (directory) pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below});
   }
@@ -159,8 +180,10 @@ class Comparison {
   const LayerStack& before_;
   const LayerStack& now_;
   std::set<std::string> apart_;  // layers that only one of the two has
+  CompareOptions options_;
+  CompareBudget budget_;
   std::vector<Work> pending_;
-  std::vector<Change> changes_;
+  std::vector<StackChange> changes_;
 };
 
 }  // namespace
@@ -236,8 +259,39 @@ LayerStack::Entry LayerStack::find(const std::string& path) const {
   return entry;
 }
 
+Result<std::vector<std::string>> LayerStack::names(const std::string& path, const View& view) const {
+  std::set<std::string> names;
+  for (const std::size_t index : view) {
+    auto entries = layers_[index].root->list(path);
+    if (!entries && (entries.error().sys_errno == ENOENT || entries.error().sys_errno == ENOTDIR)) continue;
+    if (!entries) return fail(entries.error());
+    for (sys::DirectoryEntry& entry : *entries) names.insert(std::move(entry.name));
+  }
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+Result<std::vector<StackChange>> compareEntries(const LayerStack& before, const LayerStack& now,
+                                                const CompareOptions& options) {
+  return Comparison(before, now, options).run();
+}
+
+bool differs(const LayerStack& before, const LayerStack& now, std::size_t max_entries, std::uint64_t max_bytes) {
+  Comparison comparison(before, now, {}, {.entries = max_entries, .bytes = max_bytes, .first_only = true});
+  const auto changes = comparison.run();
+  return !changes || !changes->empty() || comparison.cutShort();
+}
+
 Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now) {
-  return Comparison(before, now).run();
+  auto found = compareEntries(before, now);
+  if (!found) return fail(found.error());
+  std::vector<Change> changes;
+  changes.reserve(found->size());
+  for (StackChange& one : *found) {
+    const bool deleted = one.kind == ChangeKind::deleted;
+    const FileInfo& info = deleted ? one.before.info : one.now.info;
+    changes.push_back({std::move(one.path), one.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size});
+  }
+  return changes;
 }
 
 bool cameFromBelow(const RootDir& layer, const std::string& path) {

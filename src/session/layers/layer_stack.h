@@ -43,6 +43,9 @@ class LayerStack {
   /// The same from the root on.
   [[nodiscard]] Entry find(const std::string& path) const;
 
+  /// Names in a directory of this view, deleted ones included, sorted.
+  [[nodiscard]] Result<std::vector<std::string>> names(const std::string& path, const View& view) const;
+
   [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }
 
  private:
@@ -62,6 +65,27 @@ class LayerRoots {
   std::unique_ptr<sys::RootDir> store_, mask_, real_;
   std::map<std::string, std::unique_ptr<sys::RootDir>> layers_;
 };
+
+/// A path that differs, with what it is on both sides.
+struct StackChange {
+  std::string path;
+  ChangeKind kind = ChangeKind::modified;
+  LayerStack::Entry before, now;
+};
+
+struct CompareOptions {
+  /// Read files of the same size to see whether they differ. Else they count as modified.
+  bool contents = true;
+  std::size_t max_changes = 1'000'000;  ///< more are an error
+};
+
+/// What is different in `now` against `before`, sorted by path. A directory that is gone is one change.
+Result<std::vector<StackChange>> compareEntries(const LayerStack& before, const LayerStack& now,
+                                                const CompareOptions& options = {});
+
+/// Whether anything differs. Looks at no more than `max_entries` paths and `max_bytes` of content; beyond that the
+/// answer is yes.
+bool differs(const LayerStack& before, const LayerStack& now, std::size_t max_entries, std::uint64_t max_bytes);
 
 /// What is different in `now` against `before`, sorted by path. Only directories that a layer of one of them alone has
 /// are looked at, so the cost is that of the changes, not of the tree.

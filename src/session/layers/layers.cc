@@ -205,10 +205,8 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   return store_->add(std::move(other));
 }
 
-Result<std::vector<Change>> SessionContext::diff(std::string_view checkpoint) {
-  auto held = lock();
-  if (!held) return fail(held.error());
-  auto base = layersOf("session diff", checkpoint);
+Result<SessionContext::Compared> SessionContext::openForComparison(std::string_view call, std::string_view checkpoint) {
+  auto base = layersOf(call, checkpoint);
   if (!base) return fail(base.error());
   auto roots = LayerRoots::open(store_->paths(), metadata_);
   if (!roots) return fail(roots.error());
@@ -218,7 +216,15 @@ Result<std::vector<Change>> SessionContext::diff(std::string_view checkpoint) {
   auto now = roots->stack(current);
   if (!before) return fail(before.error());
   if (!now) return fail(now.error());
-  return compareStacks(*before, *now);
+  return Compared{std::move(*roots), std::move(*before), std::move(*now)};
+}
+
+Result<std::vector<Change>> SessionContext::diff(std::string_view checkpoint) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  auto compared = openForComparison("session diff", checkpoint);
+  if (!compared) return fail(compared.error());
+  return compareStacks(compared->before, compared->now);
 }
 
 }  // namespace caisson::session
