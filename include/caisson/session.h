@@ -37,9 +37,12 @@ class Store;
 }  // namespace session
 
 struct SessionOptions {
-  Policy policy;              ///< for all of its commands; the workspace must be an overlay, or none (an empty one)
-  std::string name;           ///< for people: letters, digits, `-`, `_`, `.`; unique; may be empty
-  double ttl_seconds = 3600;  ///< from now; then it is ended and removed
+  Policy policy;     ///< for all of its commands; the workspace must be an overlay, or none (an empty one)
+  std::string name;  ///< for people: letters, digits, `-`, `_`, `.`; unique; may be empty
+  /// After so long without a request for it the session expires: its processes are killed. Without uncommitted changes
+  /// it is removed; else its files are kept for kSessionGraceSeconds more, for diff(), exportTar(), commit() and
+  /// renew().
+  double ttl_seconds = 3600;
   /// Checkpoint before each command, if anything was written since the last one and nothing runs. The last 100 of these
   /// are kept.
   bool auto_checkpoint = false;
@@ -48,12 +51,17 @@ struct SessionOptions {
   bool keep = false;
 };
 
+/// For how long uncommitted changes of an expired session are kept.
+inline constexpr double kSessionGraceSeconds = 7.0 * 24 * 3600;
+
 struct SessionInfo {
   std::string id;
   std::string name;
   std::string workspace;     ///< the real directory, or empty when the session began with an empty workspace
   std::int64_t created = 0;  ///< seconds since 1970
-  double expires_in = 0;     ///< seconds; 0: expired
+  double ttl_seconds = 0;    ///< by how much a request extends its time
+  double expires_in = 0;     ///< seconds; 0: expired, and kept for its uncommitted changes
+  double removed_in = 0;     ///< of an expired one: seconds until its files are removed
   bool live = false;         ///< its sandbox is up; else the next command starts it
   std::string network;       ///< "none", "proxy" or "host"
   std::vector<std::string> allowed_hosts;
@@ -295,6 +303,10 @@ class Session {
   /// piece by piece; false from `write` ends it.
   Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
 
+  /// Whether anything would be lost by destroy(): the workspace differs from the real directory. The look is bounded;
+  /// where that does not suffice the answer is yes.
+  [[nodiscard]] Result<bool> hasUncommittedChanges() const;
+
   /// Copies a file or a directory tree of the host into the session's workspace. Like `cp -r`: into `to` if that is a
   /// directory. Files are replaced whole. Pipes, sockets and devices are left out, setuid and setgid bits dropped.
   Result<CopyReport> copyIn(const std::string& from, std::string_view to);
@@ -325,7 +337,8 @@ class Session {
   /// Existing connections are cut.
   Result<void> closePort(std::uint16_t port, bool inward = false);
 
-  /// The session's end, counted from now.
+  /// The session's time, counted from now; from then on each request extends it by as much. Brings back a session that
+  /// expired with uncommitted changes.
   Result<void> renew(double ttl_seconds);
 
   /// Ends every process of the session and removes it with all its files. An id that is gone already is an error.
@@ -366,20 +379,22 @@ class SessionStore {
   /// Opens (and makes, if it is not there) the store in CAISSON_HOME or the user's data directory.
   static Result<SessionStore> open();
 
-  /// Makes a session and starts its sandbox. Sessions whose time is over are removed first.
+  /// Makes a session and starts its sandbox. Expired sessions that are kept no longer are removed first.
   Result<Session> create(const SessionOptions& options);
   /// A pool of such sessions (their name and time are given when they are taken). `size` is at most 64.
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
-  /// By id or by name. Unknown, expired and malformed ones are errors that say which.
+  /// By id or by name. Unknown and malformed ones are errors that say which; so are expired ones, unless they are kept
+  /// for their uncommitted changes.
   [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
   /// Session::exec for a process that runs one command and goes: by the plan that an earlier one left with the session,
   /// where it still holds, without the policy read and the host looked at again. Each command gets every layer as ever.
   Result<RunResult> exec(std::string_view id_or_name, const ExecRequest& request);
-  /// Sorted by creation. Sessions whose time is over are removed first.
+  /// Sorted by creation. Expired sessions without uncommitted changes are removed first.
   Result<std::vector<SessionInfo>> list();
   /// Session::destroy by id or name; works as well for a session that cannot be opened any more.
   Result<void> destroy(std::string_view id_or_name);
-  /// Removes what crashed processes left and sessions whose time is over; with `all` every session. The ids removed.
+  /// Removes what crashed processes left and expired sessions that are not kept for uncommitted changes; with `all`
+  /// every session. The ids removed.
   Result<std::vector<std::string>> clean(bool all);
 
   explicit SessionStore(std::shared_ptr<session::Store> store);

@@ -129,8 +129,8 @@ std::string renderOverview(std::span<const Verb* const> verbs, bool colour) {
     out += "\n" + painter.heading(title(topic));
     for (const Verb* verb : verbs) {
       if (verb->topic != topic) continue;
-      if (verb->verbs.empty()) appendRow(out, verb->path, verb->summary, 22);
-      for (const Verb* below : verb->verbs) appendRow(out, below->path, below->summary, 22);
+      if (verb->verbs.empty()) appendRow(out, verb->path, verb->summary, 24);
+      for (const Verb* below : verb->verbs) appendRow(out, below->path, below->summary, 24);
     }
   }
   out += "\n" + painter.heading("Examples");

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Option kName{.name = "name", .value = "NAME", .help = "A name that works wherever the id does."};
 constexpr Option kTtl{
-    .name = "ttl", .value = "DUR", .help = "End and remove the session after this long (default: 1h)."};
+    .name = "ttl", .value = "DUR", .help = "End the session after so long without a request (default: 1h)."};
 constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
 
 constexpr Option kAutoCheckpoint{.name = "auto-checkpoint",
@@ -53,20 +53,20 @@ int create(const Arguments& arguments) {
   return print(json.text() + "\n");
 }
 
-void writeInfo(JsonWriter& json, const SessionInfo& info) {
-  json.beginObject().key("id").string(info.id).key("name").string(info.name);
-  json.key("workspace").string(info.workspace).key("created").number(info.created);
-  json.key("expires_in").number(info.expires_in).key("live").boolean(info.live);
-  if (!info.problem.empty()) json.key("problem").string(info.problem);
+void writeListed(JsonWriter& json, const SessionInfo& info) {
+  json.beginObject();
+  writeInfo(json, info);
   json.end();
 }
 
 std::string lineOf(const SessionInfo& info) {
   std::string line = info.id;
   if (!info.problem.empty()) return line + "  unusable: " + safeLine(info.problem) + "\n";
-  line += info.live ? "  live  " : "  idle  ";
-  const auto left = static_cast<long>(info.expires_in);
-  line += std::to_string(left / 60) + "m" + std::to_string(left % 60) + "s left";
+  if (info.expires_in > 0) {
+    line += (info.live ? "  live  " : "  idle  ") + durationText(info.expires_in) + " left";
+  } else {
+    line += "  expired, uncommitted changes kept for " + durationText(info.removed_in);
+  }
   if (!info.name.empty()) line += "  " + safeLine(info.name);
   line += "  " + (info.workspace.empty() ? "(no workspace)" : safeLine(info.workspace));
   return line + "\n";
@@ -80,7 +80,7 @@ int list(const Arguments& arguments) {
   if (arguments.has(kJson)) {
     JsonWriter json;
     json.beginObject().key("sessions").beginArray();
-    for (const SessionInfo& info : *infos) writeInfo(json, info);
+    for (const SessionInfo& info : *infos) writeListed(json, info);
     json.end().end();
     return print(json.text() + "\n");
   }
@@ -98,13 +98,30 @@ int renew(const Arguments& arguments) {
   return 0;
 }
 
+/// What is about to be lost, or empty.
+std::string lossWarning(const SessionStore& store, std::string_view session) {
+  const auto found = store.find(session);
+  const auto info = found ? found->info() : fail(found.error());
+  if (!info || info->workspace.empty()) return {};  // damaged, or nothing that could be committed to
+  const auto uncommitted = found->hasUncommittedChanges();
+  if (!uncommitted || !*uncommitted) return {};
+  return "warning: " + std::string(session) + " has uncommitted changes, which are lost";
+}
+
 int destroy(const Arguments& arguments) {
-  if (arguments.operands.size() != 1)
-    return complain(usageError("session destroy", "one session is expected", "caisson session destroy ID"));
+  if (auto counted = countOperands(arguments, "session destroy", 1, 0); !counted) return complain(counted.error());
   auto store = SessionStore::open();
   if (!store) return complain(store.error());
-  if (auto destroyed = store->destroy(arguments.operands[0]); !destroyed) return complain(destroyed.error());
-  return 0;
+  int status = 0;
+  for (const std::string_view session : arguments.operands) {
+    const std::string warning = lossWarning(*store, session);
+    if (auto destroyed = store->destroy(session); !destroyed) {
+      status = complain(destroyed.error());
+    } else if (!warning.empty()) {
+      tell(warning);
+    }
+  }
+  return status;
 }
 
 }  // namespace
@@ -149,7 +166,9 @@ constinit const Verb kSessionCreate{
 constinit const Verb kSessionList{
     .path = "session list",
     .summary = "List the sessions",
-    .description = "The sessions of this user, oldest first. Those whose time is over are removed.",
+    .description =
+        "The sessions of this user, oldest first. Expired ones are removed, unless they hold uncommitted changes: then "
+        "they are listed for seven more days, and `diff`, `export`, `commit`, `renew` and `destroy` work on them.",
     .topic = Topic::session,
     .syntax = {.groups = kListGroups},
     .perform = list,
@@ -158,7 +177,9 @@ constinit const Verb kSessionList{
 constinit const Verb kSessionRenew{
     .path = "session renew",
     .summary = "Give a session more time",
-    .description = "The session ends DUR from now.",
+    .description =
+        "The session ends DUR from now; each later request moves the end to DUR after it. Brings back a session that "
+        "expired with uncommitted changes.",
     .examples = "caisson session renew fix-login 2h",
     .topic = Topic::session,
     .syntax = {.operands = "ID DUR"},
@@ -167,19 +188,19 @@ constinit const Verb kSessionRenew{
 
 constinit const Verb kSessionDestroy{
     .path = "session destroy",
-    .summary = "End a session and remove all its files",
-    .description = "Changes that were not committed are lost.",
+    .summary = "End sessions and remove all their files",
+    .description = "Changes that were not committed are lost; a warning says so.",
     .topic = Topic::session,
-    .syntax = {.operands = "ID"},
+    .syntax = {.operands = "ID..."},
     .perform = destroy,
 };
 
 namespace {
 constexpr const Verb* kBelow[] = {
-    &kSessionCreate, &kSessionExec,   &kSessionCheckpoint, &kSessionRestore, &kSessionFork, &kSessionDiff,
-    &kSessionCommit, &kSessionExport, &kSessionRead,       &kSessionWrite,   &kSessionCp,   &kSessionList,
-    &kSessionPs,     &kSessionLogs,   &kSessionStop,       &kSessionNetwork, &kSessionExpose, &kSessionRenew,
-    &kSessionDestroy};
+    &kSessionCreate, &kSessionExec,   &kSessionCheckpoint, &kSessionCheckpoints, &kSessionRestore, &kSessionFork,
+    &kSessionDiff,   &kSessionCommit, &kSessionExport,     &kSessionRead,        &kSessionWrite,   &kSessionCp,
+    &kSessionList,   &kSessionInfo,   &kSessionPs,         &kSessionLogs,        &kSessionStop,    &kSessionNetwork,
+    &kSessionExpose, &kSessionRenew,  &kSessionDestroy};
 }
 
 constinit const Verb kSession{

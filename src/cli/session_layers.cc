@@ -1,5 +1,7 @@
-// `caisson session checkpoint|restore|fork`: freeze, go back, branch.
+// `caisson session checkpoint|checkpoints|restore|fork`: freeze, go back, branch.
+#include "cli/json_writer.h"
 #include "cli/output.h"
+#include "cli/safe_text.h"
 #include "cli/session_verbs.h"
 
 namespace caisson::cli {
@@ -10,9 +12,14 @@ constexpr Option kStopOptions[] = {kStop};
 constexpr OptionGroup kStopGroups[] = {{"Options", kStopOptions}};
 
 constexpr Option kName{.name = "name", .value = "NAME", .help = "A name that works wherever the id does."};
-constexpr Option kTtl{.name = "ttl", .value = "DUR", .help = "End and remove the fork after this long (default: 1h)."};
+constexpr Option kTtl{
+    .name = "ttl", .value = "DUR", .help = "End the fork after so long without a request (default: 1h)."};
 constexpr Option kForkOptions[] = {kName, kTtl, kStop};
 constexpr OptionGroup kForkGroups[] = {{"Options", kForkOptions}};
+
+constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
+constexpr Option kListOptions[] = {kJson};
+constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
 
 WhenBusy whenBusy(const Arguments& arguments) { return arguments.has(kStop) ? WhenBusy::stop : WhenBusy::refuse; }
 
@@ -48,6 +55,25 @@ int fork(const Arguments& arguments) {
   return print(other->id() + "\n");
 }
 
+int checkpoints(const Arguments& arguments) {
+  auto session = sessionOf(arguments, "session checkpoints", 1, 1);
+  if (!session) return complain(session.error());
+  const auto list = session->checkpoints();
+  if (!list) return complain(list.error());
+  if (!arguments.has(kJson)) {
+    std::string text;
+    for (const CheckpointInfo& one : *list) text += timeText(one.created) + "  " + safeLine(one.name) + "\n";
+    return print(text);
+  }
+  JsonWriter json;
+  json.beginObject().key("checkpoints").beginArray();
+  for (const CheckpointInfo& one : *list) {
+    json.beginObject().key("name").string(one.name).key("created").number(one.created).end();
+  }
+  json.end().end();
+  return print(json.text() + "\n");
+}
+
 }  // namespace
 
 constinit const Verb kSessionCheckpoint{
@@ -79,6 +105,17 @@ constinit const Verb kSessionFork{
     .topic = Topic::session,
     .syntax = {.groups = kForkGroups, .operands = "ID"},
     .perform = fork,
+};
+
+constinit const Verb kSessionCheckpoints{
+    .path = "session checkpoints",
+    .summary = "List a session's checkpoints",
+    .description =
+        "Oldest first, with the time they were made. `begin`, the session's beginning, always exists and is not "
+        "listed.",
+    .topic = Topic::session,
+    .syntax = {.groups = kListGroups, .operands = "ID"},
+    .perform = checkpoints,
 };
 
 }  // namespace caisson::cli

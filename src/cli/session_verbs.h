@@ -6,16 +6,18 @@
 
 namespace caisson::cli {
 
-extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;     // session.cc
-extern const Verb kSessionExec;                                                     // session_exec.cc
-extern const Verb kSessionPs, kSessionLogs, kSessionStop;                           // session_background.cc
-extern const Verb kSessionCheckpoint, kSessionRestore, kSessionFork;                // session_layers.cc
-extern const Verb kSessionDiff, kSessionExport;                                     // session_diff.cc
-extern const Verb kSessionCp;                                                       // session_copy.cc
-extern const Verb kSessionCommit;                                                   // session_commit.cc
-extern const Verb kSessionNetwork;                                                  // session_network.cc
-extern const Verb kSessionExpose;                                                   // session_expose.cc
-extern const Verb kSessionRead, kSessionWrite;                                      // session_files.cc
+extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;  // session.cc
+extern const Verb kSessionInfo;                                                  // session_info.cc
+extern const Verb kSessionExec;                                                  // session_exec.cc
+extern const Verb kSessionPs, kSessionLogs, kSessionStop;                        // session_background.cc
+extern const Verb kSessionCheckpoint, kSessionCheckpoints, kSessionRestore;      // session_layers.cc
+extern const Verb kSessionFork;                                                  // session_layers.cc
+extern const Verb kSessionDiff, kSessionExport;                                  // session_diff.cc
+extern const Verb kSessionCp;                                                    // session_copy.cc
+extern const Verb kSessionCommit;                                                // session_commit.cc
+extern const Verb kSessionNetwork;                                               // session_network.cc
+extern const Verb kSessionExpose;                                                // session_expose.cc
+extern const Verb kSessionRead, kSessionWrite;                                   // session_files.cc
 
 /// An error when operands are missing or too many. `most` 0: any number.
 Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
@@ -25,5 +27,13 @@ Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std
 
 /// A time such as `30m`, given for `subject`.
 Result<double> secondsFrom(std::string_view text, std::string_view subject);
+
+/// A time of day in UTC, and a length of time, for people.
+std::string timeText(std::int64_t seconds);
+std::string durationText(double seconds);
+
+class JsonWriter;
+/// The members of a session's JSON object that lists show as well.
+void writeInfo(JsonWriter& json, const SessionInfo& info);
 
 }  // namespace caisson::cli

@@ -1,4 +1,4 @@
-// The content of changes: diff -p, --stat, --json, export as patch and as archive. Patches are
+// The content of changes: diff -p, --stat, --json, export as patch and as archive, info, checkpoints. Patches are
 // applied by git and archives unpacked by tar; the trees must be equal then.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -239,6 +239,42 @@ TEST_F(SessionChanges, DiffEndsWhileProcessReplacesFilesByPipes) {
     EXPECT_EQ(runProgram({"tar", "-tf", "-"}, {.stdin_data = tar.out}).exit_status, 0);
   }
   ASSERT_TRUE(session.stop(*attack));
+}
+
+TEST_F(SessionChanges, InfoShowsWhatTheSessionIs) {
+  workspace.write("f", "1\n");
+  const RunOutput made = cli({"create", "--name", "shown", "--ttl", "2h"});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  auto before = cli({"info", "shown", "--json"}).json();
+  EXPECT_EQ(before["uncommitted_changes"], false);
+  EXPECT_EQ(before["ttl_seconds"], 7200);
+  EXPECT_EQ(before["expired"], false);
+  EXPECT_EQ(before["workspace"], fs::canonical(workspace.path()).string());
+  EXPECT_EQ(before["network"], "none");
+  ASSERT_EQ(cli({"exec", "shown", "--", "sh", "-c", "echo 2 > f"}).exit_status, 0);
+  ASSERT_EQ(cli({"checkpoint", "shown", "works"}).exit_status, 0);
+  const auto after = cli({"info", "shown", "--json"}).json();
+  EXPECT_EQ(after["uncommitted_changes"], true);
+  EXPECT_EQ(after["checkpoints"], nlohmann::json::array({"works"}));
+  const std::string text = cli({"info", "shown"}).out;
+  EXPECT_NE(text.find("name          shown\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("checkpoints   works\n"), std::string::npos) << text;
+  ASSERT_EQ(cli({"commit", "shown"}).exit_status, 0);
+  EXPECT_EQ(cli({"info", "shown", "--json"}).json()["uncommitted_changes"], false);
+  EXPECT_EQ(cli({"info", "unknown"}).exit_status, 125);
+}
+
+TEST_F(SessionChanges, CheckpointsAreListedOldestFirst) {
+  Session session = create();
+  EXPECT_EQ(cli({"checkpoints", session.id()}).out, "");
+  ASSERT_TRUE(session.checkpoint("first"));
+  ASSERT_TRUE(session.checkpoint("second"));
+  const std::string text = cli({"checkpoints", session.id()}).out;
+  EXPECT_TRUE(text.find("Z  first\n") < text.find("Z  second\n")) << text;
+  const auto json = cli({"checkpoints", session.id(), "--json"}).json();
+  ASSERT_EQ(json["checkpoints"].size(), 2U);
+  EXPECT_EQ(json["checkpoints"][1]["name"], "second");
+  EXPECT_GT(json["checkpoints"][1]["created"], 1'600'000'000);
 }
 
 TEST_F(SessionChanges, DiffOfTenThousandFilesTakesAtMostTwiceAsLongAsGit) {

@@ -96,8 +96,10 @@ void Sandboxes::sweep() {
   const auto live = opened->list();
   if (!live) return;
   for (const SandboxPointer& sandbox : known) {
-    const bool there =
-        std::any_of(live->begin(), live->end(), [&](const SessionInfo& info) { return info.id == sandbox->id(); });
+    // An expired one whose changes are kept is a person's business, not the model's.
+    const bool there = std::any_of(live->begin(), live->end(), [&](const SessionInfo& info) {
+      return info.id == sandbox->id() && info.expires_in > 0;
+    });
     const std::lock_guard guard(mutex_);
     if (there) continue;
     sandboxes_.erase(sandbox->id());

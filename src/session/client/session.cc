@@ -1,6 +1,8 @@
 // The public Session and SessionStore.
 #include "caisson/session.h"
 
+#include <algorithm>
+
 #include "policy/json.h"
 #include "session/client/session_context.h"
 #include "session/network/network.h"
@@ -32,7 +34,12 @@ Result<SessionInfo> Session::info() const {
   info.name = found->metadata.name;
   info.workspace = found->metadata.workspace;
   info.created = found->metadata.began.wall_ns / 1'000'000'000;
-  info.expires_in = found->metadata.secondsLeft(session::Moment::now());
+  const session::Moment now = session::Moment::now();
+  info.ttl_seconds = found->metadata.ttl_seconds;
+  info.expires_in = found->metadata.secondsLeft(now);
+  if (info.expires_in <= 0) {
+    info.removed_in = std::max(0.0, kSessionGraceSeconds - found->metadata.secondsSinceEnd(now));
+  }
   info.live = session::isAlive(found->directory);
   info.network = session::networkName(found->metadata.policy.network.mode);
   info.allowed_hosts = found->metadata.policy.network.allowed_hosts;
@@ -109,6 +116,12 @@ Result<CopyReport> Session::copyIn(const std::string& from, std::string_view to)
 
 Result<CopyReport> Session::copyOut(std::string_view from, const std::string& to) {
   return context_->copyOut(from, to);
+}
+
+Result<bool> Session::hasUncommittedChanges() const {
+  auto found = context_->store().find("session", id());
+  if (!found) return fail(found.error());
+  return context_->store().hasUncommittedChanges(found->metadata);
 }
 
 Result<CommitReport> Session::commit(const CommitRequest& request) { return context_->commit(request); }

@@ -71,6 +71,8 @@ Result<sys::Fd> SessionContext::lock() {
   metadata_ = std::move(*metadata);
   if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
   (void)finishInterruptedCommit();  // what cannot be finished now stops only the next commit
+  (void)extendByActivity(directory_, metadata_);
+  forgetKept(directory_);
   return lock;
 }
 
@@ -87,7 +89,8 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   auto held = lock();
   if (!held) return fail(held.error());
   if (metadata_.secondsLeft(Moment::now()) <= 0) {
-    return fail(plainError(Stage::state, "session", id(), "the session has expired", "make a new one"));
+    return fail(plainError(Stage::state, "session", id(), "the session has expired",
+                           "`caisson session renew " + id() + " 1h` brings it back with its uncommitted changes"));
   }
   auto opened = SupervisorConnection::open(directory_);  // another process may have started it while we waited
   if (!opened) return opened;
@@ -191,9 +194,7 @@ Result<void> SessionContext::renew(double ttl_seconds) {
   }
   auto held = lock();
   if (!held) return fail(held.error());
-  metadata_.expires = Moment::now();
-  metadata_.expires.wall_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
-  metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  metadata_.setTtl(Moment::now(), ttl_seconds);
   if (auto written = writeMetadata(directory_, metadata_); !written) return written;
   auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
@@ -208,9 +209,8 @@ Result<void> SessionContext::handOut(const std::string& name, double ttl_seconds
   if (!held) return fail(held.error());
   metadata_.name = name;
   metadata_.pooled = false;
-  metadata_.began = metadata_.expires = Moment::now();
-  metadata_.expires.wall_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
-  metadata_.expires.boot_ns += static_cast<std::int64_t>(ttl_seconds * 1e9);
+  metadata_.began = Moment::now();
+  metadata_.setTtl(metadata_.began, ttl_seconds);
   if (auto noted = note("created", name); !noted) return noted;
   if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
   if (auto written = replaceMetadata(directory_, metadata_); !written) return written;

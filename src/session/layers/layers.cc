@@ -199,9 +199,7 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   }
   other.name = options.name;
   other.upper = newLayerName();
-  other.expires = Moment::now();
-  other.expires.wall_ns += static_cast<std::int64_t>(options.ttl_seconds * 1e9);
-  other.expires.boot_ns += static_cast<std::int64_t>(options.ttl_seconds * 1e9);
+  other.setTtl(Moment::now(), options.ttl_seconds);
   return store_->add(std::move(other));
 }
 

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@ using policy::Node;
 constexpr std::uint64_t kMaxBytes = policy::kMaxDocumentBytes;
 constexpr const char* kMetaFile = "meta.json";
 constexpr const char* kInitFile = "init.json";
+constexpr const char* kActivityFile = "activity";
 
 std::int64_t clockNs(clockid_t clock) {
   timespec now{};
@@ -54,6 +56,33 @@ std::string moment(const Moment& moment) {
 std::string process(const ProcessId& id) {
   return "{\"pid\":" + std::to_string(id.pid) + ",\"start\":" + std::to_string(id.start) +
          ",\"boot\":" + jsonString(id.boot) + "}";
+}
+
+/// Time that is left until `end`, below zero after it. While the machine runs on, its own clock counts: nobody sets
+/// that. After a restart only the wall clock is left.
+std::int64_t leftNs(const Moment& end, const Moment& now) {
+  return now.boot == end.boot && !now.boot.empty() ? end.boot_ns - now.boot_ns : end.wall_ns - now.wall_ns;
+}
+
+Moment later(Moment moment, double seconds) {
+  const auto ns = static_cast<std::int64_t>(seconds * 1e9);
+  moment.wall_ns += ns;
+  moment.boot_ns += ns;
+  return moment;
+}
+
+/// What extendByActivity wrote.
+void addActivity(const sys::RootDir& session, Metadata& metadata) {
+  const auto text = session.readFile(kActivityFile, 256);
+  if (!text) return;
+  Moment last;
+  char boot[64] = {};
+  long long wall_ns = 0, boot_ns = 0;
+  if (std::sscanf(text->c_str(), "%lld %lld %63s", &wall_ns, &boot_ns, boot) != 3) return;
+  last = {wall_ns, boot_ns, boot};
+  const Moment end = later(last, metadata.ttl_seconds);
+  const Moment now = Moment::now();
+  if (leftNs(end, now) > leftNs(metadata.expires, now)) metadata.expires = end;
 }
 
 /// Reads members of a table; the first that is missing or of another type becomes the error.
@@ -123,10 +152,31 @@ class Reader {
 Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), bootId()}; }
 
 double Metadata::secondsLeft(const Moment& now) const {
-  // While the machine runs on, its own clock counts: nobody sets that. After a restart only the wall clock is left.
-  const std::int64_t left =
-      now.boot == expires.boot && !now.boot.empty() ? expires.boot_ns - now.boot_ns : expires.wall_ns - now.wall_ns;
+  const std::int64_t left = leftNs(expires, now);
   return left <= 0 ? 0 : static_cast<double>(left) / 1e9;
+}
+
+double Metadata::secondsSinceEnd(const Moment& now) const {
+  const std::int64_t left = leftNs(expires, now);
+  return left >= 0 ? 0 : static_cast<double>(-left) / 1e9;
+}
+
+void Metadata::setTtl(const Moment& now, double seconds) {
+  ttl_seconds = seconds;
+  expires = later(now, seconds);
+}
+
+bool extendByActivity(const sys::RootDir& session, Metadata& metadata) {
+  constexpr double kLeastGain = 60, kLeastPart = 0.05;
+  const Moment now = Moment::now();
+  const double left = metadata.secondsLeft(now);
+  if (left <= 0) return false;
+  if (metadata.ttl_seconds - left < std::min(kLeastGain, metadata.ttl_seconds * kLeastPart)) return false;
+  const std::string text = std::to_string(now.wall_ns) + " " + std::to_string(now.boot_ns) + " " +
+                           (now.boot.empty() ? "-" : now.boot) + "\n";
+  if (!session.replaceFile(kActivityFile, text, 0600)) return false;
+  metadata.expires = later(now, metadata.ttl_seconds);
+  return true;
 }
 
 std::string toJson(const Metadata& metadata) {
@@ -138,6 +188,7 @@ std::string toJson(const Metadata& metadata) {
   return "{\"format\":" + std::to_string(metadata.format) + ",\"id\":" + jsonString(metadata.id) +
          ",\"name\":" + jsonString(metadata.name) + ",\"workspace\":" + jsonString(metadata.workspace) +
          ",\"began\":" + moment(metadata.began) + ",\"expires\":" + moment(metadata.expires) +
+         ",\"ttl_ms\":" + std::to_string(static_cast<std::int64_t>(metadata.ttl_seconds * 1000)) +
          ",\"family\":" + jsonString(metadata.family) + ",\"frozen\":" + list(metadata.frozen) +
          ",\"upper\":" + jsonString(metadata.upper) + ",\"checkpoints\":" + checkpoints +
          "],\"auto_checkpoint\":" + (metadata.auto_checkpoint ? "true" : "false") +
@@ -164,6 +215,9 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.workspace = reader.text("workspace");
   metadata.began = reader.moment("began");
   metadata.expires = reader.moment("expires");
+  metadata.ttl_seconds = document->root.find("ttl_ms") != nullptr  // older ones have none
+                             ? static_cast<double>(reader.integer("ttl_ms")) / 1000
+                             : static_cast<double>(metadata.expires.wall_ns - metadata.began.wall_ns) / 1e9;
   metadata.family = reader.text("family");
   metadata.frozen = reader.texts("frozen");
   metadata.upper = reader.text("upper");
@@ -196,7 +250,9 @@ Result<std::string> readMetadataText(const sys::RootDir& session) { return sessi
 Result<Metadata> readMetadata(const sys::RootDir& session) {
   auto text = readMetadataText(session);
   if (!text) return fail(text.error());
-  return metadataFromJson(*text, session.knownAs() + "/" + kMetaFile);
+  auto metadata = metadataFromJson(*text, session.knownAs() + "/" + kMetaFile);
+  if (metadata) addActivity(session, *metadata);
+  return metadata;
 }
 
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata) {

@@ -49,6 +49,7 @@ struct Metadata {
   std::string workspace;  ///< the real directory, canonical; empty: it began empty
   Moment began;
   Moment expires;
+  double ttl_seconds = 0;           ///< by how much a request extends the session's time
   std::string family;               ///< whose store holds the layers
   std::vector<std::string> frozen;  ///< uppermost first
   std::string upper;
@@ -61,6 +62,10 @@ struct Metadata {
   std::optional<ProcessId> creator;  ///< its sandbox ends with this process; nothing: the session is kept
 
   [[nodiscard]] double secondsLeft(const Moment& now) const;
+  /// How long ago the session expired; 0: it did not.
+  [[nodiscard]] double secondsSinceEnd(const Moment& now) const;
+  /// From `now` on the session has this much time, and each request extends it by as much.
+  void setTtl(const Moment& now, double seconds);
 };
 
 std::string toJson(const Metadata& metadata);
@@ -72,6 +77,12 @@ Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata
 /// Without waiting for the disk; somebody calls syncMetadata soon.
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
 Result<void> syncMetadata(const sys::RootDir& session);
+
+/// Extends the session's time after a request: it ends `ttl_seconds` from now, or later. Kept beside the metadata,
+/// whose lock a request does not take; readMetadata adds it. Nothing is written for a gain below a minute or 5 %. An
+/// expired session stays expired.
+/// True: it was extended.
+bool extendByActivity(const sys::RootDir& session, Metadata& metadata);
 
 /// The processes of a session's running sandbox.
 struct InitRecord {

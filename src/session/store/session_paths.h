@@ -7,6 +7,8 @@
 //                                egress      the egress process's socket, with network mode proxy
 //                                init.json   pid 1, supervisor and mounted layers of the running sandbox
 //                                ended       why the last sandbox ended, when no client asked for it
+//                                activity    when a request last extended the session's time
+//                                kept        it expired with uncommitted changes
 //                                rollback    the layer to discard before the next use (store.h)
 //                                reserve     disk space for a rollback on a full disk
 //                                ports/      open ports, one locked file each

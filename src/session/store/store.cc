@@ -15,6 +15,7 @@
 #include "policy/validate.h"
 #include "session/client/connection.h"
 #include "session/commit/recover.h"
+#include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/sandbox.h"
@@ -34,6 +35,10 @@ constexpr std::string_view kGone = ".gone-";    // being removed
 constexpr std::string_view kTrash = ".trash-";  // layers that nobody uses, in the directory of stores
 constexpr const char* kRollbackFile = "rollback";
 constexpr const char* kReserve = "reserve";
+constexpr const char* kKept = "kept";  // expired, and found to hold uncommitted changes
+// How much of an expired session is looked at to find out whether it holds uncommitted changes.
+constexpr std::size_t kMaxLookedAt = 20'000;
+constexpr std::uint64_t kMaxCompared = 64U << 20;
 constexpr std::size_t kReserveBytes = 128 * 1024;
 constexpr double kMaxTtl = 10.0 * 366 * 86400;
 constexpr std::int64_t kCleanEverySeconds = 60;
@@ -81,11 +86,14 @@ Error unknown(std::string_view call, std::string_view id_or_name) {
                     "`caisson session list` shows the sessions of this user");
 }
 
-Moment later(Moment moment, double seconds) {
-  const auto ns = static_cast<std::int64_t>(seconds * 1e9);
-  moment.wall_ns += ns;
-  moment.boot_ns += ns;
-  return moment;
+/// Whether no layer of the session holds anything: no command wrote to the workspace.
+bool nothingWritten(const RootDir& store, const Metadata& metadata) {
+  std::vector<std::string> layers = metadata.frozen;
+  layers.push_back(metadata.upper);
+  return std::all_of(layers.begin(), layers.end(), [&](const std::string& layer) {
+    const auto entries = store.list(layer, 1);
+    return entries ? entries->empty() : entries.error().sys_errno == ENOENT;
+  });
 }
 
 SessionInfo infoOf(const RootDir& directory, const std::string& id) {
@@ -99,7 +107,10 @@ SessionInfo infoOf(const RootDir& directory, const std::string& id) {
   info.name = metadata->name;
   info.workspace = metadata->workspace;
   info.created = metadata->began.wall_ns / 1'000'000'000;
-  info.expires_in = metadata->secondsLeft(Moment::now());
+  const Moment now = Moment::now();
+  info.ttl_seconds = metadata->ttl_seconds;
+  info.expires_in = metadata->secondsLeft(now);
+  if (info.expires_in <= 0) info.removed_in = std::max(0.0, kSessionGraceSeconds - metadata->secondsSinceEnd(now));
   info.live = isAlive(directory);
   info.network = networkName(metadata->policy.network.mode);
   info.allowed_hosts = metadata->policy.network.allowed_hosts;
@@ -181,7 +192,7 @@ Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_n
   if (!metadata) return fail(metadata.error());
   if (metadata->id != *id || (!isId(id_or_name) && metadata->name != id_or_name))
     return fail(unknown(call, id_or_name));
-  if (metadata->secondsLeft(Moment::now()) <= 0) {
+  if (metadata->secondsLeft(Moment::now()) <= 0 && !isKept(*directory, *metadata)) {
     return fail(plainError(Stage::state, call, id_or_name, "the session's time is over",
                            "make a new one; give it longer with --ttl, or renew it in time"));
   }
@@ -213,9 +224,13 @@ Result<void> Store::claimName(const std::string& name, const std::string& id) {
 
 Result<void> Store::claimNameLocked(const std::string& name, const std::string& id) {
   if (name.empty()) return {};
-  if (find("session create", name)) {
-    return fail(plainError(Stage::usage, "session create", name, "a session of this name exists",
-                           "choose another name, or destroy it first"));
+  if (const auto holder = find("session create", name)) {
+    const bool expired = holder->metadata.secondsLeft(Moment::now()) <= 0;
+    return fail(plainError(
+        Stage::usage, "session create", name,
+        expired ? "an expired session of this name holds uncommitted changes" : "a session of this name exists",
+        expired ? "choose another name, or commit, export or destroy it first"
+                : "choose another name, or destroy it first"));
   }
   if (auto made = paths_.sessions().makeDirs(kNames, 0700); !made) return made;
   return paths_.sessions().writeFileAtomic(std::string(kNames) + "/" + name, id, 0600);
@@ -246,7 +261,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
                          "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
   }
   metadata.began = Moment::now();
-  metadata.expires = later(metadata.began, options.ttl_seconds);
+  metadata.setTtl(metadata.began, options.ttl_seconds);
   metadata.family = metadata.id;
   metadata.upper = newLayerName();
   metadata.payload_id = facts.payload_id;
@@ -329,12 +344,41 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
   return paths_.stores().removeTree(family);
 }
 
-Result<void> Store::destroy(const std::string& id) {
+bool Store::hasUncommittedChanges(const Metadata& metadata) const {
+  const auto store = paths_.stores().enter(metadata.family);
+  if (!store) return store.error().sys_errno != ENOENT;
+  if (nothingWritten(*store, metadata)) return false;
+  auto roots = LayerRoots::open(paths_, metadata);
+  if (!roots) return true;  // the real workspace is gone; this may be the only copy
+  std::vector<std::string> current = metadata.frozen;
+  current.insert(current.begin(), metadata.upper);
+  const auto before = roots->stack({});
+  const auto now = roots->stack(current);
+  return !before || !now || differs(*before, *now, kMaxLookedAt, kMaxCompared);
+}
+
+bool Store::isKept(const RootDir& directory, const Metadata& metadata) const {
+  if (metadata.pooled || metadata.secondsSinceEnd(Moment::now()) > kSessionGraceSeconds) return false;
+  if (directory.stat(kKept)) return true;
+  if (!hasUncommittedChanges(metadata)) return false;
+  (void)directory.replaceFile(kKept, "", 0600);  // the look may be long; the next one is not
+  return true;
+}
+
+void forgetKept(const RootDir& session) { (void)session.remove(kKept); }
+
+Result<void> Store::destroy(const std::string& id) { return destroy(id, false); }
+
+Result<void> Store::destroy(const std::string& id, bool only_expired) {
   auto directory = paths_.sessions().enter(id);
   if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown("destroy", id) : directory.error());
   auto lock = lockFile(*directory, kLockFile, true);
   if (!lock) return fail(lock.error());
   if (!isCurrent(paths_, id, *directory)) return fail(unknown("destroy", id));
+  if (only_expired) {
+    const auto current = readMetadata(*directory);
+    if (current && current->secondsLeft(Moment::now()) > 0) return fail(unknown("destroy", id));  // renewed meanwhile
+  }
   releaseReserve(*directory);
   if (isCommitPending(*directory)) {
     if (const auto found = readMetadata(*directory)) (void)recoverCommit(*directory, found->workspace);
@@ -370,10 +414,11 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       auto directory = paths_.sessions().enter(entry.name);
       if (!directory) continue;
       const auto metadata = readMetadata(*directory);
-      if (!all && (!metadata || metadata->secondsLeft(now) > 0)) continue;
-      if (auto destroyed = destroy(entry.name)) {
+      if (!all && (!metadata || metadata->secondsLeft(now) > 0 || isKept(*directory, *metadata))) continue;
+      if (auto destroyed = destroy(entry.name, !all)) {
         removed.push_back(entry.name);
-      } else if (!first && paths_.sessions().enter(entry.name)) {
+      } else if (const auto left = readMetadata(*directory);
+                 !first && paths_.sessions().enter(entry.name) && (all || (left && left->secondsLeft(now) <= 0))) {
         first = destroyed.error();
       }
     } else if (entry.name.starts_with(kNew) || entry.name.starts_with(kGone)) {

@@ -38,6 +38,9 @@ class Store {
   /// Ends and removes a session, whatever state its files are in.
   Result<void> destroy(const std::string& id);
 
+  /// Whether the workspace differs from the real one. The look is bounded; where that does not suffice: yes.
+  [[nodiscard]] bool hasUncommittedChanges(const Metadata& metadata) const;
+
   /// Removes sessions whose time is over and what was half made or half removed when its maker died.
   Result<std::vector<std::string>> clean(bool all);
   /// The same now and then, for calls that should not pay for it every time.
@@ -51,6 +54,10 @@ class Store {
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
 
  private:
+  /// Whether an expired session still holds uncommitted changes and is within its grace period.
+  [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
+  /// `only_expired`: not if the session was renewed since the caller looked.
+  Result<void> destroy(const std::string& id, bool only_expired);
   Result<void> claimNameLocked(const std::string& name, const std::string& id);
   Result<void> removeStore(const std::string& family, const std::string& id);
   void dropUnusedLayersLocked(const std::string& family);
@@ -69,6 +76,9 @@ Result<void> requestRollback(const sys::RootDir& session, const std::string& upp
 Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& metadata);
 /// Discards the upper layer and keeps it as a checkpoint, whose name is returned; the caller holds the lock.
 Result<std::string> discardUpper(const sys::RootDir& session, Metadata& metadata);
+
+/// Forgets that the session was found to hold uncommitted changes when it expired: they are about to change.
+void forgetKept(const sys::RootDir& session);
 
 /// Disk space that a session holds back, so that it can be restored and destroyed when the disk is full.
 void makeReserve(const sys::RootDir& session);

@@ -12,9 +12,23 @@ Error notRunning(const std::string& id) {
   return plainError(Stage::state, "session", id, "the session's sandbox is not running", "try again");
 }
 
+/// Requests that use the session, in contrast to those that show it or change its time.
+bool isActivity(MessageType type) {
+  switch (type) {
+    case MessageType::start:
+    case MessageType::exec:
+    case MessageType::signal:
+    case MessageType::take_input:
+    case MessageType::workspace:
+    case MessageType::open_port: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 void Supervisor::serve(int socket, Packet packet) {
+  if (isActivity(packet.type)) noteActivity();
   const auto malformed = [&] { dropClient(socket); };
   switch (packet.type) {
     case MessageType::start: {
@@ -147,9 +161,7 @@ void Supervisor::serveFreeze(int socket) {
 }
 
 void Supervisor::serveRenew(int socket, double seconds) {
-  metadata_.expires = Moment::now();
-  metadata_.expires.wall_ns += static_cast<std::int64_t>(seconds * 1e9);
-  metadata_.expires.boot_ns += static_cast<std::int64_t>(seconds * 1e9);
+  metadata_.setTtl(Moment::now(), seconds);
   armExpiry();
   reply(socket, MessageType::done);
 }

@@ -206,7 +206,11 @@ void Supervisor::replyFailed(int socket, const Error& error) {
 
 void Supervisor::armExpiry() {
   loop_.cancel(expiry_timer_);
-  const double left = metadata_.secondsLeft(Moment::now());
+  double left = metadata_.secondsLeft(Moment::now());
+  if (left <= 0) {  // a client may have extended it without asking us
+    if (const auto current = readMetadata(directory_)) metadata_.expires = current->expires;
+    left = metadata_.secondsLeft(Moment::now());
+  }
   if (left <= 0) {
     (void)endSandbox("the session expired");
     ports_.closeAll();
@@ -215,6 +219,16 @@ void Supervisor::armExpiry() {
   const auto sleep = std::min<Clock::duration>(
       kLongestSleep, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left)));
   expiry_timer_ = loop_.at(Clock::now() + sleep, [this] { armExpiry(); });
+}
+
+/// At most once a second: the session's files are looked at here, and commands may come by the thousand.
+void Supervisor::noteActivity() {
+  if (Clock::now() < next_extension_) return;
+  next_extension_ =
+      Clock::now() + std::min<Clock::duration>(std::chrono::seconds(1),
+                                               std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(metadata_.ttl_seconds / 20)));
+  if (extendByActivity(directory_, metadata_)) armExpiry();
 }
 
 /// A sandbox of a server that died has no user any more.

@@ -58,6 +58,7 @@ class Supervisor {
   bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
   void replyFailed(int socket, const Error& error);
   void armExpiry();
+  void noteActivity();
   void watchCreator();
   void stopIfUnused();
   void flushRecords();
@@ -144,6 +145,7 @@ class Supervisor {
   std::list<LiveSandbox::Remains> remains_;  ///< of sandboxes that ended, until the kernel has taken them down
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   std::uint32_t last_number_ = 0;
+  Clock::time_point next_extension_{};  ///< a request before that does not extend the session's time
   std::deque<std::uint32_t> spawn_queue_;
   std::uint32_t spawning_ = 0;  ///< the command that has not reached its exec
   std::map<std::uint64_t, Monitor> monitors_;
