@@ -3,6 +3,7 @@
 // The upper directory is frozen by no longer being the upper one. All of these change one small file atomically, so
 // they take the same time for every size of tree, and a crash leaves the session before or after.
 #include <fcntl.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,6 +42,12 @@ bool isEmpty(const RootDir& store, const std::string& layer) {
   const auto entries = store.list(layer, 1);
   if (!entries) return entries.error().sys_errno == ENOENT;  // no command ran yet
   return entries->empty();
+}
+
+bool isNearlyFull(const RootDir& directory) {
+  constexpr std::uint64_t kLittle = 16U << 20;
+  struct statvfs free{};
+  return ::fstatvfs(directory.descriptor(), &free) == 0 && std::uint64_t{free.f_bavail} * free.f_frsize < kLittle;
 }
 
 /// What would be frozen now. The metadata are not written yet.
@@ -166,6 +173,7 @@ Result<void> SessionContext::restore(std::string_view checkpoint, WhenBusy when_
   metadata_ = std::move(after);
   step("restore: written");
   store_->dropUnusedLayers(metadata_.family);
+  if (isNearlyFull(directory_)) store_->emptyTrash();  // what was undone may be what filled the disk
   makeReserve(directory_);
   return {};
 }
