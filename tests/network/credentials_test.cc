@@ -1,4 +1,8 @@
 // A secret that requests carry and the program never has (issue: credential injection): where it goes, and where not.
+#include <sys/stat.h>
+
+#include <chrono>
+
 #include "network/credentials.h"
 
 namespace caisson::test {
@@ -16,6 +20,26 @@ TEST_F(Credentials, ReachTheirHostAndNoOther) {
   EXPECT_TRUE(arrivedWithSecret("/own")) << seen();
   EXPECT_TRUE(arrivedWithSecret("/captured")) << seen();
   EXPECT_TRUE(arrivedWithout("/other")) << seen();
+}
+
+/// The kernel counts descriptors in flight per user and compares with the sender's limit on open files. The egress
+/// hands each connection to the broker that way.
+TEST_F(Credentials, WorkWhileAnotherSandboxKeepsDescriptorsInFlight) {
+  const TempDir shared;
+  ASSERT_EQ(chmod(shared.path().c_str(), 0777), 0);
+  const BackgroundProgram hostile({caissonBinary(), "run", "--workspace", shared.path() + ":rw", "--ro", payloadPath(),
+                                   "--", payloadPath(), "hold-in-flight", "1250", "/workspace/holds", "60"});
+  ASSERT_TRUE(eventually([&] { return exists(shared / "holds"); }, std::chrono::seconds(20)));
+  RunOptions options = how();
+  options.timeout = std::chrono::seconds(20);
+  const auto began = std::chrono::steady_clock::now();
+  const RunOutput output = runProgram(
+      {"sh", "-c", "ulimit -Sn 1024; exec \"$@\"", "sh", caissonBinary(), "run", "--policy",
+       policy(credential("example.org")), "--workspace", ":none", "--", "curl", "-sS", "https://example.org/flight"},
+      options);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5)) << output.describe();
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(arrivedWithSecret("/flight")) << output.describe() << seen();
 }
 
 /// Nobody has proved to be the host there.
