@@ -83,7 +83,7 @@ void classifyLimit(const CommandExit& exit, RunResult& result) {
   endedForLimit(exit.limit, SIGKILL, result);
   if (!exit.in_session) return;
   if (!exit.reason.empty()) result.notices.push_back(exit.reason);
-  if (exit.limit != Limit::cpu) result.notices.emplace_back("every process of the session was killed");
+  if (exit.limit != Limit::cpu && !exit.alone) result.notices.emplace_back("every process of the session was killed");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct CommandExit {
   bool out_of_memory = false;      ///< the kernel killed one of its processes for want of memory
   Limit met = Limit::none;         ///< a limit that the kernel enforces and that a failing program met
   bool in_session = false;
+  bool alone = false;  ///< in a session: the limit ended this command and no other
 };
 
 /// Fills in outcome, limit, exit code, signal, error and notices. `result` has usage and escape already. Pure.

@@ -146,6 +146,18 @@ class Cgroup {
   /// that must live on.
   [[nodiscard]] Result<void> kill() const;
 
+  // cgroup_child.cc: cgroups inside this one, without limits: whose processes used what, and their end.
+  /// v1: where memory and CPU time are counted. v2: with none, since this one holds a process; the kernel still counts
+  /// CPU time there and kills all of it at once. Removed with this one at the latest.
+  [[nodiscard]] Result<Cgroup> createChild(std::string_view name) const;
+  /// For CLONE_INTO_CGROUP by a process of another user: lets `uid` move itself to a child.
+  [[nodiscard]] Result<void> allowEntry(uid_t uid) const;
+  /// SIGKILL to everything inside, without waiting: what survives a few rounds is for the caller to see.
+  void killNow() const;
+  [[nodiscard]] bool empty() const;
+  /// For the next user of an empty one: the peak begins anew where the kernel lets it.
+  void reset() const;
+
   /// Ends what is still inside, waits until it is gone (2 s at most), removes the directories.
   Result<void> remove();
 

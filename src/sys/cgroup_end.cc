@@ -2,9 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +14,6 @@
 
 #include "sys/cgroup.h"
 #include "sys/cgroup_files.h"
-#include "sys/raw_syscall.h"
 
 namespace caisson::sys {
 namespace {
@@ -31,29 +28,26 @@ void pauseFor(std::chrono::microseconds time) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// SIGKILL to the members of one directory of ours; how many are left. A number read from cgroup.procs may be another
-/// process's by the time we use it: one that is still listed after a pidfd to it was opened is the pidfd's process.
-std::size_t killMembers(int directory) {
-  const auto first = membersOf(directory);
-  if (!first) return 0;
-  std::vector<std::pair<pid_t, Fd>> open;
-  for (const pid_t pid : *first) {
-    if (pid <= 1 || pid == ::getpid()) continue;
-    Fd pidfd(static_cast<int>(std::max<long>(raw(SYS_pidfd_open, pid, 0), -1)));
-    if (pidfd) open.emplace_back(pid, std::move(pidfd));
-  }
-  const auto second = membersOf(directory);
-  if (!second) return 0;
-  const std::set<pid_t> still(second->begin(), second->end());
-  for (const auto& [pid, pidfd] : open) {
-    if (still.contains(pid)) raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
-  }
-  return second->size();
-}
-
 bool populated(int directory) {
   const auto events = readAt(directory, "cgroup.events");
   return events && parseKeyed(*events, "populated").value_or(0) != 0;
+}
+
+/// Removes the cgroups of single commands in one of ours (Cgroup::createChild), after killing what is in them.
+void removeChildren(int directory) {
+  const int fd = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* listing = fd >= 0 ? ::fdopendir(fd) : nullptr;
+  if (listing == nullptr) {
+    if (fd >= 0) ::close(fd);
+    return;
+  }
+  while (const dirent* entry = ::readdir(listing)) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    const Fd child = openDirectoryAt(directory, entry->d_name);
+    if (child) (void)killMembers(child.get());
+    (void)::unlinkat(directory, entry->d_name, AT_REMOVEDIR);
+  }
+  ::closedir(listing);
 }
 
 /// v2: woken by the kernel when the last process is gone.
@@ -128,6 +122,7 @@ Result<void> Cgroup::remove() {
       }
       if (!killed) std::ignore = kill();  // the next rmdir tells
       killed = true;
+      removeChildren(part.fd.get());
       if (kind_ == Kind::v2 && populated(part.fd.get())) {
         waitUntilEmpty(part.fd.get(), deadline);
       } else {

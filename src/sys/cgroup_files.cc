@@ -9,6 +9,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <set>
+
+#include "sys/raw_syscall.h"
 
 namespace caisson::sys {
 namespace {
@@ -274,6 +277,24 @@ bool makerIsGone(const CgroupName& name) {
   const std::string path = "/proc/" + std::to_string(name.pid) + "/stat";
   const auto now = parseProcessStart(readAt(AT_FDCWD, path.c_str()).value_or(""));
   return now && now->ticks != name.start;
+}
+
+std::size_t killMembers(int directory) {
+  const auto first = membersOf(directory);
+  if (!first) return 0;
+  std::vector<std::pair<pid_t, Fd>> open;
+  for (const pid_t pid : *first) {
+    if (pid <= 1 || pid == ::getpid()) continue;
+    Fd pidfd(static_cast<int>(std::max<long>(raw(SYS_pidfd_open, pid, 0), -1)));
+    if (pidfd) open.emplace_back(pid, std::move(pidfd));
+  }
+  const auto second = membersOf(directory);
+  if (!second) return 0;
+  const std::set<pid_t> still(second->begin(), second->end());
+  for (const auto& [pid, pidfd] : open) {
+    if (still.contains(pid)) raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+  }
+  return second->size();
 }
 
 }  // namespace caisson::sys

@@ -27,6 +27,9 @@ Fd openDirectoryAt(int parent, const char* name);
 std::optional<std::vector<pid_t>> membersOf(int directory);
 /// Whether `pid` is in `directory` itself.
 bool holds(int directory, pid_t pid);
+/// SIGKILL to the members of one directory of ours; how many are left. A number read from cgroup.procs may be another
+/// process's by the time we use it: one that is still listed after a pidfd to it was opened is the pidfd's process.
+std::size_t killMembers(int directory);
 /// Whether nobody, or nobody but this process, is in `directory` itself.
 bool holdsOnly(int directory, pid_t self);
 

@@ -119,7 +119,9 @@ TEST_F(StopLoop, CpuLimitEndsLoopWhileClientWaits) {
                  cli.marker()});
   ASSERT_TRUE(eventually([&] { return !allGone(); }));
   const auto client = startClient(id);
-  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(12))) << "2 s of CPU time are allowed";
+  // By CPU time: on a busy machine it takes long to use up.
+  EXPECT_TRUE(eventually([&] { return allGone() || cpuSeconds() > 5; }, seconds(90)));
+  EXPECT_TRUE(allGone()) << "2 s of CPU time are allowed, " << cpuSeconds() << " s were used";
 }
 
 TEST_F(StopLoop, DiskQuotaEndsWriterWhileClientWaits) {

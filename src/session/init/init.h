@@ -15,6 +15,7 @@
 #include "isolation/block.h"
 #include "isolation/child.h"
 #include "session/init/init_protocol.h"
+#include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -37,7 +38,7 @@ struct Newborn {
   int pid;
   std::int32_t tid;  ///< the kernel clears it when the newborn has exec'd or died
   std::uint64_t address, bytes;
-  int descriptors[6];  ///< open until then: block, streams, report, terminal
+  int descriptors[kSpawnDescriptors + kMaxCgroups + 1];  ///< open until then: as in the request, and a terminal
   isolation::Listening listening;
 };
 
@@ -46,7 +47,8 @@ struct State {
   int command_bound;  ///< all entries from here on are free
   Newborn newborn;
   int signals;
-  int queued_descriptors[5];
+  int queued_descriptors[kSpawnDescriptors + kMaxCgroups];
+  int queued_count;
   InitRequest queued;  ///< a spawn that waits for the newborn before it
   bool has_queued;
   InitRequest domain;  ///< the last `enter`
@@ -63,6 +65,8 @@ long mapBlock(const InitRequest& request, int descriptor);
 
 /// clone(2) for a child that begins at `entry` on a stack of its own (runtime.cc). A negative errno on failure.
 extern "C" long cloneOnStack(unsigned long flags, void* stack_top, std::int32_t* child_tid, void (*entry)());
+/// The same by clone3(2); the arguments name the stack.
+extern "C" long clone3OnStack(const sys::CloneArgs* arguments, unsigned long size, void (*entry)());
 
 // spawn.cc
 /// Starts the request's command, or queues it behind a newborn. Takes over the descriptors.

@@ -9,16 +9,26 @@
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kInitProtocol = 0x43530005;
+inline constexpr std::uint32_t kInitProtocol = 0x43530006;
 
 /// Descriptor numbers that pid 1's program starts with.
 inline constexpr int kControlDescriptor = 3;
 inline constexpr int kAliveDescriptor = 4;  ///< a locked file: the kernel drops the lock when pid 1 exits
 
+/// Descriptors of a spawn before those of its cgroups, and how many of these there may be: one per v1 hierarchy.
+inline constexpr int kSpawnDescriptors = 5;
+inline constexpr int kMaxCgroups = 6;
+
+/// What the cgroup descriptors of a spawn are.
+enum class CgroupEntry : std::uint32_t {
+  tasks,      ///< files that the command writes itself to before its program starts (v1)
+  directory,  ///< the directory that the command is born in (v2)
+};
+
 enum class InitRequestType : std::uint32_t {
   enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
   pause,          ///< spawns no more until the next enter -> paused, with EBUSY if any process runs
-  spawn,          ///< descriptors: block, 0, 1, 2, report; answered with spawned, later with exited
+  spawn,          ///< descriptors: block, 0, 1, 2, report, cgroups; answered with spawned, later with exited
   close,          ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
   send_listener,  ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
   kill_newborn,   ///< SIGKILL to a command that has not reached its exec; no answer
@@ -34,6 +44,7 @@ struct InitRequest {
   std::uint64_t address = 0, bytes = 0;  ///< enter, spawn: of the block, where pid 1 maps it
   std::uint32_t command = 0;             ///< chosen by the supervisor, returned in the answers
   std::int32_t number = 0;
+  CgroupEntry cgroup = CgroupEntry::tasks;
 };
 
 enum class InitReplyType : std::uint32_t { ready, entered, paused, spawned, exited, descriptor, measured };
@@ -41,10 +52,11 @@ enum class InitReplyType : std::uint32_t { ready, entered, paused, spawned, exit
 struct InitReply {
   InitReplyType type = InitReplyType::ready;
   std::uint32_t command = 0;
-  std::int32_t error = 0;   ///< errno, or 0
-  std::int32_t pid = 0;     ///< spawned: as pid 1 numbers it
-  std::int32_t status = 0;  ///< exited: as wait4 returns it
-  std::uint32_t alone = 0;  ///< exited: no other process is left in the sandbox
+  std::int32_t error = 0;       ///< errno, or 0
+  std::int32_t pid = 0;         ///< spawned: as pid 1 numbers it
+  std::int32_t status = 0;      ///< exited: as wait4 returns it
+  std::uint32_t alone = 0;      ///< exited: no other process is left in the sandbox
+  std::uint32_t in_cgroup = 0;  ///< spawned: in the cgroups of the request
   std::int64_t user_us = 0, system_us = 0, peak_kib = 0, in_blocks = 0, out_blocks = 0;  ///< exited
   std::uint64_t ipc_bytes = 0;  ///< measured: memory held by System V objects
 };

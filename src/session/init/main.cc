@@ -16,7 +16,7 @@
 namespace caisson::session {
 namespace {
 
-constexpr int kMaxDescriptors = 5;
+constexpr int kMaxDescriptors = kSpawnDescriptors + kMaxCgroups;
 constexpr long kFirstPauseNs = 50'000, kLongestPauseNs = 20'000'000;
 
 State state;
@@ -84,7 +84,8 @@ void pauseIfAlone() {
 
 void serve() {
   InitRequest request;
-  int descriptors[kMaxDescriptors] = {-1, -1, -1, -1, -1};
+  int descriptors[kMaxDescriptors];
+  for (int& descriptor : descriptors) descriptor = -1;
   int count = 0;
   const long got = receive(request, descriptors, count);
   if (got == -EAGAIN || got == -EINTR) return;
@@ -172,7 +173,7 @@ void awaitDomain() {
     pollfd wait{kControlDescriptor, POLLIN, 0};
     const long ready = raw(SYS_ppoll, &wait, 1, nullptr, nullptr, 0);
     if (ready < 0 && ready != -EINTR) leave(125);
-    int descriptors[kMaxDescriptors] = {-1, -1, -1, -1, -1};
+    int descriptors[kMaxDescriptors];
     int count = 0;
     const long got = receive(state.domain, descriptors, count);
     if (got == -EAGAIN || got == -EINTR) continue;

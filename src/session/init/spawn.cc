@@ -20,6 +20,7 @@ constexpr int kFixedNoReplace = 0x100000;
 constexpr std::uint64_t kMaxBlock = 64ULL << 20;
 constexpr std::size_t kStackBytes = 64 * 1024;
 constexpr int kReport = 4;  // among a newborn's descriptors
+constexpr int kTerminal = kSpawnDescriptors + kMaxCgroups;
 
 alignas(64) char newborn_stack[kStackBytes];
 
@@ -28,6 +29,7 @@ struct NewbornArguments {
   int terminal;
   isolation::Listening* listening;
   int* descriptors;  ///< Newborn::descriptors
+  bool enters;       ///< the cgroups by itself
   bool reported;     ///< the supervisor was told the listener's number, and closes it
 };
 NewbornArguments newborn_arguments;
@@ -103,7 +105,7 @@ void reportListener(const isolation::Block& block, const isolation::Listening& l
 /// Descriptors that are no longer needed: the payload's limit on them is in force, and the listener wants a number
 /// below it.
 void freeNumbers(const isolation::Block&) {
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i <= kTerminal; ++i) {
     if (i == kReport || newborn_arguments.descriptors[i] < 0) continue;
     raw(SYS_close, newborn_arguments.descriptors[i]);
     newborn_arguments.descriptors[i] = -1;
@@ -112,19 +114,47 @@ void freeNumbers(const isolation::Block&) {
 
 [[noreturn]] void runNewborn() {
   const NewbornArguments& arguments = newborn_arguments;
+  // A thread that moves only itself needs no grace period of the kernel.
+  for (int i = kSpawnDescriptors; arguments.enters && i < kTerminal; ++i) {
+    if (arguments.descriptors[i] < 0) continue;
+    const long written = raw(SYS_write, arguments.descriptors[i], "0", 1);
+    if (written < 0) isolation::reportAndExit(*arguments.block, Stage::limits, "write", "cgroup", -written);
+  }
   const isolation::Helper none(*arguments.block);  // the sandbox is built: there is nothing to wait for
   isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening,
                            {.before_filter = freeNumbers, .after_filter = reportListener});
 }
 
 void keepDescriptors(Newborn& newborn, const int* descriptors, int terminal) {
-  for (int i = 0; i < 5; ++i) newborn.descriptors[i] = descriptors[i];
-  newborn.descriptors[5] = terminal;
+  for (int i = 0; i < kTerminal; ++i) newborn.descriptors[i] = descriptors[i];
+  newborn.descriptors[kTerminal] = terminal;
+}
+
+/// The pid, or a negative errno. Where the kernel does not let it be born in the cgroup, it is born in pid 1's.
+long cloneNewborn(Newborn& newborn, const InitRequest& request, bool& in_cgroup) {
+  constexpr unsigned long kFlags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID;
+  const int cgroup = newborn.descriptors[kSpawnDescriptors];
+  newborn_arguments.enters = cgroup >= 0 && request.cgroup == CgroupEntry::tasks;
+  in_cgroup = newborn_arguments.enters;
+  if (cgroup >= 0 && request.cgroup == CgroupEntry::directory) {
+    sys::CloneArgs arguments{};
+    arguments.flags = kFlags | sys::kCloneIntoCgroup;
+    arguments.child_tid = reinterpret_cast<std::uint64_t>(&newborn.tid);
+    arguments.exit_signal = SIGCHLD;
+    arguments.stack = reinterpret_cast<std::uint64_t>(newborn_stack);
+    arguments.stack_size = sizeof(newborn_stack);
+    arguments.cgroup = static_cast<std::uint64_t>(cgroup);
+    const long pid = clone3OnStack(&arguments, sizeof(arguments), runNewborn);
+    in_cgroup = pid > 0;
+    if (pid > 0) return pid;
+  }
+  return cloneOnStack(kFlags | SIGCHLD, newborn_stack + sizeof(newborn_stack), &newborn.tid, runNewborn);
 }
 
 /// The error, or 0. Memory and descriptors are shared with pid 1 until exec, on a stack of its own: nothing is copied,
 /// and pid 1 does not wait.
-int startNewborn(State& state, const InitRequest& request, int* descriptors, SpawnedCommand& command, int& master) {
+int startNewborn(State& state, const InitRequest& request, int* descriptors, SpawnedCommand& command, int& master,
+                 bool& in_cgroup) {
   const long mapped = mapBlock(request, descriptors[0]);
   if (mapped < 0) return static_cast<int>(-mapped);
   auto& block = *reinterpret_cast<isolation::Block*>(mapped);
@@ -138,9 +168,8 @@ int startNewborn(State& state, const InitRequest& request, int* descriptors, Spa
     newborn.listening = isolation::Listening{};
     newborn.tid = 1;
     keepDescriptors(newborn, descriptors, terminal);
-    newborn_arguments = {&block, terminal, &newborn.listening, newborn.descriptors, false};
-    const long pid = cloneOnStack(CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD,
-                                  newborn_stack + sizeof(newborn_stack), &newborn.tid, runNewborn);
+    newborn_arguments = {&block, terminal, &newborn.listening, newborn.descriptors, false, false};
+    const long pid = cloneNewborn(newborn, request, in_cgroup);
     if (pid < 0) error = static_cast<int>(-pid);
     newborn.pid = command.pid = static_cast<int>(pid);
   }
@@ -152,7 +181,7 @@ int startNewborn(State& state, const InitRequest& request, int* descriptors, Spa
   newborn.pending = true;
   newborn.address = request.address;
   newborn.bytes = request.bytes;
-  for (int i = 0; i < 5; ++i) descriptors[i] = -1;
+  for (int i = 0; i < kTerminal; ++i) descriptors[i] = -1;
   return 0;
 }
 
@@ -160,10 +189,11 @@ int startNewborn(State& state, const InitRequest& request, int* descriptors, Spa
 
 void spawn(State& state, const InitRequest& request, int* descriptors, int count) {
   finishNewborn(state);
-  if (count == 5 && state.newborn.pending && !state.has_queued) {
+  if (count >= kSpawnDescriptors && state.newborn.pending && !state.has_queued) {
     state.queued = request;
     state.has_queued = true;
-    for (int i = 0; i < 5; ++i) {
+    state.queued_count = count;
+    for (int i = 0; i < kTerminal; ++i) {
       state.queued_descriptors[i] = descriptors[i];
       descriptors[i] = -1;
     }
@@ -172,12 +202,14 @@ void spawn(State& state, const InitRequest& request, int* descriptors, int count
   InitReply reply;
   reply.type = InitReplyType::spawned;
   reply.command = request.command;
-  SpawnedCommand* command = count == 5 && !state.newborn.pending ? freeCommand(state) : nullptr;
+  SpawnedCommand* command = count >= kSpawnDescriptors && !state.newborn.pending ? freeCommand(state) : nullptr;
   int master = -1;
   if (command == nullptr) {
-    reply.error = count == 5 ? EAGAIN : EMFILE;
+    reply.error = count >= kSpawnDescriptors ? EAGAIN : EMFILE;
   } else {
-    reply.error = startNewborn(state, request, descriptors, *command, master);
+    bool in_cgroup = false;
+    reply.error = startNewborn(state, request, descriptors, *command, master, in_cgroup);
+    reply.in_cgroup = in_cgroup ? 1 : 0;
   }
   if (reply.error == 0) {
     command->used = true;
@@ -200,7 +232,7 @@ void finishNewborn(State& state) {
   resetStandardStreams();
   if (!state.has_queued) return;
   state.has_queued = false;
-  spawn(state, state.queued, state.queued_descriptors, 5);
+  spawn(state, state.queued, state.queued_descriptors, state.queued_count);
   for (int& descriptor : state.queued_descriptors) closeDescriptor(descriptor);
 }
 

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "session/store/background_files.h"
@@ -15,6 +16,15 @@ void addUsage(const InitReply& exited, Usage& usage) {
   usage.peak_memory_bytes = static_cast<std::uint64_t>(exited.peak_kib) * 1024;
   usage.read_bytes = static_cast<std::uint64_t>(exited.in_blocks) * 512;
   usage.written_bytes = static_cast<std::uint64_t>(exited.out_blocks) * 512;
+}
+
+/// All processes of the command, also those that nothing has waited for.
+void addCounted(const sys::CgroupUsage& counted, Usage& usage) {
+  if (counted.cpu_user_usec && counted.cpu_system_usec) {
+    usage.user_cpu_ms = std::max(usage.user_cpu_ms, static_cast<double>(*counted.cpu_user_usec) / 1e3);
+    usage.system_cpu_ms = std::max(usage.system_cpu_ms, static_cast<double>(*counted.cpu_system_usec) / 1e3);
+  }
+  usage.peak_memory_bytes = std::max(usage.peak_memory_bytes, counted.memory_peak.value_or(0));
 }
 
 }  // namespace
@@ -34,6 +44,7 @@ RunResult resultOf(const Command& command, const std::string& session) {
   }
   result.usage.wall_ms = std::chrono::duration<double, std::milli>(Command::Clock::now() - command.began).count();
   if (command.exited) addUsage(*command.exited, result.usage);
+  addCounted(command.counted, result.usage);
   if (command.runner->monitor()) command.runner->monitor()->report(result);
   supervise::CommandExit exit = command.runner->exit();
   exit.in_session = true;

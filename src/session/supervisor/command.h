@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "session/init/init_protocol.h"
 #include "session/protocol.h"
+#include "session/supervisor/command_cgroups.h"
 #include "supervise/command_runner.h"
 #include "supervise/command_tree.h"
 #include "sys/event_loop.h"
@@ -43,7 +44,9 @@ struct Command {
   std::unique_ptr<supervise::CommandRunner> runner;
   std::optional<InitReply> exited;
   std::optional<supervise::CommandTree> tree;
-  int monitor_error = 0;  ///< why blocked calls are not reported
+  std::optional<CommandCgroup> cgroup;
+  sys::CgroupUsage counted;  ///< by its cgroup, after its exit
+  int monitor_error = 0;     ///< why blocked calls are not reported
   LogPipe logs[2];
   sys::Fd input;  ///< write end of its standard input, kept for take_input
   sys::EventLoop::TimerId spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;

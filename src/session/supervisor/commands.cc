@@ -238,7 +238,13 @@ Result<void> Supervisor::spawn(Command& command) {
   request.address = compiled->address;
   request.bytes = compiled->bytes;
   request.command = command.number;
-  const int descriptors[] = {compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get(), theirs.get()};
+  std::vector<int> descriptors{compiled->file.get(), ends[0].get(), ends[1].get(), ends[2].get(), theirs.get()};
+  command.cgroup = sandbox_->commandCgroups().take();
+  if (command.cgroup) {
+    const auto cgroups = command.cgroup->descriptors();
+    descriptors.insert(descriptors.end(), cgroups.begin(), cgroups.end());
+    request.cgroup = command.cgroup->entry();
+  }
   if (const int error = sandbox_->send(request, descriptors); error != 0) {
     command.report.reset();
     if (error == EPIPE || error == ECONNRESET) {  // pid 1 has just died: the client starts it again
@@ -284,6 +290,10 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
                                      reply.error == EAGAIN ? "too many commands run in this session; stop some" : ""));
     }
     command->pid = reply.pid;
+    if (command->cgroup && reply.in_cgroup == 0) {
+      sandbox_->commandCgroups().giveBack(std::move(*command->cgroup), true);
+      command->cgroup.reset();
+    }
     command->tree.emplace(sandbox_->init(), reply.pid);
     if (command->runner->killed()) command->tree->kill();  // decided before its number was known
     command->terminal_master = std::move(descriptor);
@@ -353,7 +363,8 @@ void Supervisor::fail(Command& command, Error failure) {
 void Supervisor::checkCpu(std::uint32_t number) {
   Command* command = find(number);
   if (command == nullptr || command->exited || !command->tree) return;
-  const double used = static_cast<double>(command->tree->cpuMicroseconds()) / 1e6;
+  const auto counted = command->cgroup ? command->cgroup->usage().cpu_usec : std::nullopt;
+  const double used = static_cast<double>(counted ? *counted : command->tree->cpuMicroseconds()) / 1e6;
   const double left = *command->plan->cpu_seconds - used;
   if (left <= 0) {
     return end(*command, EndedBy::limit, Limit::cpu);
@@ -374,6 +385,7 @@ void Supervisor::killProcesses(std::uint32_t number) {
   Command* command = find(number);
   if (command == nullptr) return;
   if (!command->report && command->pid == 0) return finish(*command);  // it was not spawned yet
+  if (command->cgroup) command->cgroup->kill();
   if (command->tree) command->tree->kill();
   command->kill_timer = loop_.at(Clock::now() + kKillTimeout, [this, number] {
     Command* late = find(number);

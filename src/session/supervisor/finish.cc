@@ -21,6 +21,10 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
   onReport(command.number);  // what it said before its exit
   command.exited = reply;
   loop_.cancel(command.kill_timer);
+  if (command.cgroup) {
+    command.counted = command.cgroup->usage();
+    if (command.counted.oom_kills.value_or(0) > 0) noteOutOfMemory(command);
+  }
   if (limits_ && command.endedBy() == EndedBy::itself && !command.runner->exit().failure) {
     if (const auto limit = limits_->lookAtEnd()) {
       const std::string reason = limits_->reason();
@@ -39,6 +43,16 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
       finishWaitingForEgress();
     });
   }
+}
+
+/// The kernel killed some process of the command: the rest of it must not continue as if nothing had happened.
+void Supervisor::noteOutOfMemory(Command& command) {
+  if (command.endedBy() != EndedBy::itself || command.runner->exit().failure) return;
+  const std::string reason = "the session's memory limit was exceeded";
+  command.runner->noteCause(EndedBy::limit, Limit::memory, reason);
+  command.runner->exit().alone = true;
+  record_.limitExceeded(metadata_.id, Limit::memory, reason);
+  command.cgroup->kill();
 }
 
 void Supervisor::finish(Command& command) {
@@ -87,6 +101,12 @@ void Supervisor::forget(Command& command) {
     if (log.pipe) loop_.remove(log.pipe.get());
   }
   spawnFinished(command.number);
+  if (command.cgroup && sandbox_) {
+    sandbox_->commandCgroups().giveBack(std::move(*command.cgroup), command.exited && command.exited->alone != 0);
+    loop_.at(Clock::now(), [this] {
+      if (sandbox_) sandbox_->commandCgroups().refill();
+    });
+  }
   commands_.erase(command.number);
 }
 

@@ -38,6 +38,8 @@ namespace {
 using sys::Fd;
 using Clock = std::chrono::steady_clock;
 
+static_assert(kSpawnDescriptors + kMaxCgroups <= isolation::kMaxSent);
+
 constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kReplyTimeout = std::chrono::seconds(1);
 constexpr auto kPauseTimeout = std::chrono::seconds(10);
@@ -122,6 +124,8 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   link.sandbox.reset();
   step("start: cloned");
   if (auto released = supervise::release(launched_, cgroup_); !released) return released;
+  command_cgroups_.emplace(
+      cgroup_, plan_.identity.change_user ? std::optional<uid_t>(plan_.identity.outside_uid) : std::nullopt);
   if (auto ready = awaitReady(); !ready) return ready;
   if (auto entered = enterDomain(); !entered) return entered;
   if (plan_.egress) {
@@ -427,6 +431,7 @@ std::optional<LiveSandbox::Remains> LiveSandbox::killPaused() {
     ::usleep(kLockPauseUs);
   }
   stopWatching();
+  command_cgroups_.reset();
   return Remains{launched_.init, std::move(launched_.pidfd), std::move(cgroup_)};
 }
 

@@ -12,6 +12,7 @@
 #include "session/init/init_protocol.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
+#include "session/supervisor/command_cgroups.h"
 #include "session/supervisor/launcher.h"
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
@@ -39,6 +40,7 @@ class LiveSandbox {
   [[nodiscard]] pid_t init() const { return launched_.init; }
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] const sys::Cgroup& cgroup() const { return cgroup_; }
+  [[nodiscard]] CommandCgroups& commandCgroups() { return *command_cgroups_; }
   /// The overlay's upper directory, and the sized directories as LimitWatch::addSized wants them (copies).
   [[nodiscard]] int upper() const { return upper_.get(); }
   [[nodiscard]] std::uint32_t sizedMask() const { return sized_mask_; }
@@ -108,7 +110,8 @@ class LiveSandbox {
   Launcher& launcher_;
   Handlers handlers_;
   supervise::Launched launched_;
-  sys::Cgroup cgroup_;  // removed after the last process in it is gone
+  sys::Cgroup cgroup_;                             // removed after the last process in it is gone
+  std::optional<CommandCgroups> command_cgroups_;  // inside the one above
   std::optional<broker::Started> broker_;
   std::optional<egress::Process> egress_;
   sys::Fd upper_;

@@ -135,6 +135,14 @@ void Supervisor::lookAtLimits() {
     limits_.reset();
     return;
   }
+  for (auto& [number, command] : commands_) {
+    if (command->exited || !command->cgroup || !command->cgroup->ranOutOfMemory()) continue;
+    noteOutOfMemory(*command);
+    end(*command, EndedBy::limit, Limit::memory);
+  }
+  if (sandbox_->commandCgroups().leftBehindRanOutOfMemory()) {
+    record_.limitExceeded(metadata_.id, Limit::memory, "a left-behind process was killed for want of memory");
+  }
   const auto reached = limits_->look(Clock::now());
   if (reached) {
     const std::string reason = limits_->reason();

@@ -98,6 +98,7 @@ class Supervisor {
 
   // finish.cc: their ends
   void onExited(Command& command, const InitReply& reply);
+  void noteOutOfMemory(Command& command);
   void finish(Command& command);
   void forget(Command& command);
   [[nodiscard]] Command* find(std::uint32_t number);

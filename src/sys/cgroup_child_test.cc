@@ -1,0 +1,86 @@
+// Cgroups inside a cgroup: who is in them, what they used, and their end.
+#include "sys/cgroup_testing.h"
+
+namespace caisson::sys {
+namespace {
+
+using Kind = CgroupBase::Kind;
+using testing::kMiB;
+using testing::sleepLong;
+using testing::startInside;
+using testing::waitFor;
+
+class CgroupChild : public testing::CgroupTest {
+ protected:
+  /// Where a process has to be for a child of the whole: v2 lets no process move between cgroups cheaply, so it is
+  /// born.
+  Cgroup child(const Cgroup& whole, std::string_view name = "command-1") {
+    auto made = whole.createChild(name);
+    EXPECT_TRUE(made) << made.error().message();
+    return made ? std::move(*made) : Cgroup();
+  }
+};
+
+int burn() {
+  volatile std::uint64_t work = 0;
+  for (std::uint64_t i = 0; i < 30'000'000; ++i) work = work + i;
+  return 0;
+}
+
+TEST_F(CgroupChild, KillNowEndsItsProcessesAndNoOthers) {
+  Cgroup whole = make({.memory = 64 * kMiB, .pids = 16});
+  Cgroup first = child(whole, "command-1"), second = child(whole, "command-2");
+  const pid_t victim = startInside(first, sleepLong), other = startInside(second, sleepLong);
+  while (first.empty() || second.empty()) ::usleep(1000);
+  first.killNow();
+  EXPECT_EQ(waitFor(victim), SIGKILL);
+  EXPECT_TRUE(first.empty());
+  EXPECT_FALSE(second.empty());
+  EXPECT_EQ(::waitpid(other, nullptr, WNOHANG), 0) << "the process of the other one is gone";
+  second.killNow();
+  EXPECT_EQ(waitFor(other), SIGKILL);
+}
+
+TEST_F(CgroupChild, ServesAgainAfterKillNow) {
+  Cgroup whole = make({.memory = 64 * kMiB, .pids = 16});
+  Cgroup one = child(whole);
+  for (int round = 0; round < 3; ++round) {
+    const pid_t pid = startInside(one, sleepLong);
+    while (one.empty()) ::usleep(1000);
+    one.killNow();
+    EXPECT_EQ(waitFor(pid), SIGKILL);
+    one.reset();
+    EXPECT_TRUE(one.empty());
+  }
+}
+
+TEST_F(CgroupChild, CountsCpuTimeOfItsProcessesOnly) {
+  Cgroup whole = make({.memory = 64 * kMiB, .pids = 16, .account_cpu = true});
+  Cgroup busy = child(whole, "command-1"), idle = child(whole, "command-2");
+  if (!busy.usage().cpu_usec) GTEST_SKIP() << "nothing counts CPU time here";
+  EXPECT_EQ(waitFor(startInside(busy, burn)), 0);
+  EXPECT_GT(busy.usage().cpu_usec.value_or(0), 1000U);
+  EXPECT_LT(idle.usage().cpu_usec.value_or(0), 1000U);
+}
+
+TEST_F(CgroupChild, IsRemovedWithTheWhole) {
+  Cgroup whole = make({.memory = 64 * kMiB, .pids = 16});
+  pid_t pid = -1;
+  {
+    auto one = whole.createChild("command-1");
+    ASSERT_TRUE(one) << one.error().message();
+    pid = startInside(*one, sleepLong);
+    while (one->empty()) ::usleep(1000);
+    (void)one->keep();  // as a supervisor that was killed
+  }
+  EXPECT_TRUE(whole.remove());
+  EXPECT_EQ(waitFor(pid), SIGKILL);
+}
+
+TEST_F(CgroupChild, NamesAreChecked) {
+  const Cgroup whole = make({.memory = 64 * kMiB});
+  for (const char* name : {"", "..", "a/b", "a b"}) EXPECT_FALSE(whole.createChild(name)) << name;
+}
+
+}  // namespace
+}  // namespace caisson::sys
