@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "egress/process.h"
@@ -135,16 +136,42 @@ void fill(caisson::Session& session, unsigned files) {
   if (!done || exitStatus(*done) != 0) fatal("the tree could not be made");
 }
 
-double privateKib(const Setting& setting, const caisson::Session& session) {
+namespace {
+
+/// "init" or "supervisor".
+long pidOf(const Setting& setting, const caisson::Session& session, const std::string& process) {
   const std::string record = contentOf(setting.home + "/sessions/" + session.id() + "/init.json");
+  const std::size_t at = record.find("\"" + process + "\"");
+  return at == std::string::npos ? -1 : numberAfter(record.substr(at), "\"pid\":");
+}
+
+}  // namespace
+
+double supervisionCpuMs(const Setting& setting, const caisson::Session& session) {
+  double nanoseconds = 0;
+  for (const char* process : {"init", "supervisor"}) {
+    const std::string tasks = "/proc/" + std::to_string(pidOf(setting, session, process)) + "/task";
+    std::error_code error;
+    for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+      nanoseconds += std::atof(contentOf(task.path() / "schedstat").c_str());
+    }
+    if (error) fatal("the processor time of the session's processes cannot be read");
+  }
+  return nanoseconds / 1e6;
+}
+
+double privateKib(const Setting& setting, const caisson::Session& session) {
+  const long supervisor = pidOf(setting, session, "supervisor");
+  const long launcher = numberAfter(contentOf("/proc/" + std::to_string(supervisor) + "/status"), "PPid:");
   long kib = 0;
-  for (const char* process : {"\"init\"", "\"supervisor\""}) {
-    const std::size_t at = record.find(process);
-    const long pid = at == std::string::npos ? -1 : numberAfter(record.substr(at), "\"pid\":");
-    const std::string rollup = contentOf("/proc/" + std::to_string(pid) + "/smaps_rollup");
+  for (const long pid : {pidOf(setting, session, "init"), supervisor, launcher}) {
+    const std::string directory = "/proc/" + std::to_string(pid);
+    const std::string rollup = contentOf(directory + "/smaps_rollup"), status = contentOf(directory + "/status");
     const long clean = numberAfter(rollup, "Private_Clean:"), dirty = numberAfter(rollup, "Private_Dirty:");
-    if (pid < 0 || dirty < 0) fatal("the memory of the session's processes cannot be read");
-    kib += clean + dirty;
+    // They are not dumpable, so only root may read the first file.
+    const long anonymous = numberAfter(status, "RssAnon:") + numberAfter(status, "RssShmem:");
+    if (pid < 2 || anonymous < 0) fatal("the memory of the session's processes cannot be read");
+    kib += (dirty < 0 ? anonymous : clean + dirty) + numberAfter(status, "VmPTE:");
   }
   return static_cast<double>(kib);
 }

@@ -27,7 +27,10 @@ struct Setting {
 /// Writes this many small files, in directories of a hundred.
 void fill(caisson::Session& session, unsigned files);
 
-/// Memory of a session's pid 1 that nobody shares with it.
+/// Processor time that a session's pid 1 and supervisor have used so far, in milliseconds.
+double supervisionCpuMs(const Setting& setting, const caisson::Session& session);
+
+/// Private memory of a session's pid 1, supervisor and launcher, with their page tables.
 double privateKib(const Setting& setting, const caisson::Session& session);
 
 struct FileWork {
