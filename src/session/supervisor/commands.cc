@@ -159,6 +159,13 @@ void Supervisor::recordAndSpawn(std::uint32_t number) {
     (void)endSandbox(frozen.error().message());
     return;
   }
+  // A background command may run for as long as the session unless a timeout is given. The time counts from here on:
+  // commands before it in the queue may be stopped until their own deadline.
+  const auto& options = command->options;
+  const std::optional<double> limit = options.timeout_seconds ? options.timeout_seconds
+                                      : options.background    ? std::nullopt
+                                                              : command->plan->wall_seconds;
+  if (limit) command->runner->limitTime(command->began, *limit);
   spawn_queue_.push_back(number);
   spawnNext();
 }
@@ -272,12 +279,6 @@ void Supervisor::armDeadlines(Command& command) {
     if (sandbox_) (void)sandbox_->send(request);
     end(*late, EndedBy::setup_timeout);
   });
-  const auto& options = command.options;
-  // A background command may run for as long as the session unless a timeout is given.
-  const std::optional<double> limit = options.timeout_seconds ? options.timeout_seconds
-                                      : options.background    ? std::nullopt
-                                                              : command.plan->wall_seconds;
-  if (limit) command.runner->limitTime(command.began, *limit);
 }
 
 void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
