@@ -13,6 +13,19 @@
 #undef _Bool
 #endif
 
+// Clang before 16 has the instructions only where the whole program may use them.
+#if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
+#define CAISSON_ARM_SHA
+#include <arm_neon.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#ifdef __clang__
+#define CAISSON_ARM_SHA_TARGET gnu::target("sha2")
+#else
+#define CAISSON_ARM_SHA_TARGET gnu::target("+crypto")
+#endif
+#endif
+
 namespace caisson {
 namespace {
 
@@ -76,9 +89,39 @@ bool hasShaInstructions() { return CPU_FEATURE_ACTIVE(SHA) && CPU_FEATURE_ACTIVE
 }
 #endif
 
+#if defined(CAISSON_ARM_SHA)
+/// Asked once, before main(): no lock is needed later.
+const bool has_sha_instructions = (::getauxval(AT_HWCAP) & HWCAP_SHA2) != 0;
+
+[[CAISSON_ARM_SHA_TARGET]] void compressByInstructions(std::uint32_t* state, const std::uint8_t* block) {
+  const uint32x4_t abcd_before = vld1q_u32(state);
+  const uint32x4_t efgh_before = vld1q_u32(state + 4);
+  uint32x4_t abcd = abcd_before;
+  uint32x4_t efgh = efgh_before;
+  uint32x4_t words[4];
+  for (int at = 0; at < 4; ++at) words[at] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(block + 16 * at)));
+  for (int group = 0; group < 16; ++group) {
+    uint32x4_t& oldest = words[group % 4];
+    const uint32x4_t sum = vaddq_u32(oldest, vld1q_u32(kRound + 4 * group));
+    if (group < 12) {
+      oldest = vsha256su1q_u32(vsha256su0q_u32(oldest, words[(group + 1) % 4]), words[(group + 2) % 4],
+                               words[(group + 3) % 4]);
+    }
+    const uint32x4_t before = abcd;
+    abcd = vsha256hq_u32(abcd, efgh, sum);
+    efgh = vsha256h2q_u32(efgh, before, sum);
+  }
+  vst1q_u32(state, vaddq_u32(abcd, abcd_before));
+  vst1q_u32(state + 4, vaddq_u32(efgh, efgh_before));
+}
+#endif
+
 }  // namespace
 
 void Sha256::compress(const std::uint8_t* block) {
+#if defined(CAISSON_ARM_SHA)
+  if (way_ == Way::fastest && has_sha_instructions) return compressByInstructions(state_.data(), block);
+#endif
 #if defined(__x86_64__)
   if (way_ == Way::fastest && hasShaInstructions()) return compressByInstructions(state_.data(), block);
 #endif
