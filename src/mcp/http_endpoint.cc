@@ -68,7 +68,6 @@ bool HttpEndpoint::admit(const HttpRequest& request, HttpConnection& connection)
 }
 
 void HttpEndpoint::handle(const HttpRequest& request, HttpConnection& connection) {
-  if (!admit(request, connection)) return;
   if (request.target != kPath) return refuseHttp(request, connection, 404, "the server is at /mcp");
   if (request.method == "POST") return post(request, connection);
   const bool modern = headerOr(request, "mcp-protocol-version") == kModernVersion;

@@ -25,6 +25,9 @@ class HttpEndpoint {
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
+  /// Whether the request comes from this machine and has the token; answers it if not.
+  bool admit(const HttpRequest& request, HttpConnection& connection) const;
+  /// A request that was admitted.
   void handle(const HttpRequest& request, HttpConnection& connection);
 
   static constexpr std::string_view kPath = "/mcp";
@@ -44,7 +47,6 @@ class HttpEndpoint {
   };
   using SessionPointer = std::shared_ptr<Session>;
 
-  bool admit(const HttpRequest& request, HttpConnection& connection) const;
   void post(const HttpRequest& request, HttpConnection& connection);
   void postModern(const HttpRequest& request, HttpConnection& connection, Message message);
   void postLegacy(const HttpRequest& request, HttpConnection& connection, Message message);

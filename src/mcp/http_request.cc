@@ -136,6 +136,7 @@ HttpReader::Next HttpReader::next() {
       return HttpRefusal{refusal_, std::move(reason)};
     buffer_.erase(0, end + 4);
     have_head_ = true;
+    head_taken_ = false;
   }
   if (buffer_.size() < length_) return NeedsMore{};
   request_.body = buffer_.substr(0, length_);
@@ -143,6 +144,10 @@ HttpReader::Next HttpReader::next() {
   if (buffer_.empty()) buffer_.shrink_to_fit();
   have_head_ = false;
   return std::move(request_);
+}
+
+const HttpRequest* HttpReader::takeHead() {
+  return have_head_ && !std::exchange(head_taken_, true) ? &request_ : nullptr;
 }
 
 bool HttpReader::takeExpectation() { return have_head_ && std::exchange(expects_, false); }

@@ -47,6 +47,8 @@ class HttpReader {
   Next next();
   /// Whether the client waits for `100 Continue` before it sends a body; true at most once per request.
   bool takeExpectation();
+  /// The head of a request whose body is still to come, once per request: the moment to refuse it unread.
+  const HttpRequest* takeHead();
   /// Whether nothing of a further request is there: an idle connection.
   [[nodiscard]] bool idle() const { return buffer_.empty() && !have_head_; }
 
@@ -62,6 +64,7 @@ class HttpReader {
   int refusal_ = 400;
   bool have_head_ = false;
   bool expects_ = false;
+  bool head_taken_ = false;
 };
 
 /// Whether a Host header, or the host of an Origin header, names this machine's loopback interface.

@@ -75,6 +75,19 @@ HttpConnection::Read HttpConnection::read(std::string& into, milliseconds timeou
   return Read::some;
 }
 
+/// Reads a little of what a refused peer still sends: closing with unread bytes resets the connection, and the peer may
+/// lose the answer.
+void HttpConnection::discardInput() const {
+  constexpr std::size_t kMaxDiscarded = std::size_t{256} << 10U;
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds(500);
+  ::shutdown(socket_.get(), SHUT_WR);
+  std::string bytes;
+  for (std::size_t discarded = 0; discarded < kMaxDiscarded; discarded += bytes.size()) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0 || read(bytes, left) != Read::some) return;
+  }
+}
+
 bool HttpConnection::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -123,8 +136,11 @@ int HttpServer::portOf(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-HttpServer::HttpServer(sys::Fd socket, Handler handler)
-    : socket_(std::move(socket)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), handler_(std::move(handler)) {}
+HttpServer::HttpServer(sys::Fd socket, Admission admission, Handler handler)
+    : socket_(std::move(socket)),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      admission_(std::move(admission)),
+      handler_(std::move(handler)) {}
 
 HttpServer::~HttpServer() { stop(); }
 
@@ -181,10 +197,18 @@ void HttpServer::converse(sys::Fd socket) {
         break;
       }
       if (const auto* request = std::get_if<HttpRequest>(&next)) {
-        handler_(*request, connection);
+        if (admission_(*request, connection)) handler_(*request, connection);
         open = request->keep_alive;
         deadline = std::chrono::steady_clock::now() + kIdle;
         continue;
+      }
+      if (const HttpRequest* head = reader.takeHead()) {
+        HttpRequest last = *head;
+        last.keep_alive = false;  // where the next request begins is not known without the body
+        if (!admission_(last, connection)) {
+          connection.discardInput();
+          break;
+        }
       }
       if (reader.takeExpectation() && !connection.write("HTTP/1.1 100 Continue\r\n\r\n")) break;
       const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());

@@ -44,6 +44,7 @@ class HttpConnection {
   bool write(std::string_view bytes);
   enum class Read : std::uint8_t { some, end, stopping, timeout };
   Read read(std::string& into, std::chrono::milliseconds timeout) const;
+  void discardInput() const;
 
   sys::Fd socket_;
   int stop_;
@@ -53,13 +54,16 @@ class HttpConnection {
 class HttpServer {
  public:
   using Handler = std::function<void(const HttpRequest&, HttpConnection&)>;
+  /// Whether a request may send its body, by its head alone; answers the request itself if not. Bodies are not buffered
+  /// before: strangers could make the server hold 8 MiB for each connection.
+  using Admission = std::function<bool(const HttpRequest& head, HttpConnection&)>;
 
   /// `address`: PORT, HOST:PORT or [HOST]:PORT; the host must be a loopback address. Port 0 takes a free one.
   static Result<sys::Fd> listen(std::string_view address);
   /// The port a listening socket has.
   static int portOf(int socket);
 
-  HttpServer(sys::Fd socket, Handler handler);
+  HttpServer(sys::Fd socket, Admission admission, Handler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -75,6 +79,7 @@ class HttpServer {
 
   sys::Fd socket_;
   sys::Fd stop_;
+  Admission admission_;
   Handler handler_;
   std::mutex mutex_;
   std::condition_variable gone_;

@@ -25,9 +25,9 @@ class McpHttp : public testing::Test {
     auto listening = HttpServer::listen("0");
     EXPECT_TRUE(listening);
     port = HttpServer::portOf(listening->get());
-    http = std::make_unique<HttpServer>(std::move(*listening), [this](const HttpRequest& request, HttpConnection& on) {
-      endpoint.handle(request, on);
-    });
+    http = std::make_unique<HttpServer>(
+        std::move(*listening), [this](const HttpRequest& head, HttpConnection& on) { return endpoint.admit(head, on); },
+        [this](const HttpRequest& request, HttpConnection& on) { endpoint.handle(request, on); });
     accepting = std::thread([this] { http->serve(ending.get()); });
   }
   ~McpHttp() override {
@@ -110,6 +110,34 @@ TEST_F(McpHttp, OnlyThoseWithTheTokenAndFromThisMachineGetIn) {
   EXPECT_EQ(statusOf(exchange(head("PUT", "\r\n"))), 405);
   EXPECT_EQ(statusOf(exchange(head("GET", "\r\n"))), 405);
   EXPECT_EQ(statusOf(exchange(head("DELETE", "Mcp-Session-Id: x\r\n\r\n"))), 404);
+}
+
+TEST_F(McpHttp, StrangersAreRefusedBeforeTheirBody) {
+  const std::string body = "Content-Type: application/json\r\nContent-Length: 8000000\r\n\r\n";
+  const std::string stranger = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer wrong\r\n" + body;
+  const std::string rebound = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\n" + body;
+  for (const auto& [request, status] : {std::pair(stranger, 401), std::pair(rebound, 403)}) {
+    const sys::Fd socket = connect();
+    const timeval limit{.tv_sec = 10, .tv_usec = 0};
+    ASSERT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+    put(socket.get(), request);
+    EXPECT_EQ(statusOf(all(socket.get())), status) << "nothing of the body was sent";
+  }
+  const sys::Fd socket = connect();
+  put(socket.get(), stranger);
+  const std::string piece(65536, 'x');
+  std::size_t sent = 0;
+  while (sent < 100U << 20U) {
+    const ssize_t count = ::send(socket.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (count <= 0) break;
+    sent += static_cast<std::size_t>(count);
+  }
+  EXPECT_LT(sent, 100U << 20U) << "the connection is closed";
+}
+
+TEST_F(McpHttp, TheBodyOfThoseWithTheTokenIsRead) {
+  const std::string request = post(1, "tools/list", {{"filler", std::string(3U << 20U, 'x')}});
+  EXPECT_EQ(statusOf(exchange(request)), 200);
 }
 
 TEST_F(McpHttp, OnlyLoopbackIsListenedOn) {

@@ -77,9 +77,10 @@ Result<void> serveHttp(Server& server, const ServeOptions& options, const std::s
   if (!socket) return std::unexpected(socket.error());
   const int port = HttpServer::portOf(socket->get());
   HttpEndpoint endpoint(server, token);
-  HttpServer http(std::move(*socket), [&endpoint](const HttpRequest& request, HttpConnection& connection) {
-    endpoint.handle(request, connection);
-  });
+  HttpServer http(
+      std::move(*socket),
+      [&endpoint](const HttpRequest& head, HttpConnection& connection) { return endpoint.admit(head, connection); },
+      [&endpoint](const HttpRequest& request, HttpConnection& connection) { endpoint.handle(request, connection); });
   const std::string host = options.http.starts_with('[') ? "[::1]" : "127.0.0.1";
   writeLog(LogLevel::info, "listening",
            {{"url", "http://" + host + ":" + std::to_string(port) + "/mcp"}, {"port", port}});
