@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <ctime>
 
 #include "approval/store.h"
 #include "approval/what.h"
+#include "base/terminal_reset.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "policy/model.h"
@@ -19,6 +21,8 @@ namespace caisson::cli {
 namespace {
 
 bool answersYes(const sys::Fd& terminal, std::string_view question) {
+  // A payload may have written to this terminal before.
+  if (writeAll(terminal.get(), terminalReset(std::getenv("TERM"))) != 0) return false;
   if (writeAll(terminal.get(), question) != 0) return false;
   // What was typed or pasted before the question was shown is no answer to it.
   ::tcflush(terminal.get(), TCIFLUSH);

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/deceptive_text.h"
 #include "base/utf8.h"
-#include "cli/safe_text.h"
 
 namespace caisson::cli {
 namespace {

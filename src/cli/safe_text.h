@@ -11,9 +11,6 @@
 
 namespace caisson::cli {
 
-/// Whether showing this character could steer a terminal or hide or reorder what is read.
-bool isDeceptive(char32_t code);
-
 /// One line: line ends are escaped too, so that untrusted text cannot start a line of its own.
 std::string safeLine(std::string_view text);
 

@@ -5,12 +5,12 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
 #include "approval/store.h"
 #include "approval/what.h"
+#include "base/terminal_reset.h"
 #include "egress/host_name.h"
 
 namespace caisson::supervise {
@@ -22,13 +22,6 @@ constexpr std::size_t kMaxQuestions = 32;
 constexpr std::size_t kMaxTyped = 16;
 constexpr auto kTimeout = std::chrono::minutes(2);
 constexpr std::string_view kBy = "terminal";
-
-/// Ends what the payload may have left open: an escape sequence half sent, another character set, hidden text.
-std::string_view plainText() {
-  const char* kind = std::getenv("TERM");
-  if (kind == nullptr || *kind == '\0' || std::strcmp(kind, "dumb") == 0) return "\r\n";
-  return "\x18\x1b\\\x0f\x1b(B\x1b[0m\r\n";
-}
 
 /// The words in which the two spans differ.
 struct Words {
@@ -49,7 +42,7 @@ constexpr Words kSession{
 const Words& wordsOf(HostQuestions::Span span) { return span == HostQuestions::Span::run ? kRun : kSession; }
 
 std::string questionAbout(const std::string& target, const Words& words) {
-  std::string text(plainText());
+  std::string text(terminalReset(std::getenv("TERM")));
   text += "caisson: approval needed: host:" + target + "\r\n  " + approval::meaning("host:" + target) + ".\r\n";
   text += "  o  once: the connections that wait for it now\r\n";
   text.append(words.lasting).append("\r\n");
@@ -129,9 +122,9 @@ void HostQuestions::onInput() {
     if ((key == kBackspace || key == kDelete) && !typed_.empty()) {
       typed_.pop_back();
       write("\b \b");
-    } else if (key > ' ' && key < kDelete && typed_.size() < kMaxTyped) {
-      typed_ += key;
-      write({&key, 1});
+    } else if (typed_.size() < kMaxTyped) {
+      typed_ += key;  // also what does not show: an answer with the bytes of a terminal's own reply is unclear
+      if (key > ' ' && key < kDelete) write({&key, 1});
     }
   }
 }
@@ -140,16 +133,12 @@ HostQuestions::Answer HostQuestions::meaningOf(std::string_view word) const {
   if (word == "o" || word == "once") return Answer::once;
   if (word == wordsOf(span_).letter || word == wordsOf(span_).word) return Answer::lasting;
   if (word == "g" || word == "good") return Answer::good;
-  if (word.empty() || word == "n" || word == "N" || word == "no") return Answer::no;
-  if (word == "never") return Answer::never;
-  return Answer::unclear;
+  // Anything else is no. Asking again would let a terminal's reply to a sequence of the payload's be cleared away by
+  // one line end and a second line count as the answer.
+  return word == "never" ? Answer::never : Answer::no;
 }
 
 void HostQuestions::take(Answer answer) {
-  if (answer == Answer::unclear) {
-    typed_.clear();
-    return write("\r\n  Please answer o, " + std::string(wordsOf(span_).letter) + ", g, n or never: ");
-  }
   const std::string target = waiting_.front();
   waiting_.pop_front();
   never_ = never_ || answer == Answer::never;

@@ -53,7 +53,7 @@ class HostQuestions {
   void withdraw();
 
  private:
-  enum class Answer : std::uint8_t { once, lasting, good, no, never, unclear };
+  enum class Answer : std::uint8_t { once, lasting, good, no, never };
   enum class Before : std::uint8_t { nothing, once, standing };
 
   void askNext();

@@ -134,11 +134,35 @@ TEST_F(Question, NeverEndsTheQuestionsOfARun) {
   EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
 }
 
-TEST_F(Question, TheInterruptKeyMeansNoAndOddAnswersAreAskedAgain) {
+TEST_F(Question, UnclearAnswerMeansNoAndIsNotAskedAgain) {
+  for (const std::string reply : {"yes\r", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\r", "\x1b[24;80Ro\r", "\x1bo\r"}) {
+    auto terminal = start("curl -sS http://evil.test/; read -t 1 rest; echo over");
+    answer(*terminal, "evil.test:80", reply + "r\rg\r");
+    EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
+    EXPECT_TRUE(terminal->wait()) << terminal->screen();
+    EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+    EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  }
+}
+
+TEST_F(Question, TerminalIsResetBeforeIt) {
+  auto terminal = start(
+      "printf '\\033[?1049h\\033[3;4r\\033]10;#000000\\033\\\\\\033]11;#000000\\033\\\\\\033]0;half a title'; "
+      "curl -sS http://evil.test/; echo over");
+  answer(*terminal, "evil.test:80", "n\r");
+  const std::string& screen = terminal->screen();
+  const std::size_t attack = screen.find("half a title"), question = screen.find("approval needed");
+  ASSERT_LT(attack, question) << screen;
+  const std::string between = screen.substr(attack, question - attack);
+  for (const char* part : {"\x18", "\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b[r", "\x1b[?1047l"}) {
+    EXPECT_TRUE(contains(between, part)) << part + 1;
+  }
+  EXPECT_TRUE(terminal->wait());
+}
+
+TEST_F(Question, TheInterruptKeyMeansNo) {
   auto terminal = start("curl -sS http://evil.test/; echo over");
-  answer(*terminal, "evil.test:80", "yes\r");
-  EXPECT_TRUE(terminal->shows("Please answer")) << terminal->screen();
-  terminal->type("r\x7f\x03");
+  answer(*terminal, "evil.test:80", "r\x7f\x03");
   EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
   EXPECT_EQ(terminal->wait(), 0) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();

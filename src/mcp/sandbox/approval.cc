@@ -4,7 +4,6 @@
 #include <ctime>
 
 #include "approval/what.h"
-#include "base/showable.h"
 
 namespace caisson::mcp {
 namespace {
@@ -142,8 +141,6 @@ Word ownersWord(const Call& call, const ApprovalRequest& wish) {
   if (auto recorded = approval::recordQuestion(wish.what, kBy, wish.sandbox); !recorded) return recorded.error();
   return show(0);
 }
-
-bool showable(std::string_view text) { return isShowable(text); }
 
 std::string shellWord(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,";

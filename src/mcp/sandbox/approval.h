@@ -21,7 +21,7 @@ namespace caisson::mcp {
 struct ApprovalRequest {
   std::string what;                     ///< approval/what.h
   std::string sandbox;                  ///< its id, if there is one already: then it can be allowed for this sandbox
-  std::string message;                  ///< for a person: the parts that a model or payload chose are showable()
+  std::string message;                  ///< for a person: the parts that a model or payload chose are isReadable()
   std::vector<std::string> more_pages;  ///< of the message, for a person who wants to see the rest
   std::string exactly;  ///< what the answer is about, if that can change between question and answer: a digest
   bool keep = true;     ///< an approval on record counts, and the answer may become one
@@ -32,9 +32,6 @@ struct ApprovalRequest {
 /// How the owner's yes is on record; the id is empty when it was for this call only.
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
 Word ownersWord(const Call& call, const ApprovalRequest& wish);
-
-/// Whether a text can be shown without deceiving: no control, bidirectional or invisible characters, valid UTF-8.
-bool showable(std::string_view text);
 
 /// A text as one word of a shell.
 std::string shellWord(std::string_view text);

@@ -3,6 +3,7 @@
 // out and never goes without an answer.
 #include <algorithm>
 
+#include "base/deceptive_text.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -83,12 +84,12 @@ std::string lineFor(const ManifestEntry& entry) {
 /// The whole manifest as a question: the totals and what the computer would execute, then every change, in pages.
 /// Nothing if a name in it cannot be shown as it is.
 std::optional<std::vector<std::string>> question(const CommitReport& planned, const std::string& workspace) {
-  if (!showable(workspace)) return std::nullopt;
+  if (!isReadable(workspace)) return std::nullopt;
   std::string executed;
   std::vector<std::string> pages;
   for (std::size_t at = 0; at < planned.applied.size(); ++at) {
     const ManifestEntry& entry = planned.applied[at];
-    if (!showable(entry.path) || !showable(entry.target)) return std::nullopt;
+    if (!isReadable(entry.path) || !isReadable(entry.target)) return std::nullopt;
     if (entry.held_unless_named) executed += (executed.empty() ? "" : ", ") + entry.path;
     if (at % kEntriesPerPage == 0) pages.emplace_back();
     pages.back() += lineFor(entry);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "approval/what.h"
+#include "base/deceptive_text.h"
 #include "base/utf8.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
@@ -81,7 +82,7 @@ Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (std::ranges::find(info->allowed_hosts, host) != info->allowed_hosts.end() && info->network == "proxy")
     return describe(sandboxes, call, **sandbox, host, true, false);
   const std::string reason = arguments.text("reason");
-  if (!showable(reason) || !showable(info->workspace))
+  if (!isReadable(reason) || !isReadable(info->workspace))
     return errorResult("`reason` contains characters that hide what they are");
   Word word = ownersWord(
       call, {.what = what, .sandbox = (*sandbox)->id(), .message = messageFor(*info, host, reason), .once = false});

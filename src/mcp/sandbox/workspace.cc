@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/deceptive_text.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/uri.h"
 
@@ -69,7 +70,7 @@ WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, cons
   const std::string path = canonical(asked);
   if (path.empty()) return refusal(asked, "there is no such directory", "leave it out for an empty workspace");
   if (isAllowed(path, settings.allowed) || isAllowed(path, rootsOf(call))) return path;
-  if (!showable(path)) return refusal(path, "its name contains characters that hide what they are", "");
+  if (!isReadable(path)) return refusal(path, "its name contains characters that hide what they are", "");
   Word word =
       ownersWord(call, {.what = "path:" + path,
                         .message = "Show the directory " + path +

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/sha256.h"
-#include "base/showable.h"
+#include "base/deceptive_text.h"
 #include "session/commit/apply.h"
 #include "session/layers/steps.h"
 
@@ -202,7 +202,7 @@ std::string CommitPlanner::whyHeld(const Candidate& candidate) {
   if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
   if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
   if (!ordinary_only_) return "";
-  if (!isShowable(path)) return "its name has control, bidirectional or invisible characters";
+  if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
   if (!ordinary_.match(path, candidate.change.type == "directory")) return "not a kind of file that a model may commit";
   return "";
 }
