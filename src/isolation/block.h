@@ -23,6 +23,7 @@ enum class StepKind : std::uint8_t {
   devpts,
   overlay,
   mask,
+  cover_file,
   read_only_root,
   kernel_quota,
 };
@@ -41,6 +42,7 @@ enum StepFlag : std::uint32_t {
   kDirectory = 1U << 10,  ///< the source is known to be a directory
   kRefuseLinks = 1U << 12,
   kFile = 1U << 11,             ///< or a file
+  kMaskOthers = 1U << 15,       ///< of proc: entries that are not in `names` are masked
   kReadOnlyOverlay = 1U << 14,  ///< no upper layer
   kKept = 1U << 13,             ///< an overlay whose store outlives this sandbox: masks may be there already
 };
@@ -50,7 +52,7 @@ struct FlatStep {
   std::uint32_t flags;
   const char* source;           ///< host path, link text, file content or name of a quota
   const char* target;           ///< relative to the new root, no leading slash; "" is the root itself
-  const char* const* names;     ///< null-terminated: whiteouts of an overlay
+  const char* const* names;     ///< null-terminated: whiteouts of an overlay; entries of proc that stay
   const char* const* replaced;  ///< null-terminated: pairs of name and content, of an overlay
   std::uint32_t length;         ///< of a file's content
   mode_t mode;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <utility>
 
@@ -59,9 +60,13 @@ std::size_t textBytes(const std::vector<std::string>& values) {
   return bytes;
 }
 
+constexpr std::size_t kMarkedBytes = 64;  // what a value in place of its mark adds at most
+
 std::size_t stepBytes(const plan::Step& step) {
   std::size_t bytes = sizeof(FlatStep) + 128;
   if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size();
+  if (const auto* file = std::get_if<plan::CoverFile>(&step)) bytes += file->content.size() + kMarkedBytes;
+  if (const auto* proc = std::get_if<plan::MountProc>(&step)) bytes += textBytes(proc->shown);
   if (const auto* overlay = std::get_if<plan::MountOverlay>(&step)) {
     for (const plan::ReplacedFile& file : overlay->replaced) {
       bytes += file.path.size() + file.content.size() + 2 * sizeof(char*) + 2;
@@ -114,10 +119,42 @@ std::string lowerNames(const plan::MountOverlay& step) {
 
 namespace {
 
+/// Random, in the form of a UUID of version 4.
+std::string randomId() {
+  std::uint8_t bytes[16] = {};
+  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return "00000000-0000-4000-8000-000000000000";
+  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0fU) | 0x40U);
+  bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3fU) | 0x80U);
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t at = 0; at < sizeof(bytes); ++at) {
+    if (at == 4 || at == 6 || at == 8 || at == 10) text += '-';
+    text += kDigits[bytes[at] >> 4U];
+    text += kDigits[bytes[at] & 0xfU];
+  }
+  return text;
+}
+
+std::string withLaunchValues(std::string content, bool own_time) {
+  const auto fill = [&](std::string_view mark, auto value) {
+    const std::size_t at = content.find(mark);
+    if (at != std::string::npos) content.replace(at, mark.size(), value());
+  };
+  // A sandbox with clocks that begin with it was booted a minute ago: `ps` subtracts start times from the uptime.
+  timespec now{}, since_boot{.tv_sec = 60, .tv_nsec = 0};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  if (!own_time) ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  fill(plan::kBootTimeMark, [&] { return std::to_string(now.tv_sec - since_boot.tv_sec); });
+  fill(plan::kUptimeMark, [&] { return std::to_string(since_boot.tv_sec); });
+  fill(plan::kRandomIdMark, randomId);
+  return content;
+}
+
 struct Flatten {
   Arena& arena;
   FlatStep& out;
   bool ours;  // every directory up to the first path a person named is one that we made
+  bool own_time;
 
   void operator()(const plan::MakeDirectory& step) {
     out.kind = StepKind::make_directory;
@@ -154,9 +191,18 @@ struct Flatten {
     out.flags = (step.executable ? kExecutable : 0U) | (ours ? kOurs : 0U) | (step.optional ? kOptional : 0U);
   }
   void operator()(const plan::MountProc& step) {
-    out.flags = ours ? kOurs : 0U;
+    out.flags = (ours ? kOurs : 0U) | (step.mask ? kMaskOthers : 0U);
     out.kind = StepKind::proc;
     out.target = relative(arena, step.target);
+    out.names = arena.texts(step.shown);
+  }
+  void operator()(const plan::CoverFile& step) {
+    const std::string content = withLaunchValues(step.content, own_time);
+    out.kind = StepKind::cover_file;
+    out.flags = ours ? kOurs : 0U;
+    out.target = relative(arena, step.target);
+    out.source = arena.text(content);
+    out.length = static_cast<std::uint32_t>(content.size());
   }
   void operator()(const plan::MountDevpts& step) {
     out.flags = ours ? kOurs : 0U;
@@ -356,7 +402,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps[i].mount_fd = -1;
-    std::visit(Flatten{arena, steps[i], plan.own_root && !plan.host_view}, plan.steps[i]);
+    std::visit(Flatten{arena, steps[i], plan.own_root && !plan.host_view, plan.namespaces.time}, plan.steps[i]);
   }
   block->steps = steps;
   block->step_count = static_cast<std::uint32_t>(plan.steps.size());

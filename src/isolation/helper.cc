@@ -52,10 +52,29 @@ bool hasOldRoot() {
          root.st_dev != above.st_dev || root.st_ino != above.st_ino;
 }
 
+/// The kernel lets a TCP socket grow to 10 MiB unread, which no memory limit sees on cgroup v1 or without a cgroup.
+/// Where /proc/sys is read-only, as in containers, its own values stay.
+void boundSocketBuffers(int settings) {
+  struct Setting {
+    const char *path, *value;
+  };
+  for (const Setting& one :
+       {Setting{"net/ipv4/tcp_wmem", "4096 16384 262144"}, Setting{"net/ipv4/tcp_rmem", "4096 131072 262144"}}) {
+    const long file = raw(SYS_openat, settings, one.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (file < 0) continue;
+    raw(SYS_write, file, one.value, length(one.value));
+    closeFd(static_cast<int>(file));
+  }
+}
+
 }  // namespace
 
 void Helper::start() {
   if (!block_.own_network && !block_.own_root) return;
+  // Opened here: the thread may find the new root in place of this one, where the settings are read-only.
+  if (block_.own_network) {
+    settings_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  }
   // On the stack that pid 1 takes over once this is finished. Descriptors are shared, so that the namespace can be
   // handed over; the working directory and root are not.
   constexpr int kFlags =
@@ -82,6 +101,8 @@ void Helper::makeNetwork() {
   const int socket = static_cast<int>(
       must(block_, Stage::namespaces, "socket", "AF_INET", raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
   if (block_.loopback) bringUpLoopback(block_, socket);
+  boundSocketBuffers(settings_);
+  if (settings_ >= 0) closeFd(settings_);
   if (block_.egress.on) openEgress(block_);
   const long space = must(block_, Stage::namespaces, "ioctl SIOCGSKNS", "", raw(SYS_ioctl, socket, SIOCGSKNS, 0));
   closeFd(socket);

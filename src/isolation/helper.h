@@ -36,6 +36,7 @@ class Helper {
 
   const Block& block_;
   bool threaded_ = false;
+  int settings_ = -1;  ///< /proc/sys of the host's proc; what is below `net` is of the namespace that looks
   mutable std::int32_t thread_ = 0;   ///< its id; the kernel clears it at its end and wakes who waits
   std::int32_t network_ = kPending;   ///< descriptor of the namespace
   std::int32_t old_root_ = kPending;  ///< anything else: pivot_root is done

@@ -46,7 +46,7 @@ TEST(Plan, OfBashHasEveryLayer) {
               h.guard_links);
   for (const char* layer :
        {"level", "namespaces", "time_namespace", "landlock", "landlock_scoping", "seccomp", "limits", "cgroup",
-        "no_new_privs", "capabilities", "self_test", "workspace", "disk_quota"}) {
+        "no_new_privs", "capabilities", "self_test", "workspace", "disk_quota", "identity"}) {
     EXPECT_TRUE(plan.layers.contains(layer)) << layer;
   }
 }
@@ -57,10 +57,10 @@ TEST(Plan, OfBashReadsLikeThis) {
   for (const char* line :
        {"tmpfs      / (4096 KiB, 2048 inodes, noexec)", "read-only  /usr\n", "link       /bin -> usr/bin",
         "directory  /root (0000)", "link       /etc/localtime -> /usr/share/zoneinfo/UTC",
-        "proc       /proc (own processes only)", "masked     /proc/kcore",
-        "devpts     /dev/pts (own instance, at most 64 ptys)", "writable   /dev/null, noexec, device",
-        "overlay    /workspace over /home/someone/project (at most 1048576 KiB", "read-only  / from here on",
-        "uid 1000 and gid 1000 inside are 1234 and 1235 on the host"}) {
+        "proc       /proc (own processes only; of the rest filesystems mounts net",
+        "values     /proc/meminfo of the sandbox", "devpts     /dev/pts (own instance, at most 64 ptys)",
+        "writable   /dev/null, noexec, device", "overlay    /workspace over /home/someone/project (at most 1048576 KiB",
+        "read-only  / from here on", "uid 1000 and gid 1000 inside are 1234 and 1235 on the host"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\nis not in\n" << text;
   }
 }
@@ -353,7 +353,6 @@ TEST(Limits, AreWhatThePolicySays) {
 TEST(Limits, WithoutAWishAreNotSet) {
   const Plan plan = planned(profile());
   EXPECT_EQ(limitCalled(plan, "cpu"), nullptr);
-  EXPECT_EQ(limitCalled(plan, "fsize"), nullptr);
   EXPECT_EQ(plan.wall_seconds, 120);
   EXPECT_EQ(plan.output_bytes, 10 * policy::kMiB);
 }

@@ -28,7 +28,9 @@ struct Line {
                        s.executable ? "" : ", noexec");
   }
   std::string operator()(const MountProc& s) const {
-    return fmt::format("proc       {} (own processes only)", s.target);
+    std::string entries;
+    for (const std::string& name : s.shown) entries += " " + name;
+    return fmt::format("proc       {} (own processes only; of the rest{})", s.target, entries);
   }
   std::string operator()(const MountDevpts& s) const {
     return fmt::format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
@@ -42,6 +44,7 @@ struct Line {
     return text;
   }
   std::string operator()(const MaskPath& s) const { return fmt::format("masked     {}", s.target); }
+  std::string operator()(const CoverFile& s) const { return fmt::format("values     {} of the sandbox", s.target); }
   std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
   std::string operator()(const SetKernelQuota& s) const { return fmt::format("quota      {} = {}", s.name, s.value); }
 };

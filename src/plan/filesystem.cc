@@ -5,6 +5,7 @@
 #include "plan/credentials.h"
 #include "plan/executables.h"
 #include "plan/network.h"
+#include "plan/proc_files.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 
@@ -87,16 +88,17 @@ void addDevices(Plan& plan) {
   plan.steps.push_back(MountTmpfs{"/dev/shm", kShmBytes, 8192, 01777, false});
 }
 
-void addProc(Plan& plan) {
-  plan.steps.push_back(MountProc{"/proc"});
-  for (const std::string_view entry : kMaskedProc) plan.steps.push_back(MaskPath{std::string(entry)});
-  for (const std::string_view entry : kReadOnlyProc) {
-    plan.steps.push_back(Bind{.source = std::string(entry),
-                              .target = std::string(entry),
-                              .executable = false,
-                              .optional = true,
-                              .inside = true});
+void addProc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  MountProc proc{"/proc", {std::begin(kShownProc), std::end(kShownProc)}};
+  std::vector<CoverFile> files = procFiles(policy, host);
+  for (const CoverFile& file : files) {
+    const std::string name = file.target.substr(std::size("/proc/") - 1);
+    if (name.find('/') == std::string::npos) proc.shown.push_back(name);
   }
+  plan.steps.push_back(std::move(proc));
+  plan.steps.push_back(
+      Bind{.source = "/proc/sys", .target = "/proc/sys", .executable = false, .optional = true, .inside = true});
+  for (CoverFile& file : files) plan.steps.push_back(std::move(file));
 }
 
 void addTemporary(const policy::Policy& policy, Plan& plan) {
@@ -147,7 +149,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   plan.steps.push_back(MakeSymlink{"/var/run", "/run"});
   plan.steps.push_back(MakeDirectory{"/home"});
   addDevices(plan);
-  addProc(plan);
+  addProc(policy, host, plan);
   addTemporary(policy, plan);
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
@@ -171,7 +173,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   plan.steps.push_back(Bind{.source = "/", .target = "/", .devices = true, .type = SourceType::directory});
   plan.steps.push_back(MountTmpfs{"/dev/shm", kShmBytes, 8192, 01777, false});
   plan.steps.push_back(MountDevpts{"/dev/pts"});  // the caller's terminals stay outside
-  addProc(plan);
+  addProc(policy, host, plan);
   coverPrivatePlaces(policy, host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, host.workspace.path, plan); !added) return added;

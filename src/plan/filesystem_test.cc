@@ -346,18 +346,18 @@ TEST(NamedPaths, ThatCannotBeShownAreRefusedAtEveryLevel) {
 
 // --- the rest of the tree ---
 
-TEST(Tree, MasksTheEntriesOfProcThatReachIntoTheHost) {
+TEST(Tree, ShowsOfProcOnlyWhatIsListed) {
   const Plan plan = planned(profile());
-  const int proc = positionOf<MountProc>(plan, "/proc");
-  ASSERT_GE(proc, 0);
-  for (const std::string_view entry : kMaskedProc)
-    EXPECT_GT(positionOf<MaskPath>(plan, std::string(entry)), proc) << entry;
-  for (const std::string_view entry : kReadOnlyProc) {
-    const Bind* bind = stepAt<Bind>(plan, std::string(entry));
-    ASSERT_NE(bind, nullptr) << entry;
-    EXPECT_FALSE(bind->writable) << entry;
-    EXPECT_TRUE(bind->inside) << entry;
+  const MountProc* proc = stepAt<MountProc>(plan, "/proc");
+  ASSERT_NE(proc, nullptr);
+  EXPECT_TRUE(proc->mask);
+  for (const char* entry : {"kcore", "kmsg", "keys", "timer_list", "diskstats", "pressure", "zoneinfo", "bus"}) {
+    EXPECT_EQ(std::ranges::find(proc->shown, entry), proc->shown.end()) << entry;
   }
+  const Bind* settings = stepAt<Bind>(plan, "/proc/sys");
+  ASSERT_NE(settings, nullptr);
+  EXPECT_FALSE(settings->writable);
+  EXPECT_TRUE(settings->inside);
 }
 
 TEST(Tree, HasTheTemporaryDirectoriesOfThePolicyWithTheirLimits) {

@@ -101,6 +101,9 @@ struct HostFacts {
   CgroupFacts cgroup;
   std::vector<dev_t> disks;  ///< that the sandbox reads from and writes to; looked for only when the policy limits I/O
   std::vector<std::uint32_t> cpus;                           ///< that this process may run on
+  std::string processor;                                     ///< the first block of /proc/cpuinfo
+  std::uint64_t memory = 0;                                  ///< bytes that the machine has; 0: not known
+  std::string kernel_release, kernel_version;                ///< of uname
   std::uint64_t inotify_instances = 0, inotify_watches = 0;  ///< of each user; 0: not known
   bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
@@ -144,8 +147,22 @@ struct MountTmpfs {
   bool optional = false;                                 ///< only over a directory that is there
   policy::TmpfsAccess access = policy::TmpfsAccess::rw;  ///< held by Landlock
 };
+/// A proc of the sandbox's own pid namespace. Of its top-level entries other than processes, those that are not in
+/// `shown` are masked, whatever the running kernel has.
 struct MountProc {
   std::string target;
+  std::vector<std::string> shown;
+  bool mask = true;
+};
+/// These in the content of a CoverFile become values of the launch: when the sandbox's clocks began, in seconds since
+/// 1970; what they show at its start, in seconds; a random id in the form of a UUID.
+inline constexpr std::string_view kBootTimeMark = "{boot time}";
+inline constexpr std::string_view kUptimeMark = "{uptime}";
+inline constexpr std::string_view kRandomIdMark = "{random id}";
+/// A read-only file with this content over a file that is there; nothing where there is none.
+struct CoverFile {
+  std::string target;
+  std::string content;
 };
 struct MountDevpts {
   std::string target;
@@ -184,7 +201,7 @@ struct SetKernelQuota {
 };
 
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
-                          MaskPath, ReadOnlyRoot, SetKernelQuota>;
+                          MaskPath, CoverFile, ReadOnlyRoot, SetKernelQuota>;
 
 /// A workspace that is written to directly, and whose files that the host would execute are protected.
 struct GuardedWorkspace {

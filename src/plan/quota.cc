@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "plan/workspace.h"
+
 namespace caisson::plan {
 namespace {
 
@@ -40,6 +42,19 @@ std::vector<std::string> directTrees(const policy::Policy& policy, const HostFac
   return trees;
 }
 
+/// No file needs to be larger than the largest place it can lie in, or than all memory for one without a name. Sparse
+/// files beyond that take nothing here, but fill a disk that they are copied to.
+std::uint64_t largestFile(const policy::Policy& policy, const HostFacts& host, const Plan& plan, bool direct) {
+  constexpr std::uint64_t kDirectBytes = 64 * policy::kGiB;  // of a workspace that has no limit itself
+  std::uint64_t most = std::max(policy.resources.memory, policy.resources.memory == 0 ? host.memory : 0);
+  for (const Step& step : plan.steps) {
+    if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) most = std::max(most, tmpfs->bytes);
+    if (const auto* overlay = std::get_if<MountOverlay>(&step)) most = std::max(most, overlay->bytes);
+  }
+  if (direct) most = std::max(most, policy.filesystem.max_total_size.value_or(kDirectBytes));
+  return most;
+}
+
 }  // namespace
 
 bool limitsIo(const policy::Resources& r) {
@@ -62,6 +77,11 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
     append(watched, overlay->target);
   }
   quota.trees = directTrees(policy, host, plan);
+  if (!quota.inodes && !quota.trees.empty()) quota.inodes = kWorkspaceInodes;
+  if (!wish.max_file_size && plan.level != policy::Level::none) {
+    const std::uint64_t most = largestFile(policy, host, plan, !quota.trees.empty());
+    if (most > 0) plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});
+  }
   for (const std::string& tree : quota.trees) append(watched, tree);
   const std::string hard = hardParts(plan);
   if (!watched.empty() && wish.quota_class == policy::QuotaClass::hard) {

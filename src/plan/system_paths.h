@@ -30,13 +30,4 @@ inline constexpr std::string_view kEtcLinks[] = {"/etc/localtime", "/etc/os-rele
 inline constexpr std::string_view kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                                 "/dev/random", "/dev/urandom", "/dev/tty"};
 
-/// Entries of /proc that tell of the host or reach into it. What only the host's root may open anyway is here where a
-/// change of that would hurt most.
-inline constexpr std::string_view kMaskedProc[] = {
-    "/proc/acpi",     "/proc/asound", "/proc/cmdline",       "/proc/config.gz", "/proc/interrupts",
-    "/proc/kallsyms", "/proc/kcore",  "/proc/keys",          "/proc/key-users", "/proc/latency_stats",
-    "/proc/modules",  "/proc/scsi",   "/proc/sysrq-trigger", "/proc/timer_list"};
-
-inline constexpr std::string_view kReadOnlyProc[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq"};
-
 }  // namespace caisson::plan

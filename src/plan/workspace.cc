@@ -13,7 +13,6 @@ namespace {
 using policy::WorkspaceMode;
 
 constexpr std::uint64_t kOverlayBytes = 1 * policy::kGiB;
-constexpr std::uint64_t kOverlayInodes = 1'000'000;
 /// Each is a mount, which costs time at every launch.
 constexpr std::size_t kMaxMasks = 2000;
 
@@ -141,7 +140,7 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                                     .whiteouts = whiteouts,
                                     .replaced = redactedIn(policy, host, whiteouts),
                                     .bytes = policy.filesystem.max_total_size.value_or(kOverlayBytes),
-                                    .inodes = policy.filesystem.max_inodes.value_or(kOverlayInodes),
+                                    .inodes = policy.filesystem.max_inodes.value_or(kWorkspaceInodes),
                                     .executable = policy.filesystem.workspace_exec,
                                     .on_disk = !memory,
                                     .owned = plan.identity.parent_writes_maps});

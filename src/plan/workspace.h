@@ -5,6 +5,9 @@
 
 namespace caisson::plan {
 
+/// Files that a payload may make in its workspace and in `read_write` paths where the policy has no max_inodes.
+inline constexpr std::uint64_t kWorkspaceInodes = 1'000'000;
+
 /// Whether a path has wildcards in it.
 bool isPattern(std::string_view path);
 

@@ -55,7 +55,8 @@ void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since) {
             .since = since,
             .free_at_start = room->free,
             .free = room->free,
-            .free_inodes = room->inodes};
+            .free_inodes = room->inodes,
+            .inodes_at_start = room->inodes};
   // A twentieth of the disk, but a disk that is nearly full already must not make every run fail.
   tree.floor = std::min({room->total / 20, kMaxFloor, room->free / 2});
   trees_.push_back(std::move(tree));
@@ -65,6 +66,8 @@ bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   if (!quota_.bytes && !quota_.inodes) return false;
   const auto since = now - walked_;
   if (since < walk_cost_ * 10) return false;  // a huge tree must not eat a processor
+  // Files alone are limited: as long as the disk has not lost half as many, no tree can have gained them.
+  if (!quota_.bytes && counts_inodes_ && inodes_gone_ < *quota_.inodes / 2) return false;
   const std::uint64_t left = quota_.bytes.value_or(~0ULL) - std::min(quota_.bytes.value_or(~0ULL), bytes_);
   const std::uint64_t grown = grown_ - std::min(grown_, grown_at_walk_);
   if (grown >= std::max(left / 4, kMiB)) return true;
@@ -96,13 +99,16 @@ void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
 
 std::optional<std::string> DiskWatch::look(Clock::time_point now, const ProcessTree& processes) {
   bool changed = false;
-  std::uint64_t grown = 0;
+  std::uint64_t grown = 0, gone = 0;
+  counts_inodes_ = true;
   for (Tree& tree : trees_) {
     const auto room = roomOf(tree.fd.get());
     if (!room) continue;
     changed = changed || room->free != tree.free || room->inodes != tree.free_inodes;
     tree.free = room->free;
     tree.free_inodes = room->inodes;
+    counts_inodes_ = counts_inodes_ && room->inodes > 0;  // btrfs, for one, does not count them
+    if (room->inodes < tree.inodes_at_start) gone = std::max(gone, tree.inodes_at_start - room->inodes);
     // Several trees on one file system show the same growth.
     if (room->free < tree.free_at_start) grown = std::max(grown, tree.free_at_start - room->free);
     if (room->free < tree.floor && tree.free_at_start > room->free)
@@ -110,6 +116,7 @@ std::optional<std::string> DiskWatch::look(Clock::time_point now, const ProcessT
   }
   growing_ = grown > grown_;
   grown_ = grown;
+  inodes_gone_ = gone;
   changed_since_walk_ = changed_since_walk_ || changed;
   if (!worthAWalk(now, changed_since_walk_)) return std::nullopt;
   walk(now, processes);

@@ -42,7 +42,7 @@ class DiskWatch {
   struct Tree {
     sys::Fd fd;
     std::optional<timespec> since;
-    std::uint64_t free_at_start = 0, floor = 0, free = 0, free_inodes = 0;
+    std::uint64_t free_at_start = 0, floor = 0, free = 0, free_inodes = 0, inodes_at_start = 0;
   };
   void add(sys::Fd fd, const std::optional<timespec>& since);
   [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
@@ -53,6 +53,8 @@ class DiskWatch {
   std::vector<Tree> trees_;
   std::uint64_t bytes_ = 0, inodes_ = 0;
   std::uint64_t grown_ = 0, grown_at_walk_ = 0;  ///< how much less is free than at the start
+  std::uint64_t inodes_gone_ = 0;                ///< how many fewer are free than at the start
+  bool counts_inodes_ = false;                   ///< every file system of the trees does
   bool changed_since_walk_ = false, growing_ = false;
   Clock::time_point walked_{};
   Clock::duration walk_cost_{};

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -244,6 +245,17 @@ std::uint64_t numberIn(const char* path) {
   return std::strtoull(text, nullptr, 10);
 }
 
+/// One block of /proc/cpuinfo: the kernel writes it when it is read, so a large machine's others cost nothing.
+std::string firstProcessor() {
+  const sys::Fd fd(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC));
+  char text[8192];
+  const ssize_t bytes = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
+  if (bytes <= 0) return "";
+  const std::string_view all(text, static_cast<std::size_t>(bytes));
+  const std::size_t end = all.find("\n\n");
+  return end == std::string_view::npos ? "" : std::string(all.substr(0, end + 1));
+}
+
 std::string currentDirectory() {
   char path[4096];
   return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
@@ -301,7 +313,12 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
                   cgroups.why_not};
   if (found != nullptr) *found = std::move(cgroups);
 
+  facts.kernel_release = kernel.release;
+  facts.kernel_version = kernel.version;
   facts.cpus = observeCpus();
+  facts.processor = firstProcessor();
+  struct sysinfo machine{};
+  if (::sysinfo(&machine) == 0) facts.memory = static_cast<std::uint64_t>(machine.totalram) * machine.mem_unit;
   facts.inotify_instances = numberIn("/proc/sys/fs/inotify/max_user_instances");
   facts.inotify_watches = numberIn("/proc/sys/fs/inotify/max_user_watches");
   facts.current_directory.path = currentDirectory();

@@ -177,6 +177,8 @@ void limitMemoryV1(Writer& to, const CgroupLimits& limits, CgroupEnforced& enfor
   if (__builtin_add_overflow(*limits.memory, limits.swap, &both)) both = *limits.memory;
   enforced.swap = to.may("memory.memsw.limit_in_bytes", std::to_string(both));
   if (limits.swap == 0 && !enforced.swap) (void)to.may("memory.swappiness", "0");
+  // Buffers of TCP sockets are not in the limit above, and are counted only where they have one.
+  (void)to.may("memory.kmem.tcp.limit_in_bytes", std::to_string(*limits.memory));
 }
 
 /// A new v1 cpuset is empty, and nobody can enter an empty one: both files are always set.

@@ -29,6 +29,23 @@ END
   EXPECT_EQ(output.out, "ab\n2\nv\n42\nbye\n");
 }
 
+/// Programs size pools, heaps and caches by what they find: it must be the limit, not the machine.
+TEST_F(Programs, SeeTheLimitsOfTheirSandbox) {
+  const std::vector<std::string> limits{"--memory", "256M", "--cpus", "1"};
+  const auto expect = [&](const std::string& program, const std::string& command, const std::string& answer) {
+    if (!systemHas(program)) return;
+    const RunOutput output = script(command, limits);
+    EXPECT_EQ(output.out, answer) << command << output.describe();
+  };
+  expect("nproc", "nproc", "1\n");
+  expect("free", "free -m | awk '/^Mem:/ { print $2, $3 }'", "256 0\n");
+  expect("top", "top -bn1 | grep -ciE '^.*mem *: *256.0 total'", "1\n");
+  expect("getconf", "getconf _NPROCESSORS_ONLN", "1\n");
+  expect("python3", "python3 -c 'import os; print(os.cpu_count(), len(os.sched_getaffinity(0)))'", "1 1\n");
+  expect("node", "node -p 'const os = require(\"os\"); [os.cpus().length, os.totalmem() / 1048576].join()'", "1,256\n");
+  expect("java", "echo 'System.out.println(Runtime.getRuntime().availableProcessors());' | jshell -s -", "1\n");
+}
+
 TEST_F(Programs, BashLoginShell) {
   const RunOutput output = run({}, {"bash", "-lc", "echo $USER $HOME; ulimit -c; type -t ls"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();

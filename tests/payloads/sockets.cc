@@ -30,6 +30,43 @@ int setTcpOption(const Arguments& arguments) {
                                          static_cast<socklen_t>(value.size())));
 }
 
+/// Both ends of a connection on loopback.
+bool connectPair(int (&ends)[2]) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  auto* name = reinterpret_cast<sockaddr*>(&address);
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool ready = listener >= 0 && ends[0] >= 0 && bind(listener, name, length) == 0 && listen(listener, 1) == 0 &&
+                     getsockname(listener, name, &length) == 0 && connect(ends[0], name, length) == 0;
+  ends[1] = ready ? accept(listener, nullptr, nullptr) : -1;
+  close(listener);
+  return ends[1] >= 0;
+}
+
+/// Fills the buffers of connections on loopback, which nothing reads, and says how many MiB they took.
+int fillTcpBuffers(const Arguments& arguments) {
+  static const std::string piece(65536, 'x');
+  std::size_t total = 0;
+  for (int count = std::atoi(arguments[0].c_str()); count > 0; --count) {
+    int ends[2];
+    if (!connectPair(ends)) return refused("connect");
+    for (int quiet = 0; quiet < 5;) {  // the receiver's buffer grows a little later than the sender's
+      const ssize_t sent = send(ends[0], piece.data(), piece.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent > 0) {
+        total += static_cast<std::size_t>(sent);
+        quiet = 0;
+      } else {
+        pauseFor(1);
+        ++quiet;
+      }
+    }
+  }
+  return done(std::to_string(total >> 20U));
+}
+
 int connectUnix(const std::string& name, bool abstract) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -65,9 +102,13 @@ int attachSegment(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"set-tcp-option", "NUMBER TEXT", 2, setTcpOption}, {"socket", "FAMILY TYPE PROTOCOL", 3, trySocket},
-    {"connect-abstract", "NAME", 1, connectAbstract},   {"connect-path", "PATH", 1, connectPath},
-    {"connect-loopback", "PORT", 1, connectLoopback},   {"attach-segment", "KEY", 1, attachSegment},
+    {"fill-tcp-buffers", "CONNECTIONS", 1, fillTcpBuffers},
+    {"set-tcp-option", "NUMBER TEXT", 2, setTcpOption},
+    {"socket", "FAMILY TYPE PROTOCOL", 3, trySocket},
+    {"connect-abstract", "NAME", 1, connectAbstract},
+    {"connect-path", "PATH", 1, connectPath},
+    {"connect-loopback", "PORT", 1, connectLoopback},
+    {"attach-segment", "KEY", 1, attachSegment},
 };
 
 }  // namespace

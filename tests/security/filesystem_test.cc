@@ -288,15 +288,54 @@ TEST_P(MaskedProcFile, TellsNothing) {
   EXPECT_TRUE(succeeded(weakened("masks", attack)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MaskedProcFile,
-                         testing::Values("kcore", "keys", "key-users", "kmsg", "kallsyms", "modules", "sysrq-trigger",
-                                         "timer_list", "slabinfo", "interrupts", "cmdline", "config.gz", "vmallocinfo",
-                                         "pagetypeinfo"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, MaskedProcFile,
+    testing::Values("kcore", "keys", "key-users", "kmsg", "kallsyms", "modules", "sysrq-trigger", "timer_list",
+                    "slabinfo", "interrupts", "cmdline", "config.gz", "vmallocinfo", "pagetypeinfo", "diskstats",
+                    "partitions", "zoneinfo", "vmstat", "swaps", "buddyinfo", "softirqs", "schedstat", "devices",
+                    "crypto", "cgroups", "iomem", "ioports", "consoles", "execdomains", "misc", "pressure/cpu",
+                    "pressure/memory", "tty/drivers", "bus/pci/devices", "irq/default_smp_affinity"),
+    [](const auto& test) {
+      std::string name = test.param;
+      std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.' || c == '/'; }, '_');
+      return name;
+    });
+
+/// Whatever the running kernel has: nothing opens but what is listed.
+TEST(ProcEntries, OutsideTheListCannotBeOpened) {
+  const std::string list =
+      "for f in /proc/[!0-9]*; do [ -L $f ] && continue; if [ -d $f ]; then ls $f >/dev/null 2>&1 || continue; "
+      "elif ! head -c 1 $f >/dev/null 2>&1; then continue; fi; echo ${f#/proc/}; done";
+  const RunOutput output = runCaisson({"run", "-q", "--workspace", ":none", "--", "bash", "-c", list});
+  EXPECT_EQ(output.out, "cpuinfo\nfilesystems\nloadavg\nmeminfo\nstat\nsys\nsysvipc\nuptime\nversion\n")
+      << output.describe();
+  if (!mayWeaken()) return;
+  const RunOutput open = runProgram({weakenedPath(), "masks", "--workspace", ":none", "--", "bash", "-c", list});
+  EXPECT_NE(open.out.find("diskstats\n"), std::string::npos) << open.describe();
+}
+
+/// What a sandbox could tell its host by, or learn about its neighbours from.
+TEST(ProcValues, AreNotTheHosts) {
+  const std::string host_id = readFile("/proc/sys/kernel/random/boot_id");
+  const auto inside = [](const std::string& file) {
+    return runCaisson({"run", "-q", "--workspace", ":none", "--", "cat", file}).out;
+  };
+  const std::string id = inside("/proc/sys/kernel/random/boot_id");
+  EXPECT_EQ(id.size(), host_id.size());
+  EXPECT_NE(id, host_id);
+  EXPECT_NE(id, inside("/proc/sys/kernel/random/boot_id")) << "each sandbox has its own";
+  EXPECT_EQ(inside("/proc/loadavg"), "0.00 0.00 0.00 1/1 1\n");
+  EXPECT_EQ(inside("/proc/uptime"), "60.00 0.00\n");
+  EXPECT_NE(inside("/proc/version"), readFile("/proc/version"));
+  EXPECT_NE(inside("/proc/stat").find("\ncpu0 0 0 0 0 "), std::string::npos);
+  for (const char* file : {"/proc/meminfo", "/proc/stat", "/proc/sys/kernel/random/boot_id"}) {
+    EXPECT_EQ(inSandbox({.verb = {"write", file, "x"}}).out, "refused: open: EROFS\n") << file;
+  }
+  if (!mayWeaken()) return;
+  const RunOutput shown = runProgram(
+      {weakenedPath(), "proc-values", "--workspace", ":none", "--", "cat", "/proc/sys/kernel/random/boot_id"});
+  EXPECT_EQ(shown.out, host_id) << shown.describe();
+}
 
 /// As an unprivileged user the files' own modes say no as well: the errno tells which layer answered.
 TEST(ProcSettings, AreOnAReadOnlyMount) {

@@ -49,6 +49,19 @@ TEST(KernelQuotas, PosixQueuesAreBoundedWithoutLandlock) {
   EXPECT_EQ(output.out, "refused: mq_open: EMFILE\n") << output.describe();
 }
 
+/// On cgroup v1 and without a cgroup no memory limit sees them.
+TEST(KernelQuotas, TcpBuffersAreBounded) {
+  const auto mebibytes = [](const RunOutput& output) {
+    return output.out.starts_with("done: ") ? std::stoi(output.out.substr(6)) : -1;
+  };
+  const Attack attack{.verb = {"fill-tcp-buffers", "40"}};
+  const RunOutput inside = inSandbox(attack);
+  EXPECT_GE(mebibytes(inside), 1) << inside.describe();
+  EXPECT_LE(mebibytes(inside), 40) << inside.describe();
+  if (!mayWeaken()) return;
+  EXPECT_GT(mebibytes(unprotected(attack)), 40) << "this kernel's own bounds are as low: the test proves nothing";
+}
+
 TEST(KernelQuotas, AreInResult) {
   const auto result = runCaisson({"run", "--json", "--workspace", ":none", "--", "true"}).json();
   EXPECT_EQ(result["layers"]["kernel_quotas"], "inotify, fanotify, namespaces") << result.dump();

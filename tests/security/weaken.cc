@@ -139,7 +139,14 @@ constexpr Weakness kWeaknesses[] = {
     {"hidden-processes", [](Plan& plan) { plan.hardening.hide_processes = false; }},
     {"guarded-links", [](Plan& plan) { plan.hardening.guard_links = false; }},
     {"reported-violations", [](Plan& plan) { plan.hardening.report_violations = false; }},
-    {"masks", [](Plan& plan) { removeSteps<plan::MaskPath>(plan); }},
+    {"masks",
+     [](Plan& plan) {
+       removeSteps<plan::MaskPath>(plan);
+       for (plan::Step& step : plan.steps) {
+         if (auto* proc = std::get_if<plan::MountProc>(&step)) proc->mask = false;
+       }
+     }},
+    {"proc-values", [](Plan& plan) { removeSteps<plan::CoverFile>(plan); }},
     {"read-only-proc",
      [](Plan& plan) { removeSteps<plan::Bind>(plan, [](const plan::Bind& bind) { return bind.inside; }); }},
     {"read-only-root", [](Plan& plan) { removeSteps<plan::ReadOnlyRoot>(plan); }},

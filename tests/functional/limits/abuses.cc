@@ -49,6 +49,11 @@ const Abuse kAbuses[] = {
     {"sparse_file", {"make-sparse", "/tmp", "50"}, kFile, {"file_size"}, {}},
     {"preallocated_file", {"preallocate", "/tmp", "50"}, kFile, {"file_size"}, {}},
 
+    // Without a limit in the policy as well, in every kind of workspace: 1 TiB.
+    {"sparse_file_in_tmp", {"make-sparse", "/tmp", "1048576"}, "", {"file_size"}, {}},
+    {"sparse_file_in_overlay", {"make-sparse", "/workspace", "1048576"}, "", {"file_size"}, {}},
+    {"sparse_file_in_workspace", {"make-sparse", "/workspace", "1048576"}, "", {"file_size"}, {}, kRw},
+
     // Everything that can be written, in bytes and in inodes.
     {"tmp", {"fill-file", "/tmp", "400"}, "", {"disk"}, {}},
     {"var_tmp", {"fill-file", "/var/tmp", "400"}, "", {"disk"}, {}},

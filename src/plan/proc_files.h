@@ -1,0 +1,23 @@
+// What a payload sees of /proc besides its own processes: which entries the kernel answers itself, and the files that
+// caisson writes with the sandbox's limits instead of the host's figures.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace caisson::plan {
+
+/// Top-level entries that stay as the kernel has them: about the sandbox's own processes and namespaces, or the same on
+/// every host. Everything else is masked or covered, entries of future kernels included.
+inline constexpr std::string_view kShownProc[] = {"filesystems", "mounts",  "net",        "self",
+                                                  "sys",         "sysvipc", "thread-self"};
+
+/// Covered by files of ours; programs size themselves by them. They are written once, at the start.
+std::vector<CoverFile> procFiles(const policy::Policy& policy, const HostFacts& host);
+
+/// Whether a path below /proc is masked.
+bool isMaskedProc(std::string_view path);
+
+}  // namespace caisson::plan
