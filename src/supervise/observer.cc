@@ -14,7 +14,9 @@
 #include "base/syscall_names.h"
 #include "egress/dns_message.h"
 #include "egress/host_name.h"
+#include "plan/proc_files.h"
 #include "plan/syscalls.h"
+#include "supervise/host_look.h"
 #include "sys/process_view.h"
 
 namespace caisson::supervise {
@@ -54,6 +56,7 @@ bool changes(FileOperation operation) {
 
 /// Whether the plan hides this path: by a mask, or in an overlay.
 bool isHidden(const plan::Plan& plan, std::string_view path) {
+  if (plan.own_root && plan::isMaskedProc(path)) return true;
   return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
     if (const auto* mask = std::get_if<plan::MaskPath>(&step)) return isBelow(path, mask->target);
     const auto* overlay = std::get_if<plan::MountOverlay>(&step);
@@ -61,27 +64,6 @@ bool isHidden(const plan::Plan& plan, std::string_view path) {
     return std::ranges::any_of(overlay->whiteouts,
                                [&](const std::string& name) { return isBelow(path, overlay->target + "/" + name); });
   });
-}
-
-bool callerMay(const std::string& path, int what) { return ::faccessat(AT_FDCWD, path.c_str(), what, AT_EACCESS) == 0; }
-
-/// What the host has there, as far as its caller may see it.
-void lookAtHost(FileRequest& request) {
-  struct stat status{};
-  if (::stat(request.path.c_str(), &status) == 0) {
-    request.on_host = S_ISREG(status.st_mode)   ? HostFile::file
-                      : S_ISDIR(status.st_mode) ? HostFile::directory
-                                                : HostFile::other;
-    request.host_readable = callerMay(request.path, R_OK);
-    request.host_writable = callerMay(request.path, W_OK);
-    request.host_executable = callerMay(request.path, X_OK);
-    return;
-  }
-  if (!changes(request.operation)) return;
-  request.host_directory = request.path;
-  do request.host_directory = parentOf(request.host_directory);
-  while (request.host_directory != "/" && ::stat(request.host_directory.c_str(), &status) != 0);
-  request.host_directory_writable = S_ISDIR(status.st_mode) && callerMay(request.host_directory, W_OK | X_OK);
 }
 
 }  // namespace
@@ -275,12 +257,17 @@ void Observer::addHost(const std::string& host, std::uint16_t port) {
 
 void Observer::report(RunResult& result) {
   const std::vector<std::string> automounts = sys::automountPoints();
+  std::vector<FileRequest*> wanted;
   for (auto& [key, request] : files_) {
     // The names are the payload's: none of them may make this host reach for another.
     const bool far = std::ranges::any_of(automounts, [&](const std::string& at) { return isBelow(request.path, at); });
-    if (request.state != FileState::present && !far) lookAtHost(request);
-    result.files.push_back(std::move(request));
+    if (request.state != FileState::present && !far) wanted.push_back(&request);
   }
+  if (const auto unanswered = lookAtHost(wanted); !unanswered.empty()) {
+    result.notices.push_back("the file system of " + unanswered.front() +
+                             " does not answer: " + std::to_string(unanswered.size()) + " paths were not looked at");
+  }
+  for (auto& [key, request] : files_) result.files.push_back(std::move(request));
   for (auto& [key, request] : hosts_) result.hosts.push_back(std::move(request));
   if (dropped_ > 0) {
     result.notices.push_back("the program asked for more than was written down: " + std::to_string(dropped_) +
