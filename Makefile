@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-vm test-vm-crash check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke clean help
+.PHONY: build test test-vm test-vm-crash check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -58,6 +58,9 @@ test-neighbours: ## whether abuse in one sandbox slows another (measured, so on 
 test-hostile: ## a hostile process in a session against all that the session promises, some minutes (FILTER="*/StopAll")
 	@sh scripts/test_hostile.sh "$(FILTER)"
 
+test-servers: ## PostgreSQL, SQLite, Redis and Chromium inside a sandbox (installs them)
+	@sh scripts/test_servers.sh
+
 test-stress: ## audited runs and writers killed at any moment, some thousands of them; long histories of sessions
 	@sh scripts/build.sh --tests release && cd build && export CAISSON_STRESS=$${CAISSON_STRESS:-20} && \
 	  tests/functional/functional_audit --gtest_filter='*Killing*' && tests/unit_tests --gtest_filter='*Killed*' && \
@@ -65,6 +68,12 @@ test-stress: ## audited runs and writers killed at any moment, some thousands of
 
 fuzz-smoke: ## every fuzzer for a short while (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh
+
+surface: ## as root: measure how much of the kernel caisson and its peers leave open (docs/syscalls.md)
+	@sh scripts/build.sh --tests release && sh scripts/surface.sh measure
+
+surface-lists: ## write the generated lists of docs/syscalls.md anew
+	@sh scripts/build.sh --tests release && sh scripts/surface.sh lists
 
 clean: ## remove every build directory
 	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-amd64 build-arm64

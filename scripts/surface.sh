@@ -1,0 +1,51 @@
+#!/bin/sh
+# surface.sh lists      writes the lists of docs/syscalls.md anew from the source
+# surface.sh measure    as root: prints the measured rows of its table, for every sandbox that is installed
+set -eu
+. "$(dirname -- "$0")/lib.sh"
+surface=$root/build/tests/surface/surface
+document=$root/docs/syscalls.md
+
+write_lists() {
+  new=$(mktemp)
+  sed '/^<!-- lists:/q' "$document" >"$new"
+  "$surface" lists >>"$new"
+  sed -n '/^<!-- end of lists -->/,$p' "$document" >>"$new"
+  cat "$new" >"$document"
+  rm -f "$new"
+}
+
+# row NAME COMMAND...: measures one sandbox; a failure is a line, not the end.
+row() {
+  name=$1
+  shift
+  printf '%s: ' "$name"
+  "$surface" measure -- "$@" 2>&1 | tail -1
+}
+
+measure() {
+  stage=$(mktemp -d)
+  trap 'rm -rf --one-file-system "$stage"' EXIT
+  chmod 755 "$stage"
+  install -m 755 "$surface" "$stage/surface"
+  row 'no sandbox' "$stage/surface" probe
+  row caisson "$root/build/caisson" run -q --workspace :none --ro "$stage/surface" -- "$stage/surface" probe
+  if command -v bwrap >/dev/null; then
+    row bubblewrap bwrap --unshare-all --cap-drop ALL --ro-bind / / --proc /proc --dev /dev "$stage/surface" probe
+  fi
+  # Docker's default profile as Debian's containers-common ships it for podman. runc refuses a hybrid cgroup mount.
+  if command -v podman >/dev/null && command -v runc >/dev/null; then
+    for name in dev etc proc sys tmp; do mkdir -p "$stage/rootfs/$name"; done
+    install -m 755 "$surface" "$stage/rootfs/surface"
+    row 'podman (default profile)' unshare --mount --propagation private sh -c \
+      'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh podman --root "$stage/r" --runroot "$stage/rr" \
+      --tmpdir "$stage/t" --cgroup-manager cgroupfs --events-backend file --runtime runc run --rm --interactive \
+      --network none --ulimit nofile=1024:4096 --ulimit nproc=1000:1000 --rootfs "$stage/rootfs" /surface probe
+  fi
+}
+
+case ${1:-} in
+  lists) write_lists ;;
+  measure) measure ;;
+  *) echo "usage: surface.sh lists | measure" >&2; exit 2 ;;
+esac
