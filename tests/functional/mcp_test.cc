@@ -293,7 +293,7 @@ TEST_F(McpConsent, RunningProcessCannotChangeWhatWasApproved) {
                 {"background", true},
                 {"command", "while :; do printf good > t; mv t a.txt; printf evil > t; mv t a.txt; done"}});
   int refused = 0, written = 0;
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 400 && refused + written <= 10; ++round) {
     const Json asked = commit(*client, id, Json::object(), {{"paths", {"a.txt"}}});
     if (asked["resultType"] != "input_required") continue;  // the file was being replaced
     const bool shown_good = message(asked).find("sha256 770e607624d6") != std::string::npos;
