@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/sha256.h"
 #include "base/deceptive_text.h"
+#include "base/sha256.h"
 #include "session/commit/apply.h"
 #include "session/layers/steps.h"
 
