@@ -1,10 +1,11 @@
 # caisson_test(NAME name SOURCES ... [LIBS ...] [LABELS unit|functional|security|degraded ...]
-#              [TIMEOUT seconds] [AS_USER] [SERIAL])
+#              [TIMEOUT seconds] [PROCESSORS count] [AS_USER] [SERIAL])
 #   A GoogleTest program, registered as one ctest entry. Its single cases reach the closing line of `make test`
 #   through test-results/<entry>.xml.
 #   AS_USER: when root runs the suite, the entry <name>.user runs the same program as an ordinary user as well.
 #   Who runs the suite is known only to ctest, so those entries are written to a file that ctest reads.
 #   SERIAL: never beside another test (timing, machine-wide state).
+#   PROCESSORS: it counts as so many tests that run side by side.
 #   LIBS: layers or other libraries beyond the black-box support library.
 #
 # caisson_script_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds])
@@ -51,9 +52,12 @@ function(caisson_only_drives target)
 endfunction()
 
 function(caisson_test)
-  cmake_parse_arguments(ARG "AS_USER;SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "AS_USER;SERIAL" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
+  endif()
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
   endif()
   if(CAISSON_SANITIZE)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 3")
@@ -80,7 +84,8 @@ function(caisson_test)
 
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_output=xml:${CAISSON_TEST_RESULTS}/${ARG_NAME}.xml)
   set_tests_properties(${ARG_NAME} PROPERTIES
-    TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
+    TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS} LABELS "${ARG_LABELS}"
+    ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
   if(ARG_SERIAL)
     set_tests_properties(${ARG_NAME} PROPERTIES RUN_SERIAL TRUE)
   endif()
@@ -95,7 +100,7 @@ function(caisson_test)
   file(APPEND ${CAISSON_USER_TESTS} "
 add_test([[${ARG_NAME}.user]] sh [[${PROJECT_SOURCE_DIR}/scripts/as_user.sh]] [[${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}]]
   [[${CAISSON_TEST_RESULTS}/${ARG_NAME}.user.xml]])
-set_tests_properties([[${ARG_NAME}.user]] PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS [[${ARG_LABELS};user]]
+set_tests_properties([[${ARG_NAME}.user]] PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS} LABELS [[${ARG_LABELS};user]]
   RUN_SERIAL ${serial} ENVIRONMENT [[${CAISSON_TEST_ENVIRONMENT}]])
 ")
 endfunction()

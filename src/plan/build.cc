@@ -377,9 +377,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   plan.environment = planEnvironment(policy, host, plan, command.interactive);
   plan.layers["no_new_privs"] = "on";
   plan.layers["capabilities"] = "none";
-  plan.layers["identity"] = plan.identity.outside_uid == host.uid
-                                ? "shared with caller"
-                                : "separate: user " + std::to_string(plan.identity.outside_uid);
+  plan.layers["identity"] = plan.identity.outside_uid == host.uid ? "shared with caller" : "separate user id";
   plan.layers["level"] = plan.tier == Tier::landlock ? "landlock tier" : plan.level == Level::full ? "full" : "process";
   plan.layers["self_test"] = plan.self_test ? "on" : "off";
   if (!plan.self_test) plan.warnings.push_back("the self-test before the payload starts is switched off");

@@ -139,7 +139,9 @@ class Scan {
       }
     }
     ::closedir(stream);
-    found.repository = policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
+    // Also an incomplete one: its configuration may hold credentials.
+    found.repository = policy::foldName(path.substr(path.rfind('/') + 1)) == ".git" ||
+                       policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
     return found;
   }
 

@@ -20,7 +20,7 @@ TEST_F(Levels, FullNamesEveryLayerInForce) {
   }
   EXPECT_TRUE(contains(layers["seccomp"].get<std::string>(), "allowlist")) << layers.dump();
   const std::string identity = layers["identity"];
-  EXPECT_TRUE(runsAsRoot() ? identity.starts_with("separate: user ") : identity == "shared with caller") << identity;
+  EXPECT_TRUE(runsAsRoot() ? identity == "separate user id" : identity == "shared with caller") << identity;
 }
 
 TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
