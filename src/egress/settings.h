@@ -27,7 +27,7 @@ struct Settings {
   bool allow_encrypted_hello = false;
   std::optional<uid_t> become;  ///< a root caller's egress runs as this user and group
   int landlock_abi = 0;
-  bool ask = false;          ///< a person is there to decide about hosts that nobody named
+  bool ask = false;          ///< a person can decide about hosts that the policy does not name
   bool for_session = false;  ///< ends with the sandbox, not with the process that started it
 
   bool operator==(const Settings&) const = default;

@@ -473,6 +473,18 @@ TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
   EXPECT_EQ(plan.guarded->before, (std::vector<std::string>{"a/.git/hooks", "a/.git/config"}));
 }
 
+/// Otherwise existing files that were not seen before the run would be moved away after it.
+TEST(ProtectedFiles, NothingIsMovedAfterAnIncompleteSearch) {
+  HostFacts host = someHost();
+  host.scan.protected_paths = {{".envrc", false}};
+  host.scan.unscanned = {"vendor"};
+  host.scan.unscanned_count = 1;
+  const Plan plan = planned(withWorkspace(WorkspaceMode::rw), host);
+  EXPECT_FALSE(plan.guarded);
+  EXPECT_NE(stepAt<Bind>(plan, "/workspace/.envrc"), nullptr) << "what was found is protected";
+  EXPECT_TRUE(anyContains(plan.warnings, "in part only; not searched: vendor"));
+}
+
 TEST(ProtectedFiles, AreLeftAloneWhenAllowedAndElsewhere) {
   HostFacts host = someHost();
   host.scan.protected_paths = {{".envrc", false}};

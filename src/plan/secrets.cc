@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace caisson::plan {
 namespace {
@@ -80,7 +81,7 @@ std::string_view trimmed(std::string_view text) {
 bool redactUrls(std::string& line) {
   bool changed = false;
   for (std::size_t at = line.find("://"); at != std::string::npos; at = line.find("://", at + 3)) {
-    const std::size_t begin = at + 3, end = line.find_first_of("/\"' \t", begin);
+    const std::size_t begin = at + 3, end = line.find_first_of("/\" \t", begin);
     const std::size_t sign = line.substr(begin, end - begin).rfind('@');
     if (sign == std::string::npos || line.substr(begin, sign) == "git" || line.substr(begin, sign) == kRedacted)
       continue;
@@ -129,14 +130,18 @@ std::optional<std::string> redactGitConfig(std::string_view text) {
   constexpr std::string_view kSecretKeys[] = {"extraheader", "password", "token",
                                               "oauthtoken",  "smtppass", "proxypassword"};
   std::string result;
-  bool changed = false;
+  bool changed = false, continues = false;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (std::exchange(continues, continues && line.ends_with('\\'))) continue;  // of a value that was replaced
     const std::size_t equals = line.find('=');
-    const std::string key = lowerCase(trimmed(std::string_view(line).substr(0, std::min(equals, line.size()))));
+    std::string_view before = std::string_view(line).substr(0, std::min(equals, line.size()));
+    before.remove_prefix(std::min(before.rfind(']') + 1, before.size()));  // "[http] extraHeader = ..."
+    const std::string key = lowerCase(trimmed(before));
     if (equals != std::string::npos && std::ranges::find(kSecretKeys, key) != std::end(kSecretKeys)) {
+      continues = line.ends_with('\\');
       line = line.substr(0, equals + 1) + " " + std::string(kRedacted);
       changed = true;
     }

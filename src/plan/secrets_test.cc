@@ -42,6 +42,15 @@ TEST(RedactGitConfig, PasswordsAndTokensAreReplaced) {
   EXPECT_NE(redacted->find("bare = false"), std::string::npos);
 }
 
+TEST(RedactGitConfig, UnusualSpellingsAreReplacedToo) {
+  for (const char* text : {"[http] extraHeader = canary\n", "[http]\n\textraheader = a \\\n canary \\\n canary\n",
+                           "\turl = https://me:it's-canary@example.org/x\n", "\tPassword=canary"}) {
+    const auto redacted = redactGitConfig(text);
+    ASSERT_TRUE(redacted) << text;
+    EXPECT_EQ(redacted->find("canary"), std::string::npos) << *redacted;
+  }
+}
+
 TEST(RedactGitConfig, ConfigurationWithoutSecretsStays) {
   EXPECT_FALSE(
       redactGitConfig("[remote \"origin\"]\n\turl = https://example.org/x.git\n\turl = git@example.org:x\n"

@@ -93,6 +93,14 @@ std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts&
   return hidden;
 }
 
+std::string listed(const std::vector<std::string>& names, std::size_t total) {
+  constexpr std::size_t kMaxListed = 10;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  const std::size_t shown = std::min(names.size(), kMaxListed);
+  return total > shown ? text + " and " + std::to_string(total - shown) + " more" : text;
+}
+
 /// Git configurations to show without their credentials, except those that are hidden anyway.
 std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFacts& host,
                                      const std::vector<std::string>& hidden) {
@@ -212,6 +220,12 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
     }
     plan.guarded = {.path = host.workspace.path, .patterns = policy.filesystem.workspace.protected_files, .before = {}};
     protectFiles(policy, host, target, plan);
+    if (host.scan.unscanned_count > 0) {
+      // A file that was not seen before the run cannot be told from a new one, and must not be moved.
+      plan.guarded.reset();
+      plan.warnings.push_back("files that the host would execute are protected in part only; not searched: " +
+                              listed(host.scan.unscanned, host.scan.unscanned_count));
+    }
   }
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
   addRedacted(redactedIn(policy, host, hidden), target, plan);
@@ -263,14 +277,6 @@ MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host,
   const bool temporary = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
                                      [&](const policy::Tmpfs& tmpfs) { return below(path, tmpfs.path); });
   return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
-}
-
-std::string listed(const std::vector<std::string>& names, std::size_t total) {
-  constexpr std::size_t kMaxListed = 10;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  const std::size_t shown = std::min(names.size(), kMaxListed);
-  return total > shown ? text + " and " + std::to_string(total - shown) + " more" : text;
 }
 
 void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {

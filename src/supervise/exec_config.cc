@@ -16,9 +16,6 @@ namespace caisson::supervise {
 namespace {
 
 constexpr const char* kInWorkspace = ".caisson-quarantine";
-/// More than before the run: nothing waits for this.
-constexpr std::size_t kMaxEntries = 500'000;
-constexpr std::chrono::seconds kMaxTime{2};
 
 std::string parentOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -49,18 +46,15 @@ Result<sys::RootDir> makeRoot(const std::string& directory, const std::string& b
 /// Files of the run that were not there before; of a directory and its content only the directory.
 std::vector<std::string> newFiles(const plan::GuardedWorkspace& guarded, RunResult& result) {
   const policy::ProtectedFiles files(guarded.patterns);
-  const auto scan =
-      scanWorkspace(guarded.path, {.secrets = false,
-                                   .protected_files = &files,
-                                   .max_entries = kMaxEntries,
-                                   .max_time = std::chrono::duration_cast<std::chrono::milliseconds>(kMaxTime)});
+  const auto scan = scanWorkspace(
+      guarded.path,
+      {.secrets = false, .protected_files = &files, .max_entries = kMaxGuardedEntries, .max_time = kMaxGuardedTime});
   if (scan.unscanned_count > 0) {
     result.warnings.push_back("not searched for new files that the host would execute: " + scan.unscanned.front() +
                               " and what else the program made too large or unreadable");
   }
   std::vector<std::string> found;
   for (const plan::WorkspaceScan::Protected& one : scan.protected_paths) {
-    if (one.path.starts_with(kInWorkspace)) continue;
     if (std::ranges::find(guarded.before, one.path) == guarded.before.end()) found.push_back(one.path);
   }
   return found;

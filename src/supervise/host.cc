@@ -77,7 +77,12 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& 
   const policy::ProtectedFiles files(workspace.protected_files);
   const bool protect = workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
   if (workspace.show_secrets && !protect) return {};
-  return scanWorkspace(path, {.secrets = !workspace.show_secrets, .protected_files = protect ? &files : nullptr});
+  ScanOptions options{.secrets = !workspace.show_secrets, .protected_files = protect ? &files : nullptr};
+  if (protect) {  // what is not found here stays writable
+    options.max_entries = kMaxGuardedEntries;
+    options.max_time = kMaxGuardedTime;
+  }
+  return scanWorkspace(path, options);
 }
 
 std::string linkTarget(const std::string& path) {

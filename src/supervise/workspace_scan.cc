@@ -192,7 +192,12 @@ class Scan {
   void lookAtRepository(const std::string& path, const Directory& directory) {
     for (const std::string& name : directory.files) {
       if (!options_.secrets || (name != "config" && name != "config.worktree")) continue;
-      if (auto redacted = plan::redactGitConfig(beginning(join(path, name), kConfigBytes))) {
+      const std::string text = beginning(join(path, name), kConfigBytes + 1);
+      if (text.size() > kConfigBytes) {  // credentials may be beyond what is searched
+        found_.secrets.push_back(join(path, name));
+        continue;
+      }
+      if (auto redacted = plan::redactGitConfig(text)) {
         found_.redacted.push_back({join(path, name), std::move(*redacted)});
       }
     }

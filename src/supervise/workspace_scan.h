@@ -21,6 +21,10 @@ struct ScanOptions {
   std::chrono::milliseconds max_time{100};
 };
 
+/// For workspaces that are written to directly.
+inline constexpr std::size_t kMaxGuardedEntries = 500'000;
+inline constexpr std::chrono::milliseconds kMaxGuardedTime{2000};
+
 /// Remembers directories between scans of one workspace: those that did not change are not listed again.
 class ScanCache {
  public:

@@ -56,6 +56,11 @@ TEST_F(WorkspaceScanTest, GitConfigurationLosesItsCredentials) {
   EXPECT_EQ(found.redacted[0].content.find("secret"), std::string::npos);
 }
 
+TEST_F(WorkspaceScanTest, GitConfigurationTooLargeToSearchIsHidden) {
+  repository(".git", "[core]\n" + std::string(70'000, '#') + "\n[http]\n\textraheader = canary\n");
+  EXPECT_EQ(scan().secrets, (std::vector<std::string>{".git/config"}));
+}
+
 TEST_F(WorkspaceScanTest, SubmodulesHaveConfigurationsToo) {
   repository(".git", "[core]\n");
   repository(".git/modules/lib", "[remote \"o\"]\n\turl = https://token@example.org/x\n");

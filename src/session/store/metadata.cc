@@ -58,8 +58,8 @@ std::string process(const ProcessId& id) {
          ",\"boot\":" + jsonString(id.boot) + "}";
 }
 
-/// Time that is left until `end`, below zero after it. While the machine runs on, its own clock counts: nobody sets
-/// that. After a restart only the wall clock is left.
+/// Time that is left until `end`, below zero after it. Until a restart the monotonic clock counts, which cannot be set;
+/// after one only the wall clock is left.
 std::int64_t leftNs(const Moment& end, const Moment& now) {
   return now.boot == end.boot && !now.boot.empty() ? end.boot_ns - now.boot_ns : end.wall_ns - now.wall_ns;
 }
