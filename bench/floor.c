@@ -260,7 +260,8 @@ static void bindPath(int root, const struct Step* step) {
 }
 
 static void maskPath(int root, const struct Step* step) {
-  if (faccessat(root, step->target, F_OK, AT_SYMLINK_NOFOLLOW) < 0) return;
+  struct stat found;
+  if (fstatat(root, step->target, &found, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(found.st_mode)) return;
   const int tree = step->is_directory ? checked(cloneMount(root, "root", 0), "open_tree", "an empty directory")
                                       : checked(cloneMount(AT_FDCWD, "/dev/null", 0), "open_tree", "/dev/null");
   setAttributes(tree, step->target, step->attributes);
