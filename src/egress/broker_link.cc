@@ -72,7 +72,8 @@ void BrokerLink::onEvents(int descriptor, std::uint32_t) {
     request.host = "broker";
     request.rule = kGone;
     request.remedy = "hosts with a credential are out of reach now; start again";
-    return server_.report(std::move(request));
+    server_.report(std::move(request));
+    return;
   }
   const auto word = decodeBrokerWord({packet, static_cast<std::size_t>(got)});
   if (!word) return;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kBufferBytes = 64 * 1024;
 constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kConnectTimeout = std::chrono::seconds(8);
+constexpr auto kRecordTimeout = std::chrono::seconds(30);  // a busy audit log, or a full disk that is being cleared
 constexpr auto kFarewellTimeout = std::chrono::seconds(2);
 
 socks::Reply socksReply(int error) {
@@ -188,6 +189,17 @@ void Connection::onConnected() {
   active_ = connected_ = Clock::now();
   ++server_.totals.connections;
   reportOpened();
+  if (opened_number_ == 0) return beginTransfer();
+  phase_ = Phase::recording;
+  server_.loop.forget(upstream_.get());  // that it has ended is seen afterwards
+  watchAll();
+}
+
+void Connection::recorded(std::uint64_t connections) {
+  if (phase_ == Phase::recording && opened_number_ <= connections) beginTransfer();
+}
+
+void Connection::beginTransfer() {
   if (style_ == Style::http) {
     phase_ = Phase::http;
     return pumpHttp();
@@ -252,7 +264,7 @@ void Connection::reportOpened() {
   request.address = address_.text();
   request.allowed = true;
   request.rule = rule_;
-  server_.report(std::move(request));
+  opened_number_ = server_.reportOpened(std::move(request));
 }
 
 void Connection::reportAllowed() {
@@ -332,18 +344,19 @@ void Connection::watchAll() {
   std::uint32_t client = to_client_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
   std::uint32_t upstream = to_upstream_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
   const bool room = from_client_.size() < kBufferBytes && to_upstream_.size() < kBufferBytes;
-  const bool waiting = phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::proxying;
+  const bool recording = phase_ == Phase::recording;
+  const bool waiting = phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::proxying || recording;
   if (!waiting && room && !client_ended_) client |= EPOLLIN;
   if ((phase_ == Phase::first_bytes || phase_ == Phase::http) && to_client_.size() < kBufferBytes && !upstream_ended_) {
     upstream |= EPOLLIN;
   }
   server_.loop.watch(client_.get(), client, this);
-  if (upstream_ && upstream_ready_) server_.loop.watch(upstream_.get(), upstream, this);
+  if (upstream_ && upstream_ready_ && !recording) server_.loop.watch(upstream_.get(), upstream, this);
 }
 
 void Connection::onEvents(int descriptor, std::uint32_t events) {
   active_ = Clock::now();
-  if (phase_ == Phase::asking) return close(true);  // as below
+  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);  // as below
   if (phase_ == Phase::proxying) return descriptor == client_.get() ? close(true) : onProxyAnswer();
   if (phase_ == Phase::connecting) {
     if (descriptor == client_.get()) return close(true);  // only errors are listened for: it went away
@@ -397,6 +410,7 @@ void Connection::tick(Clock::time_point now) {
     errno = ETIMEDOUT;
     return unreachable("the upstream proxy does not answer");
   }
+  if (phase_ == Phase::recording && now - connected_ > kRecordTimeout) return close(true);
   const bool starting = phase_ == Phase::hello || phase_ == Phase::socks;
   if (starting && now - began_ > kStartTimeout) return close(true);
   if (phase_ == Phase::finishing && now - active_ > kFarewellTimeout) return close(false);

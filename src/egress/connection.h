@@ -39,6 +39,8 @@ class Connection final : public Watcher {
   void answered(const HostPort& target, bool permitted);
   /// The same where connections to one target may wait for answers of different persons.
   void answered(std::uint64_t ticket, bool permitted);
+  /// The first `connections` that were reported are on record.
+  void recorded(std::uint64_t connections);
   [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
 
  private:
@@ -48,6 +50,7 @@ class Connection final : public Watcher {
     asking,       ///< a person decides about the target
     connecting,   ///< the target is being resolved or connected
     proxying,     ///< the upstream proxy was asked to connect
+    recording,    ///< connected; the supervisor records it before a byte goes out
     first_bytes,  ///< connected; the client's first bytes decide how it goes on
     http,         ///< requests one by one
     tunnel,       ///< bytes
@@ -69,6 +72,7 @@ class Connection final : public Watcher {
   void onProxyAnswer();
   void onConnected();
   void reportOpened();
+  void beginTransfer();
   void unreachable(std::string_view why);
   void deny(std::string operation, const Decision& decision);
   void denyObject(std::string operation, const HostPort& target, const Decision& decision);
@@ -124,6 +128,7 @@ class Connection final : public Watcher {
   std::optional<Endpoint> proxy_;  ///< the upstream one, where the policy has it
   Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
   bool reported_ = false;
+  std::uint64_t opened_number_ = 0;  ///< of its report that it is open (Server::reportOpened)
 
   Flow up_, down_;
   sys::Fd broker_client_, broker_upstream_;  ///< our ends of what the broker reads and writes

@@ -117,8 +117,19 @@ bool Process::receive(const std::function<void(const Report&)>& take) {
     const ssize_t got = ::recv(control_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
-    if (const auto report = decodeReport({packet.data(), static_cast<std::size_t>(got)})) take(*report);
+    const auto report = decodeReport({packet.data(), static_cast<std::size_t>(got)});
+    if (!report) continue;
+    take(*report);
+    if (report->kind == Report::Kind::request && report->request.operation == kOpened) ++opened_;
   }
+}
+
+void Process::confirmRecorded() {
+  if (confirmed_ == opened_) return;
+  const std::string packet = encodeRecorded(opened_);
+  // Without room it is tried again with the next report; the number includes all connections before it.
+  const ssize_t sent = ::send(control_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent == static_cast<ssize_t>(packet.size())) confirmed_ = opened_;
 }
 
 Result<void> Process::change(const Change& change) {

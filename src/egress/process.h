@@ -40,10 +40,13 @@ class Process {
   [[nodiscard]] const std::string& capture() const { return capture_; }
   /// Readable when there is something to receive().
   [[nodiscard]] int descriptor() const { return control_.get(); }
-  /// Every report that has arrived; false once the process is gone.
+  /// Every report that has arrived; false once the process is gone. Connections that were reported as opened wait for
+  /// confirmRecorded().
   bool receive(const std::function<void(const Report&)>& take);
   /// For live sessions (N10): takes effect at once; connections that no longer fit are cut.
   Result<void> change(const Change& change);
+  /// What receive() delivered so far is on record: opened connections may carry data.
+  void confirmRecorded();
   /// Has it report its totals, after everything it has to report so far.
   void requestTotals();
   /// The sandbox is gone: the last reports, then the end of the process. Waits at most a second for
@@ -57,6 +60,7 @@ class Process {
   std::string capture_;  ///< startForSession(): what is captured, as the process said
   sys::HelperProcess helper_;
   sys::Fd control_;
+  std::uint64_t opened_ = 0, confirmed_ = 0;  ///< connections that were reported as opened, and confirmed as recorded
 };
 
 }  // namespace caisson::egress

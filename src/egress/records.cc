@@ -9,6 +9,7 @@
 namespace caisson::egress {
 namespace {
 
+constexpr std::string_view kRecorded = "recorded";
 constexpr std::uint64_t kMaxPort = std::numeric_limits<std::uint16_t>::max();
 // Some 35 years, and few enough digits that a double keeps each.
 constexpr std::uint64_t kMaxMicroseconds = std::uint64_t{1} << 50;
@@ -100,6 +101,16 @@ std::string pack(const std::vector<std::string>& texts) {
     packet += text;
   }
   return packet;
+}
+
+std::string encodeRecorded(std::uint64_t connections) {
+  return pack({std::string(kRecorded), std::to_string(connections)});
+}
+
+std::optional<std::uint64_t> decodeRecorded(std::string_view packet) {
+  const auto texts = unpack(packet, 2);
+  if (!texts || texts->size() != 2 || texts->front() != kRecorded) return std::nullopt;
+  return numberIn(texts->back());
 }
 
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most) {

@@ -17,6 +17,11 @@ inline constexpr std::size_t kPacketBytes = 64 * 1024;
 /// What a supervisor sends to have the totals reported, after all that happened before.
 inline constexpr std::string_view kWantsTotals = "totals";
 
+/// What a supervisor sends when the first `connections` reports with the operation kOpened are on record. Until then
+/// none of these connections carries a byte: a supervisor that is killed must not leave requests without a record.
+std::string encodeRecorded(std::uint64_t connections);
+std::optional<std::uint64_t> decodeRecorded(std::string_view packet);
+
 std::string pack(const std::vector<std::string>& texts);
 /// At most `most` texts; nothing when the packet is malformed.
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);
@@ -38,7 +43,8 @@ enum class Category : std::uint8_t {
 inline constexpr std::size_t kCategories = 7;
 std::string_view name(Category category);
 
-/// The operation of a request that reports a connection when it is made; "connect" reports it at its end.
+/// The operation of a request that reports a connection when it is made; "connect" reports it at its end. The
+/// connection waits until its supervisor has recorded it (encodeRecorded).
 inline constexpr const char* kOpened = "open";
 
 /// One thing that the sandbox asked the network for, and what became of it.

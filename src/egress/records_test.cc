@@ -43,6 +43,15 @@ TEST(Records, SurviveTheWay) {
   EXPECT_EQ(decodeReport(encode(whose)), whose);
 }
 
+TEST(Records, RecordedConnectionsAreANumber) {
+  EXPECT_EQ(decodeRecorded(encodeRecorded(7)), 7U);
+  EXPECT_FALSE(decodeRecorded(pack({"recorded"})));
+  EXPECT_FALSE(decodeRecorded(pack({"recorded", "-1"})));
+  EXPECT_FALSE(decodeRecorded(pack({"recorded", "1", "2"})));
+  EXPECT_FALSE(decodeRecorded(kWantsTotals));
+  EXPECT_FALSE(decodeChange(encodeRecorded(7)));
+}
+
 TEST(Records, OverflowSurvivesTheWayForEveryCategory) {
   for (std::size_t i = 0; i < kCategories; ++i) {
     Report overflow{Report::Kind::overflow, {}, {}, {}};

@@ -196,16 +196,17 @@ void Server::countBytes(std::uint64_t sent, std::uint64_t received) {
 
 void Server::retire(Connection*) { retired_ = true; }
 
-void Server::report(Request request, std::string_view blocked_range) {
+bool Server::report(Request request, std::string_view blocked_range) {
   if (!request.allowed) {
     ++totals.denied;
     const auto address = Address::parse(request.host);
     if (blocked_range.empty() && address && own_addresses.contains(*address)) blocked_range = "this host";
     request.category = categoryOf(request, blocked_range);
   }
-  if (auto record = requests_.add(std::move(request), RequestLog::WallClock::now())) {
-    sendReport({Report::Kind::request, {}, std::move(*record), {}});
-  }
+  auto record = requests_.add(std::move(request), RequestLog::WallClock::now());
+  if (!record) return false;
+  sendReport({Report::Kind::request, {}, std::move(*record), {}});
+  return true;
 }
 
 void Server::reportUnknown(std::uint64_t count) {
@@ -227,6 +228,7 @@ void Server::sendOverflows() {
 }
 
 void Server::sendReport(const Report& report) {
+  if (report.kind == Report::Kind::request && report.request.operation == kOpened) ++opened_;
   unsent_.push_back(encode(report));
   // Nothing is dropped: a program must not be able to hide a request behind a thousand others. When the supervisor is
   // that far behind, the sandbox's network waits for it.
@@ -257,6 +259,10 @@ void Server::onSupervisor() {
   if (received == kWantsTotals) {
     reportRemaining();
     return sendReport({Report::Kind::totals, {}, {}, totals});
+  }
+  if (const auto recorded = decodeRecorded(received)) {
+    for (const auto& connection : connections_) connection->recorded(*recorded);
+    return;
   }
   (void)applyChange(received);
 }

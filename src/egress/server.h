@@ -76,8 +76,10 @@ class Server final : public Watcher {
   /// Where connections go first, when the policy names an upstream proxy (N11); nothing if its name leads nowhere.
   void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
 
-  /// Puts a request on record. `blocked_range`: Decision::range of the refusal.
-  void report(Request request, std::string_view blocked_range = {});
+  /// Puts a request on record. `blocked_range`: Decision::range of the refusal. False: it is only counted.
+  bool report(Request request, std::string_view blocked_range = {});
+  /// Reports a connection that was made. Its number for Connection::recorded(), or 0: it need not wait for that.
+  std::uint64_t reportOpened(Request request) { return report(std::move(request)) ? opened_ : 0; }
   /// Counts refusals of which nothing but the number is known.
   void reportUnknown(std::uint64_t count);
   /// Reports what was only counted so far, so that records and overflows add up to all requests.
@@ -129,6 +131,7 @@ class Server final : public Watcher {
   bool supervised_ = false;
   bool ended_ = false;
   RequestLog requests_;
+  std::uint64_t opened_ = 0;        // reports with the operation kOpened, as the supervisor counts them
   std::deque<std::string> unsent_;  // reports that the supervisor had no room for
   Clock::time_point next_tick_{}, next_overflow_{};
 };

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -20,6 +19,7 @@ namespace caisson::isolation {
 namespace {
 
 constexpr std::size_t kStack = 64 * 1024;
+constexpr std::size_t kSlotBytes = 64ULL << 20;
 constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kFewProcesses = 64;
 static_assert(sizeof(FlatStep) % alignof(FlatStep) == 0);
@@ -27,7 +27,7 @@ static_assert(sizeof(FlatStep) % alignof(FlatStep) == 0);
 /// Hands out pieces of one mapping. Sized once, generously, from the plan; the pages that are not used cost nothing.
 class Arena {
  public:
-  Arena(char* begin, std::size_t bytes) : at_(begin), end_(begin + bytes) {}
+  Arena(char* begin, char* end) : at_(begin), end_(end) {}
 
   template <class T>
   T* array(std::size_t count) {
@@ -48,6 +48,8 @@ class Arena {
     for (std::size_t i = 0; i < values.size(); ++i) list[i] = text(values[i]);
     return list;
   }
+  /// Of what was given out.
+  [[nodiscard]] char* end() const { return at_; }
 
  private:
   char* at_;
@@ -307,19 +309,17 @@ Result<void> drawExecToken(plan::SyscallFilter& filter, Block& block) {
   return {};
 }
 
-/// Where another process has room as well: far from where programs, heaps and mappings usually lie. Several places,
-/// since sanitizers and small address spaces take some of them; several slots, for threads that compile at the same
-/// time.
-void* mapShared(int descriptor, std::size_t bytes) {
+/// Private memory where another process has room as well: far from where programs, heaps and mappings usually lie.
+/// Several places, since sanitizers and small address spaces take some of them.
+void* reserveShared(std::size_t bytes) {
   constexpr std::uintptr_t kPlaces[] = {0x3000000000, 0x200000000000, 0x480000000000, 0x600000000000};
-  constexpr std::uintptr_t kSlotBytes = 64ULL << 20;
   constexpr int kFixedNoReplace = 0x100000;
-  static std::atomic<unsigned> next{0};
-  if (bytes > kSlotBytes || ::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return MAP_FAILED;
+  if (bytes > kSlotBytes) return MAP_FAILED;
   for (const std::uintptr_t place : kPlaces) {
-    for (int attempt = 0; attempt < 8; ++attempt) {
-      auto* wanted = reinterpret_cast<void*>(place + (next++ % 256) * kSlotBytes);
-      void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | kFixedNoReplace, descriptor, 0);
+    for (std::uintptr_t slot = 0; slot < 8; ++slot) {
+      auto* wanted = reinterpret_cast<void*>(place + slot * kSlotBytes);
+      constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | kFixedNoReplace;
+      void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
       if (got == wanted) return got;
       if (got != MAP_FAILED) ::munmap(got, bytes);
     }
@@ -327,50 +327,43 @@ void* mapShared(int descriptor, std::size_t bytes) {
   return MAP_FAILED;
 }
 
-}  // namespace
-
-BlockMapping::BlockMapping(BlockMapping&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-
-BlockMapping::~BlockMapping() {
-  if (block_ != nullptr) ::munmap(block_, block_->mapping_bytes);
-}
-
-Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
+/// What is known of a block before there is memory for it.
+struct Prepared {
   std::vector<sock_filter> adapted;
   std::span<const sock_filter> program;
   Block facts{};
+  std::vector<std::string> programs;
+  std::size_t bytes = 0;  ///< without stacks
+};
+
+Result<Prepared> prepare(const plan::Plan& plan) {
+  Prepared prepared;
   if (plan.builtin_syscalls) {
-    program = plan::builtinProgram();
+    prepared.program = plan::builtinProgram();
   } else if (plan.syscalls) {
     plan::SyscallFilter filter = *plan.syscalls;
     if (plan.single_exec) {
-      if (auto drawn = drawExecToken(filter, facts); !drawn) return fail(drawn.error());
+      if (auto drawn = drawExecToken(filter, prepared.facts); !drawn) return fail(drawn.error());
     }
     auto compiled = plan::compile(filter);
     if (!compiled) return fail(compiled.error());
-    adapted = std::move(*compiled);
-    program = adapted;
+    prepared.adapted = std::move(*compiled);
+    prepared.program = prepared.adapted;
   }
-  const std::vector<std::string> programs = candidates(plan);
-  std::size_t bytes = sizeof(Block) + 4 * kPage + program.size() * sizeof(sock_filter) + textBytes(plan.command) +
-                      textBytes(plan.environment) + textBytes(programs) + plan.rlimits.size() * sizeof(FlatLimit);
+  prepared.programs = candidates(plan);
+  std::size_t bytes = sizeof(Block) + 4 * kPage + prepared.program.size() * sizeof(sock_filter) +
+                      textBytes(plan.command) + textBytes(plan.environment) + textBytes(prepared.programs) +
+                      plan.rlimits.size() * sizeof(FlatLimit);
   for (const plan::Step& step : plan.steps) bytes += stepBytes(step);
   if (plan.egress) bytes += kEgressBytes;
   for (const plan::LandlockRule& rule : plan.landlock.rules) bytes += sizeof(FlatRule) + rule.path.size() + 8;
-  bytes = (bytes + 2 * kStack + kPage - 1) / kPage * kPage;
+  prepared.bytes = bytes;
+  return prepared;
+}
 
-  void* memory = shared >= 0 ? mapShared(shared, bytes)
-                             : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "launch block", errno));
-  Block* block = new (memory) Block(facts);
-  BlockMapping mapping(block);
-  block->mapping_bytes = bytes;
-  char* begin = static_cast<char*>(memory) + sizeof(Block);
-  char* end = static_cast<char*>(memory) + bytes;
-  block->init_stack_top = end;
-  block->payload_stack_top = end - kStack;
-  Arena arena(begin, bytes - sizeof(Block) - 2 * kStack);
-
+/// Fills `block` and the memory behind it, which ends before `end`. Returns the end of what was used.
+char* fill(Block* block, char* end, const plan::Plan& plan, const Prepared& prepared) {
+  Arena arena(reinterpret_cast<char*>(block) + sizeof(Block), end);
   block->own_user_namespace = plan.namespaces.user;
   block->own_mounts = plan.namespaces.mount;
   block->own_root = plan.own_root;
@@ -443,7 +436,7 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   block->network_none = plan.namespaces.network && !plan.egress;
   block->landlock_is_the_wall = plan.landlock.abi > 0 && (plan.host_view || !plan.own_root);
   block->single_exec = plan.single_exec && plan.syscalls.has_value();
-  if (!program.empty()) {
+  if (const auto program = prepared.program; !program.empty()) {
     sock_filter* code = arena.array<sock_filter>(program.size());
     std::memcpy(code, program.data(), program.size() * sizeof(sock_filter));
     block->filter = {static_cast<unsigned short>(program.size()), code};
@@ -452,14 +445,72 @@ Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan, int shared) {
   }
   block->exec.argv = arena.texts(plan.command);
   block->exec.envp = arena.texts(plan.environment);
-  block->exec.candidates = arena.texts(programs);
+  block->exec.candidates = arena.texts(prepared.programs);
   block->exec.working_directory = arena.text(plan.working_directory);
   block->exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
   flattenEgress(plan, arena, *block);
   block->control = -1;
   block->store_mount = -1;
   block->init_program.program = -1;
+  return arena.end();
+}
+
+std::size_t roundedToPages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+BlockMapping::BlockMapping(BlockMapping&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+
+BlockMapping::~BlockMapping() {
+  if (block_ != nullptr) ::munmap(block_, block_->mapping_bytes);
+}
+
+Result<BlockMapping> BlockMapping::compile(const plan::Plan& plan) {
+  auto prepared = prepare(plan);
+  if (!prepared) return fail(prepared.error());
+  const std::size_t bytes = roundedToPages(prepared->bytes + 2 * kStack);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "launch block", errno));
+  auto* block = new (memory) Block(prepared->facts);
+  BlockMapping mapping(block);
+  block->mapping_bytes = bytes;
+  char* end = static_cast<char*>(memory) + bytes;
+  block->init_stack_top = end;
+  block->payload_stack_top = end - kStack;
+  fill(block, end - 2 * kStack, plan, *prepared);
   return mapping;
+}
+
+BlockSpace::~BlockSpace() {
+  for (const Area& area : areas_) {
+    if (area.memory != nullptr) ::munmap(area.memory, area.bytes);
+  }
+}
+
+Result<BlockFile> BlockSpace::compile(const plan::Plan& plan, const std::function<void(Block&)>& adjust) {
+  auto prepared = prepare(plan);
+  if (!prepared) return fail(prepared.error());
+  const std::size_t bytes = roundedToPages(prepared->bytes);
+  Area& area = areas_[next_++ % std::size(areas_)];
+  if (area.bytes < bytes) {
+    if (area.memory != nullptr) ::munmap(std::exchange(area.memory, nullptr), std::exchange(area.bytes, 0));
+    void* memory = reserveShared(bytes);
+    if (memory == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "block of a command", errno));
+    area = {memory, bytes};
+  }
+  auto* block = new (area.memory) Block(prepared->facts);
+  block->mapping_bytes = bytes;
+  const char* begin = static_cast<const char*>(area.memory);
+  const char* end = fill(block, static_cast<char*>(area.memory) + bytes, plan, *prepared);
+  if (adjust) adjust(*block);
+  // Written and not mapped: to unmap memory costs more than to copy these few pages.
+  BlockFile made{sys::Fd(::memfd_create("caisson-block", MFD_CLOEXEC)), reinterpret_cast<std::uint64_t>(block), bytes};
+  const auto used = static_cast<std::size_t>(end - begin);
+  if (!made.file || ::write(made.file.get(), begin, used) != static_cast<ssize_t>(used) ||
+      ::ftruncate(made.file.get(), static_cast<off_t>(bytes)) != 0) {
+    return fail(sysError(Stage::launch, "memfd", "block of a command", errno));
+  }
+  return made;
 }
 
 }  // namespace caisson::isolation

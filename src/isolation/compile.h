@@ -1,12 +1,14 @@
 // From a plan to the flat block that a launch's child walks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/error.h"
 #include "isolation/block.h"
 #include "plan/plan.h"
+#include "sys/fd.h"
 
 namespace caisson::isolation {
 
@@ -24,13 +26,38 @@ class BlockMapping {
   Block& operator*() const { return *block_; }
   Block* operator->() const { return block_; }
 
-  /// `shared`: an empty memory file that becomes the block, mapped at an address where pid 1 of a session can map it
-  /// too.
-  static Result<BlockMapping> compile(const plan::Plan& plan, int shared = -1);
+  static Result<BlockMapping> compile(const plan::Plan& plan);
 
  private:
   explicit BlockMapping(Block* block) : block_(block) {}
   Block* block_;
+};
+
+/// A memory file with a Block, for a process that maps it at `address`.
+struct BlockFile {
+  sys::Fd file;
+  std::uint64_t address = 0, bytes = 0;
+};
+
+/// Compiles plans for pid 1 of a session. The memory they are compiled in is kept for the next ones; consecutive blocks
+/// have different addresses. The blocks have no stacks: pid 1 has its own.
+class BlockSpace {
+ public:
+  BlockSpace() = default;
+  BlockSpace(const BlockSpace&) = delete;
+  BlockSpace& operator=(const BlockSpace&) = delete;
+  ~BlockSpace();
+
+  /// `adjust`: changes the block before it is copied to the file.
+  Result<BlockFile> compile(const plan::Plan& plan, const std::function<void(Block&)>& adjust = {});
+
+ private:
+  struct Area {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  Area areas_[2];
+  unsigned next_ = 0;
 };
 
 }  // namespace caisson::isolation

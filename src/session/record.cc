@@ -1,6 +1,7 @@
 #include "session/record.h"
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "audit/quarantine.h"
@@ -67,7 +68,12 @@ Result<void> Record::ready(const policy::Policy& policy) {
 }
 
 void Record::handOver() {
-  if (log_) log_->handOver();
+  hand_over_due_ = true;
+  if (!defer_) handOverIfDue();
+}
+
+void Record::handOverIfDue() {
+  if (std::exchange(hand_over_due_, false) && log_) log_->handOver();
 }
 
 void Record::callRefused(const std::string& session, const Violation& violation) {
@@ -79,7 +85,7 @@ void Record::limitExceeded(const std::string& session, Limit limit, std::string_
   Fields fields;
   fields.text("limit", name(limit)).text("detail", reason);
   (void)log_->append({EventType::limit_exceeded, Severity::warn, session, std::move(fields)});
-  log_->handOver();
+  handOver();
 }
 
 audit::Log* Record::log(const policy::Policy& policy) {
@@ -116,7 +122,7 @@ void Record::ended(RunResult& result) {
   if (auto written = log_->append(events); !written) {
     result.warnings.push_back("the end of this command is not in the audit log: " + written.error().message());
   }
-  log_->handOver();
+  handOver();
 }
 
 Result<void> Record::lifecycle(const std::string& session, const policy::Policy& policy, std::string_view state,
@@ -129,7 +135,7 @@ Result<void> Record::lifecycle(const std::string& session, const policy::Policy&
   if (!detail.empty()) fields.text("detail", detail);
   const std::array events = {Event{EventType::lifecycle, Severity::info, session, std::move(fields)}};
   auto written = (*log)->append(events);
-  if (written) (*log)->handOver();
+  if (written) handOver();
   return written;
 }
 

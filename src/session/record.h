@@ -13,7 +13,7 @@ namespace caisson::session {
 
 class Record {
  public:
-  /// For a process that must not wait for other writers of the log (audit::Log::deferWhenBusy).
+  /// For a process that must not wait for other writers of the log (audit::Log::deferWhenBusy), nor for handOver().
   void deferWhenBusy() { defer_ = true; }
   /// For a process that may not start programs.
   void sendAlertsBy(supervise::AlertSender sender) { alert_ = std::move(sender); }
@@ -27,8 +27,10 @@ class Record {
                         const std::vector<std::string>& command, bool background);
   /// Opens the log for what follows. An error means that nothing could be recorded.
   Result<void> ready(const policy::Policy& policy);
-  /// Sees to it that what was recorded so far reaches the disk; for when there is time.
+  /// Sees to it that what was recorded so far reaches the disk. After deferWhenBusy() only handOverIfDue() does, which
+  /// is for when the answers to clients are sent.
   void handOver();
+  void handOverIfDue();
   /// A refused call.
   void callRefused(const std::string& session, const Violation& violation);
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
@@ -49,6 +51,7 @@ class Record {
 
   std::optional<audit::Log> log_;
   bool defer_ = false;
+  bool hand_over_due_ = false;
   supervise::AlertSender alert_ = supervise::sendAlert;
 };
 

@@ -23,7 +23,7 @@ audit::EventType eventOf(const egress::Request& request) {
   return request.operation == "resolve" ? audit::EventType::proxy_blocked_dns : audit::EventType::proxy_denied;
 }
 
-void record(const egress::Request& request, audit::Log& log, const std::string& sandbox_id) {
+bool record(const egress::Request& request, audit::Log& log, const std::string& sandbox_id) {
   audit::Fields fields;
   fields.text("operation", request.operation).text("host", request.host);
   if (request.port != 0) fields.number("port", request.port);
@@ -33,18 +33,19 @@ void record(const egress::Request& request, audit::Log& log, const std::string& 
   fields.number("sent_bytes", request.sent).number("received_bytes", request.received);
   fields.real("duration_ms", request.milliseconds);
   if (request.count > 1) fields.number("count", request.count);
-  (void)log.append({eventOf(request), request.allowed ? audit::Severity::info : audit::Severity::warn, sandbox_id,
-                    std::move(fields)});
+  const auto severity = request.allowed ? audit::Severity::info : audit::Severity::warn;
+  return log.append({eventOf(request), severity, sandbox_id, std::move(fields)}).has_value();
 }
 
-void record(const egress::Overflow& overflow, audit::Log& log, const std::string& sandbox_id) {
+bool record(const egress::Overflow& overflow, audit::Log& log, const std::string& sandbox_id) {
   constexpr std::int64_t kMillisecond = 1'000'000;
   audit::Fields fields;
   fields.text("class", name(overflow.category)).flag("allowed", overflow.allowed).number("count", overflow.count);
   fields.text("first_time", audit::timeText(static_cast<std::int64_t>(overflow.first_ms) * kMillisecond));
   fields.text("last_time", audit::timeText(static_cast<std::int64_t>(overflow.last_ms) * kMillisecond));
   fields.number("sent_bytes", overflow.sent).number("received_bytes", overflow.received);
-  (void)log.append({audit::EventType::proxy_overflow, audit::Severity::warn, sandbox_id, std::move(fields)});
+  return log.append({audit::EventType::proxy_overflow, audit::Severity::warn, sandbox_id, std::move(fields)})
+      .has_value();
 }
 
 }  // namespace
@@ -65,14 +66,14 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
       break;
     case egress::Report::Kind::totals: totals_ = report.totals; break;
     case egress::Report::Kind::overflow:
-      if (log != nullptr) record(report.overflow, *log, sandbox_id);
+      if (log != nullptr && !record(report.overflow, *log, sandbox_id)) recorded_all_ = false;
       if (!report.overflow.allowed) omitted_ += report.overflow.count;
       break;
     case egress::Report::Kind::whose:
     case egress::Report::Kind::question: break;  // for whoever can ask a person
     case egress::Report::Kind::request: {
       const egress::Request& request = report.request;
-      if (log != nullptr) record(request, *log, sandbox_id);
+      if (log != nullptr && !record(request, *log, sandbox_id)) recorded_all_ = false;
       if (request.allowed || request.count > 1) break;
       // The same number again for addresses inside: refused names must not hide an attempt at them.
       const std::size_t most = request.category == egress::Category::host ? kMaxDenials : 2 * kMaxDenials;
@@ -91,6 +92,10 @@ void EgressRecord::fill(RunResult& result) const {
   if (omitted_ > 0) {
     result.notices.push_back(std::to_string(omitted_) + " further requests were refused; the first " +
                              std::to_string(denials_.size()) + " are listed, the audit log has the rest");
+  }
+  if (!recorded_all_) {
+    result.warnings.emplace_back(
+        "a network request could not be recorded in the audit log; no connection was made after it");
   }
   if (!capture_.empty()) result.layers["network_capture"] = capture_;
   result.usage.network_bytes = totals_.sent + totals_.received - earlier_.sent - earlier_.received;

@@ -21,6 +21,8 @@ class EgressRecord {
 
   /// `log`: where every request goes on record (N8), or null.
   void take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id);
+  /// Whether everything that take() was given is in its log.
+  [[nodiscard]] bool recordedAll() const { return recorded_all_; }
   /// Why there is no egress, when it said so.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   void fill(RunResult& result) const;
@@ -33,6 +35,7 @@ class EgressRecord {
   std::string capture_;
   egress::Totals totals_, earlier_;
   std::optional<Error> failure_;
+  bool recorded_all_ = true;
 };
 
 }  // namespace caisson::supervise

@@ -25,6 +25,7 @@ void SandboxRun::onEgress() {
     egress_record_->take(report, record_.log(), result_.sandbox_id);
     if (questions_ && report.kind == egress::Report::Kind::question) questions_->add(report.request);
   });
+  if (egress_record_->recordedAll()) egress_->confirmRecorded();
   if (question_watch_) question_watch_->update();
   if (egress_record_->failure()) {
     onMessage();  // if pid 1 failed first, its message has the cause

@@ -1,7 +1,12 @@
 // Every request of a session that a server saw is in the audit log, whoever made it and however that process ended.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <memory>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
 #include "network/network.h"
@@ -120,6 +125,50 @@ TEST_F(SessionAudit, ByteCountsAgreeForEveryActor) {
     EXPECT_EQ(found.back()["sent_bytes"], 5000) << found.back();
     EXPECT_EQ(found.back()["received_bytes"], 5008) << found.back();
   }
+}
+
+/// As long as another writer holds the log nothing can be recorded.
+class HeldLog {
+ public:
+  explicit HeldLog(const std::string& home)
+      : head_(::open((home + "/audit/head").c_str(), O_RDWR | O_CLOEXEC)), held_(::flock(head_, LOCK_EX) == 0) {}
+  ~HeldLog() { ::close(head_); }
+  HeldLog(const HeldLog&) = delete;
+  HeldLog& operator=(const HeldLog&) = delete;
+  [[nodiscard]] bool held() const { return held_; }
+
+ private:
+  const int head_;
+  const bool held_;
+};
+
+std::size_t countOf(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(SessionAudit, NoRequestLeavesBeforeItsConnectionIsRecorded) {
+  create();
+  const std::string host = "waits.wild.example.org";
+  start(Actor::background, "while :; do curl -sS http://" + host + "/x; done");
+  const auto seen = [&] { return countOf(requestsSeen(), " " + host + " "); };
+  const auto unchangedFor = [&](std::chrono::milliseconds time) {
+    const std::size_t before = seen();
+    std::this_thread::sleep_for(time);
+    return seen() == before;
+  };
+  ASSERT_TRUE(eventually([&] { return seen() > 0; }));
+  std::size_t before = 0;
+  {
+    const HeldLog log(home_);
+    ASSERT_TRUE(log.held());
+    // Connections that were recorded before may still send their request.
+    ASSERT_TRUE(eventually([&] { return unchangedFor(std::chrono::milliseconds(500)); }));
+    EXPECT_TRUE(unchangedFor(std::chrono::seconds(1)));
+    before = seen();
+  }
+  EXPECT_TRUE(eventually([&] { return seen() > before; })) << "the connection does not go on after it was recorded";
 }
 
 class SessionAuditEnd : public SessionAudit, public testing::WithParamInterface<std::tuple<Actor, End>> {

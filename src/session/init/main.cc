@@ -17,7 +17,7 @@ namespace caisson::session {
 namespace {
 
 constexpr int kMaxDescriptors = kSpawnDescriptors + kMaxCgroups;
-constexpr long kFirstPauseNs = 50'000, kLongestPauseNs = 20'000'000;
+constexpr long kFirstPauseNs = 200'000, kLongestPauseNs = 20'000'000;
 
 State state;
 

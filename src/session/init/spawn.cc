@@ -104,12 +104,23 @@ void reportListener(const isolation::Block& block, const isolation::Listening& l
 
 /// Descriptors that are no longer needed: the payload's limit on them is in force, and the listener wants a number
 /// below it.
-void freeNumbers(const isolation::Block&) {
+void freeNumbers() {
   for (int i = 0; i <= kTerminal; ++i) {
     if (i == kReport || newborn_arguments.descriptors[i] < 0) continue;
     raw(SYS_close, newborn_arguments.descriptors[i]);
     newborn_arguments.descriptors[i] = -1;
   }
+}
+
+/// The supervisor puts the command on record while this process gets ready, and sends a byte when that is done.
+void awaitRecord(const isolation::Block& block) {
+  freeNumbers();
+  char released = 0;
+  long got = 0;
+  do {
+    got = raw(SYS_read, block.control, &released, 1);
+  } while (got == -EINTR);
+  if (got != 1) raw(SYS_exit_group, 125);
 }
 
 [[noreturn]] void runNewborn() {
@@ -122,7 +133,7 @@ void freeNumbers(const isolation::Block&) {
   }
   const isolation::Helper none(*arguments.block);  // the sandbox is built: there is nothing to wait for
   isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening,
-                           {.before_filter = freeNumbers, .after_filter = reportListener});
+                           {.before_filter = awaitRecord, .after_filter = reportListener});
 }
 
 void keepDescriptors(Newborn& newborn, const int* descriptors, int terminal) {

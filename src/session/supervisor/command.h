@@ -38,7 +38,7 @@ struct Command {
   int pid = 0;  ///< as pid 1 numbers it
   Clock::time_point began;
   std::vector<sys::Fd> streams;  ///< of a foreground command, until it is spawned
-  bool recorded = false;         ///< it is in the audit log, and may be spawned
+  bool recorded = false;         ///< it is in the audit log, and its program may run
   bool executed = false;         ///< its program runs, or has run
   bool answered = false;         ///< the client got `started`
   std::unique_ptr<supervise::CommandRunner> runner;

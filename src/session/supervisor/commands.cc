@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "isolation/compile.h"
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/changes.h"
@@ -33,32 +32,21 @@ constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);
 constexpr auto kShortestCpuPause = milliseconds(20), kLongestCpuPause = milliseconds(1000);
 
-struct CompiledCommand {
-  Fd file;
-  std::uint64_t address = 0, bytes = 0;
-};
-
 /// The plan as the flat block that pid 1 maps, without the steps that built the sandbox.
-Result<CompiledCommand> compile(const plan::Plan& plan, const TerminalOptions& terminal) {
-  CompiledCommand compiled;
-  compiled.file = Fd(::memfd_create("caisson-block", MFD_CLOEXEC));
-  if (!compiled.file) return fail(sysError(Stage::launch, "memfd_create", "block", errno));
-  auto mapping = isolation::BlockMapping::compile(plan, compiled.file.get());
-  if (!mapping) return fail(mapping.error());
-  isolation::Block& block = **mapping;
-  // pid 1 is in the session's domain, and every command is born in it.
-  block.handled_fs = block.handled_net = 0;
-  block.rule_count = 0;
-  if (!plan.isolate_commands) block.landlock_abi = 0;
-  for (int stream = 0; stream < 3; ++stream) {
-    block.terminal[stream] = terminal.stream[stream];
-    block.wants_terminal = block.wants_terminal || terminal.stream[stream];
-  }
-  block.rows = terminal.rows;
-  block.columns = terminal.columns;
-  compiled.address = reinterpret_cast<std::uint64_t>(&block);
-  compiled.bytes = block.mapping_bytes;
-  return compiled;
+Result<isolation::BlockFile> compile(isolation::BlockSpace& space, const plan::Plan& plan,
+                                     const TerminalOptions& terminal) {
+  return space.compile(plan, [&](isolation::Block& block) {
+    // pid 1 is in the session's domain, and every command is born in it.
+    block.handled_fs = block.handled_net = 0;
+    block.rule_count = 0;
+    if (!plan.isolate_commands) block.landlock_abi = 0;
+    for (int stream = 0; stream < 3; ++stream) {
+      block.terminal[stream] = terminal.stream[stream];
+      block.wants_terminal = block.wants_terminal || terminal.stream[stream];
+    }
+    block.rows = terminal.rows;
+    block.columns = terminal.columns;
+  });
 }
 
 /// Standard input of a background command: what was given, as a file.
@@ -138,23 +126,11 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
   for (Fd& stream : streams) command->streams.push_back(std::move(stream));
   const std::uint32_t number = command->number;
   commands_[number] = std::move(command);
-  recordAndSpawn(number);
+  queueCommand(number);
 }
 
-/// A command runs only once it is on record. Other writers of the log may hold it: then it waits, and the rest of the
-/// session goes on.
-void Supervisor::recordAndSpawn(std::uint32_t number) {
+void Supervisor::queueCommand(std::uint32_t number) {
   Command* command = find(number);
-  if (command == nullptr) return;
-  auto recorded =
-      record_.starting(metadata_.id, metadata_.policy, *command->plan, command->options.command, command->background());
-  if (!recorded && recorded.error().sys_errno == EWOULDBLOCK && Clock::now() < command->began + kRecordTimeout) {
-    command->record_timer = loop_.at(Clock::now() + kRecordPause, [this, number] { recordAndSpawn(number); });
-    return;
-  }
-  if (!recorded) return refuse(*command, recorded.error());
-  command->recorded = true;
-  record_.handOver();
   if (auto frozen = prepareLayers(*command); !frozen) {
     (void)endSandbox(frozen.error().message());
     return;
@@ -168,6 +144,12 @@ void Supervisor::recordAndSpawn(std::uint32_t number) {
   if (limit) command->runner->limitTime(command->began, *limit);
   spawn_queue_.push_back(number);
   spawnNext();
+  command = find(number);
+  if (command == nullptr || command->recorded || spawning_ == number) return;
+  // It waits for its turn, perhaps for long: that it was asked for is recorded now, if the log is free.
+  auto recorded = recordStart(*command);
+  if (recorded) command->recorded = true;
+  if (!recorded && recorded.error().sys_errno != EWOULDBLOCK) refuse(*command, recorded.error());
 }
 
 /// One newborn at a time: it shares pid 1's memory and descriptors until its exec.
@@ -179,8 +161,34 @@ void Supervisor::spawnNext() {
     if (command == nullptr) continue;
     beginWatching();
     spawning_ = command->number;
-    if (auto spawned = spawn(*command); !spawned) fail(*command, spawned.error());
+    if (auto spawned = spawn(*command); !spawned) {
+      command->recorded = command->recorded || recordStart(*command).has_value();
+      fail(*command, spawned.error());
+      continue;
+    }
+    recordAndRelease(command->number);
   }
+}
+
+Result<void> Supervisor::recordStart(const Command& command) {
+  return record_.starting(metadata_.id, metadata_.policy, *command.plan, command.options.command, command.background());
+}
+
+/// A command's program runs only once it is on record: until then its process, which gets ready meanwhile, waits. Other
+/// writers of the log may hold it: then the rest of the session goes on.
+void Supervisor::recordAndRelease(std::uint32_t number) {
+  Command* command = find(number);
+  if (command == nullptr || !command->report) return;
+  auto recorded = command->recorded ? Result<void>() : recordStart(*command);
+  if (!recorded && recorded.error().sys_errno == EWOULDBLOCK && Clock::now() < command->began + kRecordTimeout) {
+    command->record_timer = loop_.at(Clock::now() + kRecordPause, [this, number] { recordAndRelease(number); });
+    return;
+  }
+  if (!recorded) return refuse(*command, recorded.error());
+  command->recorded = true;
+  record_.handOver();
+  (void)!::send(command->report.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);  // session/init/spawn.cc waits for it
+  armSpawnDeadline(*command);
 }
 
 void Supervisor::spawnFinished(std::uint32_t number) {
@@ -192,6 +200,11 @@ void Supervisor::spawnFinished(std::uint32_t number) {
 /// Of a command that must not run: there is no result.
 void Supervisor::refuse(Command& command, const Error& error) {
   const int socket = command.client;
+  if (sandbox_ && spawning_ == command.number) {
+    InitRequest request;
+    request.type = InitRequestType::kill_newborn;
+    (void)sandbox_->send(request);
+  }
   if (command.background()) removeCommandFiles(*logs_, command.exec);
   if (const auto client = clients_.find(socket); client != clients_.end()) client->second.command = 0;
   forget(command);
@@ -230,7 +243,7 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
 }
 
 Result<void> Supervisor::spawn(Command& command) {
-  auto compiled = compile(*command.plan, command.options.terminal);
+  auto compiled = compile(blocks_, *command.plan, command.options.terminal);
   if (!compiled) return caisson::fail(compiled.error());
   Fd ends[3];
   if (auto prepared = prepareStreams(command, ends); !prepared) return prepared;
@@ -265,11 +278,10 @@ Result<void> Supervisor::spawn(Command& command) {
   ::fcntl(command.report.get(), F_SETFL, O_NONBLOCK);
   loop_.on(command.report.get(), POLLIN, [this, number = command.number](short) { onReport(number); });
   if (limits_) limits_->noteFreeSpace();
-  armDeadlines(command);
   return {};
 }
 
-void Supervisor::armDeadlines(Command& command) {
+void Supervisor::armSpawnDeadline(Command& command) {
   const std::uint32_t number = command.number;
   command.spawn_deadline = loop_.at(Clock::now() + kSpawnTimeout, [this, number] {
     Command* late = find(number);
@@ -346,6 +358,7 @@ void Supervisor::onReport(std::uint32_t number) {
 }
 
 void Supervisor::onExecuted(Command& command) {
+  if (!command.recorded) return;  // its process was killed while it waited for that
   loop_.cancel(command.spawn_deadline);
   if (command.executed || command.endedBy() == EndedBy::setup_timeout) return;
   command.executed = !command.runner->exit().failure;

@@ -186,17 +186,15 @@ Result<void> LiveSandbox::awaitReady() {
 
 /// Has pid 1 enter the session's Landlock domain, whose rules refer to what is mounted now.
 Result<void> LiveSandbox::enterDomain() {
-  const Fd file(::memfd_create("caisson-domain", MFD_CLOEXEC));
-  if (!file) return fail(sysError(Stage::launch, "memfd_create", "domain", errno));
   plan::Plan rules = plan_;
   rules.steps.clear();
-  auto mapping = isolation::BlockMapping::compile(rules, file.get());
-  if (!mapping) return fail(mapping.error());
+  auto compiled = isolation::BlockSpace().compile(rules);
+  if (!compiled) return fail(compiled.error());
   InitRequest request;
   request.type = InitRequestType::enter;
-  request.address = reinterpret_cast<std::uint64_t>(&**mapping);
-  request.bytes = (*mapping)->mapping_bytes;
-  const int descriptors[] = {file.get()};
+  request.address = compiled->address;
+  request.bytes = compiled->bytes;
+  const int descriptors[] = {compiled->file.get()};
   if (const int error = send(request, descriptors); error != 0) {
     return fail(sysError(Stage::launch, "send", "pid 1 of the session", error));
   }
@@ -335,6 +333,10 @@ void LiveSandbox::onEgress() {
   loop_.remove(egress_->descriptor());
   // A session that asked for a network must not go on as if it had one.
   sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
+}
+
+void LiveSandbox::confirmRecorded() {
+  if (egress_) egress_->confirmRecorded();
 }
 
 void LiveSandbox::requestEgressTotals() {

@@ -76,6 +76,8 @@ class LiveSandbox {
   /// directories of the new upper layer exist.
   Result<void> changeLayers(const std::vector<std::string>& frozen, const std::string& upper, sys::Fd upper_directory);
 
+  /// What the egress reported so far is on record (egress::Process::confirmRecorded).
+  void confirmRecorded();
   /// Has the egress report its totals after everything it has to report so far.
   void requestEgressTotals();
 

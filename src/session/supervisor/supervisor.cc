@@ -97,6 +97,7 @@ Result<void> Supervisor::listen(Succession succession) {
 
 void Supervisor::succeed(int socket, const std::string& start) {
   record_.flush(true);
+  record_.handOverIfDue();
   if (!launcher_.succeed(listener_.get(), socket, start, ports_.kept())) {
     replyFailed(socket,
                 sysError(Stage::state, "session", metadata_.id, ENOTCONN, "its launcher was killed; try again"));
@@ -110,6 +111,7 @@ void Supervisor::run() {
   loop_.run();
   turnAwayClients();
   record_.flush(true);
+  record_.handOverIfDue();
 }
 
 /// A request that arrived while the supervisor was ending was not carried out: its client may start the session again
@@ -126,9 +128,14 @@ void Supervisor::turnAwayClients() {
   }
 }
 
-/// What could not be written while another process held the audit log is written soon.
+/// What could not be written while another process held the audit log is written soon. Connections wait for that.
 void Supervisor::flushRecords() {
-  if (!record_.hasDeferred() || flush_timer_ != 0) return;
+  record_.handOverIfDue();
+  if (!record_.hasDeferred()) {
+    if (sandbox_ && (!egress_record_ || egress_record_->recordedAll())) sandbox_->confirmRecorded();
+    return;
+  }
+  if (flush_timer_ != 0) return;
   flush_timer_ = loop_.at(Clock::now() + std::chrono::milliseconds(10), [this] {
     flush_timer_ = 0;
     record_.flush();

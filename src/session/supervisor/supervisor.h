@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "isolation/compile.h"
 #include "session/record.h"
 #include "session/sandbox.h"
 #include "session/store/metadata.h"
@@ -80,7 +81,9 @@ class Supervisor {
 
   // commands.cc: running commands
   void startCommand(int socket, CommandOptions options, std::vector<sys::Fd> streams);
-  void recordAndSpawn(std::uint32_t number);
+  void queueCommand(std::uint32_t number);
+  Result<void> recordStart(const Command& command);
+  void recordAndRelease(std::uint32_t number);
   void refuse(Command& command, const Error& error);
   void spawnNext();
   void spawnFinished(std::uint32_t number);
@@ -90,7 +93,7 @@ class Supervisor {
   void onReport(std::uint32_t number);
   void onExecuted(Command& command);
   void fail(Command& command, Error failure);
-  void armDeadlines(Command& command);
+  void armSpawnDeadline(Command& command);
   void checkCpu(std::uint32_t number);
   void end(Command& command, EndedBy why, Limit limit = Limit::none, const std::string& reason = {});
   void killProcesses(std::uint32_t number);
@@ -153,6 +156,7 @@ class Supervisor {
   std::uint64_t last_monitor_ = 0;
   std::optional<SessionLimits> limits_;
   sys::EventLoop::TimerId limits_timer_ = 0, expiry_timer_ = 0, egress_timer_ = 0, flush_timer_ = 0;
+  isolation::BlockSpace blocks_;
   std::optional<supervise::EgressRecord> egress_record_;
   std::vector<std::uint32_t> waiting_for_egress_;  ///< commands that exited before the egress reported all they did
   Record record_;
