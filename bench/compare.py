@@ -2,7 +2,7 @@
 """compare.py OTHER_BUILD BUILD [--only exec,create,many] [--rounds N]: the session benchmark of two builds in turn.
 
 Both build directories hold caisson, bench/sessions and bench/floor (make bench, or cmake -DCAISSON_BENCH=ON). Every
-round runs the one and then the other, so what else goes on in the machine meets both alike. The table shows the median
+round runs the one and then the other, so other load on the machine affects both alike. The table shows the median
 of the rounds of each, and the difference. Rows that only one of them has are shown with what that one measured.
 """
 import argparse
