@@ -27,6 +27,7 @@ else()
   set(precompile ON)
 endif()
 option(CAISSON_PRECOMPILE "Parse the headers of the tests once instead of in every file, and several tests at a time" ${precompile})
+option(CAISSON_UNITY "Compile several sources of a folder at a time: most of the time of one goes to its headers" ${precompile})
 set(CAISSON_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")
 
 add_library(caisson_flags INTERFACE)

@@ -50,12 +50,25 @@ function(caisson_linker_names result)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ...)
+# caisson_unity(target alone...): compiles several sources at a time, for most of the time goes to their headers. Names
+# in anonymous namespaces of one folder must therefore differ; sources in `alone` are left out.
+function(caisson_unity target)
+  if(CAISSON_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ... ALONE ...)
 #   One static library per folder of src/. DEPENDS names the layers below; scripts/check_layers.py
 #   checks the includes against the same order. TESTS are the *_test.cc files that stand beside the sources.
+#   ALONE are the sources that cannot be compiled together with others (caisson_unity), or ALL.
 function(caisson_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;TESTS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;TESTS;LIBS;ALONE" ${ARGN})
   add_library(caisson_${name} STATIC ${ARG_SOURCES})
+  if(NOT ARG_ALONE STREQUAL "ALL")
+    caisson_unity(caisson_${name} ${ARG_ALONE})
+  endif()
   target_include_directories(caisson_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(caisson_${name} PRIVATE caisson_flags)
   foreach(lower IN LISTS ARG_DEPENDS)

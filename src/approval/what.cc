@@ -8,7 +8,7 @@ namespace caisson::approval {
 
 namespace {
 
-constexpr std::size_t kLongest = 512;
+constexpr std::size_t kMaxSubjectBytes = 512;
 
 bool isWord(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::ranges::all_of(text, [](char c) {
@@ -46,7 +46,7 @@ bool isSubject(std::string_view kind, std::string_view subject) {
 Result<void> checkWhat(std::string_view what) {
   const std::size_t colon = what.find(':');
   const bool printable = std::ranges::all_of(what, [](char c) { return c > 0x20 && c < 0x7F; });
-  if (printable && what.size() <= kLongest && colon != std::string_view::npos &&
+  if (printable && what.size() <= kMaxSubjectBytes && colon != std::string_view::npos &&
       isSubject(what.substr(0, colon), what.substr(colon + 1))) {
     return {};
   }

@@ -54,7 +54,7 @@ bool decodeSlot(const std::uint8_t* slot, Head& head) {
 constexpr std::string_view kKeyPrefix = "key-";
 
 /// 0 unless it is all digits.
-std::uint32_t numberIn(std::string_view digits) {
+std::uint32_t fileNumberIn(std::string_view digits) {
   std::uint32_t number = 0;
   for (const char letter : digits) {
     if (letter < '0' || letter > '9') return 0;
@@ -109,12 +109,12 @@ std::string keyName(std::uint32_t chain) { return std::string(kKeyPrefix) + logN
 
 std::uint32_t numberOfLog(std::string_view name) {
   if (name.size() != kDigits + kSuffix.size() || !name.ends_with(kSuffix)) return 0;
-  return numberIn(name.substr(0, kDigits));
+  return fileNumberIn(name.substr(0, kDigits));
 }
 
 std::uint32_t numberOfKey(std::string_view name) {
   if (name.size() != kKeyPrefix.size() + kDigits || !name.starts_with(kKeyPrefix)) return 0;
-  return numberIn(name.substr(kKeyPrefix.size()));
+  return fileNumberIn(name.substr(kKeyPrefix.size()));
 }
 
 }  // namespace caisson::audit

@@ -11,7 +11,6 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * 1024;
 constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kConnectTimeout = std::chrono::seconds(8);
 constexpr auto kRecordTimeout = std::chrono::seconds(30);  // a busy audit log, or a full disk that is being cleared

@@ -19,6 +19,9 @@
 
 namespace caisson::egress {
 
+/// What a connection keeps at most of bytes that the other side does not take yet.
+inline constexpr std::size_t kBufferBytes = 64 * 1024;
+
 class Connection final : public Watcher {
  public:
   /// `accepted_on`: where the client believes to be connected to.

@@ -3,12 +3,6 @@
 #include "egress/connection.h"
 
 namespace caisson::egress {
-namespace {
-
-constexpr std::size_t kPending = 64 * 1024;
-
-}  // namespace
-
 void Connection::answer(int code, std::string_view reason, const std::string& text) {
   if (response_head_done_) return close(true);  // in the middle of another answer
   to_client_ += "HTTP/1.1 " + std::to_string(code) + " " + std::string(reason) +
@@ -26,7 +20,7 @@ void Connection::pumpHttp() {
     moved = false;
     if (!readInto(client_.get(), from_client_, client_ended_)) return close(true);
     if (!request_body_.done()) {
-      if (to_upstream_.size() < kPending && !from_client_.empty()) {
+      if (to_upstream_.size() < kBufferBytes && !from_client_.empty()) {
         const std::size_t used = request_body_.feed(from_client_);
         to_upstream_.append(from_client_, 0, used);
         from_client_.erase(0, used);
@@ -40,7 +34,8 @@ void Connection::pumpHttp() {
     const std::size_t pending = to_upstream_.size();
     if (!to_upstream_.empty() && !flush(upstream_.get(), to_upstream_)) return close(true);
     if (to_upstream_.size() < pending && !from_client_.empty()) moved = true;  // there is room again
-    if (to_client_.size() < kPending && !readInto(upstream_.get(), from_upstream_, upstream_ended_)) return close(true);
+    if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
+      return close(true);
     if (takeResponse()) moved = true;
     if (phase_ != Phase::http) return;
     if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);

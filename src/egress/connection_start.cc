@@ -16,7 +16,6 @@ std::span<const std::uint8_t> bytesOf(const std::string& text) {
 }
 
 constexpr char kSocks5 = 5, kSocks4 = 4;
-constexpr std::size_t kPending = 64 * 1024;
 /// access_denied: what a TLS client shows as a refusal and not as a broken line.
 constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 
@@ -85,7 +84,8 @@ void Connection::onProxyRequest() {
 
 void Connection::onFirstBytes() {
   // A client that does not read while it dribbles bytes must not make us hold what the server sends.
-  if (to_client_.size() < kPending && !readInto(upstream_.get(), from_upstream_, upstream_ended_)) return close(true);
+  if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
+    return close(true);
   if (!from_upstream_.empty()) {  // a server that speaks first
     to_client_ += from_upstream_;
     from_upstream_.clear();

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t kV4Base = 0xc6120000;  // 198.18.0.0
 constexpr std::uint32_t kV4Mask = 0xfffe0000;
 constexpr std::array<std::uint8_t, 12> kV6Base{0xfd, 0xca, 0x15, 0x50};
-constexpr std::size_t kMost = 16384;
+constexpr std::size_t kMaxNames = 16384;
 
 bool inV6(const Address& address) { return std::equal(kV6Base.begin(), kV6Base.end(), address.bytes().begin()); }
 
@@ -22,7 +22,7 @@ bool SyntheticNames::isSynthetic(const Address& address) {
 std::optional<Address> SyntheticNames::addressOf(std::string_view name, bool v4) {
   auto found = index_.find(std::string(name));
   if (found == index_.end()) {
-    if (names_.size() >= kMost) return std::nullopt;
+    if (names_.size() >= kMaxNames) return std::nullopt;
     names_.emplace_back(name);
     found = index_.emplace(std::string(name), static_cast<std::uint32_t>(names_.size())).first;
   }

@@ -3,12 +3,12 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMost = 256;
+constexpr std::size_t kMaxQuestions = 256;
 
 }  // namespace
 
 bool Questions::mayAsk(const std::string& target) const {
-  return !refused_.contains(target) && (open_.contains(target) || asked_ < kMost);
+  return !refused_.contains(target) && (open_.contains(target) || asked_ < kMaxQuestions);
 }
 
 Questions::Step Questions::about(const std::string& target) {

@@ -5,13 +5,13 @@
 #include <cerrno>
 
 #include "isolation/child.h"
+#include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
 namespace {
 
 constexpr int kFirst = 3;
 constexpr int kCount = 2;
-constexpr unsigned kCloseRangeCloexec = 1U << 2;
 constexpr int kAbove = 64;  // higher than any descriptor that is moved down to
 
 }  // namespace
@@ -30,7 +30,7 @@ void becomeInitProgram(const Block& block) {
     must(block, Stage::launch, "dup3", "init program", raw(SYS_dup3, high[i], kFirst + i, 0));
   }
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 0, kFirst - 1, 0));
-  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, kFirst + kCount, ~0U, kCloseRangeCloexec));
+  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, kFirst + kCount, ~0U, sys::kCloseRangeCloexec));
   must(block, Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   // Landlock is left to the program: it enters a domain before the first command, and another one when the workspace is
   // mounted anew, since rules refer to the mounts of that moment.

@@ -10,11 +10,10 @@
 #include "isolation/child.h"
 #include "isolation/helper.h"
 #include "plan/syscall_filter.h"
+#include "sys/kernel_abi.h"
 
 namespace caisson::isolation {
 namespace {
-
-constexpr unsigned kCloseRangeCloexec = 1U << 2;
 
 struct KernelSigaction {
   void (*handler)(int);
@@ -36,7 +35,7 @@ void takeStandardStreams(const Block& block, int terminal) {
   }
   // Everything else goes at exec; the control socket is needed until then.
   if (!block.close_descriptors) return;
-  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 3, ~0U, kCloseRangeCloexec));
+  must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 3, ~0U, sys::kCloseRangeCloexec));
 }
 
 void resetSignals() {

@@ -48,7 +48,7 @@ std::string wellFormed(std::string_view text) {
   return result;
 }
 
-std::string shown(std::string_view text) {
+std::string inBackticks(std::string_view text) {
   return "`" + std::string(text.substr(0, kShownBytes)) + (text.size() > kShownBytes ? "..." : "") + "`";
 }
 
@@ -71,9 +71,10 @@ std::optional<CommandRefusal> refuseByPattern(const CommandRules& rules, std::st
   for (std::size_t index = 0; index < rules.blocked_patterns.size(); ++index) {
     const std::string& pattern = rules.blocked_patterns[index];
     if (const auto found = findPattern(pattern, text)) {
-      return CommandRefusal{element("commands.blocked_patterns", index),
-                            "the command has " + shown(*found) + ", which the pattern " + shown(pattern) + " blocks",
-                            "leave that part out, or change the policy"};
+      return CommandRefusal{
+          element("commands.blocked_patterns", index),
+          "the command has " + inBackticks(*found) + ", which the pattern " + inBackticks(pattern) + " blocks",
+          "leave that part out, or change the policy"};
     }
   }
   if (!rules.allowed_patterns) return std::nullopt;
@@ -81,12 +82,12 @@ std::optional<CommandRefusal> refuseByPattern(const CommandRules& rules, std::st
     if (findPattern(pattern, text)) return std::nullopt;
   }
   const std::size_t count = rules.allowed_patterns->size();
-  return CommandRefusal{
-      "commands.allowed_patterns",
-      count == 0   ? "the list is empty, so no command may run"
-      : count == 1 ? "the command does not match the only allowed pattern, " + shown(rules.allowed_patterns->front())
-                   : "the command matches none of the " + std::to_string(count) + " allowed patterns",
-      "`caisson policy explain` shows the patterns"};
+  return CommandRefusal{"commands.allowed_patterns",
+                        count == 0   ? "the list is empty, so no command may run"
+                        : count == 1 ? "the command does not match the only allowed pattern, " +
+                                           inBackticks(rules.allowed_patterns->front())
+                                     : "the command matches none of the " + std::to_string(count) + " allowed patterns",
+                        "`caisson policy explain` shows the patterns"};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "policy/credential.h"
+#include "policy/quoting.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -14,21 +15,12 @@ namespace {
 constexpr std::string_view kUnset = "unset";
 
 /// A value as an error message shows it: short, and without control characters that could rewrite a terminal.
-std::string shown(std::string_view text) {
-  std::string result = "\"";
-  for (const char letter : text.substr(0, 60)) {
-    const bool plain = static_cast<unsigned char>(letter) >= 0x20 && letter != 0x7F;
-    result += plain ? letter : '?';
-  }
-  return result + (text.size() > 60 ? "...\"" : "\"");
-}
-
 std::string described(const Node& node) {
   switch (node.type) {
     case Node::Type::boolean: return node.boolean ? "the boolean true" : "the boolean false";
     case Node::Type::integer: return "the integer " + std::to_string(node.integer);
     case Node::Type::floating: return "the number " + formatNumber(node.floating);
-    case Node::Type::text: return "the string " + shown(node.text);
+    case Node::Type::text: return "the string " + quoted(node.text);
     default: return std::string(name(node.type));
   }
 }
@@ -127,7 +119,7 @@ Converted<Tmpfs> tmpfsOf(const Node& node) {
       if (!access) return mismatch("rw, wo or ro", described(member), member, below);
       mount.access = *access;
     } else {
-      auto error = mismatch("one of " + listed(kKeys), "the unknown key " + shown(key), member, below);
+      auto error = mismatch("one of " + listed(kKeys), "the unknown key " + quoted(key), member, below);
       if (const std::string_view near = nearest(key, kKeys); !near.empty()) {
         error.error().hint = "did you mean \"" + std::string(near) + "\"?";
       }
@@ -148,7 +140,7 @@ Converted<Credential> credentialOf(const Node& node) {
     const auto keys = credentialKeys();
     const auto known = std::ranges::find(keys, key, &CredentialKey::name);
     if (known == keys.end()) {
-      auto error = mismatch("a known key of a credential", "the unknown key " + shown(key), member, below);
+      auto error = mismatch("a known key of a credential", "the unknown key " + quoted(key), member, below);
       error.error().hint =
           "host, header, value, secret_env, secret_file, name, env, ca_file; the secret itself does "
           "not belong in a policy";

@@ -7,6 +7,7 @@
 #include "policy/convert.h"
 #include "policy/fields.h"
 #include "policy/profiles.h"
+#include "policy/quoting.h"
 #include "policy/validate.h"
 #include "policy/widening.h"
 
@@ -25,13 +26,6 @@ Error decodeError(std::string object, std::string reason, std::string_view hint 
 }
 
 /// A key as errors show it. It is the file's own text, so control characters must not reach a terminal.
-std::string printable(std::string_view key) {
-  std::string text;
-  for (const char letter : key.substr(0, 120))
-    text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? '?' : letter;
-  return text;
-}
-
 Error unknownKey(std::string object, std::string_view key) {
   const std::string_view near = nearestKey(key);
   return decodeError(

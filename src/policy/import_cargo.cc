@@ -12,7 +12,7 @@ namespace {
 using NoteKind = ImportNote::Kind;
 using Texts = ImportBuilder::Texts;
 
-void readNetwork(ImportBuilder& in) {
+void readCargoNetwork(ImportBuilder& in) {
   const Texts hosts = in.reader().texts("network_allowlist");
   in.takeHosts("network_allowlist", hosts);
   in.lossy("blocked_protocols", "protocols other than HTTP and HTTPS are refused unless their ports are named");
@@ -132,7 +132,7 @@ void importCargo(ImportBuilder& in) {
   if (threads) in.note(NoteKind::lossy, "process_limits.threads", "processes and threads are counted together");
   if (const auto files = in.reader().integer("process_limits.file_descriptors"))
     in.set("process_limits.file_descriptors", "resources.open_files", std::to_string(*files));
-  readNetwork(in);
+  readCargoNetwork(in);
   readBlockedPaths(in);
   readExecution(in);
   readConfig(in);

@@ -4,21 +4,12 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "policy/quoting.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
 
-namespace {
-
-std::string printable(std::string_view text) {
-  std::string result;
-  for (const char letter : text.substr(0, 120)) {
-    result += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F ? '?' : letter;
-  }
-  return result;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 const Node* ImportReader::find(std::string_view path) const {
   const Node* node = &document_.root;

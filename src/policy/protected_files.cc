@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::size_t kMaxPattern = 256;
 
-struct Rows {
+struct CategoryRows {
   ProtectedCategory category;
   std::string_view patterns;
 };
 
-constexpr Rows kRows[] = {
+constexpr CategoryRows kCategoryRows[] = {
 #define PROTECTED(category, patterns) {ProtectedCategory::category, patterns},
 #include "policy/protected_files.inc"
 #undef PROTECTED
@@ -80,7 +80,7 @@ std::string_view reason(ProtectedCategory category) { return kCategories[static_
 std::span<const ProtectedPattern> protectedPatterns() {
   static const std::vector<ProtectedPattern> table = [] {
     std::vector<ProtectedPattern> made;
-    for (const Rows& row : kRows) {
+    for (const CategoryRows& row : kCategoryRows) {
       for (const std::string_view pattern : splitParts(row.patterns, ' ')) made.push_back({pattern, row.category});
     }
     return made;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "policy/quoting.h"
+
 namespace caisson::policy {
 
 namespace {
@@ -56,8 +58,6 @@ std::optional<std::uint64_t> parseDigits(std::string_view digits) {
   if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return value;
 }
-
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 }  // namespace
 

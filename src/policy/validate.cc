@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/never_allowed_calls.h"
 #include "policy/credential.h"
+#include "policy/quoting.h"
 #include "policy/syntax.h"
 #include "policy/units.h"
 
@@ -24,8 +25,6 @@ constexpr std::size_t kMaxTmpfs = 64;
 /// replace what the loader, libc or the self-test trusts.
 constexpr std::string_view kReservedTops[] = {"/proc",  "/dev",   "/sys",    "/usr", "/bin",  "/sbin", "/lib",
                                               "/lib32", "/lib64", "/libx32", "/etc", "/boot", "/root"};
-
-std::string quoted(std::string_view text) { return "\"" + std::string(text.substr(0, 100)) + "\""; }
 
 Problem unexpected(std::string key, std::string expected, std::string got, std::string hint = {}) {
   return {std::move(key), "expected " + std::move(expected) + ", got " + std::move(got), std::move(hint)};

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "plan/executables.h"
+#include "supervise/path_names.h"
 #include "sys/elf.h"
 #include "sys/fd.h"
 #include "sys/program_file.h"
@@ -30,9 +31,6 @@ std::string realPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   return real != nullptr ? real.get() : "";
 }
-
-std::string parentOf(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
-std::string nameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /// The directories in which the payload looks for programs.
 std::vector<std::string> searchPath(const policy::Policy& policy) {

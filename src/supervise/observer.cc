@@ -17,6 +17,7 @@
 #include "plan/proc_files.h"
 #include "plan/syscalls.h"
 #include "supervise/host_look.h"
+#include "supervise/path_names.h"
 #include "sys/process_view.h"
 
 namespace caisson::supervise {
@@ -34,8 +35,6 @@ bool isBelow(std::string_view path, std::string_view directory) {
 
 /// Places of the kernel's or the sandbox's own: nothing of the host's could be shown there.
 bool isOwn(std::string_view path) { return isBelow(path, "/proc") || isBelow(path, "/sys") || isBelow(path, "/dev"); }
-
-std::string parentOf(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
 
 FileOperation operationOf(plan::FileOperation kind, std::uint64_t flags) {
   switch (kind) {

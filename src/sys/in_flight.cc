@@ -25,7 +25,7 @@ constexpr std::size_t kMaxFiles = 8192;
 constexpr std::size_t kMaxMessages = 4096;         // of one socket
 constexpr std::size_t kMaxDescriptors = 253;       // of one message, in every kernel
 constexpr std::size_t kMessageBytes = 256 * 1024;  // larger than any that a socket takes: a peek sees a whole one
-constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kInspectorStackBytes = 64 * 1024;
 
 /// Allocated before the clone: the inspecting process shares our memory and allocates nothing.
 struct Inspection {
@@ -149,7 +149,7 @@ InFlight filesInFlight(std::span<const SocketOf> sockets) {
   work.files.resize(kMaxFiles);
   work.descriptors.resize(kMaxFiles);
   work.message.resize(kMessageBytes);
-  std::vector<char> stack(kStackBytes);
+  std::vector<char> stack(kInspectorStackBytes);
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);

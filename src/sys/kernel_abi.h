@@ -29,6 +29,8 @@ inline constexpr __u64 kFsIoctlDev = 1ULL << 15;        // ABI 5
 inline constexpr __u64 kScopeAbstractUnix = 1ULL << 0;  // ABI 6
 inline constexpr __u64 kScopeSignal = 1ULL << 1;
 
+inline constexpr unsigned kCloseRangeCloexec = 1U << 2;
+
 inline constexpr __u32 kLandlockCreateRulesetVersion = 1U << 0;
 inline constexpr int kLandlockRulePathBeneath = 1;
 

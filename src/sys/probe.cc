@@ -22,6 +22,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "base/split.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
 #include "sys/probe_support.h"
@@ -30,8 +31,6 @@ namespace caisson::sys {
 namespace {
 
 constexpr int kChildTimeoutMs = 5000;
-
-Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
 
 /// For calls made with arguments that can't work: anything but "no such call" or a filter's refusal means it is there.
 Attempt presence(long result) {
@@ -60,16 +59,6 @@ void trySeccomp(void* result) {
   auto* outcome = static_cast<Attempt*>(result);
   *outcome = attempt(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   if (outcome->ok()) *outcome = attempt(installFilter(kFlags));
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end != 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 std::vector<std::string> containerSigns() {
@@ -205,13 +194,15 @@ Obstacles readObstacles() {
   found.max_user_namespaces = readNumber("/proc/sys/user/max_user_namespaces");
   found.unprivileged_userns_clone = readNumber("/proc/sys/kernel/unprivileged_userns_clone");
   found.apparmor_restrict_unprivileged_userns = readNumber("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
-  found.security_modules = split(readKernelFile("/sys/kernel/security/lsm"), ',');
+  const std::string modules = readKernelFile("/sys/kernel/security/lsm");
+  for (const std::string_view module : split(modules, ',')) found.security_modules.emplace_back(module);
   if (exists("/sys/module/apparmor")) {
     found.apparmor_label = readKernelFile("/proc/self/attr/apparmor/current");
     if (found.apparmor_label.empty()) found.apparmor_label = readKernelFile("/proc/self/attr/current");
   }
-  for (const std::string& line : split(readKernelFile("/proc/self/status"), '\n')) {
-    if (line.starts_with("Seccomp:\t")) found.seccomp_mode = std::atoi(line.c_str() + 9);
+  const std::string status = readKernelFile("/proc/self/status");
+  for (const std::string_view line : split(status, '\n')) {
+    if (line.starts_with("Seccomp:\t")) found.seccomp_mode = std::atoi(line.data() + 9);
     if (line.starts_with("NoNewPrivs:\t")) found.no_new_privileges = line.ends_with('1');
   }
   found.container_signs = containerSigns();

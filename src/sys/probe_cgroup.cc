@@ -7,22 +7,13 @@
 #include <cerrno>
 #include <map>
 
+#include "base/split.h"
 #include "sys/probe.h"
 #include "sys/probe_support.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::sys {
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end != 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 /// mountinfo writes space, tab, newline and backslash as \ooo.
 std::string unescape(std::string_view text) {

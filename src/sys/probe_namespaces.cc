@@ -32,8 +32,6 @@ struct MountAttr {
   __u64 set, clear, propagation, user_namespace;
 };
 
-Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
-
 Attempt writeTo(const char* path, const char* text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return {errno};

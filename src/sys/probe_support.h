@@ -1,9 +1,12 @@
 // What the probes share: one attempt in a child, its plain result back through a pipe; small files of /proc and /sys.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <type_traits>
+
+#include "sys/probe.h"
 
 namespace caisson::sys {
 
@@ -19,6 +22,9 @@ T inChild(void (*body)(void* result)) {
   runInChild(body, &result, sizeof result);
   return result;
 }
+
+/// The outcome of a system call that returned `result`.
+inline Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
 
 /// The whole file without trailing newlines, "" when it can't be read. For files of the kernel's own, by fixed path.
 std::string readKernelFile(const char* path);

@@ -9,7 +9,7 @@ namespace caisson::tool {
 namespace {
 
 constexpr std::string_view kMore = "...";
-constexpr std::size_t kLongestName = 32;
+constexpr std::size_t kMaxParameterName = 32;
 constexpr std::size_t kMaxWords = 1024;
 /// The kernel takes no longer word (MAX_ARG_STRLEN).
 constexpr std::size_t kLongestWord = 128 * 1024 - 1;
@@ -26,7 +26,7 @@ struct Piece {
 
 bool isName(std::string_view text) {
   const auto small = [](char c) { return c >= 'a' && c <= 'z'; };
-  return !text.empty() && text.size() <= kLongestName && small(text.front()) &&
+  return !text.empty() && text.size() <= kMaxParameterName && small(text.front()) &&
          std::ranges::all_of(text, [&](char c) { return small(c) || (c >= '0' && c <= '9') || c == '_'; });
 }
 

@@ -10,16 +10,12 @@
 #include <mutex>
 
 #include "session/sandbox.h"
+#include "sys/deadline.h"
 
 namespace caisson::session {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-int msUntil(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return left < 0 ? 0 : static_cast<int>(left);
-}
 
 /// Descriptors in flight are counted per user against the sender's soft limit, which a payload may have reached: one
 /// of ours may be as high as the hard limit while it sends.
@@ -93,7 +89,7 @@ Result<Packet> SupervisorConnection::receive(std::string_view call, std::string_
                                              Clock::time_point deadline) const {
   for (;;) {
     pollfd wait{socket_.get(), POLLIN, 0};
-    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    const int ready = ::poll(&wait, 1, sys::millisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
       return fail(sysError(Stage::state, call, object, ETIMEDOUT,

@@ -16,8 +16,6 @@ namespace {
 using sys::FileType;
 using sys::RootDir;
 
-constexpr mode_t kNewDirectoryMode = 0755;
-
 /// A path of the host's, which its user named: the directory it lies in, and the name there.
 struct HostPath {
   std::string directory, name;

@@ -20,7 +20,6 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr mode_t kNewFileMode = 0644;
-constexpr mode_t kNewDirectoryMode = 0755;
 constexpr mode_t kSafeBits = 0777;  // never setuid, setgid or sticky
 
 Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {

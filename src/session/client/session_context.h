@@ -13,6 +13,9 @@
 
 namespace caisson::session {
 
+/// Of directories that are made for a file that a client writes.
+inline constexpr mode_t kNewDirectoryMode = 0755;
+
 class SessionContext {
  public:
   SessionContext(std::shared_ptr<Store> store, Store::Found found)

@@ -13,7 +13,7 @@ namespace {
 
 using sys::FileType;
 
-constexpr std::size_t kMaxDepth = 200;
+constexpr std::size_t kMaxTreeDepth = 200;
 
 bool isOpaque(int directory) {
   char value = 0;
@@ -44,7 +44,7 @@ class HiddenSize {
 
   /// A directory that `sources` (uppermost first) contribute to. One that lies in a single layer hides nothing.
   void visit(const std::string& path, const std::vector<std::size_t>& sources, std::size_t depth) {
-    if (sources.size() < 2 || depth > kMaxDepth) return;
+    if (sources.size() < 2 || depth > kMaxTreeDepth) return;
     std::map<std::string, Above> names;
     for (const std::size_t layer : sources) {
       const auto entries = layers_[layer].list(path);

@@ -12,8 +12,6 @@ namespace {
 
 /// For the egress to report what a command did, after its exit.
 constexpr auto kEgressTimeout = std::chrono::seconds(1);
-/// For the processes of a session to die after SIGKILL to all of them.
-constexpr auto kIdleTimeout = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -30,7 +28,7 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
       const std::string reason = limits_->reason();
       command.runner->noteCause(EndedBy::limit, *limit, reason);
       killEverything(EndedBy::limit, *limit, reason);
-      waitUntilIdle(Clock::now() + kIdleTimeout);
+      waitUntilIdle();
     }
   }
   if (!sandbox_ || !sandbox_->hasEgress() || ending_) return finish(command);

@@ -13,6 +13,7 @@
 #include "session/client/worker.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/alert.h"
+#include "sys/deadline.h"
 #include "sys/descriptor_limit.h"
 
 namespace caisson::session {
@@ -41,11 +42,6 @@ struct Problems {
 template <class A, Of<Problems> T>
 void fields(A& archive, T& v) {
   archive(v.list);
-}
-
-int msUntil(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return left < 0 ? 0 : static_cast<int>(left);
 }
 
 Error launcherGone() {
@@ -173,7 +169,7 @@ Result<Packet> Launcher::ask(MessageType type, const std::string& value, std::ve
   const auto deadline = Clock::now() + timeout;
   for (;;) {
     pollfd wait{socket_.get(), POLLIN, 0};
-    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    const int ready = ::poll(&wait, 1, sys::millisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
     Packet packet;
     const Receipt receipt = ready > 0 ? receivePacket(socket_.get(), packet) : Receipt::closed;

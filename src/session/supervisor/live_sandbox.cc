@@ -28,6 +28,7 @@
 #include "supervise/credentials.h"
 #include "supervise/egress.h"
 #include "supervise/process_tree.h"
+#include "sys/deadline.h"
 #include "sys/process_start.h"
 #include "sys/raw_syscall.h"
 #include "sys/receive.h"
@@ -45,11 +46,6 @@ constexpr auto kReplyTimeout = std::chrono::seconds(1);
 constexpr auto kPauseTimeout = std::chrono::seconds(10);
 constexpr unsigned kLockPauseUs = 50;
 constexpr auto kKillTimeout = std::chrono::seconds(10);
-
-int msUntil(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return left < 0 ? 0 : static_cast<int>(left);
-}
 
 /// A directory for the layers, owned by the sandbox's user where that is not the caller.
 Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& metadata, const plan::Plan& plan) {
@@ -146,7 +142,7 @@ Result<void> LiveSandbox::awaitReady() {
   const auto deadline = Clock::now() + kStartTimeout;
   for (;;) {
     pollfd wait{launched_.control.get(), POLLIN, 0};
-    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    const int ready = ::poll(&wait, 1, sys::millisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
       return fail(plainError(Stage::launch, "wait", "pid 1 of the session", "it did not start in 30 s",
@@ -208,7 +204,7 @@ Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
   const auto deadline = Clock::now() + kPauseTimeout;
   for (;;) {
     pollfd wait{launched_.control.get(), POLLIN, 0};
-    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    const int ready = ::poll(&wait, 1, sys::millisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return fail(sysError(Stage::supervise, "wait", "pid 1 of the session", ETIMEDOUT));
     isolation::Message message{};
@@ -362,7 +358,7 @@ Result<Fd> LiveSandbox::askForDescriptor(InitRequest request, std::string_view c
   const auto deadline = Clock::now() + kReplyTimeout;
   for (;;) {
     pollfd wait{launched_.control.get(), POLLIN, 0};
-    const int ready = ::poll(&wait, 1, msUntil(deadline));
+    const int ready = ::poll(&wait, 1, sys::millisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return fail(sysError(Stage::supervise, call, "session", ETIMEDOUT, "destroy the session"));
     InitReply reply;
@@ -406,7 +402,7 @@ bool LiveSandbox::kill() {
   sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
   pollfd wait{launched_.pidfd.get(), POLLIN, 0};
   const auto deadline = Clock::now() + kKillTimeout;
-  while (::poll(&wait, 1, msUntil(deadline)) < 0 && errno == EINTR) {
+  while (::poll(&wait, 1, sys::millisecondsUntil(deadline)) < 0 && errno == EINTR) {
   }
   if ((wait.revents & POLLIN) == 0) return false;
   sys::raw(SYS_wait4, launched_.init, nullptr, __WALL, nullptr);

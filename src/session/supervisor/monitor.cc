@@ -148,7 +148,7 @@ void Supervisor::lookAtLimits() {
     const std::string reason = limits_->reason();
     record_.limitExceeded(metadata_.id, *reached, reason);
     killEverything(EndedBy::limit, *reached, reason);
-    return waitUntilIdle(Clock::now() + kIdleTimeout);
+    return waitUntilIdle();
   }
   if (limits_->wantsIpcBytes())
     (void)sandbox_->send(InitRequest{});  // measure: the answer is there before the next look
@@ -157,7 +157,9 @@ void Supervisor::lookAtLimits() {
 
 /// After a limit was exceeded: what was killed may still be counted for a moment, and must not count against the next
 /// command. Whatever survived is killed again.
-void Supervisor::waitUntilIdle(Clock::time_point deadline) {
+void Supervisor::waitUntilIdle() { killUntilIdle(Clock::now() + kIdleTimeout); }
+
+void Supervisor::killUntilIdle(Clock::time_point deadline) {
   limits_.reset();
   loop_.cancel(limits_timer_);
   limits_timer_ = loop_.at(Clock::now() + kIdlePause, [this, deadline] {
@@ -171,7 +173,7 @@ void Supervisor::waitUntilIdle(Clock::time_point deadline) {
     InitRequest request;
     request.type = InitRequestType::kill_all;
     (void)sandbox_->send(request);
-    waitUntilIdle(deadline);
+    killUntilIdle(deadline);
   });
 }
 

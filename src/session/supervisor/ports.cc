@@ -17,7 +17,7 @@
 namespace caisson::session {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kPortBacklog = 64;
 constexpr std::uint64_t kEachRecorded = 100;  // connections; then every hundredth: nobody can flood the log
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -47,7 +47,7 @@ Result<sys::Fd> listenOn(sys::Fd socket, std::uint16_t& port, const char* where)
   sockaddr_in address = loopback(port);
   socklen_t size = sizeof(address);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0 ||
+      ::listen(socket.get(), kPortBacklog) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     return fail(sysError(Stage::state, "bind",
                          std::string("127.0.0.1 of the ") + where + ", port " + std::to_string(port), errno,

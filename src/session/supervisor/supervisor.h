@@ -126,7 +126,8 @@ class Supervisor {
   void drainLogs(Command& command);
   void beginWatching();
   void lookAtLimits();
-  void waitUntilIdle(Clock::time_point deadline);
+  void waitUntilIdle();
+  void killUntilIdle(Clock::time_point deadline);
   void onEgressReport(const egress::Report& report);
   void finishWaitingForEgress();
 

@@ -1,0 +1,14 @@
+// Times as poll(2) wants them.
+#pragma once
+
+#include <chrono>
+
+namespace caisson::sys {
+
+/// 0 for one that has passed.
+inline int millisecondsUntil(std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+  return left < 0 ? 0 : static_cast<int>(left);
+}
+
+}  // namespace caisson::sys
