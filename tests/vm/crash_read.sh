@@ -6,5 +6,6 @@ exec setpriv --reuid 1000 --regid 1000 --init-groups --inh-caps=-all env CAISSON
   echo $? >/job/out/verify.status
   /job/bin/caisson audit show --json >/job/out/events
   /job/bin/caisson run --workspace :none -- echo afterwards >/job/out/afterwards 2>&1
+  /job/bin/caisson audit show --json >/job/out/events.after
   /job/bin/caisson audit verify >/job/out/verify.after 2>&1
   echo $? >/job/out/verify.after.status'
