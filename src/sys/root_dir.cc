@@ -109,6 +109,20 @@ std::string_view name(FileType type) {
   return "unknown object";
 }
 
+FileInfo fileInfoOf(const struct statx& info) {
+  return {.type = typeOf(info.stx_mode),
+          .mode = info.stx_mode & mode_t{07777},
+          .uid = info.stx_uid,
+          .gid = info.stx_gid,
+          .size = info.stx_size,
+          .blocks = info.stx_blocks,
+          .links = info.stx_nlink,
+          .inode = info.stx_ino,
+          .device = (std::uint64_t{info.stx_dev_major} << 32) | info.stx_dev_minor,
+          .modified_ns = nanoseconds(info.stx_mtime),
+          .changed_ns = nanoseconds(info.stx_ctime)};
+}
+
 bool climbsOut(const Error& error) { return error.reason.starts_with(kClimbs); }
 
 std::unexpected<Error> RootDir::refuse(std::string_view call, std::string_view object, int sys_errno,
@@ -301,17 +315,7 @@ Result<FileInfo> RootDir::stat(std::string_view relative) const {
   if (!place) return std::unexpected(place.error());
   auto info = inspect(place->parent.get(), place->name.c_str());
   if (!info) return refuse("stat", relative, info.error());
-  return FileInfo{.type = typeOf(info->stx_mode),
-                  .mode = info->stx_mode & mode_t{07777},
-                  .uid = info->stx_uid,
-                  .gid = info->stx_gid,
-                  .size = info->stx_size,
-                  .blocks = info->stx_blocks,
-                  .links = info->stx_nlink,
-                  .inode = info->stx_ino,
-                  .device = (std::uint64_t{info->stx_dev_major} << 32) | info->stx_dev_minor,
-                  .modified_ns = nanoseconds(info->stx_mtime),
-                  .changed_ns = nanoseconds(info->stx_ctime)};
+  return fileInfoOf(*info);
 }
 
 Result<std::string> RootDir::readLink(std::string_view relative) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sys/fd.h"
+#include "sys/root_dir.h"
 
 namespace caisson::sys {
 
@@ -36,6 +37,8 @@ std::expected<Fd, int> resolveDirectory(int root, const std::string& path, Resol
 
 /// statx of `name` in `directory` ("": the descriptor itself), never following, mount id included.
 std::expected<struct statx, int> inspect(int directory, const char* name);
+
+FileInfo fileInfoOf(const struct statx& info);
 
 bool sameObject(const struct statx& a, const struct statx& b);
 /// By mount id. st_dev would not do: a bind mount of the same file system has the same one, a btrfs subvolume a

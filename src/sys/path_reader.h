@@ -1,0 +1,47 @@
+// Reads many paths below one root, in order: neighbours share the descriptor of their directory, so that each look is
+// one system call.
+//
+// Resolves as RootDir does. A directory that is renamed meanwhile is still read, under its old path: it cannot be
+// outside the root, unless something outside the sandbox moved it there.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "sys/root_dir.h"
+
+namespace caisson::sys {
+
+struct OpenedFile {
+  Fd file;
+  FileInfo info;
+};
+
+class PathReader {
+ public:
+  /// `root` must outlive the reader.
+  explicit PathReader(const RootDir& root) : root_(&root) {}
+
+  /// Paths are relative, without `.`, `..` and empty parts.
+  Result<FileInfo> stat(const std::string& path);
+  Result<std::string> readLink(const std::string& path);
+  /// Opens a regular file for reading. Never follows a link and never waits for the other end of a FIFO. For trees in
+  /// which no payload can make a device: the type is checked once it is open.
+  Result<OpenedFile> open(const std::string& path);
+
+  /// Resolves the directory of the next path anew.
+  void forget() { known_ = false; }
+
+ private:
+  /// The descriptor of the path's directory; `name` is the rest of `path`.
+  Result<int> parentOf(const std::string& path, const char*& name);
+
+  const RootDir* root_;
+  bool known_ = false;
+  std::string directory_;
+  std::optional<RootDir> parent_;  ///< nothing: the directory could not be opened
+  std::optional<Error> problem_;
+};
+
+}  // namespace caisson::sys
