@@ -1,6 +1,6 @@
 // diffFiles: what changed inside the files, read from the layers.
 //
-// Everything read here was written by a payload, and may be written to at this moment. Files are opened through RootDir
+// Everything read here was written by a payload, and may be written to at this moment. Files are opened below a RootDir
 // (no links, no pipes, no devices) and read up to a limit, so neither time nor memory depends on what they become.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -36,21 +36,19 @@ struct Content {
   std::string problem;
 };
 
-Content readRegular(const sys::RootDir& root, const std::string& path) {
-  auto file = root.openFile(path, {.flags = O_RDONLY});
-  if (!file) {
-    return {{}, file.error().sys_errno == EACCES ? "its content cannot be read" : "it changed while it was read"};
+Content readRegular(const LayerStack& stack, const LayerStack::Entry& entry, const std::string& path) {
+  const auto opened = stack.open(path, entry);
+  if (!opened) {
+    return {{}, opened.error().sys_errno == EACCES ? "its content cannot be read" : "it changed while it was read"};
   }
-  struct stat status{};
-  if (::fstat(file->get(), &status) != 0) return {{}, "its content cannot be read"};
   Content content;
-  const auto size = static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0));
+  const std::uint64_t size = opened->info.size;
   if (size > kMaxFileBytes) return {{}, "it is larger than 16 MiB"};
   // One byte more shows a file that grows meanwhile.
   content.bytes.resize(size + 1);
   std::size_t have = 0;
   for (;;) {
-    const ssize_t got = ::read(file->get(), content.bytes.data() + have, content.bytes.size() - have);
+    const ssize_t got = ::read(opened->file.get(), content.bytes.data() + have, content.bytes.size() - have);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return {{}, "its content cannot be read"};
     if (got == 0) break;
@@ -65,13 +63,12 @@ Content readRegular(const sys::RootDir& root, const std::string& path) {
 
 Content readSide(const LayerStack& stack, const LayerStack::Entry& entry, const std::string& path) {
   if (!entry.present) return {};
-  const sys::RootDir& root = *stack.layers()[entry.layer].root;
   if (entry.info.type == FileType::link) {
-    auto target = root.readLink(path);
+    auto target = stack.readLink(path, entry);
     if (!target) return {{}, "it changed while it was read"};
     return {*std::move(target), {}};
   }
-  if (entry.info.type == FileType::regular) return readRegular(root, path);
+  if (entry.info.type == FileType::regular) return readRegular(stack, entry, path);
   return {};
 }
 

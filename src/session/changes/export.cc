@@ -44,13 +44,10 @@ class TarExport {
   ExportReport& report() { return report_; }
 
  private:
-  [[nodiscard]] const sys::RootDir& layerOf(const StackChange& change) const {
-    return *now_.layers()[change.now.layer].root;
-  }
   void leaveOut(const std::string& path, std::string reason) { addLeftOut(report_.left_out, path, std::move(reason)); }
 
   bool addLink(const StackChange& change, TarEntry entry) {
-    auto target = layerOf(change).readLink(change.path);
+    auto target = now_.readLink(change.path, change.now);
     if (!target) {
       leaveOut(change.path, "it changed while it was read");
       return true;
@@ -62,21 +59,21 @@ class TarExport {
   }
 
   bool addFile(const StackChange& change, TarEntry entry) {
-    auto file = layerOf(change).openFile(change.path, {.flags = O_RDONLY});
-    struct stat status{};
-    if (!file || ::fstat(file->get(), &status) != 0) {
-      const bool denied = !file && file.error().sys_errno == EACCES;
+    const auto opened = now_.open(change.path, change.now);
+    if (!opened) {
+      const bool denied = opened.error().sys_errno == EACCES;
       leaveOut(change.path, denied ? "its content cannot be read" : "it changed while it was read");
       return true;
     }
-    entry.size = static_cast<std::uint64_t>(status.st_size);
+    entry.size = opened->info.size;
+    const int file = opened->file.get();
     ++report_.entries;
-    const auto extents = dataExtents(file->get(), entry.size);
+    const auto extents = dataExtents(file, entry.size);
     if (extents ? !tar_.beginSparse(entry, *extents) : !tar_.begin(entry)) return false;
     bool cut = false;
     const auto sink = [this](std::string_view bytes) { return tar_.data(bytes); };
     for (const Extent& extent : extents.value_or(std::vector<Extent>{{0, entry.size}})) {
-      if (!readExtent(file->get(), extent, cut, sink)) return false;
+      if (!readExtent(file, extent, cut, sink)) return false;
     }
     if (cut) leaveOut(change.path, "it became shorter while it was read; its end is zeros in the archive");
     return tar_.end();

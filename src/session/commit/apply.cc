@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,23 +41,28 @@ std::optional<FileInfo> infoAt(int directory, const std::string& name) {
   return fileInfoOf(status);
 }
 
-/// As if it had been made there: a root caller's commit leaves no root-owned files in a user's project, and a directory
-/// with the setgid bit gives its group to what is in it.
-void giveTo(int parent, int directory, const std::string& name) {
-  struct stat status;
-  if (::fstat(parent, &status) != 0) return;
-  const bool root = ::geteuid() == 0;
-  if (!root && (status.st_mode & S_ISGID) == 0) return;
-  (void)!::fchownat(directory, name.c_str(), root ? status.st_uid : static_cast<uid_t>(-1), status.st_gid,
-                    AT_SYMLINK_NOFOLLOW);
-}
-
-/// What is made in such a directory gets its access list from it, which a rename does not do.
-bool hasDefaultAcl(int directory) { return ::fgetxattr(directory, "system.posix_acl_default", nullptr, 0) > 0; }
-
 }  // namespace
 
 std::string stagedName(std::size_t index) { return std::to_string(index); }
+
+Applier::Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
+                 bool recovering)
+    : tree_(tree), staging_(staging), transaction_(transaction), committed_(committed), recovering_(recovering) {
+  struct stat status;
+  if (!recovering && ::fstat(staging.descriptor(), &status) == 0 && status.st_gid == ::getegid()) {
+    staged_owner_ = {::geteuid(), ::getegid()};
+  }
+}
+
+/// As if it had been made there: a root caller's commit leaves no root-owned files in a user's project, and a directory
+/// with the setgid bit gives its group to what is in it.
+void Applier::giveTo(const RealTree::ParentFacts& parent, int directory, const std::string& name) const {
+  const bool root = ::geteuid() == 0;
+  if (!root && !parent.gives_group) return;
+  if (staged_owner_ && staged_owner_->first == parent.uid && staged_owner_->second == parent.gid) return;
+  (void)!::fchownat(directory, name.c_str(), root ? parent.uid : static_cast<uid_t>(-1), parent.gid,
+                    AT_SYMLINK_NOFOLLOW);
+}
 
 std::string Applier::temporaryName(std::size_t index) const {
   return ".caisson-" + transaction_.id + "-" + std::to_string(index);
@@ -130,12 +134,14 @@ Result<std::string> Applier::place(std::size_t index) {
   Source source{staging_.descriptor(), stagedName(index)};
   std::string conflict;
   int error = EXDEV;
-  if (!hasDefaultAcl(*parent)) {
-    giveTo(*parent, source.directory, source.name);
+  const auto facts = tree_.parentFacts();
+  if (!facts) return fail(facts.error());
+  if (!facts->gives_access_list) {
+    giveTo(*facts, source.directory, source.name);
     error = move(index, source, *parent, name, conflict);
   }
   if (needsCopy(error)) {
-    auto copied = copyBeside(index, *parent);
+    auto copied = copyBeside(index, *parent, *facts);
     if (!copied) return fail(copied.error());
     error = move(index, *copied, *parent, name, conflict);
   }
@@ -182,7 +188,7 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
 }
 
 /// For a parent on another file system or mount than the staged object.
-Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent) {
+Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts) {
   const Action& action = transaction_.actions[index];
   Source made{parent, temporaryName(index), true};
   if (auto removed = sys::removeTreeAt(parent, made.name, action.path, Stage::state); !removed) {
@@ -193,14 +199,14 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent) {
     if (::symlinkat(action.target.c_str(), parent, made.name.c_str()) != 0) {
       return fail(failed("symlink", action.path, errno));
     }
-    giveTo(parent, parent, made.name);
+    giveTo(facts, parent, made.name);
     return made;
   }
   if (action.kind == ActionKind::directory) {
     if (::mkdirat(parent, made.name.c_str(), 0700) != 0) return fail(failed("mkdir", action.path, errno));
     const Fd directory(::openat(parent, made.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory || ::fchmod(directory.get(), action.mode) != 0) return fail(failed("mkdir", action.path, errno));
-    giveTo(parent, parent, made.name);
+    giveTo(facts, parent, made.name);
     return made;
   }
   const Fd staged(::openat(staging_.descriptor(), stagedName(index).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -213,7 +219,7 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent) {
   if (::fchmod(file.get(), action.mode) != 0 || ::fsync(file.get()) != 0) {
     return fail(failed("write", action.path, errno));
   }
-  giveTo(parent, parent, made.name);
+  giveTo(facts, parent, made.name);
   step("commit: copied beside");
   return made;
 }
@@ -295,7 +301,11 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   }
   const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made) return fail(failed("open", action.path, errno));
-  if (done.how == How::made) giveTo(*parent, *parent, name);
+  if (done.how == How::made) {
+    const auto facts = tree_.parentFacts();
+    if (!facts) return fail(facts.error());
+    giveTo(*facts, *parent, name);
+  }
   done.mode_before = there ? there->mode : 0;
   // A directory that was made meanwhile keeps its mode.
   const bool wanted = done.how == How::made || action.before;

@@ -6,7 +6,9 @@
 // is repeatable: after a crash the same transaction is applied again.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,8 +23,7 @@ class Applier {
  public:
   /// `recovering`: after a crash, when a part of the transaction may be done.
   Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
-          bool recovering)
-      : tree_(tree), staging_(staging), transaction_(transaction), committed_(committed), recovering_(recovering) {}
+          bool recovering);
 
   /// Puts one in place. The text says why the real file was left alone (a conflict); empty: it is done, by this call or
   /// before a crash.
@@ -52,7 +53,8 @@ class Applier {
   Result<std::string> makeDirectory(std::size_t index);
   /// The errno of the rename, or 0; `conflict` says why it was taken back.
   int move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict);
-  Result<Source> copyBeside(std::size_t index, int parent);
+  Result<Source> copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts);
+  void giveTo(const RealTree::ParentFacts& parent, int directory, const std::string& name) const;
   Result<bool> isDoneByCopy(const Action& action, int parent, const std::string& name) const;
   [[nodiscard]] std::string whyNot(const Action& action, const std::optional<sys::FileInfo>& there) const;
   [[nodiscard]] bool leadsOut(const Action& action) const;
@@ -64,6 +66,7 @@ class Applier {
   const Transaction& transaction_;
   const Committed& committed_;
   bool recovering_;
+  std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged
   std::vector<Done> done_;
   std::vector<std::size_t> beside_;
 };

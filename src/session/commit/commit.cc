@@ -117,7 +117,7 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   auto now = roots->stack(current);
   if (!before) return fail(before.error());
   if (!now) return fail(now.error());
-  auto changes = compareStacks(*before, *now);
+  auto changes = compareEntries(*before, *now, {.real_contents = false});
   if (!changes) return fail(changes.error());
   const auto turn = lockWorkspace(*roots->real());
   if (!turn) return fail(turn.error());

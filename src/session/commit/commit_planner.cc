@@ -137,7 +137,7 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
   return {};
 }
 
-bool CommitPlanner::isWanted(const Change& change, bool& named) {
+bool CommitPlanner::isWanted(const Change& change, bool& named) const {
   bool wanted = chosen_.empty();
   named = false;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
@@ -147,10 +147,15 @@ bool CommitPlanner::isWanted(const Change& change, bool& named) {
         !inside && change.type == "directory" && change.kind != ChangeKind::deleted && below(chosen_[i], change.path);
     if (!inside && !on_the_way) continue;
     wanted = true;
-    if (inside) met_[i] = true;
     named = named || on_the_way || change.path == chosen_[i];
   }
   return wanted;
+}
+
+void CommitPlanner::markMet(const std::string& path) {
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    if (below(path, chosen_[i])) met_[i] = true;
+  }
 }
 
 const LayerStack::View& CommitPlanner::viewOf(const std::string& directory) {
@@ -193,8 +198,8 @@ bool CommitPlanner::isSame(const Candidate& candidate) {
   const auto parent = real_.parentOf(candidate.change.path, name);
   if (!parent) return false;
   const Fd real(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  const auto own = now_.layers()[candidate.entry.layer].root->openFile(candidate.change.path, {.flags = O_RDONLY});
-  return real && own && sameContent(real.get(), own->get(), here.size);
+  const auto own = now_.open(candidate.change.path, candidate.entry);
+  return real && own && sameContent(real.get(), own->file.get(), here.size);
 }
 
 std::string CommitPlanner::whyHeld(const Candidate& candidate) {
@@ -215,13 +220,12 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
   const bool directory = candidate.entry.present && candidate.entry.info.type == FileType::directory;
   if (!there) {
     const std::string parent = directoryOf(change.path);
-    if (!parent.empty() && !directories_.contains(parent)) {
-      const auto above = real_.look(parent);
-      if (!above || !*above || (*above)->type != FileType::directory)
-        return "its directory was removed there meanwhile";
+    std::string name;
+    if (!directories_.contains(parent) && !real_.parentOf(change.path, name)) {
+      return "its directory was removed there meanwhile";
     }
     const bool suspect = candidate.entry.present && !directory && parentChanged(change.path) &&
-                         cameFromBelow(*now_.layers()[candidate.entry.layer].root, change.path);
+                         cameFromBelow(now_, change.path, candidate.entry);
     return suspect ? "it may have been removed there meanwhile" : "";
   }
   if (there->type == FileType::directory) {
@@ -231,28 +235,26 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
   }
   if (ours(change.path, *there)) return "";
   // A git configuration is shown without its credentials: writing it back would remove them.
-  for (const LayerStack::Layer& layer : now_.layers()) {
-    if (layer.name != "mask") continue;
-    if (const auto shown = layer.root->stat(change.path); shown && shown->type == FileType::regular) {
-      return "a part of it was hidden from the session";
-    }
+  if (const auto shown = now_.statIn("mask", change.path); shown && shown->type == FileType::regular) {
+    return "a part of it was hidden from the session";
   }
   if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
   return there->changed_ns > transaction_.since_ns ? "it was changed meanwhile" : "";
 }
 
-void CommitPlanner::consider(const Change& change, bool named) {
-  Candidate candidate{.change = change, .named = named};
+void CommitPlanner::consider(const StackChange& found) {
+  Candidate candidate{.change = toChange(found), .entry = found.now};
+  const Change& change = candidate.change;
+  if (!isWanted(change, candidate.named)) return;
+  const bool named = candidate.named;
   if (change.kind != ChangeKind::deleted) {
-    candidate.entry = find(change.path);
-    if (!candidate.entry.present) return leave(report_.skipped, change.path, "it is gone meanwhile");
     const FileType type = candidate.entry.info.type;
     if (type != FileType::regular && type != FileType::directory && type != FileType::link) {
+      markMet(change.path);
       return leave(report_.skipped, change.path, "a " + std::string(sys::name(type)) + " is not committed");
     }
-    candidate.change.type = sys::name(type);
     if (type == FileType::link) {
-      auto target = now_.layers()[candidate.entry.layer].root->readLink(change.path);
+      auto target = now_.readLink(change.path, candidate.entry);
       if (!target) return leave(report_.skipped, change.path, target.error().message());
       candidate.target = *std::move(target);  // read once: this is what arrives
     }
@@ -260,9 +262,13 @@ void CommitPlanner::consider(const Change& change, bool named) {
   auto there = real_.look(change.path);
   // The commit puts a directory where a file or link is now: there is nothing below it yet.
   if (!there && directories_.contains(directoryOf(change.path))) there = std::nullopt;
-  if (!there) return leave(report_.conflicts, change.path, there.error().message());
+  if (!there) {
+    markMet(change.path);
+    return leave(report_.conflicts, change.path, there.error().message());
+  }
   candidate.there = *there;
   if (isSame(candidate)) return;
+  markMet(change.path);
   if (ours_.contains(change.path)) return report_.kept.push_back(change.path);
   if (const std::string why = whyHeld(candidate); !why.empty()) {
     if (!named) return leave(report_.held, change.path, why);
@@ -313,28 +319,30 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& acti
   const std::string& path = candidate.change.path;
   const std::string staged = stagedName(transaction_.actions.size());
   for (int tries = 0; tries < kReadTries; ++tries) {
-    if (tries > 0) views_.clear();
+    if (tries > 0) {
+      views_.clear();
+      now_.forget();
+    }
     const LayerStack::Entry entry = tries == 0 ? candidate.entry : find(path);
     if (!entry.present || entry.info.type != FileType::regular) continue;
-    auto source = now_.layers()[entry.layer].root->openFile(path, {.flags = O_RDONLY});
+    const auto source = now_.open(path, entry);
     if (!source && (source.error().sys_errno == EACCES || source.error().sys_errno == EPERM)) {
       leave(report_.skipped, path, source.error().message());
       return false;
     }
-    struct stat status;
-    if (!source || ::fstat(source->get(), &status) != 0) continue;
-    const auto size = static_cast<std::uint64_t>(status.st_size);
-    if (size > kMaxSparseBytes && static_cast<std::uint64_t>(status.st_blocks) * 512 < size / 2) {
+    if (!source) continue;
+    const std::uint64_t size = source->info.size;
+    if (size > kMaxSparseBytes && source->info.blocks * 512 < size / 2) {
       leave(report_.skipped, path, "a file of more than 16 GiB that is mostly holes is not committed");
       return false;
     }
     // Writable by others only where it was before.
     const mode_t kept =
         candidate.there && candidate.there->type == FileType::regular ? candidate.there->mode & 022U : 0;
-    action.mode = (status.st_mode & kCommittedBits) | kept;
+    action.mode = (source->info.mode & kCommittedBits) | kept;
     ReadFile read;
     if (staging_ != nullptr) {
-      auto object = staging_->addFile(staged, source->get(), size, action.mode, read, path);
+      auto object = staging_->addFile(staged, source->file.get(), size, action.mode, read, path);
       if (!object) {
         (void)staging_->drop(staged);
         if (isFull(object.error())) return fail(object.error());
@@ -345,7 +353,7 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& acti
       action.inode = object->inode;
       action.modified_ns = object->modified_ns;
     } else {
-      auto hashed = readOnce(source->get(), size, -1, path);
+      auto hashed = readOnce(source->file.get(), size, -1, path);
       if (!hashed) {
         leave(report_.skipped, path, hashed.error().message());
         return false;
@@ -410,15 +418,12 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   return {};
 }
 
-Result<void> CommitPlanner::plan(const std::vector<Change>& changes, const CommitRequest& request) {
+Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const CommitRequest& request) {
   if (auto read = readRequest(request); !read) return read;
-  for (const Change& change : changes) {
+  for (const StackChange& change : changes) {
     if (change.kind != ChangeKind::deleted) shapes_.addPresent(change.path);
   }
-  for (const Change& change : changes) {
-    bool named = false;
-    if (isWanted(change, named)) consider(change, named);
-  }
+  for (const StackChange& change : changes) consider(change);
   holdLinks();
   std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
     return rankOf(a.change, a.entry.info.type) < rankOf(b.change, b.entry.info.type);

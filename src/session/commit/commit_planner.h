@@ -34,7 +34,7 @@ class CommitPlanner {
 
   /// Decides on everything that changed. Files that cannot be read are left out and named; a disk that is full is an
   /// error.
-  Result<void> plan(const std::vector<Change>& changes, const CommitRequest& request);
+  Result<void> plan(const std::vector<StackChange>& changes, const CommitRequest& request);
 
   [[nodiscard]] CommitReport& report() { return report_; }
   [[nodiscard]] Transaction& transaction() { return transaction_; }
@@ -52,8 +52,10 @@ class CommitPlanner {
 
   Result<void> readRequest(const CommitRequest& request);
   /// Whether the request has this change, and whether by its own name.
-  bool isWanted(const Change& change, bool& named);
-  void consider(const Change& change, bool named);
+  [[nodiscard]] bool isWanted(const Change& change, bool& named) const;
+  void consider(const StackChange& change);
+  /// Notes which of the chosen paths have a change.
+  void markMet(const std::string& path);
   /// Whether the real workspace has it already: from a commit that is repeated, or made there in the same way.
   bool isSame(const Candidate& candidate);
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);

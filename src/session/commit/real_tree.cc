@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 
 #include <cerrno>
 #include <vector>
@@ -71,7 +72,17 @@ Result<int> RealTree::parentOf(const std::string& path, std::string& name) {
   }
   parent_ = std::move(at);
   parent_path_ = directory;
+  parent_facts_.reset();
   return parent_.get();
+}
+
+Result<RealTree::ParentFacts> RealTree::parentFacts() {
+  if (parent_facts_) return *parent_facts_;
+  struct stat status;
+  if (::fstat(parent_.get(), &status) != 0) return fail(failed("stat", parent_path_, errno));
+  const bool list = ::fgetxattr(parent_.get(), "system.posix_acl_default", nullptr, 0) > 0;
+  parent_facts_ = ParentFacts{status.st_uid, status.st_gid, (status.st_mode & S_ISGID) != 0, list};
+  return *parent_facts_;
 }
 
 Result<std::optional<FileInfo>> RealTree::look(const std::string& path) {

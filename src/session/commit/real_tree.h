@@ -28,6 +28,15 @@ class RealTree {
   /// The directory that holds `path`, reached without following links, and the last part of it. The descriptor is valid
   /// until the next call. ENOTDIR or ELOOP when a parent is a link or no directory.
   Result<int> parentOf(const std::string& path, std::string& name);
+  /// What a directory gives to the names that are made in it.
+  struct ParentFacts {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    bool gives_group = false;        ///< its setgid bit
+    bool gives_access_list = false;  ///< a default access list, which a rename does not apply
+  };
+  /// Of the directory that parentOf() returned last.
+  Result<ParentFacts> parentFacts();
   /// Forgets the directory that was opened last: its name may mean another one by now.
   void forget() { parent_.reset(); }
 
@@ -41,6 +50,7 @@ class RealTree {
   const sys::RootDir& root_;
   sys::Fd parent_;  ///< paths come sorted, so that neighbours share their directory
   std::string parent_path_;
+  std::optional<ParentFacts> parent_facts_;
 };
 
 }  // namespace caisson::session

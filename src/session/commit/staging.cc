@@ -58,6 +58,20 @@ Result<void> writeAt(int to, const char* data, std::size_t size, std::uint64_t o
   return {};
 }
 
+template <class Fill>
+Result<StagedObject> makeFile(int directory, const std::string& name, mode_t mode, const std::string& path,
+                              const Fill& fill) {
+  // Nobody else enters the directory, so the mode may be final at once; the umask or an access list can take bits away.
+  const Fd file(::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!file) return fail(failed("create", path, errno));
+  if (auto filled = fill(file.get()); !filled) return fail(filled.error());
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0) return fail(failed("write", path, errno));
+  if ((status.st_mode & 07777U) != mode && ::fchmod(file.get(), mode) != 0) return fail(failed("chmod", path, errno));
+  const sys::FileInfo info = fileInfoOf(status);
+  return StagedObject{info.device, info.inode, info.modified_ns};
+}
+
 }  // namespace
 
 Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::string& path) {
@@ -66,7 +80,7 @@ Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::str
   if (cloned) source = to;
   Sha256 digest;
   thread_local std::vector<char> buffer(kChunk);
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0, written = 0;
   while (offset < size) {
     const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size - offset));
     const ssize_t got = ::pread(source, buffer.data(), wanted, static_cast<off_t>(offset));
@@ -77,10 +91,14 @@ Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::str
     digest.add(buffer.data(), count);
     if (to >= 0 && !cloned && !(count >= 4096 && isZero(buffer.data(), count))) {
       if (auto wrote = writeAt(to, buffer.data(), count, offset, path); !wrote) return fail(wrote.error());
+      written = offset + count;
     }
     offset += count;
   }
-  if (to >= 0 && ::ftruncate(to, static_cast<off_t>(offset)) != 0) return fail(failed("truncate", path, errno));
+  const bool whole = !cloned && written == offset;  // else it ends in a hole, or the clone is longer
+  if (to >= 0 && !whole && ::ftruncate(to, static_cast<off_t>(offset)) != 0) {
+    return fail(failed("truncate", path, errno));
+  }
   return ReadFile{offset, digest.finish()};
 }
 
@@ -128,15 +146,12 @@ Result<void> Staging::remove(const RootDir& session, const RootDir* real) {
 
 Result<StagedObject> Staging::addFile(const std::string& name, int source, std::uint64_t size, mode_t mode,
                                       ReadFile& read, const std::string& path) const {
-  const Fd file(::openat(directory_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return fail(failed("create", path, errno));
-  auto copied = readOnce(source, size, file.get(), path);
-  if (!copied) return fail(copied.error());
-  read = *copied;
-  struct stat status;
-  if (::fchmod(file.get(), mode) != 0 || ::fstat(file.get(), &status) != 0) return fail(failed("write", path, errno));
-  const sys::FileInfo info = fileInfoOf(status);
-  return StagedObject{info.device, info.inode, info.modified_ns};
+  return makeFile(directory_.get(), name, mode, path, [&](int file) -> Result<void> {
+    auto copied = readOnce(source, size, file, path);
+    if (!copied) return fail(copied.error());
+    read = *copied;
+    return {};
+  });
 }
 
 Result<StagedObject> Staging::addLink(const std::string& name, const std::string& target,

@@ -25,14 +25,15 @@ bool isOpaque(const RootDir& root, const std::string& path) {
   return ::fgetxattr(directory->get(), "user.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
 
-bool sameBytes(const RootDir& a, const RootDir& b, const std::string& path) {
-  const auto first = a.openFile(path, {.flags = O_RDONLY});
-  const auto second = b.openFile(path, {.flags = O_RDONLY});
+bool sameBytes(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
+               const LayerStack::Entry& current, const std::string& path) {
+  const auto first = before.open(path, old);
+  const auto second = now.open(path, current);
   if (!first || !second) return false;
-  std::string left(kChunk, 0), right(kChunk, 0);
+  thread_local std::string left(kChunk, 0), right(kChunk, 0);
   for (off_t offset = 0;;) {
-    const ssize_t got = ::pread(first->get(), left.data(), kChunk, offset);
-    const ssize_t other = ::pread(second->get(), right.data(), kChunk, offset);
+    const ssize_t got = ::pread(first->file.get(), left.data(), kChunk, offset);
+    const ssize_t other = ::pread(second->file.get(), right.data(), kChunk, offset);
     if (got < 0 || got != other) return false;
     if (got == 0) return true;
     if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
@@ -43,7 +44,7 @@ bool sameBytes(const RootDir& a, const RootDir& b, const std::string& path) {
 /// Whether two objects of the same path are the same to a user: type, mode, content. Times are not a change.
 bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
                 const LayerStack::Entry& current, const std::string& path, mode_t mode_bits = 0777,
-                bool contents = true) {
+                const CompareOptions& options = {}) {
   const LayerStack::Layer& a = before.layers()[old.layer];
   const LayerStack::Layer& b = now.layers()[current.layer];
   if (a.name == b.name) return true;
@@ -56,12 +57,13 @@ bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const La
     return false;
   if (current.info.type == FileType::directory) return true;
   if (current.info.type == FileType::link) {
-    const auto left = a.root->readLink(path);
-    const auto right = b.root->readLink(path);
+    const auto left = before.readLink(path, old);
+    const auto right = now.readLink(path, current);
     return left && right && *left == *right;
   }
   if (current.info.type != FileType::regular) return false;
-  return old.info.size == current.info.size && contents && sameBytes(*a.root, *b.root, path);
+  const bool contents = options.contents && (options.real_contents || !a.name.empty());
+  return old.info.size == current.info.size && contents && sameBytes(before, old, now, current, path);
 }
 
 struct Work {
@@ -171,7 +173,7 @@ class Comparison {
     if (cutShort()) return;
     if (!old.present) {
       changes_.push_back({path, ChangeKind::added, old, current});
-    } else if (!sameObject(before_, old, now_, current, path, 0777, options_.contents)) {
+    } else if (!sameObject(before_, old, now_, current, path, 0777, options_)) {
       changes_.push_back({path, ChangeKind::modified, old, current});
     }
     if (directory) pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below});
@@ -222,6 +224,22 @@ Result<LayerStack> LayerRoots::stack(const std::vector<std::string>& names) {
   return LayerStack(std::move(layers));
 }
 
+LayerStack::LayerStack(std::vector<Layer> layers) : layers_(std::move(layers)) {
+  for (const Layer& layer : layers_) readers_.emplace_back(*layer.root);
+}
+
+void LayerStack::forget() const {
+  for (sys::PathReader& reader : readers_) reader.forget();
+}
+
+std::optional<FileInfo> LayerStack::statIn(std::string_view layer, const std::string& path) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (layers_[i].name != layer) continue;
+    if (const auto info = readers_[i].stat(path)) return *info;
+  }
+  return std::nullopt;
+}
+
 LayerStack::View LayerStack::root() const {
   View view(layers_.size());
   for (std::size_t i = 0; i < view.size(); ++i) view[i] = i;
@@ -231,8 +249,7 @@ LayerStack::View LayerStack::root() const {
 LayerStack::Entry LayerStack::lookUp(const std::string& path, const View& parent) const {
   Entry entry;
   for (const std::size_t index : parent) {
-    const RootDir& root = *layers_[index].root;
-    const auto info = root.stat(path);
+    const auto info = readers_[index].stat(path);
     if (!info) continue;
     if (info->type == FileType::character_device) break;  // deleted here; nothing below counts
     if (entry.present && info->type != FileType::directory) break;
@@ -243,7 +260,7 @@ LayerStack::Entry LayerStack::lookUp(const std::string& path, const View& parent
     }
     if (info->type != FileType::directory) break;
     entry.below.push_back(index);
-    if (isOpaque(root, path)) break;
+    if (isOpaque(*layers_[index].root, path)) break;
   }
   return entry;
 }
@@ -286,17 +303,19 @@ Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerS
   if (!found) return fail(found.error());
   std::vector<Change> changes;
   changes.reserve(found->size());
-  for (StackChange& one : *found) {
-    const bool deleted = one.kind == ChangeKind::deleted;
-    const FileInfo& info = deleted ? one.before.info : one.now.info;
-    changes.push_back({std::move(one.path), one.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size});
-  }
+  for (const StackChange& one : *found) changes.push_back(toChange(one));
   return changes;
 }
 
-bool cameFromBelow(const RootDir& layer, const std::string& path) {
-  const auto file = layer.openFile(path, {.flags = O_RDONLY});
-  return file && ::fgetxattr(file->get(), "user.overlay.origin", nullptr, 0) >= 0;
+Change toChange(const StackChange& change) {
+  const bool deleted = change.kind == ChangeKind::deleted;
+  const FileInfo& info = deleted ? change.before.info : change.now.info;
+  return {change.path, change.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size};
+}
+
+bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry) {
+  const auto opened = stack.open(path, entry);
+  return opened && ::fgetxattr(opened->file.get(), "user.overlay.origin", nullptr, 0) >= 0;
 }
 
 bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits) {

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "caisson/session.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
+#include "sys/path_reader.h"
 #include "sys/root_dir.h"
 
 namespace caisson::session {
@@ -25,7 +27,7 @@ class LayerStack {
     std::string name;  ///< two stacks share the layers of the same name
     const sys::RootDir* root;
   };
-  explicit LayerStack(std::vector<Layer> layers) : layers_(std::move(layers)) {}
+  explicit LayerStack(std::vector<Layer> layers);
 
   /// Which layers of the stack contribute to a directory, by index. The root: all of them.
   using View = std::vector<std::size_t>;
@@ -46,10 +48,23 @@ class LayerStack {
   /// Names in a directory of this view, deleted ones included, sorted.
   [[nodiscard]] Result<std::vector<std::string>> names(const std::string& path, const View& view) const;
 
+  /// The file or link that an entry of this stack is.
+  [[nodiscard]] Result<sys::OpenedFile> open(const std::string& path, const Entry& entry) const {
+    return readers_[entry.layer].open(path);
+  }
+  [[nodiscard]] Result<std::string> readLink(const std::string& path, const Entry& entry) const {
+    return readers_[entry.layer].readLink(path);
+  }
+  /// What one layer has at a path, if there is such a layer.
+  [[nodiscard]] std::optional<sys::FileInfo> statIn(std::string_view layer, const std::string& path) const;
+  /// Directories may have been renamed: resolves them anew.
+  void forget() const;
+
   [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }
 
  private:
   std::vector<Layer> layers_;
+  mutable std::vector<sys::PathReader> readers_;  ///< by layer; one thread uses a stack
 };
 
 /// The opened layers of one session, and the real directory below them.
@@ -76,6 +91,8 @@ struct StackChange {
 struct CompareOptions {
   /// Read files of the same size to see whether they differ. Else they count as modified.
   bool contents = true;
+  /// The same for files whose old content is the real directory's. A commit compares these itself.
+  bool real_contents = true;
   std::size_t max_changes = 1'000'000;  ///< more are an error
 };
 
@@ -87,6 +104,9 @@ Result<std::vector<StackChange>> compareEntries(const LayerStack& before, const 
 /// answer is yes.
 bool differs(const LayerStack& before, const LayerStack& now, std::size_t max_entries, std::uint64_t max_bytes);
 
+/// A change as the public interface has it.
+Change toChange(const StackChange& change);
+
 /// What is different in `now` against `before`, sorted by path. Only directories that a layer of one of them alone has
 /// are looked at, so the cost is that of the changes, not of the tree.
 Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now);
@@ -95,6 +115,6 @@ Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerS
 bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits);
 
 /// Whether the kernel made this file of a layer from one further down, under this name or another.
-bool cameFromBelow(const sys::RootDir& layer, const std::string& path);
+bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry);
 
 }  // namespace caisson::session
