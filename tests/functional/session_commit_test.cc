@@ -1,35 +1,12 @@
 // commit: what a person chose reaches the real workspace, and nothing else does.
-#include "functional/session.h"
-
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "functional/commit.h"
 
 namespace caisson::test {
 namespace {
 
-class SessionCommit : public SessionTest {
- protected:
-  static CommitReport commit(Session& session, const CommitRequest& request = {}) {
-    auto report = session.commit(request);
-    EXPECT_TRUE(report) << report.error().message();
-    return report ? *std::move(report) : CommitReport{};
-  }
-  static std::string paths(const std::vector<NotCommitted>& list) {
-    std::string text;
-    for (const NotCommitted& one : list) text += one.path + "\n";
-    return text;
-  }
-  static std::string applied(const CommitReport& report) {
-    std::string text;
-    for (const Change& change : report.applied) text += change.path + "\n";
-    return text;
-  }
-  static mode_t modeOf(const std::string& path) {
-    struct stat status{};
-    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
-    return status.st_mode & 07777;
-  }
-};
+class SessionCommit : public CommitTest {};
 
 TEST_F(SessionCommit, BringsEverythingThatChanged) {
   workspace.write("a", "old\n");

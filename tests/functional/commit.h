@@ -1,0 +1,45 @@
+// Short ways to commit a session's changes and to look at the report.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "functional/session.h"
+
+namespace caisson::test {
+
+class CommitTest : public SessionTest {
+ protected:
+  static CommitReport commit(Session& session, const CommitRequest& request = {}) {
+    auto report = session.commit(request);
+    EXPECT_TRUE(report) << report.error().message();
+    return report ? *std::move(report) : CommitReport{};
+  }
+  static std::string paths(const std::vector<NotCommitted>& list) {
+    std::string text;
+    for (const NotCommitted& one : list) text += one.path + "\n";
+    return text;
+  }
+  static std::string applied(const CommitReport& report) {
+    std::string text;
+    for (const Change& change : report.applied) text += change.path + "\n";
+    return text;
+  }
+  static bool isHeld(const CommitReport& report, const std::string& path) {
+    return std::ranges::any_of(report.held, [&](const NotCommitted& one) { return one.path == path; });
+  }
+  static mode_t modeOf(const std::string& path) {
+    struct stat status{};
+    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 07777;
+  }
+  /// Nothing of a commit is left: neither beside the files nor in the session.
+  void expectNoLeftovers(const Session& session) const {
+    EXPECT_EQ(runProgram({"find", workspace.path(), "-name", ".caisson-*"}).out, "");
+    EXPECT_EQ(runProgram({"sh", "-c", "ls -A " + home_path + "/sessions/" + session.id() + " | grep '^commit[.]'"}).out,
+              "");
+  }
+};
+
+}  // namespace caisson::test

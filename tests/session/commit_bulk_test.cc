@@ -1,0 +1,123 @@
+// Files and names of every odd kind, many of them, and two commits at once.
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "functional/commit.h"
+
+namespace caisson::test {
+namespace {
+
+class CommitBulk : public CommitTest {};
+
+TEST_F(CommitBulk, KindsAreExchangedWhole) {
+  workspace.write("file", "f\n");
+  workspace.write("tree/a/b", "b\n");
+  ASSERT_EQ(::symlink("file", (workspace / "link").c_str()), 0);
+  Session session = create();
+  output(session,
+         "rm file; mkdir file; echo in > file/in; rm -r tree; echo text > tree; rm link; mkdir -p link/deep; "
+         "echo d > link/deep/d");
+  EXPECT_TRUE(commit(session).complete());
+  EXPECT_EQ(readFile(workspace / "file/in"), "in\n");
+  EXPECT_EQ(readFile(workspace / "tree"), "text\n");
+  EXPECT_EQ(readFile(workspace / "link/deep/d"), "d\n");
+  expectNoLeftovers(session);
+}
+
+TEST_F(CommitBulk, OddNamesAndFilesArriveOrAreNamed) {
+  workspace.write("Case", "case\n");
+  Session session = create();
+  output(session,
+         "printf x > \"$(printf 'new\\nline')\"; printf x > \"$(printf 'esc\\033[31m')\"; "
+         "printf x > \"$(printf 'bidi\\342\\200\\256txt')\"; printf x > \"$(printf 'bytes\\377')\"; printf x > ' '; "
+         "printf x > ./-n; truncate -s 300M sparse; printf end >> sparse; printf x > one; ln one two; "
+         "python3 -c 'import os; os.setxattr(\"one\", \"user.note\", b\"v\")'; mv Case CASE; : > empty");
+  const RunOutput dry = cli({"commit", "--dry-run", session.id()});
+  EXPECT_EQ(dry.out.find('\033'), std::string::npos);
+  EXPECT_EQ(dry.out.find("\342\200\256"), std::string::npos);
+  EXPECT_NE(dry.out.find("new\\nline"), std::string::npos) << dry.out;
+  const CommitReport report = commit(session);
+  EXPECT_TRUE(report.complete()) << paths(report.held) << paths(report.skipped) << paths(report.conflicts);
+  for (const char* name : {"new\nline", "esc\033[31m", "bidi\342\200\256txt", "bytes\377", " ", "-n", "one", "two"}) {
+    EXPECT_EQ(readFile(workspace / name), "x") << name;
+  }
+  EXPECT_EQ(readFile(workspace / "empty"), "");
+  EXPECT_EQ(readFile(workspace / "CASE"), "case\n");
+  EXPECT_FALSE(exists(workspace / "Case"));
+  struct stat sparse{}, one{}, two{};
+  ASSERT_EQ(::stat((workspace / "sparse").c_str(), &sparse), 0);
+  EXPECT_EQ(sparse.st_size, 300 * 1048576L + 3);
+  EXPECT_LT(sparse.st_blocks, 8192) << "holes stay holes";
+  ASSERT_EQ(::stat((workspace / "one").c_str(), &one), 0);
+  ASSERT_EQ(::stat((workspace / "two").c_str(), &two), 0);
+  EXPECT_NE(one.st_ino, two.st_ino) << "files are committed one by one";
+  EXPECT_LT(::getxattr((workspace / "one").c_str(), "user.note", nullptr, 0), 0) << "not part of the manifest";
+}
+
+TEST_F(CommitBulk, HugeSparseFileAndSpecialBitsAreLeftOut) {
+  SessionOptions wish = options();
+  ASSERT_TRUE(wish.policy.set("filesystem.max_file_size", "64G"));
+  auto made = store->create(wish);
+  ASSERT_TRUE(made) << made.error().message();
+  Session session = *std::move(made);
+  output(session, "truncate -s 40G huge && echo x > f && chmod 4755 f && mkdir d && chmod 2775 d");
+  const auto began = std::chrono::steady_clock::now();
+  const CommitReport report = commit(session);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20)) << "40 GiB of holes were read";
+  EXPECT_EQ(paths(report.skipped), "huge\n");
+  EXPECT_FALSE(exists(workspace / "huge"));
+  EXPECT_EQ(modeOf(workspace / "f") & 07000U, 0U);
+  EXPECT_EQ(modeOf(workspace / "d") & 07022U, 0U);
+}
+
+TEST_F(CommitBulk, TenThousandChanges) {
+  for (int i = 0; i < 100; ++i) workspace.write("old/" + std::to_string(i), "old\n");
+  Session session = create();
+  output(session,
+         "rm -r old; i=0; while [ $i -lt 100 ]; do mkdir -p d$i; j=0; while [ $j -lt 100 ]; do echo $i.$j > d$i/$j; "
+         "j=$((j+1)); done; i=$((i+1)); done");
+  const CommitReport dry = commit(session, {.dry_run = true});
+  EXPECT_EQ(dry.applied.size(), 10'101U);
+  const CommitReport report = commit(session, {.expect = dry.digest});
+  EXPECT_EQ(report.applied.size(), 10'101U);
+  EXPECT_EQ(readFile(workspace / "d99/99"), "99.99\n");
+  EXPECT_EQ(runProgram({"sh", "-c", "find . -type f | wc -l"}, {.cwd = workspace.path()}).out, "10000\n");
+  EXPECT_EQ(applied(commit(session)), "");
+  expectNoLeftovers(session);
+}
+
+/// Two sessions on one directory, committed by two processes at the same time, again and again.
+TEST_F(CommitBulk, TwoCommitsAtOnceDoNotMix) {
+  Session first = create(), second = create();
+  for (int round = 0; round < 5; ++round) {
+    const std::string number = std::to_string(round);
+    for (Session* one : {&first, &second}) {
+      const std::string mark = one == &first ? "first" : "second";
+      output(*one, "mkdir -p d; for i in 1 2 3 4 5 6 7 8 9; do echo " + mark + number + " > d/" + mark +
+                       "$i; done; echo " + mark + number + " > same" + number);
+    }
+    RunOutput outcomes[2];
+    std::thread one([&] { outcomes[0] = cli({"commit", first.id()}); });
+    std::thread two([&] { outcomes[1] = cli({"commit", second.id()}); });
+    one.join();
+    two.join();
+    const std::string line = "A same" + number + "\n";
+    const bool first_won = outcomes[0].out.find(line) != std::string::npos;
+    EXPECT_NE(first_won, outcomes[1].out.find(line) != std::string::npos)
+        << outcomes[0].describe() << outcomes[1].describe();
+    EXPECT_EQ(readFile(workspace / ("same" + number)), (first_won ? "first" : "second") + number + "\n");
+    for (int i = 1; i < 10; ++i) {
+      EXPECT_EQ(readFile(workspace / ("d/first" + std::to_string(i))), "first" + number + "\n");
+      EXPECT_EQ(readFile(workspace / ("d/second" + std::to_string(i))), "second" + number + "\n");
+    }
+  }
+  expectNoLeftovers(first);
+  expectNoLeftovers(second);
+}
+
+}  // namespace
+}  // namespace caisson::test

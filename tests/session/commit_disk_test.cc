@@ -1,0 +1,98 @@
+// A disk that is full when a commit needs room: everything stays as it was.
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+#include "functional/commit.h"
+
+namespace caisson::test {
+namespace {
+
+/// The workspace is a small, separate file system.
+class CommitToSmallDisk : public CommitTest {
+ protected:
+  void onSmallDisk(const std::function<void(const std::string& point)>& work) {
+    if (kThreadSanitizer) GTEST_SKIP() << "a program with a thread of its sanitizer's cannot enter a user namespace";
+    const std::string point = workspace / "mounted";
+    ASSERT_EQ(::mkdir(point.c_str(), 0755), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::alarm(200);
+      const std::string uid = std::to_string(::getuid()), gid = std::to_string(::getgid());
+      const bool root = ::getuid() == 0;
+      if (::unshare(root ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0) ::_exit(3);
+      if (!root) {
+        std::ofstream("/proc/self/setgroups") << "deny";
+        std::ofstream("/proc/self/uid_map") << uid + " " + uid + " 1";
+        std::ofstream("/proc/self/gid_map") << gid + " " + gid + " 1";
+      }
+      if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(4);
+      if (::mount("none", point.c_str(), "tmpfs", 0, "size=1m,nr_inodes=64") != 0) ::_exit(5);
+      ::chmod(point.c_str(), 0755);
+      work(point);
+      (void)runCaisson({"clean", "--all"});
+      std::fflush(nullptr);
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "see above";
+  }
+};
+
+TEST_F(CommitToSmallDisk, FullDiskLeavesEverythingAsItWas) {
+  onSmallDisk([&](const std::string& point) {
+    for (const char* name : {"a", "b", "gone"}) std::ofstream(point + "/" + name) << "old\n";
+    const RunOutput made = runCaisson({"session", "create", "--name", "n", "--workspace", point});
+    ASSERT_EQ(made.exit_status, 0) << made.describe();
+    const auto session = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), "session");
+      return runCaisson(arguments);
+    };
+    ASSERT_EQ(session({"exec", "n", "--", "sh", "-c",
+                       "rm gone; echo new > a; mkdir d; head -c 600000 /dev/zero | tr '\\0' x > b; cp b d/c"})
+                  .exit_status,
+              0);
+    const RunOutput refused = session({"commit", "n"});
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_NE(refused.err.find("No space left"), std::string::npos) << refused.describe();
+    for (const char* name : {"a", "b", "gone"}) EXPECT_EQ(readFile(point + "/" + name), "old\n") << name;
+    EXPECT_EQ(runProgram({"ls", "-A", point}).out, "a\nb\ngone\n") << "nothing is left of the attempt";
+    ASSERT_EQ(session({"exec", "n", "--", "rm", "d/c"}).exit_status, 0);
+    const RunOutput done = session({"commit", "n"});
+    EXPECT_EQ(done.exit_status, 0) << done.describe();
+    EXPECT_EQ(readFile(point + "/a"), "new\n");
+    EXPECT_EQ(runProgram({"ls", "-A", point}).out, "a\nb\nd\n");
+  });
+}
+
+/// Renames that need room fail in the middle of the apply: a directory cannot be made.
+TEST_F(CommitToSmallDisk, FailureInTheMiddleIsTakenBack) {
+  onSmallDisk([&](const std::string& point) {
+    for (const char* name : {"a", "gone"}) std::ofstream(point + "/" + name) << "old\n";
+    ASSERT_EQ(runCaisson({"session", "create", "--name", "n", "--workspace", point}).exit_status, 0);
+    const auto session = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), "session");
+      return runCaisson(arguments);
+    };
+    // Directories are made in the apply: their inodes run out after "gone" was removed.
+    ASSERT_EQ(session({"exec", "n", "--", "sh", "-c",
+                       "rm gone; echo new > a; i=0; while [ $i -lt 80 ]; do mkdir d$i; i=$((i+1)); done"})
+                  .exit_status,
+              0);
+    const RunOutput refused = session({"commit", "n"});
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_EQ(runProgram({"ls", "-A", point}).out, "a\ngone\n") << "what was done is taken back";
+    EXPECT_EQ(readFile(point + "/a"), "old\n");
+    EXPECT_EQ(readFile(point + "/gone"), "old\n");
+  });
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,89 @@
+// What the host would execute is held back: git directories by shape, names, what a policy adds, what a model commits.
+#include "functional/commit.h"
+
+namespace caisson::test {
+namespace {
+
+class CommitHeld : public CommitTest {};
+
+TEST_F(CommitHeld, BareRepositoryIsHeldByItsShape) {
+  const TempDir proof;
+  Session session = create();
+  const std::string attack = "touch " + (proof / "ran");
+  output(session,
+         "mkdir -p docs/objects docs/refs docs/sub; echo 'ref: refs/heads/main' > docs/HEAD; "
+         "printf '[core]\\n\\tbare = false\\n\\tworktree = sub\\n\\tfsmonitor = \"" +
+             attack + "; false\"\\n' > docs/config; echo text > docs/readme.md; echo x > docs/sub/x");
+  CommitReport report = commit(session);
+  for (const char* held : {"docs/HEAD", "docs/config", "docs/objects", "docs/refs"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held;
+    EXPECT_FALSE(exists(workspace / held)) << held;
+  }
+  EXPECT_EQ(readFile(workspace / "docs/readme.md"), "text\n") << "the rest of the directory is content";
+  (void)runProgram({"git", "status"}, {.cwd = workspace / "docs"});
+  EXPECT_FALSE(exists(proof / "ran")) << "git ran a program of the session's on the host";
+}
+
+TEST_F(CommitHeld, RepositoryIsHeldWhenItsPartsComeOneByOne) {
+  Session session = create();
+  output(session, "mkdir d; echo '[core]' > d/config");
+  EXPECT_EQ(applied(commit(session)), "d\nd/config\n") << "a file of this name is nothing special";
+  output(session, "mkdir d/objects d/refs; echo 'ref: refs/heads/m' > d/HEAD");
+  CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "") << "together they make a repository";
+  output(session, "rm -r d/objects d/refs; echo ../x > d/commondir");
+  report = commit(session);
+  EXPECT_EQ(applied(report), "");
+}
+
+TEST_F(CommitHeld, DataOfARepositoryOfTheHostPasses) {
+  ASSERT_EQ(runProgram({"git", "init", "-q", "--bare", workspace / "mirror"}).exit_status, 0);
+  Session session = create();
+  output(session,
+         "echo x > mirror/refs/heads/x; mkdir -p mirror/objects/ab; echo o > mirror/objects/ab/c; "
+         "echo x >> mirror/config; echo x > mirror/hooks/post-update");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "mirror/objects/ab\nmirror/objects/ab/c\nmirror/refs/heads/x\n");
+  EXPECT_EQ(paths(report.held), "mirror/config\nmirror/hooks/post-update\n");
+}
+
+TEST_F(CommitHeld, NamesThatWereNotHeldBefore) {
+  Session session = create();
+  output(session,
+         "mkdir -p .jj .sl .helix; for f in .jj/config.toml .sl/config .helix/languages.toml .dir-locals-2.el "
+         "lefthook.yaml mise.local.toml .overcommit.yml CLAUDE.local.md x.desktop x.service; do echo x > $f; done; "
+         "echo ok > ok");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "ok\n") << applied(report);
+}
+
+TEST_F(CommitHeld, PolicyAddsProtectedFiles) {
+  SessionOptions wish = options();
+  ASSERT_TRUE(wish.policy.append("filesystem.workspace.protected_files", "deploy/"));
+  ASSERT_TRUE(wish.policy.append("filesystem.workspace.protected_files", "*.secret.sh"));
+  auto session = store->create(wish);
+  ASSERT_TRUE(session) << session.error().message();
+  output(*session, "mkdir deploy; echo x > deploy/x; echo x > a.secret.sh; echo x > b.sh");
+  EXPECT_EQ(applied(commit(*session)), "b.sh\n");
+  SessionOptions bad = options();
+  EXPECT_FALSE(bad.policy.set("filesystem.workspace.protected_files", "/etc/passwd"));
+}
+
+TEST_F(CommitHeld, ModelsCommitOnlyOrdinaryFiles) {
+  SessionOptions wish = options();
+  ASSERT_TRUE(wish.policy.set("filesystem.workspace.committable_files", "*.dat"));
+  auto session = store->create(wish);
+  ASSERT_TRUE(session) << session.error().message();
+  output(*session,
+         "mkdir src .new; echo x > src/a.py; echo x > .newtool.toml; echo x > .new/a.py; echo x > program; "
+         "echo x > a.dat; echo x > \"$(printf 'a\\342\\200\\256gnp.py')\"");
+  const CommitReport report = commit(*session, {.ordinary_files_only = true});
+  EXPECT_EQ(applied(report), "a.dat\nsrc\nsrc/a.py\n");
+  EXPECT_EQ(report.held.size(), 5U) << paths(report.held);
+  const CommitReport named = commit(*session, {.paths = {"program"}, .ordinary_files_only = true});
+  ASSERT_EQ(applied(named), "program\n");
+  EXPECT_TRUE(named.applied[0].held_unless_named);
+}
+
+}  // namespace
+}  // namespace caisson::test
