@@ -217,6 +217,10 @@ struct CommitRequest {
   bool stop = false;  ///< end the session's processes first, so that its files are consistent with each other
   /// Conflicts that are settled, by path: `ours` keeps the real file, `theirs` replaces it by the session's.
   std::vector<std::string> ours, theirs;
+  /// Conflicts to be settled by a three-way merge: text files, or directories of such, that both the session and the
+  /// real workspace changed. Needs a version that both come from: what git tracked when the session began, or what this
+  /// session committed before. Where the changes touch each other the conflict stays.
+  std::vector<std::string> merge;
   /// For commits that a model starts: what is not of a known, ordinary kind is held back, too
   /// (docs/protected-files.md).
   bool ordinary_files_only = false;
@@ -228,6 +232,7 @@ struct ManifestEntry : Change {
   std::string sha256;              ///< of a regular file's content, 64 hexadecimal digits
   std::string target;              ///< of a link
   bool held_unless_named = false;  ///< it is only committed because the request names it
+  bool merged = false;             ///< the content is a merge of the session's and the real file's
 };
 
 struct NotCommitted {

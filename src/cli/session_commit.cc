@@ -19,7 +19,13 @@ constexpr Option kTheirs{.name = "theirs",
                          .value = "PATH",
                          .help = "A conflict: replace the real file by the session's.",
                          .repeatable = true};
-constexpr Option kOptions[] = {kDryRun, kExpect, kStop, kOurs, kTheirs, kJson};
+constexpr Option kMerge{
+    .name = "merge",
+    .value = "PATH",
+    .help =
+        "A conflict in a text file: combine the changes of both sides, if they do not touch. A directory: all in it.",
+    .repeatable = true};
+constexpr Option kOptions[] = {kDryRun, kExpect, kStop, kOurs, kTheirs, kMerge, kJson};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
 void writeList(JsonWriter& json, std::string_view key, const std::vector<NotCommitted>& list) {
@@ -39,6 +45,7 @@ std::string asJson(const CommitReport& report) {
     json.key("type").string(entry.type).key("mode").number(std::uint64_t{entry.mode}).key("size").number(entry.size);
     if (!entry.sha256.empty()) json.key("sha256").string(entry.sha256);
     if (!entry.target.empty()) json.key("target").string(entry.target);
+    if (entry.merged) json.key("merged").boolean(true);
     json.end();
   }
   json.end();
@@ -66,6 +73,9 @@ void tellLists(const CommitReport& report, bool dry_run) {
   for (const NotCommitted& one : report.held)
     tell("held: " + one.path + ": " + one.reason + "; commit it by naming it");
   for (const NotCommitted& one : report.skipped) tell("skipped: " + one.path + ": " + one.reason);
+  for (const ManifestEntry& entry : report.applied) {
+    if (entry.merged) tell("merged: " + entry.path + ": it holds the changes of both sides");
+  }
   for (const std::string& path : report.kept) tell("kept: " + path + ": the real file stays");
   if (!report.consistent) {
     tell(
@@ -85,6 +95,7 @@ int perform(const Arguments& arguments) {
   for (const Given& given : arguments.given) {
     if (given.option->name == kOurs.name) request.ours.emplace_back(given.value);
     if (given.option->name == kTheirs.name) request.theirs.emplace_back(given.value);
+    if (given.option->name == kMerge.name) request.merge.emplace_back(given.value);
   }
   const auto report = session->commit(request);
   if (!report) return complain(report.error());
@@ -105,7 +116,8 @@ constinit const Verb kSessionCommit{
         "is left alone and named as a conflict. What the host would execute later by itself (git hooks and "
         "configuration, editor tasks, shell start-up files, agent and CI configuration) is held back unless it is "
         "named "
-        "as a path. A conflict is settled with --ours or --theirs. The changes are written as one transaction: if "
+        "as a path. A conflict is settled with --ours, --theirs or --merge. The changes are written as one "
+        "transaction: if "
         "something "
         "fails, nothing is written. The exit status is 0 if everything was done, 1 if something was left.",
     .examples =

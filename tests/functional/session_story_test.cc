@@ -32,7 +32,10 @@ TEST_F(SessionTest, StoryOfTheDocumentationWorks) {
   ASSERT_EQ(story.exit_status, 0) << story.describe();
   EXPECT_EQ(readFile(workspace / "app/server.conf"), "port = 8080\nhost = example.org\n\nlog = on\n");
   EXPECT_EQ(readFile(workspace / "app/login.py"), "def login(user):\n    return user in known\n");
+  EXPECT_EQ(readFile(workspace / "app/notes.txt"), "to do: tests\n");
   EXPECT_FALSE(exists(workspace / "app/build"));
+  EXPECT_NE(story.err.find("merged: server.conf"), std::string::npos) << story.err;
+  EXPECT_NE(story.err.find("kept: notes.txt"), std::string::npos) << story.err;
   EXPECT_NE(story.out.find("something was left"), std::string::npos);
   EXPECT_NE(story.out.find("+    return user in known"), std::string::npos) << "the review shows the change";
   EXPECT_NE(story.err.find("warning: fix-login has uncommitted changes"), std::string::npos) << story.err;

@@ -5,6 +5,7 @@
 
 #include "policy/json.h"
 #include "session/client/session_context.h"
+#include "session/commit/git_base.h"
 #include "session/network/network.h"
 #include "session/store/pool.h"
 
@@ -175,6 +176,7 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     (void)store_->destroy(handle->id());
     return fail(error);
   }
+  session::recordGitBases(handle->directory(), handle->metadata());
   return Session(std::move(handle));
 }
 

@@ -131,7 +131,8 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
     if (!made) return fail(made.error());
     staging = std::move(*made);
   }
-  CommitPlanner planner(metadata_, *now, tree, *committed, staging ? &*staging : nullptr);
+  MergeBases bases(directory_, metadata_, *roots, *committed);
+  CommitPlanner planner(metadata_, *now, tree, *committed, bases, staging ? &*staging : nullptr);
   if (auto planned = planner.plan(*changes, request); !planned) return fail(planned.error());
   CommitReport& report = planner.report();
   report.digest = manifestDigest(metadata_.workspace, report.applied);

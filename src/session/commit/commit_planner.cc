@@ -22,6 +22,7 @@ using sys::FileType;
 
 constexpr mode_t kCommittedBits = 0755;  // no setuid, setgid or sticky bit, and not writable by others
 constexpr int kReadTries = 3;
+constexpr const char* kChanged = "it was changed meanwhile";
 constexpr std::size_t kChunk = 256 * 1024;
 
 /// The moment from which on a change time means a change, on the wall clock as it was then. If that clock was set back
@@ -99,10 +100,11 @@ std::string manifestDigest(const std::string& workspace, const std::vector<Manif
 }
 
 CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real,
-                             const Committed& committed, const Staging* staging)
+                             const Committed& committed, MergeBases& bases, const Staging* staging)
     : now_(now),
       real_(real),
       committed_(committed),
+      merger_(bases, real, now),
       staging_(staging),
       protected_(metadata.policy.filesystem.workspace.protected_files),
       ordinary_(metadata.policy.filesystem.workspace.committable_files),
@@ -127,6 +129,11 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
       if (!relative) return fail(relative.error());
       to->insert(*std::move(relative));
     }
+  }
+  for (const std::string& path : request.merge) {
+    auto relative = normalCommitPath(path);
+    if (!relative) return fail(relative.error());
+    merge_.push_back(*std::move(relative));
   }
   for (const std::string& path : ours_) {
     if (!theirs_.contains(path)) continue;
@@ -239,7 +246,29 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     return "a part of it was hidden from the session";
   }
   if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
-  return there->changed_ns > transaction_.since_ns ? "it was changed meanwhile" : "";
+  return there->changed_ns > transaction_.since_ns ? kChanged : "";
+}
+
+bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
+  const std::string& path = candidate.change.path;
+  const bool directory = candidate.there && candidate.there->type == FileType::directory;
+  if (theirs_.contains(path) && !directory) return true;
+  const bool both_files = why == kChanged && candidate.entry.present && candidate.there &&
+                          candidate.entry.info.type == FileType::regular && candidate.there->type == FileType::regular;
+  const bool wanted = std::ranges::any_of(merge_, [&](const std::string& one) { return below(path, one); });
+  std::string reason = why;
+  if (wanted && both_files) {
+    auto merged = merger_.merge(path, *candidate.there, candidate.entry);
+    if (merged) {
+      candidate.merged = *std::move(merged);
+      return candidate.merged.has_value();
+    }
+    reason = merged.error();
+  } else if (both_files && merger_.mayMerge(path)) {
+    reason += "; --merge can combine both versions";
+  }
+  leave(report_.conflicts, path, reason);
+  return false;
 }
 
 void CommitPlanner::consider(const StackChange& found) {
@@ -274,11 +303,7 @@ void CommitPlanner::consider(const StackChange& found) {
     if (!named) return leave(report_.held, change.path, why);
     candidate.held_unless_named = true;
   }
-  if (const std::string why = conflict(candidate); !why.empty()) {
-    const bool settled =
-        theirs_.contains(change.path) && (!candidate.there || candidate.there->type != FileType::directory);
-    if (!settled) return leave(report_.conflicts, change.path, why);
-  }
+  if (const std::string why = conflict(candidate); !why.empty() && !settle(candidate, why)) return;
   if (change.kind == ChangeKind::deleted) {
     result_.putDeleted(change.path);
   } else {
@@ -397,6 +422,17 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     if (staging_ != nullptr) {
       if (auto made = object(staging_->addLink(staged, action.target, change.path)); !made) return made;
     }
+  } else if (candidate.merged) {
+    action.kind = ActionKind::file;
+    action.merged = true;
+    action.mode = candidate.there->mode & 0777U;  // the real file's permissions stay
+    action.size = candidate.merged->size();
+    action.sha256 = hex(Sha256().add(*candidate.merged).finish());
+    if (staging_ != nullptr) {
+      if (auto made = object(staging_->addContent(staged, *candidate.merged, action.mode, change.path)); !made) {
+        return made;
+      }
+    }
   } else {
     action.kind = ActionKind::file;
     const auto read = readContent(candidate, action);
@@ -410,6 +446,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   entry.sha256 = action.sha256;
   entry.target = action.target;
   entry.held_unless_named = candidate.held_unless_named;
+  entry.merged = action.merged;
   if (action.kind == ActionKind::file) report_.bytes += action.size;
   report_.applied.push_back(std::move(entry));
   if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));

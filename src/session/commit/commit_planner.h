@@ -15,6 +15,7 @@
 #include "policy/protected_files.h"
 #include "session/commit/committed.h"
 #include "session/commit/journal.h"
+#include "session/commit/merge.h"
 #include "session/commit/real_tree.h"
 #include "session/commit/resulting_tree.h"
 #include "session/commit/staging.h"
@@ -30,7 +31,7 @@ class CommitPlanner {
  public:
   /// `staging` null: a dry run.
   CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real, const Committed& committed,
-                const Staging* staging);
+                MergeBases& bases, const Staging* staging);
 
   /// Decides on everything that changed. Files that cannot be read are left out and named; a disk that is full is an
   /// error.
@@ -47,7 +48,8 @@ class CommitPlanner {
     LayerStack::Entry entry;
     std::optional<sys::FileInfo> there;
     std::string target;
-    std::string held;  ///< a link: why it would be held back
+    std::string held;                   ///< a link: why it would be held back
+    std::optional<std::string> merged;  ///< the content to write instead of the session's
   };
 
   Result<void> readRequest(const CommitRequest& request);
@@ -60,6 +62,8 @@ class CommitPlanner {
   bool isSame(const Candidate& candidate);
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);
   [[nodiscard]] std::string conflict(const Candidate& candidate);
+  /// Settles a conflict as the request says, or reports it. False: the change is left out.
+  bool settle(Candidate& candidate, const std::string& why);
   void holdLinks();
   Result<void> accept(const Candidate& candidate);
   Result<bool> readContent(const Candidate& candidate, Action& action);
@@ -72,6 +76,7 @@ class CommitPlanner {
   const LayerStack& now_;
   RealTree& real_;
   const Committed& committed_;
+  FileMerger merger_;
   const Staging* staging_;
   policy::ProtectedFiles protected_;
   policy::OrdinaryFiles ordinary_;
@@ -81,6 +86,7 @@ class CommitPlanner {
   std::vector<std::string> chosen_;
   std::vector<bool> met_;
   std::unordered_set<std::string> ours_, theirs_;
+  std::vector<std::string> merge_;
   std::vector<Candidate> candidates_;
   std::unordered_set<std::string> directories_;  ///< that the commit makes
   std::unordered_map<std::string, LayerStack::View> views_;

@@ -24,13 +24,17 @@ Result<Committed> Committed::load(const sys::RootDir& session) {
   Committed committed(std::move(*file));
   auto text = session.readFile(kFile, kMaxBytes);
   if (!text) return fail(text.error());
-  // One record is a NUL, the stamp, a space, the path and a NUL. A torn last record has no second NUL, and the next one
-  // starts with a NUL.
+  // One record is a NUL, the stamp or `=` and the hash, a space, the path and a NUL. A torn last record has no second
+  // NUL, and the next one starts with a NUL.
   for (std::size_t begin = 0;;) {
     const std::size_t end = text->find('\0', begin);
     if (end == std::string::npos) break;
     const std::size_t space = text->find(' ', begin);
-    if (space < end) committed.stamps_[text->substr(space + 1, end - space - 1)] = text->substr(begin, space - begin);
+    if (space < end) {
+      const bool hash = (*text)[begin] == '=';
+      std::string value = text->substr(begin + (hash ? 1 : 0), space - begin - (hash ? 1 : 0));
+      (hash ? committed.hashes_ : committed.stamps_)[text->substr(space + 1, end - space - 1)] = std::move(value);
+    }
     begin = end + 1;
   }
   return committed;
@@ -41,11 +45,25 @@ bool Committed::isOurs(const std::string& path, const sys::FileInfo& now) const 
   return found != stamps_.end() && found->second == stampOf(now);
 }
 
-void Committed::add(const std::string& path, const sys::FileInfo& now) {
+std::string Committed::hashOf(const std::string& path) const {
+  const auto found = hashes_.find(path);
+  return found == hashes_.end() ? "" : found->second;
+}
+
+void Committed::add(const std::string& path, const sys::FileInfo& now, const std::string& sha256) {
+  const auto append = [&](std::string_view value) {
+    pending_ += '\0';
+    pending_ += value;
+    pending_ += ' ';
+    pending_ += path;
+    pending_ += '\0';
+  };
+  if (!sha256.empty()) {
+    append("=" + sha256);
+    hashes_[path] = sha256;
+  }
   std::string stamp = stampOf(now);
-  pending_ += '\0';
-  pending_ += stamp + " " + path;
-  pending_ += '\0';
+  append(stamp);
   stamps_[path] = std::move(stamp);
 }
 

@@ -15,7 +15,10 @@ class Committed {
 
   /// Whether the file is exactly as this session left it.
   [[nodiscard]] bool isOurs(const std::string& path, const sys::FileInfo& now) const;
-  void add(const std::string& path, const sys::FileInfo& now);
+  /// `sha256` of a regular file's content; else empty.
+  void add(const std::string& path, const sys::FileInfo& now, const std::string& sha256 = {});
+  /// The content that this session committed to the path last, or empty.
+  [[nodiscard]] std::string hashOf(const std::string& path) const;
   /// Appends to the session's file what was added.
   Result<void> save();
 
@@ -23,6 +26,7 @@ class Committed {
   explicit Committed(sys::Fd file) : file_(std::move(file)) {}
   sys::Fd file_;
   std::unordered_map<std::string, std::string> stamps_;
+  std::unordered_map<std::string, std::string> hashes_;
   std::string pending_;
 };
 

@@ -8,7 +8,7 @@ namespace caisson::session {
 namespace {
 
 /// Changes with the types that are written.
-constexpr std::string_view kFormatLine = "caisson commit journal 1\n";
+constexpr std::string_view kFormatLine = "caisson commit journal 2\n";
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 
 }  // namespace

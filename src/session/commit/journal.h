@@ -44,6 +44,7 @@ struct Action {
   std::uint64_t device = 0, inode = 0;  ///< of the staged object; 0 where there is none
   std::int64_t modified_ns = 0;
   bool may_lead_out = false;  ///< of a link that was named
+  bool merged = false;        ///< of a file: it is not what the session has
 
   /// Whether this is the staged object, in place, and not changed since.
   [[nodiscard]] bool isStaged(const sys::FileInfo& now) const {
@@ -81,8 +82,8 @@ void fields(A& archive, T& v) {
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Action>)
 void fields(A& archive, T& v) {
-  auto& [kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out] = v;
-  archive(kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out);
+  auto& [kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged] = v;
+  archive(kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Transaction>)

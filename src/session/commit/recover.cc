@@ -27,11 +27,12 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
   step("commit: synced");
   tree.forget();
   for (std::size_t index = 0; index < transaction.actions.size(); ++index) {
-    if (!applied.done[index]) continue;
     const Action& action = transaction.actions[index];
+    // After a merge the session still has its own version: committing that later is a conflict again.
+    if (!applied.done[index] || action.merged) continue;
     const auto left = tree.look(action.path);
     if (!left || !*left || ((*left)->inode == action.inode && !action.isUnchanged(**left))) continue;
-    committed.add(action.path, **left);
+    committed.add(action.path, **left, action.sha256);
   }
   for (const std::string& directory : transaction.known_directories) {
     const auto left = tree.root().stat(directory);

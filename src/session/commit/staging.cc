@@ -154,6 +154,12 @@ Result<StagedObject> Staging::addFile(const std::string& name, int source, std::
   });
 }
 
+Result<StagedObject> Staging::addContent(const std::string& name, std::string_view content, mode_t mode,
+                                         const std::string& path) const {
+  return makeFile(directory_.get(), name, mode, path,
+                  [&](int file) { return writeAt(file, content.data(), content.size(), 0, path); });
+}
+
 Result<StagedObject> Staging::addLink(const std::string& name, const std::string& target,
                                       const std::string& path) const {
   if (::symlinkat(target.c_str(), directory_.get(), name.c_str()) != 0) return fail(failed("symlink", path, errno));

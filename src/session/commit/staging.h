@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -46,6 +47,8 @@ class Staging {
 
   Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
                                const std::string& path) const;
+  Result<StagedObject> addContent(const std::string& name, std::string_view content, mode_t mode,
+                                  const std::string& path) const;
   Result<StagedObject> addLink(const std::string& name, const std::string& target, const std::string& path) const;
   Result<StagedObject> addDirectory(const std::string& name, mode_t mode, const std::string& path) const;
   Result<void> drop(const std::string& name) const;

@@ -12,6 +12,7 @@
 
 #include "session/client/session_context.h"
 #include "session/client/worker.h"
+#include "session/commit/git_base.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/squash.h"
 #include "session/layers/steps.h"
@@ -208,7 +209,9 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   other.name = options.name;
   other.upper = newLayerName();
   other.setTtl(Moment::now(), options.ttl_seconds);
-  return store_->add(std::move(other));
+  auto added = store_->add(std::move(other));
+  if (added) copyGitBases(directory_, added->directory);
+  return added;
 }
 
 Result<SessionContext::Compared> SessionContext::openForComparison(std::string_view call, std::string_view checkpoint) {

@@ -1,0 +1,235 @@
+#include "session/commit/git_base.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+
+#include "session/changes/git_patch.h"
+#include "sys/helper_process.h"
+#include "sys/path_reader.h"
+
+namespace caisson::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kFile = "git-bases";
+constexpr const char* kRepository = "empty.git";
+constexpr const char* kIndex = ".git/index";
+constexpr std::uint64_t kMaxIndexBytes = 64U << 20;
+constexpr std::uint64_t kMaxBytes = 64U << 20;
+constexpr std::size_t kMaxEntries = 50'000;
+constexpr auto kMaxTime = std::chrono::milliseconds(50);
+constexpr auto kGitTimeout = std::chrono::seconds(10);
+constexpr std::uint32_t kMaxBlobBytes = 16U << 20;
+constexpr std::int64_t kSecond = 1'000'000'000;
+/// File times have the precision of the kernel's tick: one that is this close to the beginning may be later.
+constexpr std::int64_t kTickNs = 10'000'000;
+
+std::uint32_t number(std::string_view bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+std::string hexOf(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    text += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
+    text += "0123456789abcdef"[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
+}
+
+/// Takes a path of format 4: how much of the path before it to drop, then the rest of this one.
+bool takeCompressed(std::string_view& rest, std::string& path) {
+  std::uint64_t drop = 0;
+  for (bool more = true, first = true; more; first = false) {
+    if (rest.empty() || drop > kMaxIndexBytes) return false;
+    const auto byte = static_cast<unsigned char>(rest.front());
+    rest.remove_prefix(1);
+    drop = ((first ? 0 : drop + 1) << 7) | (byte & 0x7FU);
+    more = (byte & 0x80U) != 0;
+  }
+  const std::size_t end = rest.find('\0');
+  if (drop > path.size() || end == std::string_view::npos) return false;
+  path.resize(path.size() - drop);
+  path += rest.substr(0, end);
+  rest.remove_prefix(end + 1);
+  return true;
+}
+
+/// Whether the file is what the index says: git's own test.
+bool isClean(const IndexEntry& entry, const sys::FileInfo& info, std::int64_t index_modified, std::int64_t began) {
+  const auto same = [](std::int64_t time, std::uint32_t seconds, std::uint32_t nanoseconds) {
+    return static_cast<std::uint32_t>(time / kSecond) == seconds &&
+           static_cast<std::uint32_t>(time % kSecond) == nanoseconds;
+  };
+  return info.type == sys::FileType::regular && info.size == entry.size &&
+         static_cast<std::uint32_t>(info.inode) == entry.inode &&
+         same(info.modified_ns, entry.modified_s, entry.modified_ns) &&
+         same(info.changed_ns, entry.changed_s, entry.changed_ns) &&
+         info.modified_ns < index_modified &&  // else it may have changed once more within the same tick
+         info.changed_ns < began - kTickNs;
+}
+
+std::string headerOf(const Metadata& metadata) {
+  return "caisson git bases 1 " + std::to_string(metadata.began.wall_ns) + "\n";
+}
+
+/// What a program writes, at most `limit` bytes of it.
+std::optional<std::string> readAll(int from, std::size_t limit, Clock::time_point deadline) {
+  std::string text;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd wait{from, POLLIN, 0};
+    const int ready = left > 0 ? ::poll(&wait, 1, static_cast<int>(left)) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return std::nullopt;
+    char buffer[65536];
+    const ssize_t got = ::read(from, buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > limit) return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<IndexEntry> readIndex(std::string_view bytes) {
+  constexpr std::size_t kHeader = 12, kStat = 40, kId = 20;
+  constexpr unsigned kAssumeValid = 0x8000, kExtended = 0x4000, kStage = 0x3000;
+  constexpr unsigned kSkipWorktree = 0x4000, kIntentToAdd = 0x2000;
+  constexpr std::uint32_t kRegular = 0100000;
+  std::vector<IndexEntry> entries;
+  if (bytes.size() < kHeader || !bytes.starts_with("DIRC")) return entries;
+  const std::uint32_t version = number(bytes, 4), count = number(bytes, 8);
+  if (version < 2 || version > 4) return entries;
+  std::string_view rest = bytes.substr(kHeader);
+  std::string path;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t before = rest.size();
+    if (before < kStat + kId + 2) return entries;
+    IndexEntry entry{.id = hexOf(rest.substr(kStat, kId)), .size = number(rest, 36), .inode = number(rest, 20)};
+    entry.changed_s = number(rest, 0);
+    entry.changed_ns = number(rest, 4);
+    entry.modified_s = number(rest, 8);
+    entry.modified_ns = number(rest, 12);
+    const bool regular = (number(rest, 24) & 0170000U) == kRegular;
+    const auto two = [&] {
+      const unsigned value = static_cast<unsigned char>(rest[0]) << 8U | static_cast<unsigned char>(rest[1]);
+      rest.remove_prefix(2);
+      return value;
+    };
+    rest.remove_prefix(kStat + kId);
+    const unsigned flags = two();
+    unsigned more = 0;
+    if ((flags & kExtended) != 0) {
+      if (version == 2 || rest.size() < 2) return entries;
+      more = two();
+    }
+    if (version == 4) {
+      if (!takeCompressed(rest, path)) return entries;
+    } else {
+      const std::size_t end = rest.find('\0');
+      if (end == std::string_view::npos) return entries;
+      path = rest.substr(0, end);
+      // One to eight NUL bytes make the length of an entry a multiple of eight.
+      const std::size_t length = (before - rest.size() + end + 8) / 8 * 8;
+      if (length > before) return entries;
+      rest.remove_prefix(length - (before - rest.size()));
+    }
+    if (!regular || path.empty() || (flags & (kAssumeValid | kStage)) != 0) continue;
+    if ((more & (kSkipWorktree | kIntentToAdd)) != 0) continue;
+    entry.path = path;
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+void recordGitBases(const sys::RootDir& session, const Metadata& metadata) {
+  if (metadata.workspace.empty()) return;
+  const auto deadline = Clock::now() + kMaxTime;
+  const auto workspace = sys::RootDir::open(metadata.workspace);
+  if (!workspace) return;
+  const auto index = workspace->stat(kIndex);
+  if (!index || index->type != sys::FileType::regular) return;
+  const auto bytes = workspace->readFile(kIndex, kMaxIndexBytes);
+  if (!bytes) return;
+  sys::PathReader reader(*workspace);
+  std::string text = headerOf(metadata);
+  std::size_t looked_at = 0;
+  for (const IndexEntry& entry : readIndex(*bytes)) {
+    if (++looked_at > kMaxEntries || Clock::now() >= deadline) break;
+    const auto info = reader.stat(entry.path);
+    if (!info || !isClean(entry, *info, index->modified_ns, metadata.began.wall_ns)) continue;
+    text += entry.id + " " + std::to_string(entry.size) + " " + entry.path;
+    text += '\0';
+  }
+  (void)session.replaceFile(kFile, text, 0600);
+}
+
+void copyGitBases(const sys::RootDir& from, const sys::RootDir& to) {
+  if (const auto text = from.readFile(kFile, kMaxBytes)) (void)to.replaceFile(kFile, *text, 0600);
+}
+
+GitBases GitBases::load(const sys::RootDir& session, const Metadata& metadata) {
+  GitBases bases;
+  const auto text = session.readFile(kFile, kMaxBytes);
+  const std::string header = headerOf(metadata);
+  if (!text || !text->starts_with(header)) return bases;
+  std::string_view rest = std::string_view(*text).substr(header.size());
+  constexpr std::size_t kIdDigits = 40;
+  for (std::size_t end = rest.find('\0'); end != std::string_view::npos; end = rest.find('\0')) {
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    const std::size_t space = line.find(' ', kIdDigits + 1);
+    Blob blob;
+    if (space == std::string_view::npos) continue;
+    blob.id = line.substr(0, kIdDigits);
+    std::from_chars(line.data() + kIdDigits + 1, line.data() + space, blob.size);
+    bases.blobs_.emplace(line.substr(space + 1), std::move(blob));
+  }
+  bases.session_ = &session;
+  bases.workspace_ = metadata.workspace;
+  return bases;
+}
+
+std::optional<std::string> GitBases::content(const std::string& path) const {
+  const auto found = blobs_.find(path);
+  if (found == blobs_.end() || found->second.size > kMaxBlobBytes) return std::nullopt;
+  const Blob& blob = found->second;
+  // Git reads the configuration of the repository that it works in, which can name programs to run. So it works in an
+  // empty one of ours and only takes the objects from the workspace's.
+  const std::string repository = kRepository;
+  if (!session_->makeDirs(repository + "/objects", 0700) || !session_->makeDirs(repository + "/refs", 0700) ||
+      !session_->replaceFile(repository + "/HEAD", "ref: refs/heads/none\n", 0600)) {
+    return std::nullopt;
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  const sys::Fd ours(ends[0]);
+  sys::Fd theirs(ends[1]);
+  auto git = sys::HelperProcess::start(
+      {.path = "/bin/sh",
+       .words = {"sh", "-c", "exec \"$@\" >&3 3>&-", "sh", "/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin",
+                 "GIT_DIR=" + session_->knownAs() + "/" + repository,
+                 "GIT_OBJECT_DIRECTORY=" + workspace_ + "/.git/objects", "GIT_CONFIG_NOSYSTEM=1",
+                 "GIT_CONFIG_GLOBAL=/dev/null", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
+                 "GIT_TERMINAL_PROMPT=0", "HOME=/nonexistent", "git", "cat-file", "blob", blob.id},
+       .descriptors = {theirs.get()}});
+  theirs.reset();
+  if (!git) return std::nullopt;
+  auto content = readAll(ours.get(), blob.size, Clock::now() + kGitTimeout);
+  // A filter (line ends, LFS) makes the file another one than the blob; then the sizes differ.
+  if (!content || content->size() != blob.size || blobId(*content) != blob.id) return std::nullopt;
+  return content;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,57 @@
+// The content that tracked files of the real workspace had when a session began, for three-way merges.
+//
+// Copying every file at the beginning would make a session as slow as its tree is large. Git has the content already:
+// a file that matches its entry in the index (size, times, inode) holds the blob that the entry names. So the names of
+// these blobs are written down when the session begins, and the content is read when it is needed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "session/store/metadata.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// A regular file of a git index.
+struct IndexEntry {
+  std::string path;
+  std::string id;  ///< of the blob, 40 hexadecimal digits
+  std::uint32_t size = 0, inode = 0;
+  std::uint32_t modified_s = 0, modified_ns = 0, changed_s = 0, changed_ns = 0;
+};
+
+/// The entries that stand for one regular file each: no links, no unmerged or skipped ones. Reads formats 2 to 4 with
+/// SHA-1 names, and stops at what it does not understand.
+std::vector<IndexEntry> readIndex(std::string_view bytes);
+
+/// Writes down which tracked files of the workspace are unchanged, at most 50,000 and for 50 ms. Without it merges have
+/// no base, so nothing that goes wrong is an error.
+void recordGitBases(const sys::RootDir& session, const Metadata& metadata);
+/// For a fork, which has the same beginning.
+void copyGitBases(const sys::RootDir& from, const sys::RootDir& to);
+
+class GitBases {
+ public:
+  /// What recordGitBases() wrote for this session; empty when there is none. `session` must outlive the result.
+  static GitBases load(const sys::RootDir& session, const Metadata& metadata);
+
+  [[nodiscard]] bool has(const std::string& path) const { return blobs_.contains(path); }
+  /// The content of the file at the session's beginning, or nothing when it is not known.
+  [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
+
+ private:
+  struct Blob {
+    std::string id;
+    std::uint32_t size = 0;
+  };
+  const sys::RootDir* session_ = nullptr;
+  std::string workspace_;
+  std::unordered_map<std::string, Blob> blobs_;
+};
+
+}  // namespace caisson::session

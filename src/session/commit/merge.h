@@ -1,0 +1,58 @@
+// Three-way merge of a file that both the session and the real workspace changed.
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+
+#include "session/changes/line_diff.h"
+#include "session/commit/committed.h"
+#include "session/commit/git_base.h"
+#include "session/commit/real_tree.h"
+#include "session/layers/layer_stack.h"
+
+namespace caisson::session {
+
+/// A content that both sides come from: what this session committed to the path last, if one of its frozen layers still
+/// has it, or what git says the file was when the session began.
+class MergeBases {
+ public:
+  MergeBases(const sys::RootDir& session, const Metadata& metadata, LayerRoots& roots, const Committed& committed)
+      : session_(session), metadata_(metadata), roots_(roots), committed_(committed) {}
+
+  /// Whether a merge can be tried, without reading any content.
+  [[nodiscard]] bool mayHave(const std::string& path);
+  [[nodiscard]] std::optional<std::string> find(const std::string& path);
+
+ private:
+  std::optional<std::string> findCommitted(const std::string& path);
+  const GitBases& git();
+
+  const sys::RootDir& session_;
+  const Metadata& metadata_;
+  LayerRoots& roots_;
+  const Committed& committed_;
+  std::optional<GitBases> git_;
+};
+
+class FileMerger {
+ public:
+  FileMerger(MergeBases& bases, RealTree& real, const LayerStack& now) : bases_(bases), real_(real), now_(now) {}
+
+  [[nodiscard]] bool mayMerge(const std::string& path) { return bases_.mayHave(path); }
+  /// The changes of both sides in one text, or why that cannot be. `there` is the real file as it was looked at,
+  /// `entry` the session's; both are regular files. Nothing: the real file has the session's changes already.
+  std::expected<std::optional<std::string>, std::string> merge(const std::string& path, const sys::FileInfo& there,
+                                                               const LayerStack::Entry& entry);
+
+ private:
+  /// The real file's content, if it is still the one that was looked at.
+  std::optional<std::string> realContent(const std::string& path, const sys::FileInfo& there);
+
+  MergeBases& bases_;
+  RealTree& real_;
+  const LayerStack& now_;
+  DiffBudget budget_;
+};
+
+}  // namespace caisson::session
