@@ -59,6 +59,35 @@ TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
   EXPECT_EQ(client->call("sandbox_restore", {{"sandbox_id", id}, {"checkpoint", "none such"}})["isError"], true);
 }
 
+TEST_F(Mcp, DiffReturnsPatchWhenAsked) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const std::string large = "for i in $(seq 40000); do echo line $i; done > large.txt";
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id},
+                {"command", "echo more >> a.txt; mkdir sub; echo new > sub/b.txt; printf '\\0' > binary; " + large}});
+  const Json plain = client->tool("sandbox_diff", {{"sandbox_id", id}});
+  EXPECT_FALSE(plain.contains("patch")) << plain;
+
+  const Json whole = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}});
+  const std::string patch = whole.value("patch", "");
+  EXPECT_NE(patch.find("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n from the host\n+more\n"), std::string::npos) << whole;
+  EXPECT_NE(patch.find("+++ b/sub/b.txt\n@@ -0,0 +1 @@\n+new\n"), std::string::npos) << whole;
+  EXPECT_EQ(patch.find("large.txt"), std::string::npos) << "longer than the limit";
+  std::map<std::string, std::string> left_out;
+  for (const Json& one : whole["left_out"]) left_out[one["path"]] = one["reason"];
+  EXPECT_NE(left_out["large.txt"].find("paths"), std::string::npos) << whole["left_out"];
+  EXPECT_NE(left_out["binary"].find("binary"), std::string::npos) << whole["left_out"];
+  EXPECT_EQ(whole["changes"][0]["path"], "a.txt") << whole;
+  EXPECT_EQ(whole["changes"][0]["added_lines"], 1) << whole;
+
+  const Json part = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"paths", {"/workspace/sub/"}}});
+  EXPECT_EQ(part.value("patch", ""),
+            "diff --git a/sub/b.txt b/sub/b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/sub/b.txt\n@@ -0,0 +1 @@\n"
+            "+new\n");
+  EXPECT_EQ(part["left_out"].size(), 0U) << part;
+}
+
 TEST_F(Mcp, ALongCommandIsHandedOverAndCanBeKilled) {
   const auto client = start();
   const std::string id = create(*client);

@@ -1,4 +1,7 @@
 // Tools for the states of a workspace: keep one, go back to one, branch off, see what changed.
+#include <algorithm>
+
+#include "base/utf8.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 
@@ -6,6 +9,8 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kMaxChanges = 500;
+/// Of the patch in one result: more than a model can use at once.
+constexpr std::size_t kMaxPatchBytes = 256 * 1024;
 
 constexpr Parameter kCheckpointParameters[] = {
     kSandboxId, {.name = "name", .description = "A name for the checkpoint; chosen for you if left out."}, kStop};
@@ -24,7 +29,14 @@ constexpr Parameter kForkParameters[] = {kSandboxId,
                                           .most = 7 * 24 * 3600},
                                          kStop};
 constexpr Parameter kDiffParameters[] = {
-    kSandboxId, {.name = "checkpoint", .description = "Compare with this checkpoint (default: with the beginning)."}};
+    kSandboxId,
+    {.name = "checkpoint", .description = "Compare with this checkpoint (default: with the beginning)."},
+    {.name = "patch",
+     .type = ParameterType::boolean,
+     .description = "Also return the changes inside the files, as `git diff` shows them."},
+    {.name = "paths",
+     .type = ParameterType::texts,
+     .description = "Only these files or directories, relative to /workspace."}};
 
 Outcome checkpoint(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
@@ -61,23 +73,92 @@ Outcome fork(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       {{"sandbox_id", branch->id()}, {"forked_from", (*sandbox)->id()}, {"expires_in_seconds", options.ttl_seconds}});
 }
 
+/// The paths of a request, without what is in front of them and behind.
+class PathFilter {
+ public:
+  explicit PathFilter(std::vector<std::string> paths) : paths_(std::move(paths)) {
+    for (std::string& path : paths_) {
+      if (path.starts_with("/workspace/")) path.erase(0, 11);
+      while (path.starts_with("./")) path.erase(0, 2);
+      while (path.ends_with('/')) path.pop_back();
+    }
+  }
+  [[nodiscard]] bool has(std::string_view path) const {
+    return paths_.empty() || std::ranges::any_of(paths_, [&](const std::string& one) {
+             return one == "." || (path.starts_with(one) && (path.size() == one.size() || path[one.size()] == '/'));
+           });
+  }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+/// What a diff's result is made of. Patches are whole or left out, so that `git apply` takes what is there.
+class DiffResult {
+ public:
+  void add(const Change& change) {
+    if (++total_ > kMaxChanges) return;
+    changes_.push_back(
+        {{"path", change.path}, {"change", name(change.kind)}, {"type", change.type}, {"size", change.size}});
+  }
+  void add(const FileDiff& diff) {
+    const bool deleted = diff.kind == ChangeKind::deleted;
+    add(Change{diff.path, diff.kind, deleted ? diff.old_type : diff.type, deleted ? 0 : diff.size});
+    if (total_ <= kMaxChanges) {
+      Json& one = changes_.back();
+      if (diff.renamed()) one["change"] = "renamed";
+      if (diff.renamed()) one["old_path"] = diff.old_path;
+      one["added_lines"] = diff.added_lines;
+      one["removed_lines"] = diff.removed_lines;
+    }
+    if (!diff.omitted.empty()) return leaveOut(diff.path, diff.omitted);
+    if (!isUtf8(diff.patch)) return leaveOut(diff.path, "its text is not UTF-8");
+    if (patch_.size() + diff.patch.size() > kMaxPatchBytes) return leaveOut(diff.path, "name it in `paths`");
+    patch_ += diff.patch;
+  }
+  Json take(const std::string& id, bool patch) {
+    const bool cut = total_ > changes_.size();
+    Json result{{"sandbox_id", id}, {"changes", std::move(changes_)}, {"total_changes", total_}, {"truncated", cut}};
+    if (patch) {
+      result["patch"] = std::move(patch_);
+      result["left_out"] = std::move(left_out_);
+    }
+    return result;
+  }
+
+ private:
+  void leaveOut(const std::string& path, const std::string& why) {
+    if (left_out_.size() < kMaxChanges) left_out_.push_back({{"path", path}, {"reason", why}});
+  }
+
+  std::size_t total_ = 0;
+  Json changes_ = Json::array(), left_out_ = Json::array();
+  std::string patch_;
+};
+
 Outcome diff(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
-  const auto changes =
-      sandboxes.with(**sandbox, [&](Session& session) { return session.diff(arguments.text("checkpoint")); });
-  if (!changes) return failure(call, changes.error());
-  Json list = Json::array();
-  for (const Change& change : *changes) {
-    if (list.size() == kMaxChanges) break;
-    list.push_back(
-        {{"path", change.path}, {"change", name(change.kind)}, {"type", change.type}, {"size", change.size}});
-  }
-  const bool cut = changes->size() > list.size();
-  return structuredResult(call, {{"sandbox_id", (*sandbox)->id()},
-                                 {"changes", std::move(list)},
-                                 {"total_changes", changes->size()},
-                                 {"truncated", cut}});
+  const PathFilter wanted(arguments.texts("paths"));
+  const std::string checkpoint = arguments.text("checkpoint");
+  const bool patch = arguments.flag("patch");
+  DiffResult result;
+  const auto done = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
+    if (patch) {
+      return session.diffFiles({.checkpoint = checkpoint}, [&](const FileDiff& one) {
+        if (wanted.has(one.path)) result.add(one);
+        return true;
+      });
+    }
+    const auto changes = session.diff(checkpoint);
+    if (!changes) return std::unexpected(changes.error());
+    for (const Change& change : *changes) {
+      if (wanted.has(change.path)) result.add(change);
+    }
+    return {};
+  });
+  if (!done) return failure(call, done.error());
+  return structuredResult(call, result.take((*sandbox)->id(), patch));
 }
 
 }  // namespace
@@ -125,10 +206,11 @@ constinit const Tool kDiffTool{
     .title = "See what changed",
     .description =
         "The files of /workspace that were added, modified or deleted since a checkpoint, or since the beginning, "
-        "which is how they differ from the user's own.",
+        "which is how they differ from the user's own. With `patch` also what changed inside them.",
     .parameters = kDiffParameters,
     .output = R"("sandbox_id":{"type":"string"},"changes":{"type":"array","items":{"type":"object"}},
-      "total_changes":{"type":"integer"},"truncated":{"type":"boolean"})",
+      "total_changes":{"type":"integer"},"truncated":{"type":"boolean"},"patch":{"type":"string"},
+      "left_out":{"type":"array","items":{"type":"object"}})",
     .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
     .perform = diff,
 };
