@@ -210,6 +210,13 @@ struct GuardedWorkspace {
   std::vector<std::string> before;    ///< protected files that exist
 };
 
+/// A workspace that is searched for new secret files while the sandbox runs.
+struct WatchedWorkspace {
+  std::string path;                 ///< on the host
+  std::string target;               ///< inside
+  std::vector<std::string> hidden;  ///< names that are hidden from the beginning, relative to it
+};
+
 struct LandlockRule {
   std::string path;
   std::uint64_t access = 0;
@@ -328,6 +335,7 @@ struct Plan {
   bool workspace_masked = false;  ///< a layer hides denied names of the workspace, also those that appear later
   std::vector<std::string> masked_secrets;
   std::optional<GuardedWorkspace> guarded;
+  std::optional<WatchedWorkspace> watched;
   std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
   std::vector<std::string> warnings;
   std::vector<std::string> notices;

@@ -333,6 +333,10 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   noteScan(policy, host, plan);
   plan.working_directory = target;
   plan.workspace_shown = true;
+  if (!workspace.show_secrets && mode != WorkspaceMode::rw && plan.namespaces.mount) {
+    plan.watched = {.path = host.workspace.path, .target = target, .hidden = hidden};
+    for (const ReplacedFile& file : host.scan.redacted) plan.watched->hidden.push_back(file.path);
+  }
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
   if (mode == WorkspaceMode::ro && addMasked(policy, host, target, hidden, plan)) return {};
   return addDirect(policy, host, target, hidden, plan);

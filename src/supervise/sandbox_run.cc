@@ -168,6 +168,9 @@ void SandboxRun::onRunning() {
   if (cgroup_.enforced().memory) {
     loop_.at(Clock::now() + kTooShortForMemory, [this] { listenForMemory(); });
   }
+  if (plan_.watched) {
+    secret_watch_.emplace(loop_, plan_, sandbox_.init, changes_ ? changes_.get() : -1).begin();
+  }
   life_.reach(RunState::monitoring);
 }
 

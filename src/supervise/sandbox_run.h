@@ -24,6 +24,7 @@
 #include "supervise/question_watch.h"
 #include "supervise/run_record.h"
 #include "supervise/run_store.h"
+#include "supervise/secret_watch.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream_relay.h"
 #include "sys/cgroup.h"
@@ -107,6 +108,7 @@ class SandboxRun {
   std::optional<RunStore> store_;     // outlives the sandbox, removed with this object
   Fd changes_;                        // the overlay's upper directory
   std::optional<Observer> observer_;  // of a run that learns
+  std::optional<SecretWatch> secret_watch_;
   CommandRunner runner_;
   StreamRelay streams_;
   std::optional<plan::Plan> completed_;    // with what only the broker could add

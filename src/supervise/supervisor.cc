@@ -182,6 +182,8 @@ void SandboxRun::collect(Clock::time_point start) {
   result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   question_watch_.reset();
   questions_.reset();
+  if (secret_watch_) secret_watch_->report(result_.notices, result_.warnings);
+  secret_watch_.reset();
   if (egress_) {
     egress_->finish(
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });

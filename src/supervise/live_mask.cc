@@ -1,0 +1,121 @@
+#include "supervise/live_mask.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "supervise/process_tree.h"
+#include "sys/kernel_abi.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::supervise {
+namespace {
+
+using sys::Fd;
+using sys::raw;
+
+constexpr std::uint64_t kAttributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+
+/// An empty file that cannot be opened: a device on a mount without devices.
+long fileMask() {
+  const long tree = raw(SYS_open_tree, AT_FDCWD, "/dev/null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return tree;
+  mount_attr attributes{};
+  attributes.attr_set = kAttributes;
+  const long set = raw(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof(attributes));
+  return set < 0 ? set : tree;
+}
+
+long directoryMask() {
+  const long context = raw(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
+  if (context < 0) return context;
+  raw(SYS_fsconfig, context, FSCONFIG_SET_STRING, "mode", "000", 0);
+  raw(SYS_fsconfig, context, FSCONFIG_SET_STRING, "size", "4096", 0);
+  const long created = raw(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0);
+  return created < 0 ? created : raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, kAttributes);
+}
+
+/// In the helper, a copy of a process that may have threads: raw calls only.
+long mask(int pidfd, const plan::Identity& identity, const char* directory, const char* path) {
+  long result = raw(SYS_setns, pidfd, CLONE_NEWUSER | CLONE_NEWNS);
+  // The id of a root caller does not exist inside, and may not enter the directories there.
+  if (result >= 0) result = raw(SYS_setresgid, identity.inside_gid, identity.inside_gid, identity.inside_gid);
+  if (result >= 0) result = raw(SYS_setresuid, identity.inside_uid, identity.inside_uid, identity.inside_uid);
+  if (result < 0) return result;
+  const long top = raw(SYS_openat, AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  if (top < 0) return top;
+  sys::OpenHow how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = sys::kResolveBeneath | sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
+  const long point = raw(SYS_openat2, top, path, &how, sizeof(how));
+  if (point < 0) return point;
+  struct statx status{};
+  result = raw(SYS_statx, point, "", AT_EMPTY_PATH, STATX_TYPE, &status);
+  if (result < 0) return result;
+  const long tree = S_ISDIR(status.stx_mode) ? directoryMask() : fileMask();
+  if (tree < 0) return tree;
+  return raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+/// A process of the sandbox other than its pid 1, whose memory is not the sandbox's own and lets nobody in.
+Fd anyProcess(pid_t init) {
+  const ProcessTree tree(init);
+  for (const pid_t member : tree.members()) {
+    if (member == init) continue;
+    Fd pidfd(static_cast<int>(raw(SYS_pidfd_open, member, 0)));
+    if (!pidfd) continue;
+    // Its number may have been another process's when it was listed.
+    const std::vector<pid_t> now = tree.members();
+    if (std::ranges::find(now, member) != now.end()) return pidfd;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LiveMask> LiveMask::start(pid_t init, const plan::Identity& identity, const std::string& directory,
+                                 const std::string& path) {
+  const Fd process = anyProcess(init);
+  if (!process) return fail(sysError(Stage::mounts, "setns", path, ESRCH));
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", path, errno));
+  Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
+  // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
+  const long helper = raw(SYS_clone, 0, 0, 0, 0, 0);
+  if (helper < 0) return fail(sysError(Stage::mounts, "clone", path, static_cast<int>(-helper)));
+  if (helper == 0) {
+    const auto failed = static_cast<unsigned char>(-mask(process.get(), identity, directory.c_str(), path.c_str()));
+    raw(SYS_write, theirs.get(), &failed, 1);
+    for (;;) raw(SYS_exit_group, 0);
+  }
+  return LiveMask(static_cast<pid_t>(helper), std::move(ours));
+}
+
+LiveMask::LiveMask(LiveMask&& other) noexcept
+    : helper_(std::exchange(other.helper_, -1)), report_(std::move(other.report_)) {}
+
+LiveMask::~LiveMask() {
+  if (helper_ <= 0) return;
+  ::kill(helper_, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+  (void)finish();
+}
+
+int LiveMask::finish() {
+  const pid_t helper = std::exchange(helper_, -1);
+  unsigned char failed = ECANCELED;
+  if (::read(report_.get(), &failed, 1) != 1) failed = ECANCELED;
+  while (raw(SYS_wait4, helper, nullptr, __WALL, nullptr) == -EINTR) {
+  }
+  return failed;
+}
+
+}  // namespace caisson::supervise
