@@ -1,8 +1,8 @@
-// caisson: runs code that nobody trusts and keeps the host safe. Start here.
+// caisson: runs untrusted code in a sandbox and protects the host. Start here.
 //
 //   caisson/policy.h   what a sandbox may do
 //   caisson/run.h      run one command in a sandbox
-//   caisson/session.h  a workspace that lasts over commands
+//   caisson/session.h  a workspace that persists across commands
 //   caisson/error.h    errors as values
 #pragma once
 

@@ -1,4 +1,4 @@
-// An error is a value that a person can act on: what was tried, on what, why it failed, what to do.
+// An error is a value: what failed, on what, why, and what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace caisson {
 
-/// Where in the life of a run something went wrong.
+/// The phase of a run in which the error occurred.
 enum class Stage : std::uint8_t {
   usage,       ///< the command line or the request itself
   policy,      ///< reading, decoding or checking a policy
-  plan,        ///< turning a policy into what this host must do
-  host,        ///< the host lacks something that was asked for
+  plan,        ///< computing from a policy what to set up on this host
+  host,        ///< the host lacks a required feature
   launch,      ///< clone, pipes, id maps
   namespaces,  ///< joining and configuring namespaces
   mounts,      ///< building the sandbox's root
-  identity,    ///< ids, groups, capabilities, no_new_privs
+  identity,    ///< uid and gid, groups, capabilities, no_new_privs
   landlock,
   seccomp,
   limits,     ///< rlimits, cgroups, quotas
-  self_test,  ///< the sandbox's own check before the payload starts
+  self_test,  ///< caisson's check of the sandbox before the payload starts
   exec,       ///< the payload's execve
-  supervise,  ///< waiting, relaying, ending
-  state,      ///< caisson's own files
+  supervise,  ///< waiting, relaying output, killing
+  state,      ///< caisson's own state files
 };
 
 std::string_view name(Stage stage);
@@ -34,7 +34,7 @@ struct Error {
   std::string call;    ///< the operation: "mount_setattr", "decode"
   std::string object;  ///< what it was applied to: "/workspace", "resources.memory"
   int sys_errno = 0;   ///< errno of the call, or 0 when no system call failed
-  std::string reason;  ///< why, in words, when errno alone does not say it
+  std::string reason;  ///< a description, when errno alone does not explain it
   std::string hint;    ///< what to do about it, or empty
 
   /// One line (two with a hint): `mount_setattr("/workspace"): EPERM: Operation not permitted (stage mounts)`.

@@ -1,4 +1,4 @@
-// A policy: everything a person may decide about a sandbox. Start from a profile, narrow or widen key by key.
+// A policy: every setting of a sandbox that a user can choose. Start from a profile, then change single keys.
 //
 //   auto policy = caisson::Policy::profile("bash");
 //   policy->set("resources.memory", "256M");
@@ -20,17 +20,17 @@ struct Policy;
 
 class Policy {
  public:
-  /// A built-in profile ("bash", "shell", "strict", ...). Nothing is read from disk.
+  /// Returns a built-in profile ("bash", "shell", "strict", ...). Reads nothing from disk.
   static Result<Policy> profile(std::string_view name);
-  /// A file; its format follows the extension (.toml, .json, .yaml, .yml).
+  /// Loads a policy file. The extension selects the format (.toml, .json, .yaml, .yml).
   static Result<Policy> load(const std::string& path);
-  /// The names `profile` takes.
+  /// The names that `profile` accepts.
   static std::vector<std::string> profileNames();
   /// The JSON Schema of policy files.
   static std::string schema();
 
-  /// Sets one key ("resources.memory") from text ("256M"). Lists take the value as their only element;
-  /// `append` adds one. Unknown keys, wrong types and impossible values are errors that name the key.
+  /// Sets one key ("resources.memory") from text ("256M"). On a list key, `set` makes the value the only element and
+  /// `append` adds it. Unknown keys, wrong types and invalid values are errors that name the key.
   Result<void> set(std::string_view key, std::string_view value);
   Result<void> append(std::string_view key, std::string_view value);
 

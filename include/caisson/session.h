@@ -1,19 +1,19 @@
-// A session: a workspace that lasts over commands, branches, and can be undone.
+// A session: a workspace that persists across commands and supports checkpoints, forks and commits.
 //
 //   auto store = caisson::SessionStore::open();
 //   auto session = store->create({.policy = *caisson::Policy::profile("bash"), .name = "fix-login"});
 //   auto result = session->exec({.command = {"make", "test"}});
 //   session->destroy();
 //
-// What a session's commands write to /workspace is kept apart from the real directory, on disk below CAISSON_HOME.
-// There is no daemon: one supervisor process per session (the installed `caisson` program) holds the sandbox and runs
-// commands for any process of the same user; capabilities, system-call filter and limits are applied anew to each.
-// When the sandbox is gone (a restart of the machine, a restore), the next command starts it again over the same files;
-// what was in memory (/tmp, /home/sandbox, processes) is not kept.
+// What a session's commands write to /workspace is stored below CAISSON_HOME, apart from the real directory. There is
+// no daemon: one supervisor process per session (the installed `caisson` program) keeps the sandbox and runs commands
+// for any process of the same user. Capabilities, system-call filter and limits are applied to each command. If the
+// sandbox is gone (reboot, restore), the next command starts it again over the same files; what was in memory (/tmp,
+// /home/sandbox, processes) is lost.
 //
-// Guarantees: no exception crosses; several processes and threads may use one store, and one session, at the same time;
-// a crash at any instant leaves a session as before or as after the operation. Session is a handle: copies of it, and
-// handles in other processes, mean the same session. Not safe: one Session object used by two threads at once.
+// Guarantees: no exception is thrown. Several processes and threads may use one store, and one session, at the same
+// time. After a crash at any moment, a session is in its state before or after the operation. Session is a handle:
+// its copies, and handles in other processes, refer to the same session. Not thread-safe: one Session object.
 #pragma once
 
 #include <cstdint>
@@ -37,32 +37,32 @@ class Store;
 }  // namespace session
 
 struct SessionOptions {
-  Policy policy;     ///< for all of its commands; the workspace must be an overlay, or none (an empty one)
-  std::string name;  ///< for people: letters, digits, `-`, `_`, `.`; unique; may be empty
-  /// After so long without a request for it the session expires: its processes are killed. Without uncommitted changes
-  /// it is removed; else its files are kept for kSessionGraceSeconds more, for diff(), exportTar(), commit() and
-  /// renew().
+  Policy policy;     ///< for all its commands; filesystem.workspace must be an overlay, or none (an empty workspace)
+  std::string name;  ///< display name: letters, digits, `-`, `_`, `.`; unique; may be empty
+  /// The session expires after this long without a request: its processes are killed. If it has no uncommitted
+  /// changes, it is removed. Otherwise its files are kept for kSessionGraceSeconds more, for diff(), exportTar(),
+  /// commit() and renew().
   double ttl_seconds = 3600;
-  /// Checkpoint before each command, if anything was written since the last one and nothing runs. The last 100 of these
-  /// are kept.
+  /// Takes a checkpoint before each command, if anything was written since the last one and nothing runs. The last
+  /// 100 automatic checkpoints are kept.
   bool auto_checkpoint = false;
-  /// Whether the session's processes outlive this process. Else they end with it, however it ends; the files stay until
-  /// the session's time is over.
+  /// True: the session's processes outlive this process. False: they are killed when this process ends, however it
+  /// ends; the files stay until the session expires.
   bool keep = false;
 };
 
-/// For how long uncommitted changes of an expired session are kept.
+/// Grace period: how long an expired session with uncommitted changes is kept.
 inline constexpr double kSessionGraceSeconds = 7.0 * 24 * 3600;
 
 struct SessionInfo {
   std::string id;
   std::string name;
-  std::string workspace;     ///< the real directory, or empty when the session began with an empty workspace
+  std::string workspace;     ///< the real directory; empty if the session started with an empty workspace
   std::int64_t created = 0;  ///< seconds since 1970
-  double ttl_seconds = 0;    ///< by how much a request extends its time
-  double expires_in = 0;     ///< seconds; 0: expired, and kept for its uncommitted changes
-  double removed_in = 0;     ///< of an expired one: seconds until its files are removed
-  bool live = false;         ///< its sandbox is up; else the next command starts it
+  double ttl_seconds = 0;    ///< a request extends the session by this
+  double expires_in = 0;     ///< seconds; 0: expired, kept because of uncommitted changes
+  double removed_in = 0;     ///< expired sessions only: seconds until the files are removed
+  bool live = false;         ///< the sandbox is running; else the next command starts it
   std::string network;       ///< "none", "proxy" or "host"
   std::vector<std::string> allowed_hosts;
   std::string problem;  ///< why it cannot be used (unreadable metadata, a newer format), or empty
@@ -74,41 +74,41 @@ struct ExecRequest {
   std::vector<std::string> command;  ///< argv; the program is looked up inside the sandbox
   StreamMode out = StreamMode::capture;
   StreamMode err = StreamMode::capture;
-  /// Called with each piece of output as it comes, from within exec(), up to the output limit. Captured as well
-  /// unless the mode is `discard`.
+  /// Called from within exec() with each piece of output as it arrives, up to the output limit. The output is
+  /// captured as well, unless the mode is `discard`.
   std::function<void(OutputStreamKind, std::string_view)> on_output;
-  bool relay_stdin = false;  ///< pass the caller's standard input on; else `input`, then end of file
+  bool relay_stdin = false;  ///< forward the caller's standard input; else `input`, then end of file
   std::string input;
-  /// A pty of the sandbox for those of 0, 1, 2 that are terminals. Where input and output are, the person there is
-  /// asked about hosts that a session with network mode proxy does not name.
+  /// Allocates a pty in the sandbox for those of descriptors 0, 1, 2 that are terminals. If input and output are, the
+  /// user is prompted for hosts that the policy of a session with network mode proxy does not list.
   bool interactive = false;
-  bool forward_signals = false;                    ///< for programs: INT, TERM, HUP, QUIT, USR1, USR2 go to the command
-  int cancel_descriptor = -1;                      ///< readable: end the command with outcome `cancelled`
-  std::optional<double> timeout_seconds;           ///< unset: the policy's; must not exceed the policy's ceiling
-  std::map<std::string, std::string> environment;  ///< added to the policy's
-  std::string working_directory;                   ///< inside; empty: the workspace
+  bool forward_signals = false;                    ///< forwards INT, TERM, HUP, QUIT, USR1, USR2; for programs
+  int cancel_descriptor = -1;                      ///< when it is readable, the command is killed: outcome `cancelled`
+  std::optional<double> timeout_seconds;           ///< unset: from the policy; must not exceed the policy's maximum
+  std::map<std::string, std::string> environment;  ///< added to the policy's environment
+  std::string working_directory;                   ///< path inside the sandbox; empty: the workspace
   bool keep_input = false;                         ///< start() only: standard input stays open for feed()
 };
 
-/// A command that start() began.
+/// A command that start() started.
 struct ExecInfo {
   std::uint32_t exec = 0;  ///< its number in the session
   std::vector<std::string> command;
   std::int64_t started = 0;  ///< seconds since 1970
   bool running = false;
-  OutcomeKind outcome = OutcomeKind::exited;  ///< when it has ended
+  OutcomeKind outcome = OutcomeKind::exited;  ///< valid once it has ended
   int exit_code = 0, signal = 0;
   Limit limit = Limit::none;
-  std::uint64_t out_bytes = 0, err_bytes = 0;      ///< kept so far
+  std::uint64_t out_bytes = 0, err_bytes = 0;      ///< stored so far
   std::uint64_t out_dropped = 0, err_dropped = 0;  ///< beyond the output limit
-  Usage usage;                                     ///< when it has ended
-  std::vector<Violation> violations;               ///< system calls that it was refused, so far
+  Usage usage;                                     ///< valid once it has ended
+  std::vector<Violation> violations;               ///< its blocked system calls so far
 };
 
 struct LogPiece {
   std::string data;
-  std::uint64_t next = 0;  ///< the offset to ask for next
-  bool end = false;        ///< the command has ended and this was the last
+  std::uint64_t next = 0;  ///< offset for the next request
+  bool end = false;        ///< the command has ended and this is the last piece
 };
 
 struct FilePiece {
@@ -126,14 +126,14 @@ struct FileEntry {
 
 struct WriteOptions {
   bool make_directories = true;
-  std::optional<std::uint32_t> mode;  ///< unset: as the file that is replaced, else 0644
+  std::optional<std::uint32_t> mode;  ///< unset: the mode of the replaced file, else 0644
 };
 
-/// What to do when processes of the session run: an open file would go on changing what is to be frozen.
+/// What to do if processes of the session are running: they could keep changing files through open descriptors.
 enum class WhenBusy : std::uint8_t { refuse, stop };
 
-/// For how long openHost() opens a host: until the session's end, or as long as an owner's approval of `host:PATTERN`
-/// (`caisson approvals`) stands, for the session or for a time.
+/// How long openHost() allows a host: until the session ends, or while the owner's approval of `host:PATTERN`
+/// (`caisson approvals`) is valid, for the session or for a time.
 enum class HostTerm : std::uint8_t { session, while_approved };
 
 struct CheckpointInfo {
@@ -144,26 +144,26 @@ struct CheckpointInfo {
 enum class ChangeKind : std::uint8_t { added, modified, deleted };
 std::string_view name(ChangeKind kind);
 
-/// One path that differs. A directory that is gone is one change, whatever was in it.
+/// One path that differs. A deleted directory is one change, regardless of its content.
 struct Change {
   std::string path;  ///< relative to the workspace
   ChangeKind kind = ChangeKind::modified;
-  std::string type;        ///< of what is there now, or was: as in FileEntry
-  std::uint64_t size = 0;  ///< of what is there now
+  std::string type;        ///< of the current file, or of the deleted one: as in FileEntry
+  std::uint64_t size = 0;  ///< of the current file
 };
 
 struct DiffOptions {
   std::string checkpoint;         ///< "" or "begin": since the session began
-  std::size_t context_lines = 3;  ///< around a change, at most 1000
-  bool patch = true;              ///< fill in `patch`; else only the line counts
-  bool binary = false;            ///< put the content of binary files into the patch, as `git diff --binary` does
-  bool renames = true;            ///< a deleted and an added file of similar content are one change
+  std::size_t context_lines = 3;  ///< around each change, at most 1000
+  bool patch = true;              ///< fill in `patch`; otherwise only the line counts
+  bool binary = false;            ///< include the content of binary files in the patch, like `git diff --binary`
+  bool renames = true;            ///< report a deleted and an added file of similar content as one rename
 };
 
-/// One path of a diff with what changed in it. Unlike Change, everything in a deleted directory is listed by itself.
+/// One path of a diff, with its content changes. Unlike Change, lists every entry of a deleted directory.
 struct FileDiff {
   std::string path;      ///< relative to the workspace
-  std::string old_path;  ///< of a renamed file: what it was; else as `path`
+  std::string old_path;  ///< the previous path of a renamed file; else equal to `path`
   ChangeKind kind = ChangeKind::modified;
   std::string type, old_type;            ///< as in FileEntry; empty where the path does not exist
   std::uint32_t mode = 0, old_mode = 0;  ///< permission bits
@@ -171,11 +171,11 @@ struct FileDiff {
   bool binary = false;
   std::uint64_t added_lines = 0, removed_lines = 0;
   std::string patch;    ///< in git's format, for `git apply`; empty for what git does not track, such as directories
-  std::string omitted;  ///< what of the change is not in the patch, and why; or empty
+  std::string omitted;  ///< which part of the change is missing from the patch, and why; or empty
   [[nodiscard]] bool renamed() const { return path != old_path; }
 };
 
-/// Something that was left out of a copy or an export.
+/// A path that a copy or an export skipped.
 struct LeftOut {
   std::string path;
   std::string reason;
@@ -183,7 +183,7 @@ struct LeftOut {
 
 struct ExportReport {
   std::uint64_t entries = 0;         ///< files, directories and links in the archive
-  std::vector<std::string> deleted;  ///< paths that the session deleted; an archive cannot hold that
+  std::vector<std::string> deleted;  ///< paths that the session deleted; an archive cannot represent deletions
   std::vector<LeftOut> left_out;
 };
 
@@ -198,24 +198,24 @@ struct ForkOptions {
   WhenBusy when_busy = WhenBusy::refuse;
 };
 
-/// A port that is open between a session and the host's loopback.
+/// A port forwarded between a session and the host's loopback interface.
 struct OpenPort {
   std::uint16_t port = 0;       ///< in the session
   std::uint16_t host_port = 0;  ///< on the host's 127.0.0.1
-  bool inward = false;          ///< the session reaches the host's; else the host the session's
+  bool inward = false;          ///< the session connects to the host's port; else the reverse
 };
 
 struct CommitRequest {
-  /// Relative to the workspace: files, or directories with all that changed below. Empty: everything. What the host
-  /// would execute later (hooks, editor tasks, start-up files, agent and CI configuration) is committed only if it is
-  /// named here itself.
+  /// Relative to the workspace: files, or directories with every change below them. Empty: everything. Files that the
+  /// host would execute later (hooks, editor tasks, start-up files, agent and CI configuration) are committed only if
+  /// they are listed here by their own path.
   std::vector<std::string> paths;
   bool dry_run = false;
-  /// The digest of the changes that were approved (CommitReport::digest of a dry run). If the changes are others by
-  /// now, or one of them cannot be written, the commit fails and nothing is written.
+  /// The digest of the approved changes (CommitReport::digest of a dry run). If the changes differ by now, or one of
+  /// them cannot be written, the commit fails and nothing is written.
   std::string expect;
-  bool stop = false;  ///< end the session's processes first, so that its files are consistent with each other
-  /// Conflicts that are settled, by path: `ours` keeps the real file, `theirs` replaces it by the session's.
+  bool stop = false;  ///< kill the session's processes first, so that the files are consistent with each other
+  /// Conflicts to resolve, by path: `ours` keeps the real file, `theirs` replaces it with the session's.
   std::vector<std::string> ours, theirs;
   /// Conflicts to be settled by a three-way merge: text files, or directories of such, that both the session and the
   /// real workspace changed. Needs a version that both come from: what git tracked when the session began, or what this
@@ -226,7 +226,7 @@ struct CommitRequest {
   bool ordinary_files_only = false;
 };
 
-/// One change as a commit writes it.
+/// One change of a commit.
 struct ManifestEntry : Change {
   std::uint32_t mode = 0;          ///< permission bits; 0 for links and deletions
   std::string sha256;              ///< of a regular file's content, 64 hexadecimal digits
@@ -241,112 +241,114 @@ struct NotCommitted {
 };
 
 struct CommitReport {
-  std::vector<ManifestEntry> applied;   ///< the manifest: what was written or, in a dry run, would be; by path
-  std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was left alone
-  std::vector<NotCommitted> held;       ///< would be executed by the host later, and was not named
-  std::vector<NotCommitted> skipped;    ///< nothing that can be committed: pipes, sockets, unreadable files
-  std::vector<std::string> kept;        ///< conflicts settled by `ours`: the real file stays
+  std::vector<ManifestEntry> applied;   ///< the manifest: what was written, or would be in a dry run; sorted by path
+  std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was not touched
+  std::vector<NotCommitted> held;       ///< the host would execute it later, and the request does not list it
+  std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, sockets, unreadable files
+  std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
   std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
   std::uint64_t bytes = 0;              ///< of all files together
-  bool consistent = true;               ///< nothing ran while the files were read
+  bool consistent = true;               ///< no process ran while the files were read
   [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
 };
 
-/// A session of this user. Made by SessionStore.
+/// A session of this user. Obtained from SessionStore.
 class Session {
  public:
   [[nodiscard]] const std::string& id() const;
   Result<SessionInfo> info() const;
-  /// Its policy as it is now, as JSON.
+  /// The current policy, as JSON.
   Result<std::string> policyJson() const;
 
-  /// Runs a command to its end. Processes that it leaves behind live on in the session. An error is returned only when
-  /// the request or the session is unusable; a command that could not be started is a result with `setup_failed`.
+  /// Runs a command and waits until it ends. Left-behind processes keep running in the session. Returns an error only
+  /// if the request or the session is unusable; if the command could not be started, the result has outcome
+  /// `setup_failed`.
   Result<RunResult> exec(const ExecRequest& request);
 
-  /// Begins a command that lives on when this process ends, and returns its number. Its output goes to logs, each cut
-  /// at the policy's output limit. Without `timeout_seconds` it may run for as long as the session.
+  /// Starts a background command that survives this process, and returns its number. Its output goes to logs, each
+  /// truncated at the policy's output limit. Without `timeout_seconds` it may run as long as the session.
   Result<std::uint32_t> start(const ExecRequest& request);
-  /// All commands that start() began, oldest first, by any process.
+  /// All commands that any process started with start(), oldest first.
   Result<std::vector<ExecInfo>> processes();
   Result<ExecInfo> status(std::uint32_t exec);
-  /// Waits for its end at most this long; then `running` is still true.
+  /// Waits until it ends, at most this long; on timeout `running` is still true.
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
-  /// Up to `max_bytes` of its output from `offset` on. Empty while there is nothing new.
+  /// Reads up to `max_bytes` of its output from `offset` on. Empty if there is nothing new.
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
-  /// Writes to its standard input, waiting while that is full; with `close` it then meets the end of file.
+  /// Writes to its standard input; blocks while the pipe is full. With `close`, closes the input afterwards.
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
-  /// Asks all its processes to end (SIGTERM) and ends them (SIGKILL) after the grace. One that has ended is fine.
+  /// Sends SIGTERM to all its processes, and SIGKILL after the grace period. Not an error if it has already ended.
   Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
 
-  /// Files below /workspace, by a path relative to it or an absolute one inside. What the session's programs plant
-  /// there (links, pipes, devices, directories renamed in a loop) can make these fail, but lead them nowhere else and
-  /// make them wait for nothing. Up to `max_bytes` from `offset` on.
+  /// Reads up to `max_bytes` from `offset` on. For all file operations: `path` is relative to /workspace, or an
+  /// absolute path inside the sandbox. Whatever the payload plants there (links, pipes, devices, rename races) can
+  /// make them fail, but cannot redirect them elsewhere or make them block.
   Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20);
-  /// Replaces or makes the file, all of it or nothing.
+  /// Creates or replaces the file, atomically.
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
-  /// What is in a directory, sorted by name.
+  /// The entries of a directory, sorted by name.
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
 
-  /// Freezes the workspace as it is now under a name ("" chooses one). Takes the same time whatever is in it. The
-  /// sandbox is started anew by the next command: what was only in memory (/tmp, /home/sandbox) begins empty again.
+  /// Freezes the current workspace under a name ("" generates one). Takes the same time whatever the workspace's
+  /// size. The next command restarts the sandbox: what was only in memory (/tmp, /home/sandbox) is lost.
   Result<CheckpointInfo> checkpoint(std::string_view name = {}, WhenBusy when_busy = WhenBusy::refuse);
   /// Oldest first.
   Result<std::vector<CheckpointInfo>> checkpoints();
-  /// Makes the workspace what it was then; "begin" is the session's beginning. Later checkpoints stay.
+  /// Restores the workspace to a checkpoint; "begin" is the session's start. Later checkpoints stay.
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy = WhenBusy::refuse);
-  /// A second session that begins where this one is; from then on neither sees what the other does.
+  /// Creates a second session with the current state of this one; afterwards the two are independent.
   Result<Session> fork(const ForkOptions& options = {});
   /// What changed since a checkpoint ("" or "begin": since the session began), sorted by path.
   Result<std::vector<Change>> diff(std::string_view checkpoint = {});
 
-  /// The same with content: unified patches, line counts, renames. Calls `visit` for each path, sorted; false ends it.
-  /// Files are read while the session runs; files beyond 16 MiB and a search for the shortest patch that takes too
-  /// long are not waited for.
+  /// Like diff(), with content: unified patches, line counts, renames. Calls `visit` for each path, sorted; returning
+  /// false stops the iteration. Reads files while the session runs. Files over 16 MiB get no patch, and the search
+  /// for the shortest patch is bounded in time.
   Result<void> diffFiles(const DiffOptions& options, const std::function<bool(const FileDiff&)>& visit);
-  /// What was added or modified since a checkpoint as a tar archive (POSIX 2001, sparse files as GNU tar writes them),
-  /// piece by piece; false from `write` ends it.
+  /// Writes what was added or modified since a checkpoint as a tar archive (POSIX 2001, sparse files as GNU tar
+  /// writes them), piece by piece; returning false from `write` stops it.
   Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
 
-  /// Whether anything would be lost by destroy(): the workspace differs from the real directory. The look is bounded;
-  /// where that does not suffice the answer is yes.
+  /// Whether destroy() would lose anything, that is, whether the workspace differs from the real directory. The check
+  /// is bounded in effort; returns true if it cannot finish.
   [[nodiscard]] Result<bool> hasUncommittedChanges() const;
 
-  /// Copies a file or a directory tree of the host into the session's workspace. Like `cp -r`: into `to` if that is a
-  /// directory. Files are replaced whole. Pipes, sockets and devices are left out, setuid and setgid bits dropped.
+  /// Copies a file or a directory tree from the host into the session's workspace. Like `cp -r`: into `to` if that is
+  /// a directory. Files are replaced whole. Skips pipes, sockets and devices, drops setuid and setgid bits.
   Result<CopyReport> copyIn(const std::string& from, std::string_view to);
-  /// The other way. Nothing is written through a link below `to`, and links that lead out of the copied tree are left
-  /// out.
+  /// Copies from the session to the host. Writes through no link below `to`, and skips links that lead out of the
+  /// copied tree.
   Result<CopyReport> copyOut(std::string_view from, const std::string& to);
 
-  /// Brings changes to the real workspace as one transaction. Each file is old or new at every instant; after a crash
-  /// the next use of the session finishes the commit. An error: nothing was written.
+  /// Applies changes to the real workspace as one transaction. Each file is always entirely old or entirely new;
+  /// after a crash, the next use of the session completes the commit. On error nothing was written.
   Result<CommitReport> commit(const CommitRequest& request = {});
 
-  /// Allows or denies a host (as in network.allowed_hosts, with or without ":port") from now on; only in a session with
-  /// network mode proxy. Connections that no longer fit are cut.
+  /// Allows or denies a host (syntax of network.allowed_hosts, with or without ":port") from now on. Only in a
+  /// session with network mode proxy. Closes connections that are no longer allowed.
   Result<void> network(bool allow, std::string_view pattern);
-  /// The same, and also for a session that was made without network: it then gets an egress, and is started anew by the
-  /// next command as after checkpoint().
+  /// Allows a host as network() does, also in a session that was created without network: it gets an egress, and the
+  /// next command restarts the sandbox as after checkpoint().
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy = WhenBusy::refuse);
-  /// Takes it off the list of allowed hosts again, without denying what else allows it.
+  /// Removes the pattern from the allowed hosts. Does not deny what another pattern allows.
   Result<void> closeHost(std::string_view pattern);
-  /// Closes what is open while approved and is approved no more. Every command begins with this.
+  /// Closes connections whose approval expired or was revoked. Every command starts with this.
   Result<void> reviewHosts();
 
-  /// Makes a TCP port of the session reachable at 127.0.0.1 of the host, on `host_port` or, if that is 0, on a free
-  /// one; with `inward` the host's port at 127.0.0.1 of the session. Only what the policy lists (network.exposed_ports,
-  /// network.host_ports). It stays until it is closed or the session ends, also over checkpoints and restores.
+  /// Forwards a TCP port of the session to 127.0.0.1 of the host, on `host_port` or, if that is 0, on a free port;
+  /// with `inward`, forwards the host's port to 127.0.0.1 of the session. Only ports that the policy lists
+  /// (network.exposed_ports, network.host_ports). Stays open until it is closed or the session ends, across
+  /// checkpoints and restores.
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port = 0, bool inward = false);
   Result<std::vector<OpenPort>> openPorts();
-  /// Existing connections are cut.
+  /// Closes existing connections, too.
   Result<void> closePort(std::uint16_t port, bool inward = false);
 
-  /// The session's time, counted from now; from then on each request extends it by as much. Brings back a session that
-  /// expired with uncommitted changes.
+  /// Sets the session's TTL, counted from now; every later request extends the session by as much. Reactivates a
+  /// session that expired with uncommitted changes.
   Result<void> renew(double ttl_seconds);
 
-  /// Ends every process of the session and removes it with all its files. An id that is gone already is an error.
+  /// Kills every process of the session and removes it with all its files. An error if it no longer exists.
   Result<void> destroy();
 
   explicit Session(std::shared_ptr<session::SessionContext> handle);
@@ -359,16 +361,16 @@ namespace session {
 class Pool;
 }
 
-/// Sessions made ahead, for servers that hand out many of the same kind. A thread of the pool's own keeps `size` of
-/// them ready: sandboxes that stand, in which nothing has ever run. Each is handed out once and never comes back, so
-/// nothing can be carried over from one to the next.
+/// Pre-created sessions, for servers that hand out many of the same kind. A thread of the pool keeps `size` of them
+/// ready: running sandboxes in which no command ever ran. Each is handed out once and never reused, so no state leaks
+/// from one user to the next.
 class SessionPool {
  public:
-  /// One that is ready, as if it were made now; when none is, one is made. `name` as in SessionOptions.
+  /// Returns a ready session, as if created now; creates one if none is ready. `name` as in SessionOptions.
   Result<Session> take(const std::string& name = {}, double ttl_seconds = 3600);
   [[nodiscard]] std::size_t ready() const;
 
-  /// Destroys what was not handed out.
+  /// Destroys the sessions that were not handed out.
   ~SessionPool();
   SessionPool(SessionPool&&) noexcept;
   SessionPool& operator=(SessionPool&&) noexcept;
@@ -381,25 +383,25 @@ class SessionPool {
 /// All sessions of this user below one CAISSON_HOME.
 class SessionStore {
  public:
-  /// Opens (and makes, if it is not there) the store in CAISSON_HOME or the user's data directory.
+  /// Opens the store in CAISSON_HOME or the user's data directory; creates it if missing.
   static Result<SessionStore> open();
 
-  /// Makes a session and starts its sandbox. Expired sessions that are kept no longer are removed first.
+  /// Creates a session and starts its sandbox. First removes expired sessions that are past their grace period.
   Result<Session> create(const SessionOptions& options);
-  /// A pool of such sessions (their name and time are given when they are taken). `size` is at most 64.
+  /// Creates a pool of such sessions; take() sets their name and TTL. `size` is at most 64.
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
-  /// By id or by name. Unknown and malformed ones are errors that say which; so are expired ones, unless they are kept
-  /// for their uncommitted changes.
+  /// Finds a session by id or name. Unknown and malformed ones are distinct errors; so are expired ones, unless they
+  /// are kept because of uncommitted changes.
   [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
-  /// Session::exec for a process that runs one command and goes: by the plan that an earlier one left with the session,
-  /// where it still holds, without the policy read and the host looked at again. Each command gets every layer as ever.
+  /// Session::exec for one-shot callers: reuses the plan that an earlier call cached in the session, while it is
+  /// valid, instead of reading the policy and probing the host again. Every command still gets every layer.
   Result<RunResult> exec(std::string_view id_or_name, const ExecRequest& request);
-  /// Sorted by creation. Expired sessions without uncommitted changes are removed first.
+  /// Sorted by creation time. First removes expired sessions without uncommitted changes.
   Result<std::vector<SessionInfo>> list();
-  /// Session::destroy by id or name; works as well for a session that cannot be opened any more.
+  /// Session::destroy by id or name; also works for a session that can no longer be opened.
   Result<void> destroy(std::string_view id_or_name);
-  /// Removes what crashed processes left and expired sessions that are not kept for uncommitted changes; with `all`
-  /// every session. The ids removed.
+  /// Removes what crashed processes left behind, and expired sessions that have no uncommitted changes; with `all`,
+  /// every session. Returns the removed ids.
   Result<std::vector<std::string>> clean(bool all);
 
   explicit SessionStore(std::shared_ptr<session::Store> store);
