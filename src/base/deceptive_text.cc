@@ -12,7 +12,7 @@ struct Range {
   char32_t first, last;
 };
 
-// Sorted. Invisible, reordering or line-breaking characters beyond the ASCII controls.
+// Sorted. Control characters, and characters that are invisible, reorder text or break lines.
 constexpr Range kDeceptive[] = {
     {0x00, 0x1F},        // controls
     {0x7F, 0x9F},        // DEL and the C1 controls (0x9B alone starts an escape sequence)

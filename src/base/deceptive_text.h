@@ -1,16 +1,16 @@
-// Characters that make text read as something it is not. One table for every front door: terminal, JSON, MCP.
+// Characters that make text display as something else. Every output format (terminal, JSON, MCP) uses this table.
 //
-// Not detected: look-alike letters of other scripts.
+// Does not detect look-alike letters of other scripts.
 #pragma once
 
 #include <string_view>
 
 namespace caisson {
 
-/// Whether showing this character could steer a terminal or hide or reorder what is read.
+/// Whether this character, when displayed, could control a terminal or hide or reorder text.
 bool isDeceptive(char32_t code);
 
-/// Whether a text is UTF-8 without such characters, line ends and tabs included.
+/// Whether the text is valid UTF-8 without deceptive characters; line ends and tabs count as deceptive.
 bool isReadable(std::string_view text);
 
 }  // namespace caisson

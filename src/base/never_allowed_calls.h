@@ -1,7 +1,7 @@
-// System calls that no policy may allow: they lead out of a sandbox, weaken the kernel for everybody, or take arguments
-// that no filter can check. Policies that name one are refused, and every filter answers them itself.
+// System calls that no policy may allow: they break out of a sandbox, affect the whole kernel, or take arguments that a
+// filter cannot check. A policy that names one is invalid, and every filter denies them.
 //
-// One name a line, so that a change is one line to review. A name the running architecture lacks is skipped.
+// One name per line keeps diffs to one line. Names that the running architecture lacks are skipped.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace caisson {
 
-/// Refused with EPERM: the caller learns that it may not, and does not try a second way.
+/// Denied with EPERM, so that the caller does not try a fallback.
 inline constexpr std::string_view kForbiddenCalls[] = {
     "_sysctl",
     "acct",
@@ -76,9 +76,8 @@ inline constexpr std::string_view kForbiddenCalls[] = {
     "vhangup",
 };
 
-/// Refused as if the kernel lacked them: programs have a second way and take it.
-/// clone3 and openat2 keep their flags in memory, where a filter can't look; io_setup fills a table of the whole
-/// machine (fs.aio-max-nr).
+/// Denied with ENOSYS, so that programs use their fallback. clone3 and openat2 take their flags from memory, which a
+/// filter cannot read; io_setup fills a machine-wide table (fs.aio-max-nr).
 inline constexpr std::string_view kAbsentCalls[] = {
     "clone3",       "openat2",    "io_uring_setup",    "io_uring_enter",    "io_uring_register", "memfd_secret",
     "statmount",    "listmount",  "lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules",  "file_getattr",

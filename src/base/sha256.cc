@@ -5,7 +5,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-// The C library's header says _Bool, which Clang knows in C only.
+// The C library's header uses _Bool, which Clang supports in C only.
 #ifdef __clang__
 #define _Bool bool
 #endif
@@ -13,7 +13,7 @@
 #undef _Bool
 #endif
 
-// Clang before 16 has the instructions only where the whole program may use them.
+// Clang before 16 offers the intrinsics only if the whole program is compiled for them.
 #if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
 #define CAISSON_ARM_SHA
 #include <arm_neon.h>
@@ -51,13 +51,13 @@ int hexDigit(char letter) {
 }
 
 #if defined(__x86_64__)
-/// The C library asked the processor at start-up: asking again would leave a virtual machine each time.
+/// Uses the C library's CPUID result from start-up: CPUID traps to the hypervisor in a virtual machine.
 bool hasShaInstructions() { return CPU_FEATURE_ACTIVE(SHA) && CPU_FEATURE_ACTIVE(SSE4_1); }
 
-/// Four rounds at a time, a fifth of the portable code's time: a launch hashes a few thousand bytes for its record.
+/// Five times as fast as the portable code; a launch hashes a few thousand bytes for its audit record.
 [[gnu::target("sha,sse4.1")]] void compressByInstructions(std::uint32_t* state, const std::uint8_t* block) {
   const __m128i reversed = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-  // The instructions want the eight words as (a b e f) and (c d g h), the first word in the highest lane.
+  // The instructions take the eight words as (a b e f) and (c d g h), the first word in the highest lane.
   const __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(state)), 0xb1);
   const __m128i hgfe = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(state + 4)), 0x1b);
   const __m128i abef_before = _mm_alignr_epi8(badc, hgfe, 8);
@@ -90,7 +90,7 @@ bool hasShaInstructions() { return CPU_FEATURE_ACTIVE(SHA) && CPU_FEATURE_ACTIVE
 #endif
 
 #if defined(CAISSON_ARM_SHA)
-/// Asked once, before main(): no lock is needed later.
+/// Initialized before main(), so that no lock is needed later.
 const bool has_sha_instructions = (::getauxval(AT_HWCAP) & HWCAP_SHA2) != 0;
 
 [[CAISSON_ARM_SHA_TARGET]] void compressByInstructions(std::uint32_t* state, const std::uint8_t* block) {

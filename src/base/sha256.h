@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4). Small and ours, so that a launch pays for no cryptographic library's start-up, cross builds
-// need nothing, and code between clone and exec may call it: no allocation, no lock, no libc.
+// SHA-256 (FIPS 180-4). Our own, since a cryptographic library costs start-up time and complicates cross builds.
+// Callable between clone and exec: no allocation, no lock, no libc.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ using Digest = std::array<std::uint8_t, 32>;
 
 class Sha256 {
  public:
-  /// `portable` leaves the processor's own instructions for it alone; the tests hold both ways against each other.
+  /// `portable` ignores the processor's SHA instructions, so that tests can compare both implementations.
   enum class Way : std::uint8_t { fastest, portable };
   explicit Sha256(Way way = Way::fastest) : way_(way) {}
 
@@ -22,7 +22,7 @@ class Sha256 {
   Sha256& add(std::string_view text) { return add(text.data(), text.size()); }
   Sha256& add(const Digest& digest) { return add(digest.data(), digest.size()); }
   Sha256& add(std::uint8_t byte) { return add(&byte, 1); }
-  /// The digest of all that was added; the object is used up.
+  /// Returns the digest of everything added; do not use the object afterwards.
   Digest finish();
 
  private:
@@ -34,13 +34,13 @@ class Sha256 {
   std::array<std::uint8_t, 64> pending_{};
   std::size_t have_ = 0;
   std::uint64_t total_ = 0;
-  [[maybe_unused]] Way way_;  // where the processor has no instructions for it, there is one way only
+  [[maybe_unused]] Way way_;  // unused where the processor has no SHA instructions
 };
 
-/// 64 lower-case hexadecimal digits into `to`.
+/// Writes 64 lower-case hexadecimal digits to `to`.
 void writeHex(const Digest& digest, char* to);
 std::string hex(const Digest& digest);
-/// Reads 64 lower-case hexadecimal digits. False if `text` is anything else.
+/// Parses 64 lower-case hexadecimal digits. Returns false for anything else.
 bool readHex(std::string_view text, Digest& digest);
 
 }  // namespace caisson

@@ -7,7 +7,7 @@ namespace {
 
 std::string sum(std::string_view text) { return hex(Sha256().add(text).finish()); }
 
-/// The examples of FIPS 180-4, and lengths around the padding's edges (from coreutils' sha256sum).
+/// The examples of FIPS 180-4, and lengths around the padding boundary (computed with coreutils' sha256sum).
 TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(sum(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sum("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -1,4 +1,4 @@
-// The parts of a text between separators.
+// Splits text at a separator.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace caisson {
 
-/// Empty parts are left out. The parts refer to `text`.
+/// Skips empty parts. The parts are views into `text`.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint8_t kUnknown = 6;
 
-// The calls of x86_64 and aarch64 by the number of their arguments: the kernel's SYSCALL_DEFINEn, or the manual page
-// for calls it no longer has. preadv and pwritev have a fifth one that 64-bit kernels ignore.
+// The calls of x86_64 and aarch64 by argument count: from the kernel's SYSCALL_DEFINEn, or the manual page for removed
+// calls. preadv and pwritev have a fifth argument that 64-bit kernels ignore.
 constexpr std::string_view kCallsByCount[] = {
     // 0
     "fork getegid geteuid getgid getpgrp getpid getppid gettid getuid inotify_init munlockall pause "

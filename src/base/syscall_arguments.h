@@ -1,4 +1,4 @@
-// How many arguments each system call has on the architecture this is compiled for.
+// The number of arguments of each system call on the target architecture.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace caisson {
 
-/// The largest number of arguments that call `number` takes. Registers beyond it hold whatever the program left there
-/// (aarch64 clears none of them). Six for a call that the table does not list: showing an unused register is better
-/// than hiding an argument.
+/// The largest number of arguments that call `number` takes. Registers beyond it hold leftovers of the program (aarch64
+/// clears none). Returns six for a call missing from the table: an unused register in a log is better than a hidden
+/// argument.
 std::size_t syscallArgumentCount(int number);
 
-/// Whether the table lists this call, for x86_64 and aarch64 alike.
+/// Whether the table contains this call, of x86_64 or aarch64.
 bool isSyscallArgumentCountKnown(std::string_view name);
 
 }  // namespace caisson

@@ -1,4 +1,4 @@
-// The names of the kernel's system calls on the architecture this is compiled for.
+// Names of system calls on the target architecture.
 #pragma once
 
 #include <optional>
@@ -6,14 +6,14 @@
 
 namespace caisson {
 
-/// The number of a call on this architecture, or nothing.
+/// The number of a call on this architecture, or nullopt.
 std::optional<int> syscallNumber(std::string_view name);
 
-/// The name of a call's number on this architecture; "" when it is not known.
+/// The name of a call on this architecture, "" if unknown.
 std::string_view syscallName(int number);
 
-/// Whether any supported architecture (x86_64, aarch64) has a call of this name. A policy may name `open`, which
-/// aarch64 does not have, and still load there; a misspelt name is known nowhere.
+/// Whether any supported architecture (x86_64, aarch64) has this call. A policy that names `open`, which aarch64 lacks,
+/// still loads there, while a misspelt name is an error everywhere.
 bool isSyscallName(std::string_view name);
 
 }  // namespace caisson

@@ -1,4 +1,4 @@
-// The table behind syscall_names.h, usable at compile time: the built-in filter is compiled with the program.
+// The table behind syscall_names.h. Constexpr, since the built-in filter is computed at compile time.
 #pragma once
 
 #include <asm/unistd.h>
@@ -15,9 +15,9 @@ struct Entry {
   int number;
 };
 
-// base/syscall_table.inc is made at configure time from the compiler's own <asm/unistd.h>: one
-// `CAISSON_SYSCALL(name)` a line. The rest are calls newer than the oldest headers we build with; their numbers are
-// the same on every architecture.
+// base/syscall_table.inc is generated at configure time from the compiler's <asm/unistd.h>: one `CAISSON_SYSCALL(name)`
+// per line. kNewer lists calls that the oldest supported headers lack; their numbers are the same on every
+// architecture.
 inline constexpr Entry kFromHeaders[] = {
 #define CAISSON_SYSCALL(name) {#name, __NR_##name},
 #include "base/syscall_table.inc"
@@ -32,7 +32,7 @@ inline constexpr Entry kNewer[] = {
     {"open_tree_attr", 467},    {"file_getattr", 468},      {"file_setattr", 469},
 };
 
-/// Calls that one supported architecture has and another has not.
+/// Calls that only some supported architectures have.
 inline constexpr std::string_view kElsewhere[] = {
     "_sysctl",
     "access",

@@ -1,4 +1,4 @@
-// One UTF-8 character at a time, strictly: overlong forms, surrogates and values past U+10FFFF are invalid.
+// Strict UTF-8 decoding, one character at a time: rejects overlong forms, surrogates and values above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@ namespace caisson {
 
 struct Character {
   char32_t code = 0;
-  std::size_t length = 1;  ///< bytes it takes; 1 for an invalid byte
+  std::size_t length = 1;  ///< in bytes; 1 for an invalid byte
   bool valid = false;
 };
 
-/// The first character of `text`, which must not be empty.
+/// Decodes the first character of `text`, which must not be empty.
 constexpr Character firstCharacter(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned lead = byte(0);
