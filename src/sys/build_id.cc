@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-// Made by the linker, in every program and library: its first byte in memory.
+// Defined by the linker in every program and library: the first byte of the ELF header in memory.
 extern "C" [[gnu::weak, gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;
 
 namespace caisson::sys {
@@ -30,11 +30,11 @@ std::string_view buildIdIn(const char* notes, std::size_t bytes) {
 
 std::string_view buildId() {
   const ElfW(Ehdr)* header = &__ehdr_start;
-  asm("" : "+r"(header));  // or the compiler takes for granted that it is there
+  asm("" : "+r"(header));  // stops the compiler from assuming that it is not null
   if (header == nullptr) return {};
   const auto* begin = reinterpret_cast<const char*>(header);
   const auto* parts = reinterpret_cast<const ElfW(Phdr)*>(begin + header->e_phoff);
-  auto origin = reinterpret_cast<std::uintptr_t>(begin);  // where addresses in the file count from
+  auto origin = reinterpret_cast<std::uintptr_t>(begin);  // base of the addresses in the file
   for (int i = 0; i < header->e_phnum; ++i) {
     if (parts[i].p_type == PT_LOAD && parts[i].p_offset == 0) origin -= parts[i].p_vaddr;
   }

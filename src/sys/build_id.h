@@ -1,12 +1,11 @@
-// Which build of the program this is.
+// The build id of the running program.
 #pragma once
 
 #include <string_view>
 
 namespace caisson::sys {
 
-/// What the linker computed from the program's whole content (NT_GNU_BUILD_ID), as bytes; empty when it was told not
-/// to.
+/// The linker's hash of the program (NT_GNU_BUILD_ID), as bytes; empty if the program was linked without one.
 std::string_view buildId();
 
 }  // namespace caisson::sys

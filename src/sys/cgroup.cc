@@ -25,20 +25,20 @@ Error writeError(const std::string& directory, const char* file, std::string_vie
   return failed;
 }
 
-/// Back to where we were, when the base turned out not to be ours alone.
+/// Moves this process back to the base, if other processes turn out to live there.
 void leaveLeaf(int base, const std::string& leaf) {
   (void)writeAt(base, "cgroup.procs", "0");
   (void)::unlinkat(base, leaf.c_str(), AT_REMOVEDIR);
 }
 
-/// No process may live in a cgroup whose children have controllers ("no internal processes"): we leave ours for a leaf
-/// of its own, if we are still alone in it.
+/// cgroup v2 forbids processes in a cgroup whose children have controllers ("no internal processes"): moves this
+/// process into a leaf, if it is the only one in the base.
 Result<void> moveToLeaf(const CgroupBase::Directory& base, const std::string& leaf) {
   const int fd = base.fd.get();
   const auto members = membersOf(fd);
   const pid_t self = ::getpid();
   if (!members) return fail(sysError(Stage::limits, "read", base.path + "/cgroup.procs", errno));
-  if (std::ranges::find(*members, self) == members->end()) return {};  // moved at an earlier create
+  if (std::ranges::find(*members, self) == members->end()) return {};  // an earlier create() moved it
   const char* hint = "start caisson with `systemd-run --user --scope -p Delegate=yes`";
   if (!holdsOnly(fd, self))
     return fail(plainError(Stage::limits, "enter leaf", base.path, "other processes have joined our cgroup", hint));
@@ -57,7 +57,7 @@ Result<void> moveToLeaf(const CgroupBase::Directory& base, const std::string& le
   return {};
 }
 
-/// What find() promised to make usable. Does nothing the second time.
+/// Enables what find() reported as usable. A second call does nothing.
 Result<void> prepare(const CgroupBase& base, const CgroupName& maker) {
   if (base.kind != Kind::v2 || (!base.needs_leaf && !any(base.to_enable))) return {};
   const CgroupBase::Directory& directory = base.directories.front();
@@ -76,8 +76,8 @@ Result<void> prepare(const CgroupBase& base, const CgroupName& maker) {
                     {missing.cpu, "+cpu"},
                     {missing.cpuset, "+cpuset"},
                     {missing.io, "+io"}};
-  // One by one: a single word that the kernel refuses would void the whole line. A refusal shows where a limit asked
-  // for has no file to be written to, and only then matters.
+  // One write per controller: the kernel rejects the whole line for one bad controller. A failure only matters if a
+  // limit needs the controller, and shows there as a missing file.
   for (const auto& [wanted, word] : each) {
     if (wanted) (void)writeAt(directory.fd.get(), "cgroup.subtree_control", word);
   }
@@ -88,7 +88,7 @@ bool wantsIo(const CgroupLimits& limits) {
   return !limits.io_disks.empty() && (limits.io_rbps || limits.io_wbps || limits.io_riops || limits.io_wiops);
 }
 
-/// On v1 each directory costs some 40 us to make and remove: only those that carry something.
+/// v1: each directory costs some 40 us to make and remove, so only directories that a limit needs are made.
 bool needed(const CgroupBase::Directory& directory, const CgroupLimits& limits) {
   return (directory.offers.memory && limits.memory) || (directory.offers.pids && limits.pids) ||
          (directory.offers.cpu && limits.cpus) || (directory.offers.cpuset && !limits.cpuset.empty()) ||
@@ -97,12 +97,12 @@ bool needed(const CgroupBase::Directory& directory, const CgroupLimits& limits) 
 
 std::string diskName(dev_t disk) { return std::to_string(major(disk)) + ":" + std::to_string(minor(disk)); }
 
-/// The limits of one directory, written in order; the first failure stays.
+/// Writes the limits of one directory in order; keeps the first failure.
 class Writer {
  public:
   Writer(int directory, const std::string& path) : directory_(directory), path_(path) {}
 
-  /// True when the kernel took it.
+  /// True if the kernel accepted the value.
   bool must(const char* file, std::string_view value, std::string_view hint = kDoctor) {
     if (!result_) return false;
     if (const int error = writeAt(directory_, file, value); error != 0) {
@@ -111,7 +111,7 @@ class Writer {
     }
     return true;
   }
-  /// For files that a kernel may lack, or not let be written.
+  /// For files that may be missing or read-only on some kernels.
   bool may(const char* file, std::string_view value) { return result_ && writeAt(directory_, file, value) == 0; }
 
   void refuse(Error error) {
@@ -132,7 +132,7 @@ constexpr const char* kCpuHint = "name CPUs that this host has and this process 
 void limitCpusetV2(Writer& to, const CgroupLimits& limits, CgroupEnforced& enforced) {
   const std::string wanted = formatCpuList(limits.cpuset);
   if (!to.must("cpuset.cpus", wanted, kCpuHint)) return;
-  // The kernel takes CPUs that the parent lacks, and then quietly lets the parent's stand.
+  // The kernel accepts CPUs that the parent lacks, and then silently uses the parent's.
   std::string effective = readAt(to.directory(), "cpuset.cpus.effective").value_or("");
   while (effective.ends_with('\n')) effective.pop_back();
   enforced.cpuset = effective == wanted;
@@ -172,16 +172,16 @@ void limitV2(Writer& to, const CgroupControllers& has, const CgroupLimits& limit
 
 void limitMemoryV1(Writer& to, const CgroupLimits& limits, CgroupEnforced& enforced) {
   enforced.memory = to.must("memory.limit_in_bytes", std::to_string(*limits.memory));
-  // memory plus swap, and never below memory alone: so it comes second. Absent without swap accounting.
+  // Memory plus swap. Must not be below the memory limit, so it is written second. Missing without swap accounting.
   std::uint64_t both = 0;
   if (__builtin_add_overflow(*limits.memory, limits.swap, &both)) both = *limits.memory;
   enforced.swap = to.may("memory.memsw.limit_in_bytes", std::to_string(both));
   if (limits.swap == 0 && !enforced.swap) (void)to.may("memory.swappiness", "0");
-  // Buffers of TCP sockets are not in the limit above, and are counted only where they have one.
+  // The limit above does not include TCP socket buffers; the kernel accounts them only if they have a limit.
   (void)to.may("memory.kmem.tcp.limit_in_bytes", std::to_string(*limits.memory));
 }
 
-/// A new v1 cpuset is empty, and nobody can enter an empty one: both files are always set.
+/// A new v1 cpuset is empty, and no process can enter an empty one: both files are always set.
 void limitCpusetV1(Writer& to, int parent, const CgroupLimits& limits, CgroupEnforced& enforced) {
   std::string cpus = formatCpuList(limits.cpuset);
   if (cpus.empty()) cpus = readAt(parent, "cpuset.cpus").value_or("");
@@ -224,7 +224,7 @@ Result<Cgroup> Cgroup::create(const CgroupBase& base, std::string_view name, con
     return fail(plainError(Stage::limits, "cgroup", "cpus", "not a share of CPUs above zero"));
   Cgroup cgroup;
   cgroup.kind_ = base.kind;
-  // A process forked since find() must not make directories in its parent's name.
+  // After a fork, directories must carry the child's own pid, not its parent's.
   CgroupName maker = parseCgroupName(base.maker + "x").value_or(CgroupName{});
   if (base.maker_pid != ::getpid()) maker = ownCgroupName();
   if (auto prepared = prepare(base, maker); !prepared) return fail(prepared.error());
@@ -283,8 +283,8 @@ int Cgroup::descriptor() const { return kind_ == Kind::v2 && valid() ? directori
 
 Result<void> Cgroup::openEntries() {
   closeEntries();
-  // v1: `tasks` moves the writing thread alone, without the lock over all forks and exits of the host that a write to
-  // cgroup.procs waits for (a grace period: 5 to 15 ms). v2 domains know only cgroup.procs.
+  // v1: writing to `tasks` moves only the writing thread and skips the host-wide fork/exit lock that cgroup.procs takes
+  // (a grace period: 5 to 15 ms). v2 domains only have cgroup.procs.
   const char* file = kind_ == Kind::v1 ? "tasks" : "cgroup.procs";
   for (const Part& part : directories_) {
     Fd fd(::openat(part.fd.get(), file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -317,7 +317,7 @@ Fd Cgroup::oomEvents() const {
   if (kind_ == Kind::v2) {
     Fd events(::openat(memory->fd.get(), "memory.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     char buffer[512];
-    if (events && ::read(events.get(), buffer, sizeof(buffer)) < 0) return {};  // poll wakes on changes since a read
+    if (events && ::read(events.get(), buffer, sizeof(buffer)) < 0) return {};  // arms poll
     return events;
   }
   Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -334,7 +334,7 @@ std::optional<dev_t> diskOf(int fd) {
   const std::string device = "/sys/dev/block/" + diskName(status.st_dev);
   if (::faccessat(AT_FDCWD, device.c_str(), F_OK, 0) != 0) return std::nullopt;
   if (::faccessat(AT_FDCWD, (device + "/partition").c_str(), F_OK, 0) != 0) return status.st_dev;
-  // The link leads to the partition's directory, which stands in the disk's.
+  // The link leads to the partition's directory, whose parent is the disk's.
   const std::string text = readAt(AT_FDCWD, (device + "/../dev").c_str()).value_or("");
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;

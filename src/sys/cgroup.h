@@ -1,4 +1,4 @@
-// One sandbox's own cgroup: limits the kernel enforces on the whole tree, what the tree used, and its end.
+// The cgroup of one sandbox: kernel-enforced limits on the process tree, its resource usage, and killing it.
 //
 //   const sys::CgroupBase base = sys::CgroupBase::find();          // cheap; keep it for many launches
 //   auto cgroup = sys::Cgroup::create(base, sandbox_id, {.memory = 512 << 20, .pids = 64});
@@ -6,12 +6,12 @@
 //   or: the child itself writes "0" to each of cgroup->entries()   // v1, and v2 where the flag is refused
 //   cgroup->usage().oom_kills                                      // why it ended
 //
-// Guarantees: nothing but directories that caisson made is written to or removed. The exceptions are two, both in a
-// subtree that belongs to this user: cgroup.subtree_control of the base when a controller is missing there, and our
-// own move into a leaf when we are the only process of a delegated cgroup (no process may live in a cgroup whose
-// children have controllers). CgroupBase::find changes nothing; the first create does.
-// Not guaranteed: that a limit asked for is in force. `CgroupBase::usable` says what can be,
-// `Cgroup::enforced` what is.
+// Guarantees: writes to or removes only directories that caisson made. Two exceptions, both in a subtree that belongs
+// to this user: cgroup.subtree_control of the base if a controller is missing there, and moving this process into a
+// leaf if it is the only one in a delegated cgroup (v2 forbids processes in a cgroup whose children have controllers).
+// CgroupBase::find changes nothing; the first create does.
+// Not guaranteed: that a requested limit is in force. `CgroupBase::usable` lists what is possible, `Cgroup::enforced`
+// what is in force.
 #pragma once
 
 #include <sys/types.h>
@@ -30,17 +30,17 @@
 namespace caisson::sys {
 
 struct CgroupLimits {
-  std::optional<std::uint64_t> memory;      ///< bytes of every kind: anonymous, tmpfs, page cache, kernel objects
+  std::optional<std::uint64_t> memory;      ///< of every kind: anonymous, tmpfs, page cache, kernel objects
   std::optional<std::uint64_t> memory_low;  ///< reservation; v2 only
-  std::uint64_t swap = 0;                   ///< on top of `memory`; not looked at without `memory`
+  std::uint64_t swap = 0;                   ///< on top of `memory`; ignored without `memory`
   std::optional<std::uint64_t> pids;        ///< processes and threads
   std::optional<double> cpus;
-  std::vector<std::uint32_t> cpuset;  ///< CPU numbers; empty: as the base
-  /// The disks that the io limits hold for, each by itself, see `diskOf`; without any they are not in force.
+  std::vector<std::uint32_t> cpuset;  ///< CPU numbers; empty: same as the base
+  /// The disks that the io limits apply to, each separately, see `diskOf`; without any, there are no io limits.
   std::vector<dev_t> io_disks;
   std::optional<std::uint64_t> io_rbps, io_wbps, io_riops, io_wiops;
-  /// v1: also a directory for CPU accounting, about 40 us. Without it `usage` knows no CPU time there (v2 always does);
-  /// ask for it when the CPU time of the running tree is a limit. The time of ended children is in wait4's answer.
+  /// v1: also makes a directory for CPU accounting, about 40 us. Without it `usage` has no CPU time there (v2 always
+  /// has). Set it if the CPU time of running processes is limited; wait4 returns the time of exited children.
   bool account_cpu = false;
 };
 
@@ -49,25 +49,26 @@ struct CgroupControllers {
   bool operator==(const CgroupControllers&) const = default;
 };
 
-/// Which of the limits asked for the kernel holds. False for one that was not asked for.
+/// Which of the requested limits the kernel enforces. False for limits that were not requested.
 struct CgroupEnforced {
   bool memory = false, memory_low = false, swap = false, pids = false, cpus = false, cpuset = false, io = false;
-  /// An out-of-memory kill ends the whole tree (v2); else the kernel picks one process, and the supervisor must act.
+  /// v2: an out-of-memory kill kills the whole tree. Otherwise the kernel kills one process, and the supervisor must
+  /// kill the rest.
   bool oom_group = false;
 };
 
-/// Where our cgroups can be made. Found with a few system calls: no mountinfo on the usual layouts.
+/// Where cgroups can be made. Found with a few system calls; reads no mountinfo on the usual layouts.
 struct CgroupBase {
   enum class Kind : std::uint8_t { none, v1, v2 };
   static CgroupBase find();
 
   Kind kind = Kind::none;
   CgroupControllers usable;
-  /// For people: what is missing and the remedy. Always set for `none`; otherwise set when a controller is missing.
+  /// For users: what is missing and the remedy. Always set for `none`, else only if a controller is missing.
   std::string why_not;
-  std::string directory;  ///< v2: the base as a path, for messages
+  std::string directory;  ///< v2: path of the base, for messages
 
-  // Below: for create and removeAbandonedCgroups.
+  // Below: for create() and removeAbandonedCgroups().
   struct Directory {
     Fd fd;                      ///< O_PATH
     std::string path;           ///< for messages
@@ -76,38 +77,39 @@ struct CgroupBase {
   };
   std::vector<Directory> directories;  ///< v2: one; v1: one per hierarchy we use
   CgroupControllers to_enable;         ///< v2: usable only after a write to subtree_control
-  bool needs_leaf = false;             ///< v2: the base is our own cgroup, and we must leave it first
-  std::string maker;                   ///< what names of our directories begin with
+  bool needs_leaf = false;             ///< v2: the base is this process's own cgroup, which it must leave first
+  std::string maker;                   ///< prefix of our directory names
   pid_t maker_pid = -1;
 };
 std::string_view name(CgroupBase::Kind kind);
 
-/// Nothing where the host does not count it. Sums over the whole tree, ended processes included.
+/// nullopt where the host does not count it. Sums over the whole tree, including exited processes.
 struct CgroupUsage {
   std::optional<std::uint64_t> memory_peak, memory_current;
-  /// Times the limit made the kernel reclaim; not an end by itself. On v1 it may stay 0: ask oom_kills and the peak.
+  /// How often the limit made the kernel reclaim memory; that alone kills nothing. May stay 0 on v1: use oom_kills and
+  /// the peak.
   std::optional<std::uint64_t> memory_limit_hits;
   std::optional<std::uint64_t> oom_kills;  ///< processes killed; with oom_group more than one per event
   std::optional<std::uint64_t> pids_peak, pids_current;
-  std::optional<std::uint64_t> pids_limit_hits;  ///< forks refused
+  std::optional<std::uint64_t> pids_limit_hits;  ///< denied forks
   std::optional<std::uint64_t> cpu_usec, cpu_user_usec, cpu_system_usec;
   std::optional<std::uint64_t> cpu_throttled_periods, cpu_throttled_usec;
   std::optional<std::uint64_t> io_read_bytes, io_written_bytes;
 };
 
-/// What the `name` of a cgroup begins with that outlives its maker; who keeps it removes it.
+/// Name prefix of cgroups that outlive the process that made them; their owner must remove them.
 inline constexpr std::string_view kKeptCgroup = "kept-";
 
 class Cgroup {
  public:
-  /// `name` is the sandbox's id: nobody can have guessed it. Nothing is left behind on failure.
-  /// A limit whose controller is not `usable` is left out; see `enforced`.
+  /// `name` is the sandbox's id, which no attacker can guess. Leaves nothing behind on failure. Skips limits whose
+  /// controller is not `usable`; see `enforced`.
   static Result<Cgroup> create(const CgroupBase& base, std::string_view name, const CgroupLimits& limits);
 
-  Cgroup() = default;  ///< none: every call does nothing
+  Cgroup() = default;  ///< no cgroup: every call does nothing
   Cgroup(Cgroup&& other) noexcept;
   Cgroup& operator=(Cgroup&& other) noexcept;
-  /// As remove(); what can't be removed in time is left for removeAbandonedCgroups.
+  /// Like remove(); what cannot be removed in time is left for removeAbandonedCgroups.
   ~Cgroup();
 
   [[nodiscard]] bool valid() const { return !directories_.empty(); }
@@ -118,58 +120,58 @@ class Cgroup {
   /// v2: for CLONE_INTO_CGROUP; -1 on v1.
   [[nodiscard]] int descriptor() const;
 
-  /// Descriptors (close-on-exec) to which a single-threaded child writes "0" to enter, first of all it does.
-  /// Much cheaper on v1 than add(): a thread that moves only itself needs no grace period of the kernel.
-  /// Opened by create on v1; on v2 by openEntries, for where CLONE_INTO_CGROUP is refused.
+  /// Close-on-exec descriptors. A single-threaded child writes "0" to each as its first action, to enter. Much cheaper
+  /// on v1 than add(): a thread that moves only itself does not wait for a kernel grace period. create() opens them on
+  /// v1, openEntries() on v2, where CLONE_INTO_CGROUP is refused.
   [[nodiscard]] std::span<const int> entries() const { return entry_numbers_; }
   Result<void> openEntries();
-  /// Closes them once the child has its copies.
+  /// Call once the child has its copies.
   void closeEntries();
 
-  /// Moves another process in, by its pid; some milliseconds on an idle kernel.
+  /// Moves another process into the cgroup; takes some milliseconds on an idle kernel.
   [[nodiscard]] Result<void> add(pid_t pid) const;
 
   [[nodiscard]] CgroupUsage usage() const;
-  /// At the end, on the way of whoever waits for it: peaks and sums, nothing of the moment. What can only have happened
-  /// at a limit (a kill for want of memory, a refused fork) is asked for where the peak came near it, and always when
-  /// `suspicious`: something was killed, and the host's own want of memory may be why.
+  /// Final numbers, on the critical path of the caller: only peaks and sums, no current values. Reads the events of a
+  /// limit (OOM kills, denied forks) only if the peak came near the limit or if `suspicious`: a process was killed,
+  /// perhaps because the host itself ran out of memory.
   [[nodiscard]] CgroupUsage totals(bool suspicious) const;
-  /// Bytes of files in memory that can be given back; 0 where nobody counts them. Dearer than usage().
+  /// Bytes of reclaimable page cache; 0 where the kernel does not count it. Slower than usage().
   [[nodiscard]] std::uint64_t pageCache() const;
 
-  /// For poll: v2 wakes with POLLPRI when memory.events changes (then ask usage), v1 with POLLIN on an out-of-memory.
-  /// Invalid where there is no such thing.
+  /// For poll: v2 reports POLLPRI when memory.events changes (then read usage()), v1 POLLIN on an out-of-memory event.
+  /// Invalid if the kernel offers neither.
   [[nodiscard]] Fd oomEvents() const;
 
-  /// SIGKILL to everything inside. v2: one step of the kernel's, which may return before the processes are gone.
-  /// Before 5.14 and on v1: no more forks, then one by one until none is left (2 s at most). Keep no process inside
-  /// that must live on.
+  /// Sends SIGKILL to every process inside. v2: one kernel operation, which may return before the processes are gone.
+  /// Before 5.14 and on v1: blocks forks, then kills one by one until none is left (2 s at most). Do not keep a process
+  /// inside that must survive.
   [[nodiscard]] Result<void> kill() const;
 
-  // cgroup_child.cc: cgroups inside this one, without limits: whose processes used what, and their end.
-  /// v1: where memory and CPU time are counted. v2: with none, since this one holds a process; the kernel still counts
-  /// CPU time there and kills all of it at once. Removed with this one at the latest.
+  // cgroup_child.cc: child cgroups without limits, to account and kill the processes of one command.
+  /// v1: in the hierarchies that count memory and CPU time. v2: without controllers, since this cgroup holds a process;
+  /// the kernel still counts CPU time there and supports cgroup.kill. Removed with this cgroup at the latest.
   [[nodiscard]] Result<Cgroup> createChild(std::string_view name) const;
-  /// For CLONE_INTO_CGROUP by a process of another user: lets `uid` move itself to a child.
+  /// Lets a process of user `uid` move itself into a child, which CLONE_INTO_CGROUP requires.
   [[nodiscard]] Result<void> allowEntry(uid_t uid) const;
-  /// SIGKILL to everything inside, without waiting: what survives a few rounds is for the caller to see.
+  /// Sends SIGKILL to every process inside without waiting. The caller must check empty() for survivors.
   void killNow() const;
   [[nodiscard]] bool empty() const;
-  /// For the next user of an empty one: the peak begins anew where the kernel lets it.
+  /// Prepares an empty cgroup for reuse: resets the memory peak where the kernel supports that.
   void reset() const;
 
-  /// Ends what is still inside, waits until it is gone (2 s at most), removes the directories.
+  /// Kills what is still inside, waits until it is gone (2 s at most), removes the directories.
   Result<void> remove();
 
-  /// One that somebody else made and keeps: only `enforced` is known of it.
+  /// A cgroup that another process made and owns: only `enforced` is known.
   static Cgroup keptElsewhere(const CgroupEnforced& enforced) {
     Cgroup cgroup;
     cgroup.enforced_ = enforced;
     return cgroup;
   }
 
-  /// Lets go without removing: for a sandbox that outlives this process. Its name must begin with kKeptCgroup, or
-  /// the next clean-up takes it for abandoned. The directories, as paths, for removeKeptCgroup.
+  /// Releases the cgroup without removing it, for a sandbox that outlives this process. Its name must begin with
+  /// kKeptCgroup, or the next clean-up removes it as abandoned. Returns the directories, for removeKeptCgroup.
   std::vector<std::string> keep();
 
  private:
@@ -186,7 +188,7 @@ class Cgroup {
   void addIo(CgroupUsage& usage) const;
   [[nodiscard]] const char* oomFile() const;
 
-  /// The parts of one that an earlier process made.
+  /// The parts of a cgroup that an earlier process made.
   static Cgroup adopt(const CgroupBase& base, std::string_view name);
   friend std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own);
 
@@ -196,28 +198,27 @@ class Cgroup {
   std::vector<Fd> entries_;
   std::vector<int> entry_numbers_;
   CgroupEnforced enforced_;
-  std::uint64_t memory_limit_ = 0, pids_limit_ = 0;  ///< as set; 0: nobody here knows
+  std::uint64_t memory_limit_ = 0, pids_limit_ = 0;  ///< as set; 0: unknown
 };
 
-/// Removes directories that keep() named, after their last process has ended; waits for that 2 s at most.
+/// Removes directories that keep() returned, once their last process has exited; waits 2 s at most.
 void removeKeptCgroup(const std::vector<std::string>& directories);
 
-/// How many processes of such a cgroup the kernel killed for want of memory.
+/// How many processes of such a cgroup the kernel killed because of lack of memory.
 std::uint64_t oomKillsOf(const std::vector<std::string>& directories);
 
-/// The whole disk below the file system of `fd`, as the kernel's io limits want it (a partition will not do).
-/// Nothing for file systems without one device of their own (tmpfs, overlay, btrfs, network).
+/// The whole disk below the file system of `fd`; the kernel's io limits do not accept partitions. nullopt for file
+/// systems without a single device (tmpfs, overlay, btrfs, network).
 std::optional<dev_t> diskOf(int fd);
 
-/// Clean-up at a later start: directories of ours below the base whose maker, a process of this user, is gone. What
-/// still runs inside is killed first: its supervisor is dead. Returns the names removed. Others' directories, and
-/// those of makers in another pid namespace (whose pids mean nothing here), are not touched.
-/// Costs next to nothing when there is no directory but `own`.
+/// Clean-up at a later start: removes this user's directories below the base whose maker process is gone. Kills what
+/// still runs inside, since its supervisor is dead. Returns the removed names. Does not touch other users' directories,
+/// nor those made in another pid namespace, where pids have another meaning. Cheap if there is no directory but `own`.
 std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own = {});
 
-/// Of those that were to outlive their maker: the ones that nobody is left in and whose maker, who alone lets the first
-/// process in, is gone and was started so long ago. Sessions leave such when their store was removed by hand; of one
-/// that has just ended, somebody may still want to know why. What is inhabited is not touched.
+/// Removes empty cgroups with the kKeptCgroup prefix whose maker is gone and was started more than `older_than` ago.
+/// Only the maker adds the first process, so they stay empty. Sessions leave them if their store was deleted by hand;
+/// the delay preserves the OOM count of a session that just ended. Never touches a cgroup with processes.
 std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base, std::chrono::seconds older_than);
 
 }  // namespace caisson::sys

@@ -1,4 +1,4 @@
-// Finding the place where our cgroups can be made. Nothing is changed here.
+// Finds where our cgroups can be made. Changes nothing.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ int accessError(int directory, const char* file, int mode) {
   return ::faccessat(directory, file, mode, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-/// In any other, a mount made before it was entered shows directories above ours, and "/" in /proc/self/cgroup is not
+/// In any other namespace, a mount made outside it shows directories above ours, and "/" in /proc/self/cgroup is not
 /// the mount's root: paths have to be checked.
 bool initialCgroupNamespace() {
   constexpr ino_t kInitialInode = 0xEFFFFFFB;  // PROC_CGROUP_INIT_INO, the same on every kernel
@@ -41,13 +41,13 @@ bool initialCgroupNamespace() {
   return ::stat("/proc/self/ns/cgroup", &status) == 0 && status.st_ino == kInitialInode;
 }
 
-/// One v2 directory as a candidate.
+/// One v2 directory that could be the base.
 struct Candidate {
   Fd fd;
   std::string path;
   bool ours = false;       ///< owned by this user and writable: mkdir, and moving processes within, are allowed
   bool real_root = false;  ///< of the hierarchy, not only of our cgroup namespace
-  bool delegated = false;  ///< systemd says so; an owner alone does not tell for root, who owns everything
+  bool delegated = false;  ///< marked by systemd; for root, ownership alone proves nothing
   int obstacle = 0;        ///< errno of the access check
 };
 
@@ -61,7 +61,7 @@ Candidate examine(std::string path) {
   struct stat status{};
   const bool owned = ::fstat(fd, &status) == 0 && status.st_uid == ::geteuid();
   candidate.obstacle = accessError(fd, ".", W_OK | X_OK);
-  // CLONE_INTO_CGROUP and moves ask for write access to cgroup.procs of the common ancestor, which the base is.
+  // CLONE_INTO_CGROUP and moves require write access to cgroup.procs of the common ancestor, which is the base.
   if (candidate.obstacle == 0) candidate.obstacle = accessError(fd, "cgroup.procs", W_OK);
   candidate.ours = owned && candidate.obstacle == 0;
   if (!candidate.ours) return candidate;
@@ -111,7 +111,7 @@ std::string explainV2(const Candidate& own, const std::string& shown) {
          " holds other processes too, so its children can't have limits: " + kScopeRemedy;
 }
 
-/// `mount` shows the hierarchy so that `directory` is our own cgroup; `shown` is its name in /proc/self/cgroup.
+/// `directory` is our own cgroup below `mount`; `shown` is its name in /proc/self/cgroup.
 void findV2(CgroupBase& base, const std::string& mount, const std::string& directory, const std::string& shown) {
   Candidate own = examine(directory);
   base.why_not = explainV2(own, shown);
@@ -122,13 +122,13 @@ void findV2(CgroupBase& base, const std::string& mount, const std::string& direc
   }
   if (own.real_root) return choose(base, std::move(own), false, false);
   const bool alone = own.ours && holdsOnly(own.fd.get(), ::getpid());
-  // Our own cgroup first if it was given to us on purpose: beside it we would leave what the administrator set for it.
+  // Prefer our own cgroup if it was delegated: a sibling would escape the limits that the administrator set on it.
   if (alone && own.delegated) return choose(base, std::move(own), true, true);
   const std::size_t slash = directory.rfind('/');
   if (directory.size() > mount.size() && slash != std::string::npos && slash >= mount.size()) {
     Candidate parent = examine(directory.substr(0, slash));
     if (parent.ours) {
-      // Root owns every cgroup, so owning says nothing about being allowed to configure: systemd's mark must.
+      // Root owns every cgroup, so ownership does not prove permission to configure: systemd's mark is required.
       const bool may_enable =
           !parent.real_root && (::geteuid() != 0 || parent.delegated) && holdsOnly(parent.fd.get(), -1);
       choose(base, std::move(parent), may_enable, false);
@@ -138,7 +138,7 @@ void findV2(CgroupBase& base, const std::string& mount, const std::string& direc
   if (alone) choose(base, std::move(own), true, true);
 }
 
-/// The kernel's own order and spelling of a v1 mount is the usual name of its directory.
+/// A v1 mount's directory is usually named after its controllers, in the kernel's order and spelling.
 std::string v1Directory(const OwnCgroup& own) {
   std::string directory = std::string(kMount) + "/" + own.controllers;
   if (own.path != "/") directory += own.path;
@@ -149,7 +149,7 @@ struct V1Place {
   std::string controllers, directory;
 };
 
-/// Through mountinfo: unusual mount points, or a mount that begins below the hierarchy's root (containers).
+/// From mountinfo: unusual mount points, or a mount that begins below the hierarchy's root (containers).
 std::vector<V1Place> placesFromMountinfo(std::string_view self_cgroup, CgroupBase& base) {
   std::vector<V1Place> places;
   for (const CgroupHierarchy& one : parseCgroups(readKernelFile("/proc/self/mountinfo"), self_cgroup).hierarchies) {
@@ -163,7 +163,7 @@ std::vector<V1Place> placesFromMountinfo(std::string_view self_cgroup, CgroupBas
   return places;
 }
 
-/// Adds what `place` offers; 0, or why it is of no use.
+/// Adds what `place` offers. Returns 0, or an errno if it is not usable.
 int addV1(CgroupBase& base, const V1Place& place) {
   const CgroupControllers offers = parseControllers(place.controllers, ',');
   const bool accounts = listHas(place.controllers, "cpuacct", ',');
@@ -247,7 +247,7 @@ CgroupBase CgroupBase::find() {
     if (base.kind == Kind::none && fileSystemOf(unified.c_str()) == CGROUP2_SUPER_MAGIC && !own_v2.empty()) {
       const std::string why_v1 = base.why_not;
       findV2(base, unified, join(unified, own_v2), own_v2);
-      if (base.kind == Kind::none) base.why_not = why_v1;  // a v2 mount without controllers explains nothing
+      if (base.kind == Kind::none) base.why_not = why_v1;  // a v2 mount without controllers is not the cause
     }
   } else if (!self.empty()) {
     for (const V1Place& place : placesFromMountinfo(self, base)) {

@@ -1,4 +1,4 @@
-// Cgroups inside a sandbox's cgroup, one per command of a session.
+// Child cgroups of a sandbox's cgroup, one per command of a session.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ Result<Cgroup> Cgroup::createChild(std::string_view name) const {
   child.kind_ = kind_;
   child.name_ = name;
   for (const Part& above : directories_) {
-    // v1: each hierarchy costs an entry. Those that count nothing of interest serve only where there is no other.
+    // v1: each hierarchy costs one entry per command. Hierarchies without memory or CPU accounting are used only if
+    // there is no other.
     const bool counts = above.has.memory || above.accounts_cpu;
     if (kind_ == Kind::v1 && !counts && directories_.size() > 1) continue;
     Part part{.parent = Fd(::fcntl(above.fd.get(), F_DUPFD_CLOEXEC, 3)),
@@ -36,7 +37,7 @@ Result<Cgroup> Cgroup::createChild(std::string_view name) const {
     }
     part.fd = openDirectoryAt(part.parent.get(), child.name_.c_str());
     const int error = errno;
-    child.directories_.push_back(std::move(part));  // so that a failure removes it
+    child.directories_.push_back(std::move(part));  // before the check, so that a failure removes it
     if (!child.directories_.back().fd) {
       return fail(sysError(Stage::limits, "open", child.directories_.back().path, error));
     }
@@ -68,7 +69,7 @@ bool Cgroup::empty() const {
     const auto events = valid() ? readAt(directories_.front().fd.get(), "cgroup.events") : std::nullopt;
     return events && parseKeyed(*events, "populated") == 0U;
   }
-  // A process enters the first directory first.
+  // Processes enter the first directory first, so if that is empty, all are.
   const auto members = valid() ? membersOf(directories_.front().fd.get()) : std::nullopt;
   return members && members->empty();
 }

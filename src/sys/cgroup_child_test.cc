@@ -1,4 +1,4 @@
-// Cgroups inside a cgroup: who is in them, what they used, and their end.
+// Child cgroups: members, usage, and killing them.
 #include "sys/cgroup_testing.h"
 
 namespace caisson::sys {
@@ -12,8 +12,7 @@ using testing::waitFor;
 
 class CgroupChild : public testing::CgroupTest {
  protected:
-  /// Where a process has to be for a child of the whole: v2 lets no process move between cgroups cheaply, so it is
-  /// born.
+  /// v2 cannot move processes between cgroups cheaply, so the process must be created in the child.
   Cgroup child(const Cgroup& whole, std::string_view name = "command-1") {
     auto made = whole.createChild(name);
     EXPECT_TRUE(made) << made.error().message();
@@ -71,7 +70,7 @@ TEST_F(CgroupChild, IsRemovedWithTheWhole) {
     ASSERT_TRUE(one) << one.error().message();
     pid = startInside(*one, sleepLong);
     while (one->empty()) ::usleep(1000);
-    (void)one->keep();  // as a supervisor that was killed
+    (void)one->keep();  // like a supervisor that was killed
   }
   EXPECT_TRUE(whole.remove());
   EXPECT_EQ(waitFor(pid), SIGKILL);

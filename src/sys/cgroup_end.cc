@@ -1,4 +1,4 @@
-// The end of a sandbox's cgroup: what runs inside is killed, the directories are removed, now or at a later start.
+// Kills the processes of a sandbox's cgroup and removes its directories, now or at a later start.
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ bool populated(int directory) {
   return events && parseKeyed(*events, "populated").value_or(0) != 0;
 }
 
-/// Removes the cgroups of single commands in one of ours (Cgroup::createChild), after killing what is in them.
+/// Kills the processes in the per-command cgroups of one of ours (Cgroup::createChild), and removes those.
 void removeChildren(int directory) {
   const int fd = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* listing = fd >= 0 ? ::fdopendir(fd) : nullptr;
@@ -50,7 +50,7 @@ void removeChildren(int directory) {
   ::closedir(listing);
 }
 
-/// v2: woken by the kernel when the last process is gone.
+/// v2: the kernel reports when the last process is gone.
 void waitUntilEmpty(int directory, Clock::time_point deadline) {
   const Fd events(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   char text[256];
@@ -82,7 +82,7 @@ Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   return *this;
 }
 
-// What can't be removed is found at a later start.
+// A later start removes what remains.
 Cgroup::~Cgroup() { std::ignore = remove(); }
 
 Result<void> Cgroup::kill() const {
@@ -94,7 +94,7 @@ Result<void> Cgroup::kill() const {
     if (error != ENOENT)
       return fail(sysError(Stage::limits, "write", directories_.front().path + "/cgroup.kill", error));
   }
-  // Nothing new may be born while we go through the list, or a fork bomb outruns us.
+  // Block forks first, or a fork bomb creates processes faster than we kill them.
   if (const Part* pids = part(&CgroupControllers::pids)) (void)writeAt(pids->fd.get(), "pids.max", "0");
   const auto deadline = Clock::now() + kTimeout;
   while (true) {
@@ -120,7 +120,7 @@ Result<void> Cgroup::remove() {
         result = fail(sysError(Stage::limits, "rmdir", part.path, error, "a later start of caisson removes it"));
         break;
       }
-      if (!killed) std::ignore = kill();  // the next rmdir tells
+      if (!killed) std::ignore = kill();  // the next rmdir reports a failure
       killed = true;
       removeChildren(part.fd.get());
       if (kind_ == Kind::v2 && populated(part.fd.get())) {
@@ -171,7 +171,7 @@ Cgroup Cgroup::adopt(const CgroupBase& base, std::string_view name) {
 
 namespace {
 
-/// How many directories are in it: the kernel counts them among the links.
+/// The number of subdirectories, from the link count.
 std::optional<nlink_t> directoriesIn(int directory) {
   struct stat status{};
   if (::fstat(directory, &status) != 0 || status.st_nlink < 2) return std::nullopt;
@@ -179,7 +179,7 @@ std::optional<nlink_t> directoriesIn(int directory) {
 }
 
 /// The names of this user's directories below the base whose maker is gone. One sandbox may have several directories.
-/// `own` says of a directory of the base whether the caller has one in it.
+/// `own` returns whether the caller has a cgroup in a directory of the base.
 template <class Own>
 std::set<std::string> leftBehind(const CgroupBase& base, bool kept, const Own& own) {
   std::vector<const CgroupBase::Directory*> worth;
@@ -221,7 +221,7 @@ std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cg
   };
   for (const std::string& name : leftBehind(base, false, isIn)) {
     if (parseCgroupName(name)->id == kSupervisorLeaf) {
-      // Not a sandbox: what is still in there came from the application around the supervisor, and lives on.
+      // Not a sandbox: processes left in there belong to the application around the supervisor, and must survive.
       if (::unlinkat(base.directories.front().fd.get(), name.c_str(), AT_REMOVEDIR) == 0) removed.push_back(name);
     } else if (Cgroup left = Cgroup::adopt(base, name); left.remove()) {
       removed.push_back(name);
@@ -232,7 +232,7 @@ std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cg
 
 std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base, std::chrono::seconds older_than) {
   timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);  // which starts of processes are counted in, too
+  ::clock_gettime(CLOCK_BOOTTIME, &now);  // process start times use this clock, too
   const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto seconds = static_cast<std::uint64_t>(now.tv_sec);
   std::vector<std::string> removed;
@@ -240,7 +240,7 @@ std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base, std::chr
     if (parseCgroupName(name)->start / ticks + static_cast<std::uint64_t>(older_than.count()) > seconds) continue;
     bool any = false;
     for (const CgroupBase::Directory& directory : base.directories) {
-      any = ::unlinkat(directory.fd.get(), name.c_str(), AT_REMOVEDIR) == 0 || any;  // EBUSY: somebody lives there
+      any = ::unlinkat(directory.fd.get(), name.c_str(), AT_REMOVEDIR) == 0 || any;  // EBUSY: has processes
     }
     if (any) removed.push_back(name);
   }

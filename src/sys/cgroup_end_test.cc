@@ -1,4 +1,4 @@
-// The end of cgroups whose makers are gone.
+// Removal of cgroups whose makers are gone.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -12,9 +12,9 @@ namespace caisson::sys {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace testing;  // NOLINT: the vocabulary of these tests
+using namespace testing;  // NOLINT: helpers of these tests
 
-/// A process of its own that does `work` and lives until it is killed; `work` says whom it started inside, or -1.
+/// A process that runs `work` and lives until it is killed; `work` returns the pid it started inside, or -1.
 struct Maker {
   pid_t pid = -1, payload = -1;
 };
@@ -48,7 +48,7 @@ TEST_F(CgroupEnd, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
   const pid_t maker = started.pid, payload = started.payload;
   ASSERT_GT(payload, 0);
   Cgroup live = make({.memory = 64 * kMiB});
-  // Somebody else's directory, a live maker's and one of another world: all must survive.
+  // A foreign directory, one of a live maker and one of another pid namespace: all must survive.
   const int parent = base_.directories.front().fd.get();
   CgroupName elsewhere = ownCgroupName();
   elsewhere.world += 1;
@@ -62,7 +62,7 @@ TEST_F(CgroupEnd, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
   ::kill(maker, SIGKILL);
   waitFor(maker);
   const auto mine = directoriesOf(base_, maker);
-  EXPECT_GE(mine.size(), 2U);  // the dead maker's and the one of another world
+  EXPECT_GE(mine.size(), 2U);  // the dead maker's and the one of another pid namespace
   const std::vector<std::string> removed = removeAbandonedCgroups(base_);
   ASSERT_EQ(removed.size(), 1U);
   EXPECT_EQ(parseCgroupName(removed[0])->pid, maker);
@@ -79,7 +79,7 @@ TEST_F(CgroupEnd, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
     auto inhabited = Cgroup::create(base, prefix + "inhabited-" + newId(), {.memory = 64 * kMiB, .pids = 10});
     if (!empty || !inhabited) return pid_t{-1};
     const pid_t inside = startInside(*inhabited, sleepLong);
-    while (inhabited->usage().pids_current.value_or(1) == 0) std::this_thread::sleep_for(1ms);  // it walks in by itself
+    while (inhabited->usage().pids_current.value_or(1) == 0) std::this_thread::sleep_for(1ms);  // until it enters
     empty->keep();
     inhabited->keep();
     return inside;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "caisson-";
 
-/// Calls `use` with each part that is not empty.
+/// Calls `use` with each non-empty part.
 template <class Use>
 void forEachPart(std::string_view text, char separator, Use use) {
   while (!text.empty()) {
@@ -34,7 +34,7 @@ bool parseWhole(std::string_view text, Number& number, int base = 10) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-/// Takes the part before the next `separator` off `text`.
+/// Removes and returns the part of `text` before the next `separator`.
 std::string_view take(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);
@@ -137,7 +137,7 @@ bool listHas(std::string_view list, std::string_view word, char separator) {
 CgroupControllers parseControllers(std::string_view list, char separator) {
   CgroupControllers found;
   for (const auto& [member, name] : kControllers) found.*member = listHas(list, name, separator);
-  found.io = found.io || listHas(list, "blkio", separator);  // its name on v1
+  found.io = found.io || listHas(list, "blkio", separator);  // the v1 name of io
   return found;
 }
 
@@ -192,7 +192,7 @@ std::uint64_t sumIoStat(std::string_view text, std::string_view key) {
 std::uint64_t sumBlkio(std::string_view text, std::string_view operation) {
   std::uint64_t sum = 0;
   forEachPart(text, '\n', [&](std::string_view line) {
-    take(line, ' ');  // the device; the last line, "Total 4096", has none and so never matches
+    take(line, ' ');  // the device; the last line, "Total 4096", has none and never matches
     if (take(line, ' ') == operation) sum += parseCount(line).value_or(0);
   });
   return sum;
@@ -215,7 +215,7 @@ std::string formatCpuList(std::vector<std::uint32_t> cpus) {
 }
 
 std::optional<std::uint64_t> cpuQuota(double cpus) {
-  constexpr double kMaxCpus = 65'536;  // above what any kernel is built for; keeps the conversion defined
+  constexpr double kMaxCpus = 65'536;  // more than any kernel supports; keeps the conversion defined
   if (!std::isfinite(cpus) || cpus <= 0) return std::nullopt;
   const double quota = std::round(std::min(cpus, kMaxCpus) * static_cast<double>(kCpuPeriodUsec));
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(quota), 1000);
@@ -262,7 +262,7 @@ std::optional<ProcessStart> parseProcessStart(std::string_view stat) {
 
 CgroupName ownCgroupName() {
   CgroupName name{.pid = ::getpid()};
-  // A /proc of another pid namespace shows another process under our number: its start time is not ours.
+  // /proc of another pid namespace shows another process under our pid, whose start time is not ours.
   const auto start = parseProcessStart(readAt(AT_FDCWD, "/proc/self/stat").value_or(""));
   if (start && start->pid == name.pid) name.start = start->ticks;
   name.world = (inodeOf("/proc/self/ns/pid") << 32) ^ inodeOf("/proc/self/ns/time");

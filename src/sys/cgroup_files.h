@@ -1,6 +1,6 @@
-// Reading and writing the kernel's cgroup files, and the pure parsers of their texts.
+// Reads and writes the kernel's cgroup files; pure parsers for their content.
 //
-// Everything is relative to an open directory: a name is resolved once, when the directory is made or found.
+// All paths are relative to an open directory: a name is resolved once, when the directory is made or found.
 #pragma once
 
 #include <sys/types.h>
@@ -17,20 +17,20 @@
 
 namespace caisson::sys {
 
-/// The whole file, nothing when it can't be read (and errno says why).
+/// The whole file; nullopt with errno set if it cannot be read.
 std::optional<std::string> readAt(int directory, const char* file);
-/// One write, which must take all of it: the kernel parses each write by itself. 0 or an errno.
+/// One write for all of `value`: the kernel parses each write separately. Returns 0 or an errno.
 int writeAt(int directory, const char* file, std::string_view value);
-/// A directory to work from, never through a final symbolic link.
+/// Opens a directory; does not follow a final symbolic link.
 Fd openDirectoryAt(int parent, const char* name);
 /// Pids in cgroup.procs; those outside our pid namespace read as 0.
 std::optional<std::vector<pid_t>> membersOf(int directory);
 /// Whether `pid` is in `directory` itself.
 bool holds(int directory, pid_t pid);
-/// SIGKILL to the members of one directory of ours; how many are left. A number read from cgroup.procs may be another
-/// process's by the time we use it: one that is still listed after a pidfd to it was opened is the pidfd's process.
+/// Sends SIGKILL to the members of one of our directories; returns how many are left. A pid read from cgroup.procs may
+/// be reused by the time it is signalled, so a pidfd is opened and the pid must still be listed after that.
 std::size_t killMembers(int directory);
-/// Whether nobody, or nobody but this process, is in `directory` itself.
+/// Whether `directory` itself is empty or contains only this process.
 bool holdsOnly(int directory, pid_t self);
 
 /// One line of /proc/<pid>/cgroup.
@@ -40,7 +40,7 @@ struct OwnCgroup {
 };
 std::vector<OwnCgroup> parseOwnCgroups(std::string_view text);
 
-/// Whether `word` is in a list ("memory pids", "cpu,cpuacct").
+/// Whether `word` is an element of a list ("memory pids", "cpu,cpuacct").
 bool listHas(std::string_view list, std::string_view word, char separator);
 CgroupControllers parseControllers(std::string_view list, char separator);
 /// "memory, pids".
@@ -50,7 +50,8 @@ CgroupControllers operator|(const CgroupControllers& a, const CgroupControllers&
 CgroupControllers operator-(const CgroupControllers& a, const CgroupControllers& b);
 bool any(const CgroupControllers& controllers);
 
-/// "123\n"; nothing for "max" and for what is no number.
+/// "123
+/// "; nullopt for "max" and invalid numbers.
 std::optional<std::uint64_t> parseCount(std::string_view text);
 /// The value of one line "key value".
 std::optional<std::uint64_t> parseKeyed(std::string_view text, std::string_view key);
@@ -59,38 +60,38 @@ std::uint64_t sumIoStat(std::string_view text, std::string_view key);
 /// The sum of "8:0 Read 4096" over the devices of a blkio file.
 std::uint64_t sumBlkio(std::string_view text, std::string_view operation);
 
-/// "0-2,5", sorted and without doubles, as the kernel prints it.
+/// "0-2,5", sorted and without duplicates, in the kernel's format.
 std::string formatCpuList(std::vector<std::uint32_t> cpus);
 
 inline constexpr std::uint64_t kCpuPeriodUsec = 100'000;
-/// Microseconds per period. The kernel takes no less than a millisecond. Nothing for what is no share.
+/// Microseconds per period, at least the kernel's minimum of a millisecond. nullopt for an invalid share.
 std::optional<std::uint64_t> cpuQuota(double cpus);
 
-/// `caisson-<pid>-<start time>-<world>-<id>`. Pid and start time (clock ticks since boot) name one process for ever,
-/// but mean something only in the same pid and time namespaces, which `world` tells apart: one container must not take
-/// another's live sandboxes for abandoned ones.
+/// `caisson-<pid>-<start time>-<world>-<id>`. Pid and start time (clock ticks since boot) identify a process uniquely,
+/// but only within its pid and time namespaces, which `world` identifies: one container must not treat another's live
+/// sandboxes as abandoned.
 struct CgroupName {
   pid_t pid = -1;
-  std::uint64_t start = 0;  ///< 0: not known
+  std::uint64_t start = 0;  ///< 0: unknown
   std::uint64_t world = 0;
   std::string id;
 };
 std::string formatCgroupName(const CgroupName& name);
 std::optional<CgroupName> parseCgroupName(std::string_view text);
-/// Our own, without an id.
+/// The name for this process, without an id.
 CgroupName ownCgroupName();
-/// Letters, digits, `_`, `-`, `.`, at most 128, and not the leaf's.
+/// Letters, digits, `_`, `-`, `.`, at most 128, and not kSupervisorLeaf.
 bool isCgroupId(std::string_view id);
-/// The id of the leaf that we move ourselves into.
+/// The id of the leaf that this process moves itself into.
 inline constexpr std::string_view kSupervisorLeaf = "supervisor";
 
-/// Fields 1 and 22 of /proc/<pid>/stat; the name in field 2 may hold anything.
+/// Fields 1 and 22 of /proc/<pid>/stat; the name in field 2 may contain any character.
 struct ProcessStart {
   pid_t pid = -1;
   std::uint64_t ticks = 0;
 };
 std::optional<ProcessStart> parseProcessStart(std::string_view stat);
-/// Whether the maker of a directory of our own world is gone. In doubt: no.
+/// Whether the maker of a directory of our own `world` is gone. False if unsure.
 bool makerIsGone(const CgroupName& name);
 
 }  // namespace caisson::sys

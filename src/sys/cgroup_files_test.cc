@@ -118,9 +118,9 @@ TEST(CgroupFiles, KnowsThatThisProcessLives) {
   EXPECT_NE(self.start, 0U);
   EXPECT_NE(self.world, 0U);
   EXPECT_FALSE(makerIsGone(self));
-  self.start += 1;  // the number was given to another process since
+  self.start += 1;  // the pid was reused by another process
   EXPECT_TRUE(makerIsGone(self));
-  self.start = 0;  // not known: in doubt it lives
+  self.start = 0;  // unknown: assume that it is alive
   EXPECT_FALSE(makerIsGone(self));
 }
 

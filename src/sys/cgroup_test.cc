@@ -1,4 +1,4 @@
-// On whatever this host offers: v1 or v2, as root or in a delegated subtree. Without any, only the refusal is tested.
+// Runs on what this host offers: v1 or v2, as root or in a delegated subtree. Without cgroups, tests only the error.
 #include "sys/cgroup.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ namespace {
 
 using Kind = CgroupBase::Kind;
 using namespace std::chrono_literals;
-using namespace testing;  // NOLINT: the vocabulary of these tests
+using namespace testing;  // NOLINT: helpers of these tests
 
 std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupControllers::* controller,
                      const char* file) {
@@ -127,7 +127,7 @@ TEST_F(CgroupTest, CpusThatTheHostLacksAreAnErrorAndLeaveNothing) {
 
 TEST_F(CgroupTest, NothingIsLeftWhenALimitIsRefused) {
   if (!base_.usable.memory || !base_.usable.pids) GTEST_SKIP() << base_.why_not;
-  // More than pids.max takes: the memory part was made by then on v1.
+  // More than pids.max accepts; on v1 the memory directory exists by then.
   const auto made = Cgroup::create(base_, newId(), {.memory = 64 * kMiB, .pids = ~0ULL});
   ASSERT_FALSE(made);
   EXPECT_TRUE(made.error().object.ends_with("/pids.max")) << made.error().message();
@@ -156,7 +156,7 @@ void expectOutOfMemory(Cgroup cgroup, Way way) {
   if (cgroup.kind() == Kind::v2) {
     EXPECT_GT(usage.memory_limit_hits.value_or(0), 0U);
   }
-  if (usage.memory_peak) {  // memory.peak is there from 5.19
+  if (usage.memory_peak) {  // memory.peak exists since 5.19
     EXPECT_GT(*usage.memory_peak, 12 * kMiB);
     EXPECT_LE(*usage.memory_peak, 16 * kMiB);
   }
@@ -189,7 +189,7 @@ TEST_F(CgroupTest, AddMovesAnotherProcess) {
   const auto added = cgroup.add(pid);
   EXPECT_TRUE(added) << added.error().message();
   if (base_.usable.pids) {
-#if defined(__SANITIZE_THREAD__)  // which gives every process a thread of its own
+#if defined(__SANITIZE_THREAD__)  // which adds a thread to every process
     EXPECT_EQ(cgroup.usage().pids_current, 2U);
 #else
     EXPECT_EQ(cgroup.usage().pids_current, 1U);
@@ -222,8 +222,8 @@ TEST_F(CgroupTest, ForksBeyondTheLimitAreRefusedAndCounted) {
   EXPECT_EQ(WEXITSTATUS(waitFor(pid)), 3);
   EXPECT_GE(cgroup.usage().pids_limit_hits.value_or(0), 1U);
   EXPECT_GE(cgroup.totals(false).pids_limit_hits.value_or(0), 1U);
-  EXPECT_EQ(cgroup.usage().pids_peak.value_or(4), 4U);  // pids.peak is there from 6.1
-  // The destructor ends the three.
+  EXPECT_EQ(cgroup.usage().pids_peak.value_or(4), 4U);  // pids.peak exists since 6.1
+  // The destructor kills the three.
 }
 
 TEST_F(CgroupTest, AShareOfACpuIsHeld) {
@@ -238,7 +238,7 @@ TEST_F(CgroupTest, AShareOfACpuIsHeld) {
     return 0;
   });
   EXPECT_EQ(waitFor(pid), 0);
-  // 60 ms of work at 10 ms per 100 ms: five whole periods at least, were the first slice given at once.
+  // 60 ms of work at 10 ms per 100 ms: at least five full periods, even if the first slice is granted at once.
   EXPECT_GE(std::chrono::steady_clock::now() - start, 350ms);
   const CgroupUsage usage = cgroup.usage();
   EXPECT_GT(usage.cpu_throttled_periods.value_or(0), 0U);
@@ -259,7 +259,7 @@ TEST_F(CgroupTest, KillEndsTheTree) {
     std::this_thread::sleep_for(1ms);
   ASSERT_TRUE(cgroup.kill());
   EXPECT_EQ(WTERMSIG(waitFor(pid)), SIGKILL);
-  // End of file: every copy of the write end is gone, so every process is.
+  // End of file: every copy of the write end is closed, so every process is gone.
   pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&wait, 1, 5000), 1);
   char byte;

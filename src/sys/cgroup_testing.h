@@ -1,4 +1,4 @@
-// What tests of cgroups share: places for them, children inside them.
+// Helpers for cgroup tests: base directories, child processes inside.
 #pragma once
 
 #include <dirent.h>
@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kMiB = 1 << 20;
 
 inline std::string newId() { return unpredictableName().value().substr(1); }
 
-/// Directories below the base that look like ours and were made by `pid`.
+/// Directories below the base that follow our naming and were made by `pid`.
 inline std::vector<std::string> directoriesOf(const CgroupBase& base, pid_t pid) {
   std::vector<std::string> names;
   for (const auto& directory : base.directories) {
@@ -37,7 +37,7 @@ inline std::vector<std::string> directoriesOf(const CgroupBase& base, pid_t pid)
 
 enum class Way { fallback, preferred };
 
-/// A child inside `cgroup` that runs `body`; it may only make system calls.
+/// Starts a child inside `cgroup` that runs `body`, which may only make raw system calls.
 template <class Body>
 pid_t startInside(Cgroup& cgroup, Body body, Way way = Way::preferred) {
   CloneArgs arguments{};

@@ -1,4 +1,4 @@
-// What a sandbox's tree used. Every file may be missing: kernels differ, controllers may be off.
+// Resource usage of a sandbox's process tree. Every file may be missing: kernels differ, controllers may be off.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> divided(std::optional<std::uint64_t> value, std::ui
   return value;
 }
 
-/// Memory is charged in pieces of up to some megabytes: a limit may refuse one that far below it.
+/// The kernel charges memory in batches of up to some megabytes, so a limit may be hit that far below it.
 constexpr std::uint64_t kLargestPiece = 16U << 20;
 
 bool nearLimit(std::optional<std::uint64_t> peak, std::uint64_t limit) {
@@ -39,7 +39,7 @@ const char* Cgroup::oomFile() const {
 
 void Cgroup::addCpuTimes(CgroupUsage& usage) const {
   if (kind_ == CgroupBase::Kind::v2) {
-    if (const auto cpu = readAt(directories_.front().fd.get(), "cpu.stat")) {  // the times are there without controller
+    if (const auto cpu = readAt(directories_.front().fd.get(), "cpu.stat")) {  // present without a cpu controller, too
       usage.cpu_usec = parseKeyed(*cpu, "usage_usec");
       usage.cpu_user_usec = parseKeyed(*cpu, "user_usec");
       usage.cpu_system_usec = parseKeyed(*cpu, "system_usec");
@@ -92,8 +92,8 @@ CgroupUsage Cgroup::usage() const {
   if (const Part* memory = part(&CgroupControllers::memory)) {
     const int directory = memory->fd.get();
     usage.memory_current = countIn(directory, v1 ? "memory.usage_in_bytes" : "memory.current");
-    // v1 without swap: both limits are the same number, the one over memory and swap is asked first, and new kernels
-    // (seen on 6.18) count no failures of that one: 0 says little here.
+    // v1 without swap: both limits have the same value, the kernel checks the one for memory plus swap first, and newer
+    // kernels (seen on 6.18) count no failures of it. So 0 does not prove that no limit was hit.
     usage.memory_limit_hits = v1 ? countIn(directory, "memory.failcnt") : keyedIn(directory, "memory.events", "max");
     if (v1 && usage.memory_limit_hits)
       *usage.memory_limit_hits += countIn(directory, "memory.memsw.failcnt").value_or(0);
@@ -117,7 +117,7 @@ std::uint64_t Cgroup::pageCache() const {
   if (!stat) return 0;
   const bool v1 = kind_ == CgroupBase::Kind::v1;
   const std::uint64_t files = parseKeyed(*stat, v1 ? "total_cache" : "file").value_or(0);
-  // Both kernels count memory of tmpfs as file pages; that cannot be given back.
+  // Both versions count tmpfs memory as file pages, but it cannot be reclaimed.
   const std::uint64_t shared = parseKeyed(*stat, v1 ? "total_shmem" : "shmem").value_or(0);
   return files > shared ? files - shared : 0;
 }

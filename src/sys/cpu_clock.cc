@@ -15,7 +15,7 @@ Result<CpuClock> CpuClock::open(pid_t pid) {
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.config = PERF_COUNT_SW_TASK_CLOCK;
   attributes.inherit = 1;
-  // perf_event_paranoid 2, the default, asks for these two. The task clock counts time in the kernel all the same.
+  // perf_event_paranoid 2, the default, requires these two. The task clock includes kernel time regardless.
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
   Fd event(static_cast<int>(::syscall(SYS_perf_event_open, &attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC)));

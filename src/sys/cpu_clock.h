@@ -1,8 +1,8 @@
-// CPU time of a process and of every process it starts later, counted by the kernel.
+// CPU time of a process and of every process that it starts later, counted by the kernel.
 //
-// A perf task-clock event that children inherit: the count includes children that were killed, that nobody waited for,
-// or that cannot be seen in /proc. One gap: the kernel drops the event from a process that executes a file it may not
-// read, so callers compare the count with what /proc shows.
+// A perf task-clock event that children inherit: it counts children that were killed, never waited for, or invisible in
+// /proc. One gap: the kernel drops the event when a process executes a file that it may not read, so callers compare
+// the count with /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace caisson::sys {
 
 class CpuClock {
  public:
-  /// Counts from now on. Open it before `pid` forks: existing children are not counted. The first one on an idle
-  /// machine takes about 10 ms, the next ones 15 us.
+  /// Counts from now on. Open it before `pid` forks: existing children are not counted. The first event on an idle
+  /// machine takes about 10 ms, later ones 15 us.
   static Result<CpuClock> open(pid_t pid);
 
   [[nodiscard]] std::chrono::microseconds used() const;

@@ -22,7 +22,7 @@ void burn(milliseconds time) {
   } while (std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec) < time);
 }
 
-/// The clock of a child that runs `body` once the clock is open, read after the child has ended.
+/// Runs `body` in a child once the clock is open; returns the clock after the child has exited.
 template <class Body>
 milliseconds counted(Body body) {
   int start[2];

@@ -5,7 +5,7 @@
 namespace caisson::sys {
 namespace {
 
-constexpr std::size_t kFixedHeader = 16;  // up to and with the length of the field array
+constexpr std::size_t kFixedHeader = 16;  // including the length of the field array
 constexpr std::size_t kMaxBytes = 64 * 1024;
 
 enum Field : std::uint8_t {
@@ -21,7 +21,7 @@ enum Field : std::uint8_t {
 
 std::size_t aligned(std::size_t at, std::size_t to) { return (at + to - 1) / to * to; }
 
-/// Reads with bounds; every call fails once one did.
+/// Bounds-checked reader; after one failure every call fails.
 class Reader {
  public:
   Reader(std::string_view bytes, std::size_t at) : bytes_(bytes), at_(at) {}
@@ -62,7 +62,7 @@ class Reader {
   std::size_t at_;
 };
 
-/// One field of a header. The bus sends only strings, signatures and numbers there.
+/// One header field. The bus sends only strings, signatures and numbers there.
 bool readField(Reader& reader, DbusMessage& message, bool& text_body) {
   std::uint8_t code = 0;
   std::string_view type, value;
@@ -112,7 +112,7 @@ std::size_t DbusWriter::beginArray(std::size_t element_alignment) {
   uint32(0);
   const std::size_t length_at = text_.size() - 4;
   align(element_alignment);
-  // The length counts from the first element, after any padding.
+  // The length starts at the first element, after any padding.
   return (length_at << 8) | (text_.size() - length_at - 4);
 }
 
@@ -178,7 +178,7 @@ std::optional<DbusMessage> decodeMessage(std::string_view bytes, bool& broken) {
 std::string scopeRequest(std::string_view unit, std::uint32_t pid) {
   DbusWriter to;
   to.string(unit);
-  to.string("fail");  // if there is such a unit: nobody else's is taken
+  to.string("fail");  // fail if the unit exists: never reuse another's
   const std::size_t properties = to.beginArray(8);
   const auto property = [&](std::string_view name, std::string_view type) {
     to.align(8);

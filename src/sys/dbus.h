@@ -1,6 +1,6 @@
-// The little of D-Bus that one call to a service manager takes: marshalling, and reading of replies.
+// The subset of D-Bus that one call to a service manager needs: marshalling, and parsing of replies.
 //
-// Written out because the call is one, at most once per process, and a library for it would be initialised by every
+// Not a library: there is one call, at most once per process, and a library would cost initialization time in every
 // program that links it.
 #pragma once
 
@@ -20,7 +20,7 @@ class DbusWriter {
   void uint32(std::uint32_t value);
   void string(std::string_view value);
   void signature(std::string_view value);
-  /// Begins an array of elements with this alignment; endArray writes its length.
+  /// Begins an array of elements with this alignment; endArray() writes its length.
   [[nodiscard]] std::size_t beginArray(std::size_t element_alignment);
   void endArray(std::size_t begun);
 
@@ -41,17 +41,17 @@ std::string encodeCall(const DbusCall& call);
 struct DbusMessage {
   enum class Type : std::uint8_t { call = 1, answer = 2, error = 3, signal = 4 };
   Type type = Type::signal;
-  std::uint32_t answers = 0;  ///< the serial of the call that this answers
+  std::uint32_t answers = 0;  ///< serial of the call that this replies to
   std::string error;          ///< the error's name
   std::string text;           ///< the first string of an error's body
   std::size_t size = 0;       ///< of the whole message
 };
 
-/// The message at the beginning of `bytes`. Nothing when more bytes are needed. `broken` is set when no more bytes
-/// will help: what came is not D-Bus, is longer than anything we expect, or is of the other byte order.
+/// Decodes the message at the beginning of `bytes`. Returns nullopt if more bytes are needed. Sets `broken` if more
+/// bytes cannot help: not D-Bus, too long, or big endian.
 std::optional<DbusMessage> decodeMessage(std::string_view bytes, bool& broken);
 
-/// The body of StartTransientUnit for a scope that holds process `pid` and is delegated to us.
+/// The body of StartTransientUnit for a delegated scope that contains process `pid`.
 std::string scopeRequest(std::string_view unit, std::uint32_t pid);
 inline constexpr std::string_view kScopeRequestSignature = "ssa(sv)a(sa(sv))";
 

@@ -1,4 +1,4 @@
-// The limit on descriptors of caisson's own processes.
+// The descriptor limit of caisson's own processes.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,9 +9,9 @@
 
 namespace caisson::sys {
 
-/// Raises the soft limit on descriptors to the hard one. For a process of ours before it sends descriptors: the kernel
-/// counts descriptors in flight per user and holds the count against the sender's soft limit, so a payload of the same
-/// user that keeps 1250 in flight would keep us from sending any. Raw calls only: works between clone and exec.
+/// Raises the soft descriptor limit to the hard one. Call it in our processes before they send descriptors: the kernel
+/// counts descriptors in flight per user and compares with the sender's soft limit, so a payload of the same user with
+/// 1250 in flight could block us. Raw calls only: safe between clone and exec.
 [[gnu::always_inline]] inline void raiseDescriptorLimit() {
   struct {
     std::uint64_t soft, hard;

@@ -15,14 +15,14 @@ constexpr std::size_t kMaxHeaders = 128;
 constexpr std::size_t kMaxDynamic = 4096;
 constexpr std::size_t kMaxLibraries = 256;
 constexpr std::size_t kLongestText = 4096;
-constexpr std::size_t kScriptLine = 256;  // as much as the kernel looks at
+constexpr std::size_t kScriptLine = 256;  // the length that the kernel reads
 
 template <class T>
 bool readObject(const ByteSource& source, std::uint64_t offset, T& object) {
   return source(offset, {reinterpret_cast<char*>(&object), sizeof(T)});
 }
 
-/// A text that ends with NUL within kLongestText bytes. Read in pieces: the file may end right after it.
+/// Reads a NUL-terminated string of at most kLongestText bytes. Byte-wise, since the file may end right after it.
 std::optional<std::string> readText(const ByteSource& source, std::uint64_t offset, std::uint64_t most) {
   std::string text;
   char letter = 0;

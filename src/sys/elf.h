@@ -1,7 +1,7 @@
-// What a program file needs to start: the loader and libraries an ELF file names, the interpreter a script names.
+// What a program file needs to start: the loader and libraries of an ELF file, or the interpreter of a script.
 //
-// The file may be anybody's: every offset and length in it is checked before it is believed, and how much is read is
-// bounded. Only 64-bit little-endian files are looked into, which is all that our kernels start natively.
+// The file is untrusted: every offset and length is checked before use, and the amount of reading is bounded. Supports
+// only 64-bit little-endian files, the only ones that our kernels run natively.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ namespace caisson::sys {
 
 struct ProgramNeeds {
   bool elf = false;
-  std::string interpreter;  ///< of an ELF file its loader, of a script its interpreter; empty: none
+  std::string interpreter;  ///< the loader of an ELF file or the interpreter of a script; empty: none
   std::vector<std::string> libraries;
-  std::string rpath, runpath;  ///< colon-separated, as written: with $ORIGIN in them
+  std::string rpath, runpath;  ///< colon-separated, verbatim, $ORIGIN not expanded
 };
 
-/// Fills `room` from `offset`; false if there is less.
+/// Fills `room` from `offset`; false if there are fewer bytes.
 using ByteSource = std::function<bool(std::uint64_t offset, std::span<char> room)>;
 
-/// Nothing if it is neither an ELF file of ours nor a script.
+/// nullopt if the file is neither a supported ELF file nor a script.
 std::optional<ProgramNeeds> readProgram(const ByteSource& source);
 std::optional<ProgramNeeds> readProgram(int fd);
 

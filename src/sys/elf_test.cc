@@ -51,7 +51,7 @@ TEST(ProgramFiles, LiesInTheHeadersEndInNothing) {
   for (std::size_t at = 16; at < 1024; ++at) {
     std::string broken = head;
     broken[at] = static_cast<char>(0xff);
-    readProgram(from(broken));  // no crash, no endless loop: the sanitizers watch
+    readProgram(from(broken));  // must not crash or loop forever; sanitizers check
     readProgram(from(broken.substr(0, at)));
   }
 }

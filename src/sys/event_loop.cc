@@ -46,7 +46,7 @@ void EventLoop::runDueTimers() {
 void EventLoop::callReady() {
   for (std::size_t i = 0; i < polls_.size() && !stopped_; ++i) {
     if (polls_[i].revents == 0) continue;
-    // A descriptor that was removed since, or whose number is used again, has another watch or none.
+    // The watch may have been removed, or its descriptor number reused, since poll().
     const auto found = watches_.find(polls_[i].fd);
     if (found == watches_.end() || found->second != polled_[i]) continue;
     const std::shared_ptr<Watch> watch = found->second;

@@ -1,13 +1,13 @@
-// One thread: runs functions when a descriptor is ready or a time has come.
+// A single-threaded event loop: calls functions when a descriptor is ready or a time is reached.
 //
 //   EventLoop loop;
 //   loop.on(socket, POLLIN, [&](short events) { ... });
 //   loop.at(Clock::now() + 5s, [&] { ... });
 //   loop.run();                                  // until stop()
 //
-// A function may add and remove entries, its own included. It must not wait for anything that a payload controls.
-// Uses poll(2): it accepts regular files, needs no descriptor, and no payload of the same user can exhaust it, unlike
-// the per-user account of epoll watches.
+// A callback may add and remove entries, including its own. It must not block on anything that a payload controls. Uses
+// poll(2): it accepts regular files, needs no descriptor, and a payload of the same user cannot exhaust it, unlike
+// epoll's per-user watch limit.
 #pragma once
 
 #include <poll.h>
@@ -24,18 +24,18 @@ namespace caisson::sys {
 class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
-  using TimerId = std::uint64_t;  ///< 0 is never one
+  using TimerId = std::uint64_t;  ///< never 0
 
-  /// Calls `ready` with the poll events of `descriptor`, level-triggered. Calling it again replaces both.
+  /// Calls `ready` with the poll events of `descriptor`, level-triggered. A second call replaces both.
   void on(int descriptor, short events, std::function<void(short)> ready);
-  /// Before the descriptor is closed. Fine for one that is not watched.
+  /// Call it before closing the descriptor. Does nothing for an unknown one.
   void remove(int descriptor);
 
   TimerId at(Clock::time_point time, std::function<void()> due);
-  /// Fine for one that is over, and for 0.
+  /// Does nothing for an expired timer and for 0.
   void cancel(TimerId timer);
 
-  /// Called after each round of functions.
+  /// Called after each round of callbacks.
   void afterTurn(std::function<void()> function) { after_turn_ = std::move(function); }
   void run();
   void stop() { stopped_ = true; }
@@ -52,7 +52,7 @@ class EventLoop {
   [[nodiscard]] int waitMs() const;
 
   std::map<int, std::shared_ptr<Watch>> watches_;
-  /// What the current round polled: the watches, and the entries for poll() in the same order.
+  /// The watches of the current round, and their pollfd entries in the same order.
   std::vector<std::shared_ptr<Watch>> polled_;
   std::vector<pollfd> polls_;
   bool changed_ = false;  ///< watches_ differs from polled_

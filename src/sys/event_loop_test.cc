@@ -64,7 +64,7 @@ TEST_F(EventLoopTest, ReadyDescriptorRunsItsFunction) {
   EXPECT_NE(seen & POLLIN, 0U);
 }
 
-/// Standard input may be one; epoll refuses them.
+/// Standard input may be a regular file, which epoll rejects.
 TEST_F(EventLoopTest, RegularFileIsReady) {
   std::FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself. Every descriptor of ours is opened close-on-exec.
+// An owned file descriptor, closed by the destructor. All our descriptors are close-on-exec.
 #pragma once
 
 #include <unistd.h>

@@ -27,14 +27,14 @@ struct Start {
   int error = 0;
 };
 
-/// Shares memory with the parent, which waits until the exec: raw calls only.
+/// Shares memory with the parent, which is suspended until the exec: raw system calls only.
 int becomeProgram(void* argument) {
   auto* start = static_cast<Start*>(argument);
   raiseDescriptorLimit();
-  raw(SYS_setpgid, 0, 0);  // the terminal's interrupts are the supervisor's to handle
+  raw(SYS_setpgid, 0, 0);  // the supervisor handles terminal interrupts
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   for (int fd = 0; fd < kFirst; ++fd) raw(SYS_dup3, null, fd, 0);
-  // All above the places they go to, so that none overwrites another.
+  // Duplicate all above the target numbers first, so that none overwrites another.
   long above[kMaxHelperDescriptors] = {};
   for (int i = 0; i < start->count; ++i) above[i] = raw(SYS_fcntl, start->descriptors[i], F_DUPFD_CLOEXEC, kAbove);
   for (int i = 0; i < start->count; ++i) {
@@ -67,10 +67,10 @@ Result<HelperProcess> HelperProcess::start(const HelperOptions& options) {
               static_cast<int>(options.descriptors.size())};
   sigset_t all, before;
   ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: nothing but KILL and our own socket ends it
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: only SIGKILL or closing our socket ends it
   int pidfd = -1;
   HelperProcess process;
-  // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
+  // No exit signal: an application that embeds us must not receive SIGCHLD for this child.
   process.pid_ = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes,
                             CLONE_VM | CLONE_VFORK | CLONE_PIDFD, &start, &pidfd);
   const int error = errno;

@@ -1,5 +1,5 @@
-// A program of ours as a process of its own: no environment, no descriptor but those that are named, none of our
-// signals. Quick (memory is shared until the exec), and safe in an application with threads.
+// Runs one of our programs as a separate process: empty environment, only the listed descriptors, all signals blocked.
+// Fast (shares memory until the exec), and safe in a threaded application.
 #pragma once
 
 #include <sys/types.h>
@@ -16,13 +16,13 @@ inline constexpr std::size_t kMaxHelperDescriptors = 8;
 
 struct HelperOptions {
   std::string path;
-  std::vector<std::string> words;  ///< its arguments, the first included; seen by everybody, so never a secret
-  std::vector<int> descriptors;    ///< what it finds at 3, 4 and so on; -1: nothing there
+  std::vector<std::string> words;  ///< argv; visible to all users, so never a secret
+  std::vector<int> descriptors;    ///< become 3, 4 and so on; -1: leave closed
 };
 
 class HelperProcess {
  public:
-  /// An error when the program can't be executed.
+  /// Returns an error if the program cannot be executed.
   static Result<HelperProcess> start(const HelperOptions& options);
 
   HelperProcess() = default;

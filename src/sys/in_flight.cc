@@ -22,19 +22,19 @@ namespace caisson::sys {
 namespace {
 
 constexpr std::size_t kMaxFiles = 8192;
-constexpr std::size_t kMaxMessages = 4096;         // of one socket
-constexpr std::size_t kMaxDescriptors = 253;       // of one message, in every kernel
-constexpr std::size_t kMessageBytes = 256 * 1024;  // larger than any that a socket takes: a peek sees a whole one
+constexpr std::size_t kMaxMessages = 4096;         // per socket
+constexpr std::size_t kMaxDescriptors = 253;       // per message, in every kernel
+constexpr std::size_t kMessageBytes = 256 * 1024;  // larger than a socket's largest message, so a peek returns it whole
 constexpr std::size_t kInspectorStackBytes = 64 * 1024;
 
-/// Allocated before the clone: the inspecting process shares our memory and allocates nothing.
+/// Allocated before the clone: the inspecting process shares our memory and must not allocate.
 struct Inspection {
   std::span<const SocketOf> sockets;
   std::vector<InFlightFile> files;
-  std::vector<int> descriptors;  ///< of `files`, in the inspecting process
+  std::vector<int> descriptors;  ///< of `files`, valid in the inspecting process
   std::vector<char> message;
   std::size_t count = 0;
-  std::uint64_t expected = 0;  ///< as many as the sockets say they hold
+  std::uint64_t expected = 0;  ///< number of queued descriptors that fdinfo reports
 };
 
 InFlightFile describe(int fd) {
@@ -56,7 +56,7 @@ InFlightFile describe(int fd) {
   return file;
 }
 
-/// Files of the message after the last one that was peeked at; false when there is none.
+/// Adds the files of the next unpeeked message; false if there is none.
 bool peekMessage(int socket, Inspection& to) {
   iovec io{to.message.data(), to.message.size()};
   alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
@@ -78,7 +78,7 @@ bool peekMessage(int socket, Inspection& to) {
       ++to.count;
     }
   }
-  return any;  // neither bytes nor files: the end of a stream
+  return any;  // neither bytes nor files: end of the stream
 }
 
 std::uint64_t queuedIn(int socket) {
@@ -96,7 +96,7 @@ void peekAll(int socket, Inspection& to) {
   socklen_t size = sizeof(domain);
   if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) return;
   to.expected += queuedIn(socket);
-  int offset = 0;  // from here on a peek goes to the next message; the filter keeps payloads from setting this
+  int offset = 0;  // each peek now advances to the next message; the filter denies payloads this option
   if (::setsockopt(socket, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof(offset)) != 0) return;
   for (std::size_t messages = 0; messages < kMaxMessages && to.count < kMaxFiles; ++messages) {
     if (!peekMessage(socket, to)) break;
@@ -118,7 +118,7 @@ int inspect(void* argument) {
     const auto copy = static_cast<int>(::syscall(SYS_pidfd_getfd, owner, one.number, 0));
     if (copy >= 0) peekAll(copy, work);
   }
-  // Sockets in sockets: what they hold comes behind them in the same list, and has its turn.
+  // Sockets within sockets: their files are appended to this list, so the loop visits them later.
   for (std::size_t at = 0; at < work.count; ++at) {
     if (work.files[at].kind != InFlightFile::Kind::socket) continue;
     bool before = false;
@@ -153,9 +153,9 @@ InFlight filesInFlight(std::span<const SocketOf> sockets) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in it
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // our signal handlers must not run in it
   const auto top = (reinterpret_cast<std::uintptr_t>(stack.data()) + stack.size()) & ~std::uintptr_t{15};
-  // Memory is shared, descriptors are not. No exit signal: nobody's SIGCHLD.
+  // Shares memory, not descriptors. No exit signal: the application must not see a SIGCHLD.
   const int pid = clone(inspect, reinterpret_cast<void*>(top), CLONE_VM | CLONE_VFORK, &work);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid > 0) {

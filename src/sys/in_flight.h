@@ -1,8 +1,8 @@
-// Files that wait in the queues of other processes' Unix sockets (SCM_RIGHTS): no descriptor table shows them.
+// Files queued in other processes' Unix sockets (SCM_RIGHTS), which appear in no descriptor table.
 //
-// The sockets are copied with pidfd_getfd and read with MSG_PEEK, which changes nothing for their owners. A process of
-// its own does that and closes the copies by exiting: a close() of a hostile socket can block for as long as its
-// SO_LINGER says, an exit cannot.
+// Copies the sockets with pidfd_getfd and reads them with MSG_PEEK, which does not affect their owners. A separate
+// process does this and closes the copies by exiting: close() of a hostile socket can block for its SO_LINGER time,
+// exit cannot.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace caisson::sys {
 
-/// A socket by its owner and its number there.
+/// A socket, identified by its owner and its descriptor number there.
 struct SocketOf {
   pid_t pid = -1;
   int number = -1;
@@ -25,20 +25,21 @@ struct InFlightFile {
   Kind kind = Kind::other;
   dev_t device = 0;
   ino_t inode = 0;
-  std::uint64_t bytes = 0;  ///< in memory, of a memfd
+  std::uint64_t bytes = 0;  ///< memory used, for a memfd
 };
 
 struct InFlight {
-  std::vector<InFlightFile> files;  ///< each as often as it was sent, at most 8192
-  /// Whether those are all. Not after a file was received meanwhile, and not where a datagram without bytes was peeked
-  /// at before: the kernel shows such a one once.
+  std::vector<InFlightFile> files;  ///< one entry per sent copy, at most 8192
+  /// Whether the list is complete. It is not if a file was received meanwhile, or if an empty datagram was peeked at
+  /// before: the kernel shows those only once.
   bool complete = true;
 };
 
-/// What waits in `sockets`, and in the sockets that wait there. One that cannot be copied any more is empty.
+/// The files queued in `sockets` and, recursively, in queued sockets. A socket that can no longer be copied counts as
+/// empty.
 InFlight filesInFlight(std::span<const SocketOf> sockets);
 
-/// Descriptors that wait in a socket's queue, by its fdinfo; 0 where that does not say.
+/// The number of descriptors in a socket's queue, from its fdinfo; 0 if the kernel does not report it.
 std::uint64_t parseQueued(std::string_view fdinfo);
 
 }  // namespace caisson::sys

@@ -1,5 +1,5 @@
-// Kernel interfaces newer than the headers of the oldest system we build on (Linux 6.1): numbers and
-// structures only, each named as the kernel names it.
+// Kernel interfaces newer than the headers of the oldest build system (Linux 6.1): numbers and structures only, named
+// as in the kernel.
 #pragma once
 
 #include <linux/types.h>
@@ -7,7 +7,7 @@
 
 namespace caisson::sys {
 
-// Landlock. The ABI number that brought each right stands beside it.
+// Landlock, with the ABI version that introduced each right.
 inline constexpr __u64 kFsExecute = 1ULL << 0;
 inline constexpr __u64 kFsWriteFile = 1ULL << 1;
 inline constexpr __u64 kFsReadFile = 1ULL << 2;

@@ -26,7 +26,7 @@ bool isOpaque(int directory) {
   return ::fgetxattr(directory, kOpaque, &value, 1) == 1 && value == 'y';
 }
 
-/// A directory of the new layer that is still to be filled.
+/// A directory of the new layer that is not filled yet.
 struct Work {
   std::string path;                  // in every layer, "" is the top
   std::vector<std::size_t> sources;  // layers that contribute, uppermost first
@@ -46,8 +46,8 @@ class Merge {
       pending_.pop_back();
       if (auto filled = fill(work); !filled) return filled;
     }
-    // Innermost first and last of all: making entries changes a directory's times, and a closed one could not be
-    // filled.
+    // Innermost first, after all entries exist: creating entries changes a directory's times, and needs write
+    // permission.
     for (auto one = done_.rbegin(); one != done_.rend(); ++one) {
       if (auto finished = finish(one->first, one->second); !finished) return finished;
     }
@@ -62,8 +62,8 @@ class Merge {
   Result<void> fill(const Work& work) {
     auto target = openDirectory(target_, work.path);
     if (!target) return fail(target.error());
-    std::map<std::string, Work> directories;  // made when all that contribute to them are known
-    std::map<std::string, bool> settled;      // what an upper layer decided; true: a directory that goes on below
+    std::map<std::string, Work> directories;  // created once all contributing layers are known
+    std::map<std::string, bool> settled;      // by an upper layer; true: a directory that merges with lower ones
     for (const std::size_t layer : work.sources) {
       auto source = openDirectory(layers_[layer], work.path);
       if (!source) return fail(source.error());
@@ -93,7 +93,7 @@ class Merge {
     const bool seen = settled.contains(name);
     if (!S_ISDIR(status.st_mode)) {
       settled[name] = false;
-      // Below a directory: that one hides this, and in the new layer it has to hide what lies still further down.
+      // An upper directory hides this entry. Mark it opaque in the new layer, so that it still hides the layers below.
       if (seen) return markOpaque(target, path, name);
       return link(path, name, source, target, status);
     }
@@ -124,7 +124,7 @@ class Merge {
     return {};
   }
 
-  /// Owner, attributes, mode and times of the uppermost layer's.
+  /// Copies owner, attributes, mode and times from the uppermost layer.
   Result<void> finish(const std::string& path, std::size_t layer) const {
     if (layers_.empty()) return {};
     auto target = openDirectory(target_, path);
@@ -159,7 +159,7 @@ class Merge {
   std::vector<RootDir> layers_;
   RootDir target_;
   std::vector<Work> pending_;
-  std::vector<std::pair<std::string, std::size_t>> done_;  // directories made, outer ones first, and whose they are
+  std::vector<std::pair<std::string, std::size_t>> done_;  // created directories, outer first, with their layer
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Several layers of an overlay made into one that shows the same, without copying what files hold.
+// Merges several overlay layers into one with the same content, without copying file data.
 //
-// The layers are in the kernel's own format (`userxattr`): a character device 0/0 is a deletion, a directory with
-// user.overlay.opaque = "y" hides what lies below it. Whatever is no directory is linked, so the new layer costs
-// directories and names only. The layers must be at rest: nothing may be mounted over them as an upper directory.
+// The layers use the kernel's format (`userxattr`): a character device 0/0 is a deletion, a directory with
+// user.overlay.opaque = "y" hides what is below it. Everything but directories is hard-linked, so the new layer costs
+// only directories and names. No mounted overlay may use the layers as its upper directory.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace caisson::sys {
 
-/// Makes the directory `into` of `store` from the directories `layers` (uppermost first), which are left as they are.
-/// Deletions are kept: what lies below the last layer stays hidden. A layer that is missing counts as empty. On an
-/// error `into` may be there in part.
+/// Creates the directory `into` of `store` from the directories `layers` (uppermost first), which are not changed.
+/// Keeps deletions, so what is below the last layer stays hidden. A missing layer counts as empty. On error `into` may
+/// exist partially.
 Result<void> mergeLayers(const RootDir& store, std::span<const std::string> layers, const std::string& into);
 
 }  // namespace caisson::sys

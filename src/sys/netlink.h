@@ -1,5 +1,5 @@
-// Walks the netlink messages of one datagram without trusting their lengths. Inline and free of libc: the child of a
-// launch uses it too.
+// Iterates over the netlink messages of one datagram without trusting their lengths. Inline and free of libc, since the
+// child of a launch uses it too.
 #pragma once
 
 #include <linux/netlink.h>
@@ -9,12 +9,12 @@
 
 namespace caisson::sys {
 
-/// What follows a message's header.
+/// The payload after a message's header.
 inline const std::uint8_t* netlinkBody(const nlmsghdr& message) {
   return reinterpret_cast<const std::uint8_t*>(&message) + sizeof(nlmsghdr);
 }
 
-/// Calls `take` with every whole message of `bytes`, which must be aligned for a header.
+/// Calls `take` with every complete message of `bytes`, which must be aligned for a header.
 template <class Take>
 [[gnu::always_inline]] inline void forEachNetlinkMessage(const void* bytes, std::size_t size, Take take) {
   const auto* at = static_cast<const std::uint8_t*>(bytes);

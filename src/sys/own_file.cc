@@ -9,7 +9,7 @@
 namespace caisson::sys {
 namespace {
 
-/// Component by component, each beneath the one before, none of them a link.
+/// Opens component by component, rejecting links.
 Fd openWithoutLinks(const std::string& path) {
   Fd directory(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::size_t begin = 1;
@@ -17,7 +17,7 @@ Fd openWithoutLinks(const std::string& path) {
     const std::size_t end = path.find('/', begin);
     const std::string part = path.substr(begin, end == std::string::npos ? end : end - begin);
     if (end == std::string::npos) {
-      // O_NONBLOCK: a FIFO that nobody writes to would make us wait for ever.
+      // O_NONBLOCK: opening a FIFO without a writer would block forever.
       return Fd(::openat(directory.get(), part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     }
     directory = Fd(::openat(directory.get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

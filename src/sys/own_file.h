@@ -1,4 +1,4 @@
-// A file that holds something of the caller's own, opened so that nobody else chooses which file that is.
+// Opens a file of the caller such that no other user can redirect it to another file.
 #pragma once
 
 #include <sys/types.h>
@@ -12,12 +12,12 @@
 namespace caisson::sys {
 
 enum class Privacy : std::uint8_t {
-  secret,      ///< the caller's, and nobody else may read or write it
-  unchanging,  ///< the caller's or root's, and nobody else may write it
+  secret,      ///< owned by the caller, and no other user may read or write it
+  unchanging,  ///< owned by the caller or root, and no other user may write it
 };
 
-/// Opens the regular file at `path`, absolute and without `..`, for reading. A link anywhere in it is an error
-/// (ELOOP or ENOTDIR): whoever can place one would decide what is read.
+/// Opens the regular file at `path`, absolute and without `..`, for reading. A link in any component is an error (ELOOP
+/// or ENOTDIR), since its creator could choose the file.
 Result<Fd> openOwnFile(const std::string& path, Privacy privacy);
 
 }  // namespace caisson::sys

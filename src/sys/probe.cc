@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kChildTimeoutMs = 5000;
 
-/// For calls made with arguments that can't work: anything but "no such call" or a filter's refusal means it is there.
+/// For calls with deliberately invalid arguments: any error but ENOSYS or a filter's EPERM means that the call exists.
 Attempt presence(long result) {
   if (result < 0 && (errno == ENOSYS || errno == EPERM)) return {errno};
   return {0};
@@ -53,7 +53,7 @@ long installFilter(unsigned flags) {
   return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/// A task may have one listener only, so each kind gets its own child.
+/// A task may have only one listener, so each kind gets its own child.
 template <unsigned kFlags>
 void trySeccomp(void* result) {
   auto* outcome = static_cast<Attempt*>(result);
@@ -106,9 +106,9 @@ void runInChild(void (*body)(void* result), void* result, std::size_t size) {
   if (child < 0) return;
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Our parent may have died before that; as the first process of a PID namespace we see it as 0.
+    // The parent may have died before the prctl; pid 1 of a PID namespace sees its parent as 0.
     if (const pid_t seen = ::getppid(); seen != parent && seen != 0) ::_exit(1);
-    body(result);  // the child's own copy of the caller's memory
+    body(result);  // works on the child's copy of the caller's memory
     ::_exit(::write(writer.get(), result, size) == static_cast<ssize_t>(size) ? 0 : 1);
   }
   writer.reset();
@@ -150,7 +150,7 @@ Attempt landlockAttempt(int& abi) {
   return attempt(answer);
 }
 
-/// A domain that restricts nothing but making devices; in a child, since it cannot be left again.
+/// A domain that restricts only device creation; in a child, since a domain cannot be left.
 void tryLandlock(void* result) {
   const LandlockRulesetAttr rights{kFsMakeChar, 0, 0};
   const long rules = ::syscall(SYS_landlock_create_ruleset, &rights, 8, 0);
@@ -233,7 +233,7 @@ DiskProbe probeDisk(const std::string& path) {
     probe.free_inodes = space.f_favail;
     probe.counts_inodes = space.f_files != 0;
   }
-  // A file without a name: it goes with its descriptor, whatever happens to us.
+  // An unnamed file: the kernel removes it with its descriptor, even if we crash.
   const Fd file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   probe.writable = {file ? 0 : errno};
   if (!file && errno == EOPNOTSUPP) probe.writable = attempt(::faccessat(directory.get(), ".", W_OK, AT_EACCESS));

@@ -1,4 +1,4 @@
-// Where we stand in the cgroup hierarchies, and whether a child could be made there.
+// Our position in the cgroup hierarchies, and whether a child can be made there.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace caisson::sys {
 namespace {
 
-/// mountinfo writes space, tab, newline and backslash as \ooo.
+/// mountinfo escapes space, tab, newline and backslash as \ooo.
 std::string unescape(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -35,7 +35,7 @@ bool listed(std::string_view list, std::string_view word, char separator) {
   return std::ranges::find(parts, word) != parts.end();
 }
 
-/// What /proc/self/cgroup says: controllers ("" for v2) -> our path.
+/// Parses /proc/self/cgroup: controllers ("" for v2) -> our path.
 std::map<std::string, std::string, std::less<>> ownPaths(std::string_view self_cgroup) {
   std::map<std::string, std::string, std::less<>> paths;
   for (const std::string_view line : split(self_cgroup, '\n')) {
@@ -47,7 +47,7 @@ std::map<std::string, std::string, std::less<>> ownPaths(std::string_view self_c
   return paths;
 }
 
-/// The host path of our cgroup, if the mount shows it: a mount may begin below the hierarchy's root.
+/// The host path of our cgroup, or "" if the mount does not show it: a mount may begin below the hierarchy's root.
 std::string directoryOf(std::string_view mount_point, std::string_view mount_root, std::string_view own) {
   if (own.starts_with("/..")) return {};  // above the root of our cgroup namespace
   if (mount_root != "/") {
@@ -60,7 +60,7 @@ std::string directoryOf(std::string_view mount_point, std::string_view mount_roo
   return directory;
 }
 
-/// The controllers of a v1 mount stand among its super block options; `name=` ones carry no controller.
+/// The super block options of a v1 mount contain its controllers; `name=` hierarchies have none.
 std::string controllersAmong(std::string_view options, const std::map<std::string, std::string, std::less<>>& paths) {
   for (const auto& [controllers, path] : paths) {
     if (controllers.empty()) continue;

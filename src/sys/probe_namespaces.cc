@@ -1,4 +1,4 @@
-// Which namespaces and mounts an ordinary user really gets, tried in a child that then vanishes with all of them.
+// Probes which namespaces and mounts an ordinary user gets, in a child; they disappear when it exits.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -40,7 +40,7 @@ Attempt writeTo(const char* path, const char* text) {
   return outcome;
 }
 
-/// One id of ours, as every unprivileged launch does it; groups must be given up before gid_map may be written.
+/// Maps one id, like every unprivileged launch; setgroups must be denied before gid_map may be written.
 Attempt writeIdMaps(uid_t uid, gid_t gid) {
   std::array<char, 40> uid_map{};
   std::array<char, 40> gid_map{};
@@ -58,8 +58,8 @@ Attempt tryFsopen() {
   return attempt(::syscall(SYS_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0));
 }
 
-/// On the scratch tmpfs: a clone of `/` that leaves out inherited mounts below it is refused with EINVAL in a user
-/// namespace, whatever the kernel can do.
+/// Uses the scratch tmpfs: in a user namespace, cloning `/` without the inherited mounts below it fails with EINVAL on
+/// every kernel.
 void tryOpenTree(NamespaceProbe& probe) {
   const long tree = ::syscall(SYS_open_tree, AT_FDCWD, ".", kOpenTreeClone | O_CLOEXEC);
   probe.open_tree = attempt(tree);
@@ -69,7 +69,7 @@ void tryOpenTree(NamespaceProbe& probe) {
   probe.move_mount = attempt(::syscall(SYS_move_mount, tree, "", AT_FDCWD, ".", 4 /* MOVE_MOUNT_F_EMPTY_PATH */));
 }
 
-/// A tmpfs on a directory that every system has; only this child sees it.
+/// Mounts a tmpfs on a directory that every system has; only this child sees it.
 const char* mountScratch(NamespaceProbe& probe) {
   for (const char* place : {"/tmp", "/run", "/var", "/mnt"}) {
     probe.mount_tmpfs = attempt(::mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m"));
@@ -89,7 +89,7 @@ void tryOnScratch(NamespaceProbe& probe, const char* scratch) {
   probe.mount_overlay = attempt(::mount("overlay", "m", "overlay", 0, "userxattr,lowerdir=l,upperdir=u,workdir=w"));
 }
 
-/// As the first process of the new PID namespace: a fresh /proc needs one. Then the root is changed, last of all.
+/// Runs as pid 1 of the new PID namespace, which a fresh /proc needs. Changes the root last.
 void tryAsInit(void* result) {
   auto* probe = static_cast<NamespaceProbe*>(result);
   probe->mount_proc = attempt(::mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));
@@ -103,7 +103,7 @@ void tryNamespaces(void* result) {
   auto& probe = *static_cast<NamespaceProbe*>(result);
   const uid_t uid = ::geteuid();
   const gid_t gid = ::getegid();
-  // A process that changed ids is not dumpable, and then may not write its own id maps.
+  // A process that changed ids is not dumpable, and may not write its own id maps then.
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   probe.user = attempt(::unshare(CLONE_NEWUSER));
   if (!probe.user.ok()) return;
@@ -122,7 +122,7 @@ void tryNamespaces(void* result) {
     if (scratch != nullptr) tryOnScratch(probe, scratch);
   }
   if (probe.pid.ok() && scratch != nullptr) runInChild(tryAsInit, &probe, sizeof probe);
-  // Last: the next child would be born into it, and no other probe wants that.
+  // Last: later children would be created in it, which no other probe wants.
   probe.time = attempt(::unshare(static_cast<int>(kCloneNewTime)));
 }
 

@@ -1,4 +1,4 @@
-// What the probes share: one attempt in a child, its plain result back through a pipe; small files of /proc and /sys.
+// Shared by the probes: runs one attempt in a child, passes the result through a pipe; reads files of /proc and /sys.
 #pragma once
 
 #include <cerrno>
@@ -10,9 +10,9 @@
 
 namespace caisson::sys {
 
-/// `body` fills the `size` bytes at `result` in the child. When the child could not be made, died or took longer than
-/// five seconds, the caller's bytes are unchanged. The body may only make system calls: the caller may be threaded,
-/// and a lock held by another thread at the fork is held for ever in the child.
+/// `body` fills the `size` bytes at `result` in the child. If the child could not be made, died or took longer than
+/// five seconds, the caller's bytes are unchanged. The body may only make system calls: in a threaded caller, another
+/// thread's locks stay held forever in the child.
 void runInChild(void (*body)(void* result), void* result, std::size_t size);
 
 template <class T>
@@ -26,7 +26,7 @@ T inChild(void (*body)(void* result)) {
 /// The outcome of a system call that returned `result`.
 inline Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
 
-/// The whole file without trailing newlines, "" when it can't be read. For files of the kernel's own, by fixed path.
+/// The whole file without trailing newlines, "" if it cannot be read. For kernel files with a fixed path.
 std::string readKernelFile(const char* path);
 
 }  // namespace caisson::sys

@@ -12,7 +12,7 @@ namespace caisson::sys {
 
 std::uint64_t processStartIn(std::string_view stat) {
   constexpr int kField = 22;
-  std::size_t at = stat.rfind(')');  // the name in front may hold anything, brackets too
+  std::size_t at = stat.rfind(')');  // the name before it may contain anything, even brackets
   if (at == std::string_view::npos) return 0;
   for (int field = 2; field < kField && at != std::string_view::npos; ++field) at = stat.find(' ', at + 1);
   if (at == std::string_view::npos) return 0;

@@ -1,4 +1,4 @@
-// When a process was started, by which a number that the kernel has given to another process since is recognised.
+// Start time of a process, to detect that its pid was reused.
 #pragma once
 
 #include <sys/types.h>
@@ -8,9 +8,9 @@
 
 namespace caisson::sys {
 
-/// In clock ticks since the machine's start; 0 when there is no such process.
+/// In clock ticks since boot; 0 if there is no such process.
 std::uint64_t processStart(pid_t pid);
-/// The same from the text of /proc/PID/stat.
+/// Same, from the content of /proc/PID/stat.
 std::uint64_t processStartIn(std::string_view stat);
 
 }  // namespace caisson::sys

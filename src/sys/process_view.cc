@@ -33,7 +33,7 @@ std::optional<std::string> readText(pid_t process, std::uint64_t address) {
   std::string text;
   char room[256];
   while (text.size() < PATH_MAX) {
-    // Never across a page: the next one may not be there.
+    // Never cross a page: the next one may not be mapped.
     const std::uint64_t at = address + text.size();
     const std::size_t piece = std::min<std::size_t>(sizeof(room), kPage - at % kPage);
     if (!readMemory(process, at, {room, piece})) return std::nullopt;

@@ -1,7 +1,7 @@
-// A look at another process that waits for us: its memory, its directories, what it sees of the file tree.
+// Inspects another process that is blocked on us: its memory, its directories, its view of the file tree.
 //
-// For advice only. All of it can change while we look and after, so nothing may be decided by it; whoever asks must
-// afterwards make sure that the process still is the one that was meant.
+// For advice only: everything can change during and after the inspection, so no security decision may depend on it.
+// Callers must check afterwards that the pid still is the same process.
 #pragma once
 
 #include <sys/types.h>
@@ -17,29 +17,29 @@
 
 namespace caisson::sys {
 
-/// Copies memory of the process; false unless all of it could be read.
+/// Copies memory of the process; false unless all of it was readable.
 bool readMemory(pid_t process, std::uint64_t address, std::span<char> room);
 
-/// The text that ends with a zero byte at `address`; nothing if it can't be read or is longer than a path can be.
+/// The NUL-terminated string at `address`; nullopt if it is unreadable or longer than PATH_MAX.
 std::optional<std::string> readText(pid_t process, std::uint64_t address);
 
-/// The directory behind one of its descriptors, or its working directory with AT_FDCWD, as the process itself would
-/// call it; empty if that can't be told.
+/// The path, as the process sees it, of the directory behind one of its descriptors, or of its working directory for
+/// AT_FDCWD; empty if unknown.
 std::string directoryOf(pid_t process, int descriptor);
 
 /// Its root directory (O_PATH).
 Fd rootOf(pid_t process);
 
 struct Glance {
-  int error = 0;  ///< ENOENT, ...: why nothing could be found
+  int error = 0;  ///< ENOENT, ...: why the lookup failed
   bool regular = false, directory = false;
-  bool read_only = false, noexec = false;  ///< of the mount it is on
+  bool read_only = false, noexec = false;  ///< of its mount
 };
 
-/// Where this host mounts by being asked for a name (autofs): a look there reaches for other machines.
+/// Mount points of autofs: a lookup there may trigger a network mount.
 std::vector<std::string> automountPoints();
 
-/// What lies at `path` below `root`, links followed, without leaving that root, opening or waking anything.
+/// Looks up `path` below `root`, following links inside that root. Opens nothing and triggers no automount.
 Glance glance(int root, const std::string& path);
 
 }  // namespace caisson::sys

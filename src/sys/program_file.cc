@@ -31,7 +31,7 @@ std::string resolved(const std::string& file) {
 
 Fd openFile(const std::string& file) { return Fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)); }
 
-/// As much as there is, up to the room's size; less only at the end of the file.
+/// Reads up to `size` bytes; fewer only at the end of the file.
 std::size_t readFully(int fd, char* room, std::size_t size) {
   std::size_t have = 0;
   while (have < size) {
@@ -110,7 +110,7 @@ std::string scriptInterpreter(const std::string& file) {
 std::string_view multiCallProgram(int fd) {
   struct stat info{};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kLargestMultiCall) return {};
-  // Each piece begins with the end of the one before: the words may lie across.
+  // Each piece starts with the end of the previous one, since the text may span two.
   constexpr std::size_t kOverlap = 32;
   std::vector<char> room(kPiece + kOverlap);
   std::size_t kept = 0;

@@ -1,4 +1,4 @@
-// Program files of the host, looked at before anything of a payload runs.
+// Inspects program files of the host, before any payload code runs.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace caisson::sys {
 
-/// Where a program lies, links resolved: `name` itself if it holds a slash, else the first executable file of that name
-/// in `path` (directories, parted by colons). Empty if there is none.
+/// The real path of a program, links resolved: `name` itself if it contains a slash, else the first executable of that
+/// name in `path` (colon-separated directories). Empty if there is none.
 std::string locateProgram(std::string_view name, std::string_view path);
 
-/// Whether both are one file, by whatever links, or hold the same bytes. False if either can't be read.
+/// Whether both paths are the same file, or have the same content. False if either cannot be read.
 bool sameProgram(const std::string& one, const std::string& other);
 
-/// The interpreter that a script's first line names, with the program that `env` in it would look for; empty if the
-/// file is no script.
+/// The interpreter in a script's first line; for `env`, the program that it would run. Empty if the file is not a
+/// script.
 std::string scriptInterpreter(const std::string& file);
 
-/// "busybox" or "toybox" if the open file is that, under whatever name and by whatever link or copy; else empty. Known
-/// by the words that every build of them carries. Larger files than either of them ever is are not looked through.
+/// "busybox" or "toybox" if the open file is one of them, regardless of its name; else empty. Detected by text that
+/// every build contains. Skips files larger than any build.
 std::string_view multiCallProgram(int fd);
 
 }  // namespace caisson::sys

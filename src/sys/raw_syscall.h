@@ -1,8 +1,8 @@
-// System calls without libc: the return value is the kernel's own (negative errno on failure).
+// System calls without libc: they return the kernel's value (negative errno on failure).
 //
-// Between clone and exec nothing may touch libc state: the process may be a copy of a threaded
-// server (locks held for ever), and pid 1 later gives up its whole address space, errno's thread
-// storage included. Everything here is inlined, so it also works after that.
+// Between clone and exec, code must not use libc state: the process may be a copy of a threaded server (with locks held
+// forever), and pid 1 later unmaps its whole address space, including errno's thread storage. All functions are
+// inlined, so they still work after that.
 #pragma once
 
 #include <sys/syscall.h>

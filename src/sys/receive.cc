@@ -30,7 +30,7 @@ ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> desc
     for (std::size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(part) + i * sizeof(int), sizeof(number));
-      Fd received(number);  // alignment leaves room for one more than there is a place for: that one goes again
+      Fd received(number);  // alignment of the control buffer admits one extra descriptor: close it
       if (next < most) descriptors[next++] = std::move(received);
     }
   }

@@ -1,4 +1,4 @@
-// One message of a socket together with the descriptors that came with it.
+// Receives one socket message together with its descriptors.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +12,9 @@ namespace caisson::sys {
 
 inline constexpr std::size_t kMaxReceived = 96;
 
-/// Receives into `into`, and the descriptors into `descriptors` (at most kMaxReceived), in their order and closed at
-/// exec. What there is no room for is closed. Returns the number of bytes, 0 at the end, or a negative errno.
-/// `flags` as of recvmsg; an interruption is no end.
+/// Receives into `into`, and the descriptors (at most kMaxReceived, close-on-exec, in order) into `descriptors`. Closes
+/// excess descriptors. Returns the number of bytes, 0 at the end, or a negative errno. `flags` as for recvmsg; retries
+/// on EINTR.
 ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags = 0);
 
 }  // namespace caisson::sys

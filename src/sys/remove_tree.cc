@@ -21,11 +21,11 @@
 namespace caisson::sys {
 namespace {
 
-// Directories deeper than this are renamed up into the top of the tree and removed from there. So neither depth nor
-// PATH_MAX matters, few descriptors are open, and `..` is never needed: climbing by `..` out of a directory that a
-// racing payload moved would end wherever it moved it to.
+// Deeper directories are renamed into the top of the tree and removed from there. So depth and PATH_MAX do not matter,
+// few descriptors are open, and `..` is never used: after a racing payload moved the directory, `..` would lead out of
+// the tree.
 constexpr std::size_t kHoistDepth = 24;
-// Where hoisting is not possible (EXDEV of merged overlay directories) we go down with one descriptor per level.
+// Where that rename fails (EXDEV on merged overlay directories), the walk keeps one descriptor per level.
 constexpr std::size_t kMaxDepth = 200;
 constexpr unsigned kMaxPasses = 100;  // over one directory that keeps changing
 constexpr std::size_t kBufferSize = 16384;
@@ -40,9 +40,9 @@ struct Frame {
   std::vector<char> buffer;
   std::size_t next = 0, filled = 0;
   unsigned passes = 0;
-  // Of the current pass:
-  std::size_t seen = 0;     // entries met
-  std::size_t changed = 0;  // removed by us, or gone or replaced meanwhile: worth another look
+  // For the current pass:
+  std::size_t seen = 0;     // entries
+  std::size_t changed = 0;  // removed by us, or gone or replaced meanwhile: needs another pass
   std::uint64_t hoists_before = 0;
 };
 
@@ -75,7 +75,7 @@ class TreeRemover {
     return {};
   }
 
-  /// Keeps the first thing that went wrong: `name` in the innermost directory, or that directory itself.
+  /// Keeps the first error: for `name` in the innermost directory, or for that directory itself.
   void record(std::string_view name, int sys_errno, std::string_view reason = {}) {
     if (error_) return;
     std::string path = shown_;
@@ -103,7 +103,7 @@ class TreeRemover {
     }
   }
 
-  /// Straight from getdents64: a DIR per level would hold more memory and hide the rewinding.
+  /// Uses getdents64: a DIR per level needs more memory and hides the rewinding.
   const dirent64* nextEntry(Frame& frame) {
     for (;;) {
       if (frame.next == frame.filled) {
@@ -120,7 +120,7 @@ class TreeRemover {
     }
   }
 
-  /// Unlinks what is no directory, and starts on what is one. True when the directory has changed by it or by others.
+  /// Unlinks a non-directory, or descends into a directory. True if the directory changed, by us or by others.
   bool removeEntry(int directory, const std::string& name, unsigned char type) {
     if (type != DT_DIR && type != DT_UNKNOWN) {
       if (const int error = unlink(directory, name); error != EISDIR) return settle(name, error);
@@ -131,12 +131,12 @@ class TreeRemover {
     return settle(name, unlink(directory, name));
   }
 
-  /// unlinkat never follows the name.
+  /// unlinkat never follows a final link.
   static int unlink(int directory, const std::string& name) {
     return ::unlinkat(directory, name.c_str(), 0) == 0 ? 0 : errno;
   }
 
-  /// Gone, or another object by now (then the next pass meets that one): changed. Anything else is an error.
+  /// Gone or replaced (the next pass handles the replacement) counts as changed. Anything else is an error.
   bool settle(const std::string& name, int error) {
     if (error == 0 || error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP) return true;
     record(name, error);
@@ -151,26 +151,26 @@ class TreeRemover {
     if (!handle) return settle(name, errno);
     auto opened = inspect(handle.get(), "");
     if (!opened) return settle(name, opened.error());
-    if (!sameObject(*opened, before) || !sameMount(*opened, before)) return true;  // swapped between two calls of ours
+    if (!sameObject(*opened, before) || !sameMount(*opened, before)) return true;  // swapped between our two calls
     if ((opened->stx_mode & 0700) != 0700) unlockDirectory(handle.get(), opened->stx_mode);
     if (frames_.size() >= kHoistDepth && hoist(directory, name)) return true;
     if (frames_.size() >= kMaxDepth) {
       record(name, ENAMETOOLONG, "too deep, and its directories can't be moved up");
       return false;
     }
-    // "." of the verified descriptor: the name is not looked at again.
+    // "." of the verified descriptor: the name is not resolved again.
     Fd inside(::openat(handle.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (inside) {
       push(std::move(inside), name);
       return false;
     }
     const int open_errno = errno;
-    // One that is not ours and unreadable can still go if it is empty.
+    // Another user's unreadable directory can still be removed if it is empty.
     if (::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0) return true;
     return settle(name, open_errno);
   }
 
-  /// Moves a directory from far below into the top of the tree, where a later pass finds it.
+  /// Moves a deep directory to the top of the tree, where a later pass finds it.
   bool hoist(int directory, const std::string& name) {
     const std::optional<std::string> fresh = unpredictableName();
     if (!fresh) return false;
@@ -188,18 +188,18 @@ class TreeRemover {
       return again(frame);
     }
     const int below = first ? parent_ : frames_[frames_.size() - 2].directory.get();
-    // Removes nothing but an empty directory, whatever bears the name by now.
+    // AT_REMOVEDIR removes only an empty directory, even if the name was swapped.
     if (::unlinkat(below, frame.name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return pop(1);
     const int error = errno;
     const bool full = error == ENOTEMPTY || error == EEXIST;
-    if (error == ENOTDIR || (full && frame.seen == 0)) return pop(1);  // another object has the name now
+    if (error == ENOTDIR || (full && frame.seen == 0)) return pop(1);  // the name now belongs to another object
     if (full) return again(frame);
     record("", error);
     pop(0);
   }
 
-  /// Another pass while passes achieve something. Hoisting into this directory does, and is not counted: a tree of
-  /// depth n needs n / kHoistDepth passes over its top.
+  /// Repeats while passes make progress. Hoisting into this directory is progress and is not counted: a tree of depth n
+  /// needs n / kHoistDepth passes over its top.
   void again(Frame& frame) {
     if (frame.changed == 0) return pop(0);
     if (hoists_ == frame.hoists_before && ++frame.passes > kMaxPasses) {
@@ -223,7 +223,7 @@ class TreeRemover {
   std::string shown_;
   Stage stage_;
   bool keep_first_ = false;
-  std::deque<Frame> frames_;  // references stay valid while deeper frames come
+  std::deque<Frame> frames_;  // a deque keeps references valid while frames are added
   std::uint64_t hoists_ = 0;
   std::optional<Error> error_;
 };
@@ -235,7 +235,7 @@ void unlockDirectory(int handle, unsigned mode) {
   if (::syscall(kSysFchmodat2, handle, "", wanted, AT_EMPTY_PATH) == 0) return;
   std::array<char, 40> link{};
   std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", handle);
-  (void)::chmod(link.data(), wanted);  // if this fails too, so does the open that follows, with the errno to report
+  (void)::chmod(link.data(), wanted);  // if this fails too, the following open fails and reports the errno
 }
 
 std::optional<std::string> unpredictableName() {

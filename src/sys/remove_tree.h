@@ -1,8 +1,7 @@
-// Link-proof, mount-proof removal of a tree that a payload filled. Use it through RootDir::removeTree.
+// Removes a tree that a payload filled, safe against planted links and mounts. Use it through RootDir::removeTree.
 //
-// The attack it is built against: a teardown that follows a planted `x -> /proc/self/root` deletes the host
-// (PEERS lesson 13). Nothing here resolves more than one name at a time, relative to an open directory, without
-// following, and never `..`.
+// Attack: a teardown that follows a planted `x -> /proc/self/root` deletes the host. This code resolves one name at a
+// time, relative to an open directory, without following links, and never uses `..`.
 #pragma once
 
 #include <optional>
@@ -13,15 +12,15 @@
 
 namespace caisson::sys {
 
-/// Removes `name` in the directory `parent`; an empty `name` empties `parent` itself. Missing is fine.
-/// `shown` is what messages call the tree.
+/// Removes `name` in the directory `parent`; an empty `name` empties `parent` itself. Not an error if missing. `shown`
+/// is the name of the tree in messages.
 Result<void> removeTreeAt(int parent, const std::string& name, std::string_view shown, Stage stage);
 
-/// Gives the owner access to a directory known only by an O_PATH descriptor. By name would be a race: the name may be a
-/// link by now, and chmod follows links.
+/// Gives the owner access to a directory, known by an O_PATH descriptor. chmod by name would be a race: it follows
+/// links, and the name may have become one.
 void unlockDirectory(int handle, unsigned mode);
 
-/// A file name nobody can have planted: ".caisson-" and 128 random bits. Nothing (and errno) when getrandom fails.
+/// A file name that an attacker cannot predict: ".caisson-" and 128 random bits. nullopt with errno if getrandom fails.
 std::optional<std::string> unpredictableName();
 
 }  // namespace caisson::sys

@@ -26,7 +26,7 @@ using testing::exists;
 class RemoveTree : public testing::HostileTree {};
 INSTANTIATE_TEST_SUITE_P(Resolution, RemoveTree, ::testing::Values(false, true), testing::modeName);
 
-/// mkdir nested `depth` times below `inside`; no path can name the bottom.
+/// Nests `depth` directories below `path`; the bottom is too deep for any path.
 void nest(const std::string& path, unsigned depth) {
   Fd here(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_TRUE(here);
@@ -39,8 +39,7 @@ void nest(const std::string& path, unsigned depth) {
   ASSERT_TRUE(file);
 }
 
-/// Runs `body` in a child with a user and a mount namespace of its own; its exit status, or -1 when it may not have
-/// them.
+/// Runs `body` in a child with new user and mount namespaces; returns its exit status, or -1 if namespaces are denied.
 int inOwnMountNamespace(const std::function<int()>& body) {
   const std::string uid_map = "0 " + std::to_string(::geteuid()) + " 1";
   const std::string gid_map = "0 " + std::to_string(::getegid()) + " 1";
@@ -119,7 +118,7 @@ TEST_P(RemoveTree, HardLinksToOutsideLoseOnlyTheirName) {
 
 TEST_P(RemoveTree, HostileDepthNeedsNeitherStackNorPathsNorDescriptors) {
   directory("t");
-  nest(at("t"), GetParam() ? 1500 : 12000);  // the removal itself is the same in both modes
+  nest(at("t"), GetParam() ? 1500 : 12000);  // same code in both modes, so the slow one uses less
   directory("t/second");
   nest(at("t/second"), 100);
   rlimit before{};
@@ -224,7 +223,7 @@ TEST_P(RemoveTree, WhatCannotGoIsNamed) {
   directory("t");
   directory("t/d");
   file("t/d/f");
-  ASSERT_EQ(::chmod(at("").c_str(), 0555), 0);  // the root is the caller's: never changed to get in
+  ASSERT_EQ(::chmod(at("").c_str(), 0555), 0);  // must not be changed: the root belongs to the caller
   const auto result = root().removeTree("t");
   ASSERT_EQ(::chmod(at("").c_str(), 0755), 0);
   ASSERT_FALSE(result);
@@ -269,7 +268,7 @@ TEST_P(RemoveTree, ARenameRaceLeadsNowhere) {
   EXPECT_FALSE(exists(at("t")));
 }
 
-// A directory moved out while we are below it: climbing by `..` would go on in its new parent.
+// A directory is moved away while we are below it: `..` would lead to its new parent.
 TEST_P(RemoveTree, AMovedParentDoesNotBecomeOurs) {
   directory("outside");
   file("outside/keep");

@@ -44,12 +44,12 @@ bool isDevice(FileType type) { return type == FileType::character_device || type
 
 std::int64_t nanoseconds(const struct statx_timestamp& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
-/// Opens the object behind an O_PATH descriptor, not whatever bears its name by now.
-/// Through /proc that is exact. Without /proc the name is opened again; both are checked against the descriptor, since
-/// neither the name nor what is mounted on /proc is to be trusted (runc CVE-2025-52881).
+/// Opens the object behind an O_PATH descriptor, even if its name was swapped. Uses /proc; without /proc, opens the
+/// name again. Both results are checked against the descriptor, since neither the name nor the mount on /proc can be
+/// trusted (runc CVE-2025-52881).
 std::expected<Fd, int> openBehind(int handle, const struct statx& info, int parent, const std::string& name,
                                   int flags) {
-  // O_TRUNC waits until the identity is known. O_NONBLOCK: a FIFO without a peer would block us for ever.
+  // O_TRUNC is applied only after the identity check. O_NONBLOCK: a FIFO without a peer would block forever.
   const int careful = (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   Fd file;
   if (S_ISDIR(info.stx_mode)) {
@@ -88,8 +88,7 @@ int writeAll(int fd, std::string_view data) {
 }
 
 int syncDescriptor(int fd) {
-  if (::fsync(fd) == 0 || errno == EINVAL || errno == EROFS)
-    return 0;  // a file system without fsync has nothing to add
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == EROFS) return 0;  // this file system does not support fsync
   return errno;
 }
 
@@ -188,7 +187,7 @@ Result<Fd> RootDir::openPlace(const Place& place, std::string_view relative, con
                   "it is a " + std::string(name(type)) + ", which was not asked for");
   }
   if ((options.flags & O_PATH) != 0) return handle;
-  // Opening a device acts on it (tapes rewind, watchdogs arm), and the payload chose which one.
+  // Opening a device has effects (tapes rewind, watchdogs start), and the payload chose the device.
   if (isDevice(type)) return refuse("open", relative, EPERM, "devices are never opened");
   auto file = openBehind(handle.get(), *info, place.parent.get(), place.name, options.flags);
   if (!file) return refuse("open", relative, file.error());
@@ -203,7 +202,7 @@ Result<Fd> RootDir::openFile(std::string_view relative, OpenOptions options) con
   if (!place) return std::unexpected(place.error());
   if (!create) return openPlace(*place, relative, options);
 
-  // Creating is always exclusive, so what we create is a new regular file; what exists goes through the checks.
+  // O_EXCL guarantees that what we create is a new regular file; existing files go through the checks.
   for (int attempt = 0; attempt < kCreateRetries; ++attempt) {
     const int flags = (options.flags & ~O_TRUNC) | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
     Fd file(::openat(place->parent.get(), place->name.c_str(), flags, options.mode));
@@ -221,7 +220,8 @@ Result<void> RootDir::makeDirs(std::string_view relative, mode_t mode) const {
   const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
   const ResolveRules rules{false, options_.walk_by_hand};
   auto here = resolveDirectory(root_.get(), "", rules);
-  // Prefix by prefix from the root, so that a link in the middle (`var/run -> /run`) resolves as it would at the end.
+  // Resolves each prefix from the root, so that a link in the middle (`var/run -> /run`) resolves as it would at the
+  // end.
   for (std::size_t end = 0; here && end < whole.size();) {
     const std::size_t begin = whole[end] == '/' ? end + 1 : end;
     end = std::min(whole.find('/', begin), whole.size());
@@ -229,7 +229,7 @@ Result<void> RootDir::makeDirs(std::string_view relative, mode_t mode) const {
     if (!next && next.error() == ENOENT) {
       const std::string part = whole.substr(begin, end - begin);
       if (::mkdirat(here->get(), part.c_str(), mode) != 0 && errno != EEXIST) return refuse("mkdir", relative, errno);
-      // Not resolved again: a link that a racing payload put here meanwhile must not be followed.
+      // O_NOFOLLOW: a racing payload may have placed a link here.
       Fd made(::openat(here->get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (!made) return refuse("mkdir", relative, errno, "\"" + part + "\" is in the way");
       next = std::move(made);
@@ -269,7 +269,7 @@ Result<void> RootDir::putFile(std::string_view relative, std::string_view data, 
   auto place = locateName("write", relative);
   if (!place) return std::unexpected(place.error());
   const int parent = place->parent.get();
-  Fd directory(::openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // O_PATH can't be fsynced
+  Fd directory(::openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // O_PATH cannot be fsynced
   if (!directory) return refuse("open directory of", relative, errno);
   const std::optional<std::string> temporary = unpredictableName();
   if (!temporary) return refuse("getrandom", relative, errno);

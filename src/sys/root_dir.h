@@ -1,21 +1,20 @@
-// A directory that nothing resolved through it can leave.
+// A directory handle that confines path resolution to that directory.
 //
-// Every host-side touch of a tree that a payload could write goes through here: session files, overlay
-// layers, a root under construction, teardown. Links met on the way resolve inside the root, magic links
-// are refused, the last component is never followed. The same operations by string path are the largest
-// class of escapes in this field (runc CVE-2021-30465, -2024-45310, -2025-31133, -2025-52565; crun
-// CVE-2025-24965).
+// All host-side access to trees that a payload can write goes through this type: session files, overlay layers, a root
+// under construction, teardown. Links on the way resolve inside the root, magic links are refused, the last component
+// is never followed. Doing the same by string path is the most common cause of sandbox escapes (runc CVE-2021-30465,
+// -2024-45310, -2025-31133, -2025-52565; crun CVE-2025-24965).
 //
 //   auto root = sys::RootDir::open(session_directory, {.known_as = "/workspace"});
 //   auto text = root->readFile("src/main.py", 1 << 20);          // or "/workspace/src/main.py"
 //   if (!text && sys::climbsOut(text.error())) raiseFilesystemIndicator(text.error());
 //   root->removeTree("upper");
 //
-// Guarantees: no operation touches an object outside the root, whatever links, mounts, FIFOs or renames a
-// payload plants before or during the call; opening never blocks and never opens a device; removal follows
-// no link, enters no other mount, uses a bounded number of descriptors and no recursion.
-// Not guaranteed: that a racing payload can't make an operation fail; that a tree which is still being
-// written is empty afterwards; anything about the path given to open(), which the caller must trust.
+// Guarantees: no operation accesses an object outside the root, whatever links, mounts, FIFOs or renames a payload
+// plants before or during the call. Opening never blocks and never opens a device. Removal follows no link, enters no
+// other mount, uses a bounded number of descriptors and no recursion.
+// Not guaranteed: that operations succeed against a racing payload; that a tree which is still being written is empty
+// afterwards; anything about the path given to open(), which the caller must trust.
 #pragma once
 
 #include <fcntl.h>
@@ -48,8 +47,8 @@ class FileTypes {
   unsigned bits_ = 0;
 };
 
-/// How to open a file. `flags` takes the access mode and O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_PATH; anything else is
-/// refused. Devices open only with O_PATH, sockets and links likewise.
+/// How to open a file. `flags` accepts the access mode and O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_PATH; anything else is
+/// an error. Devices, sockets and links open only with O_PATH.
 struct OpenOptions {
   int flags = O_RDONLY;
   mode_t mode = 0600;
@@ -62,7 +61,7 @@ struct FileInfo {
   uid_t uid = 0;
   gid_t gid = 0;
   std::uint64_t size = 0;
-  std::uint64_t blocks = 0;  ///< of 512 bytes, really allocated: sparse files show here
+  std::uint64_t blocks = 0;  ///< allocated 512-byte blocks, smaller than `size` for sparse files
   std::uint64_t links = 0;
   std::uint64_t inode = 0;
   std::uint64_t device = 0;
@@ -76,58 +75,57 @@ struct DirectoryEntry {
 };
 
 struct RootDirOptions {
-  /// What the root is called: in messages, and as the prefix that makes an absolute request an inside one.
-  /// Empty: the path it was opened by.
+  /// Name of the root in messages, and the prefix that absolute requests must have. Empty: the path it was opened by.
   std::string known_as;
   Stage stage = Stage::state;  ///< of the errors
-  bool walk_by_hand = false;   ///< never use openat2: the fallback, selectable so that tests cover it
+  bool walk_by_hand = false;   ///< never use openat2; lets tests cover the fallback
 };
 
 class RootDir {
  public:
   static Result<RootDir> open(const std::string& path, RootDirOptions options = {});
-  /// Takes over a descriptor of a directory (O_PATH is enough).
+  /// Takes ownership of a directory descriptor (O_PATH is enough).
   static Result<RootDir> adopt(Fd directory, RootDirOptions options);
 
   /// An O_PATH descriptor of the root itself.
   [[nodiscard]] int descriptor() const { return root_.get(); }
   [[nodiscard]] const std::string& knownAs() const { return options_.known_as; }
 
-  /// The directory `relative` as a root of its own. Links, a final one too, resolve inside this root:
-  /// an image's `var/run -> /run` works.
+  /// Returns the directory `relative` as a new root. Links, also a final one, resolve inside this root, so an image's
+  /// `var/run -> /run` works.
   [[nodiscard]] Result<RootDir> enter(std::string_view relative) const;
 
-  /// Opens without following a final link and without blocking; close-on-exec. What is there must be of a wanted type.
-  /// A FIFO stays non-blocking.
+  /// Opens without following a final link and without blocking; close-on-exec. An error if the file is not of an
+  /// accepted type. A FIFO stays non-blocking.
   [[nodiscard]] Result<Fd> openFile(std::string_view relative, OpenOptions options) const;
-  /// Makes every missing directory on the way; `mode` is subject to the umask. Existing ones are left as they are.
+  /// Creates every missing directory of the path; `mode` is subject to the umask. Does not change existing ones.
   [[nodiscard]] Result<void> makeDirs(std::string_view relative, mode_t mode) const;
-  /// The whole regular file; one longer than `max_bytes` is an error, so that a sparse file can't fill our memory.
+  /// Reads a whole regular file. An error if it is longer than `max_bytes`: a sparse file could exhaust our memory.
   [[nodiscard]] Result<std::string> readFile(std::string_view relative, std::uint64_t max_bytes) const;
-  /// After a crash at any instant the file is as before or as after: temporary file, fsync, rename, fsync.
-  /// A link or FIFO of that name is replaced, not written through.
+  /// Replaces the file atomically, even across a crash: temporary file, fsync, rename, fsync. Replaces a link or FIFO
+  /// of that name instead of writing through it.
   [[nodiscard]] Result<void> writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const;
-  /// The same for who reads it meanwhile, but not after a crash of the machine: nothing waits for the disk.
+  /// Atomic for concurrent readers, but not across a crash of the machine: does not fsync.
   [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;
-  /// What replaceFile left undone: waits until the file and its name are on the disk.
+  /// Completes replaceFile(): fsyncs the file and its directory.
   [[nodiscard]] Result<void> makeDurable(std::string_view relative) const;
-  /// Gives the owner every right to the directory `relative` itself, which must be this user's.
+  /// Gives the owner full access to the directory `relative` itself, which must belong to this user.
   [[nodiscard]] Result<void> openToOwner(std::string_view relative) const;
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
   [[nodiscard]] Result<std::string> readLink(std::string_view relative) const;
-  /// Sorted by name. More than `max_entries` is an error.
+  /// Sorted by name. An error if there are more than `max_entries`.
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view relative,
                                                          std::size_t max_entries = 1'000'000) const;
-  /// Both ends inside this root. Replaces an existing `to` only when asked to.
+  /// Both paths are inside this root. Replaces an existing `to` only if `replace` is set.
   [[nodiscard]] Result<void> rename(std::string_view from, std::string_view to, bool replace) const;
-  /// One file, link or empty directory. Missing is fine.
+  /// Removes one file, link or empty directory. Not an error if missing.
   [[nodiscard]] Result<void> remove(std::string_view relative) const;
-  /// The whole tree; "" empties the root and keeps it. Missing is fine. Whatever can be removed is, and the first
-  /// thing that could not is the error: a mount below is reported and left alone.
+  /// Removes the whole tree; "" empties the root and keeps it. Not an error if missing. Removes as much as possible and
+  /// returns the first failure. A mount below is an error and is not touched.
   [[nodiscard]] Result<void> removeTree(std::string_view relative) const;
 
  private:
-  /// Where a request leads: `name` in the directory `parent`, or `parent` itself when `name` is empty.
+  /// The target of a request: `name` in the directory `parent`, or `parent` itself if `name` is empty.
   struct Place {
     Fd parent;
     std::string name;
@@ -135,7 +133,7 @@ class RootDir {
 
   RootDir(Fd root, RootDirOptions options) : root_(std::move(root)), options_(std::move(options)) {}
   Result<Place> locate(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
-  /// As locate(), for calls that need a name to act on.
+  /// Like locate(), for calls that need a name.
   Result<Place> locateName(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
   Result<void> putFile(std::string_view relative, std::string_view data, mode_t mode, bool durable) const;
   Result<Fd> openPlace(const Place& place, std::string_view relative, const OpenOptions& options) const;
@@ -146,8 +144,8 @@ class RootDir {
   RootDirOptions options_;
 };
 
-/// Whether the error says that the *requested* path leaves the root (`..` above it, absolute outside).
-/// SPEC F5 raises that as a FILESYSTEM indicator; links that point outside are not requests and give no such error.
+/// Whether the error means that the *requested* path leaves the root (`..` above it, or absolute outside). This counts
+/// as a FILESYSTEM indicator; a link that points outside is not a request and gives another error.
 bool climbsOut(const Error& error);
 
 }  // namespace caisson::sys

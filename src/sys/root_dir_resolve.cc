@@ -17,8 +17,8 @@ namespace caisson::sys {
 namespace {
 
 constexpr unsigned kLinkBudget = 40;      // the kernel's own limit
-constexpr unsigned kRaceRetries = 64;     // openat2 says EAGAIN when a rename anywhere races a `..`
-constexpr unsigned kStepBudget = 100000;  // 40 links of PATH_MAX each, walked again at every `..`, would take hours
+constexpr unsigned kRaceRetries = 64;     // openat2 returns EAGAIN if any rename races a `..`
+constexpr unsigned kStepBudget = 100000;  // 40 links of PATH_MAX each, walked again at every `..`, could take hours
 
 std::vector<std::string_view> components(std::string_view path) {
   std::vector<std::string_view> parts;
@@ -37,9 +37,9 @@ std::expected<Fd, int> duplicate(int fd) {
   return copy;
 }
 
-/// The fallback: one component at a time, each opened without following, links expanded here.
-/// `..` never goes through the kernel, since a directory renamed meanwhile would have its parent outside the root:
-/// the names that led here are kept, and the walk starts again at the root with one name less.
+/// The fallback: opens one component at a time without following, and expands links itself. The kernel never resolves
+/// `..`, since a directory moved meanwhile has its parent outside the root: instead, the walk restarts at the root with
+/// one name less.
 class Walk {
  public:
   Walk(int root, const struct statx& root_info, bool stay_on_mount)
@@ -70,10 +70,10 @@ class Walk {
   }
 
   int up() {
-    if (!passed_.empty()) passed_.pop_back();  // the root's parent is the root
+    if (!passed_.empty()) passed_.pop_back();  // at the root, `..` is the root
     if (int error = restart(); error != 0) return error;
     for (const std::string& part : passed_) {
-      // A link here was a directory a moment ago: someone races us, ENOTDIR it is.
+      // A link here was a directory before: a payload races us, and O_DIRECTORY gives ENOTDIR.
       if (int error = enter(part, O_DIRECTORY); error != 0) return error;
     }
     return 0;
@@ -103,8 +103,8 @@ class Walk {
 
   int expand(Fd from) {
     if (++links_ > kLinkBudget) return ELOOP;
-    // The text of a magic link (/proc/PID/root, /proc/PID/fd/N) is no path. All links of procfs are refused: the few
-    // plain ones there are not worth telling apart.
+    // The text of a magic link (/proc/PID/root, /proc/PID/fd/N) is not a path. Refuses all links of procfs:
+    // distinguishing the few plain ones is not worth it.
     struct statfs file_system{};
     if (::fstatfs(here_.get(), &file_system) != 0) return errno;
     if (file_system.f_type == PROC_SUPER_MAGIC) return ELOOP;
@@ -128,7 +128,7 @@ class Walk {
   bool stay_on_mount_;
   Fd here_;
   std::vector<std::string> passed_;   // link-free names from the root to here_
-  std::vector<std::string> pending_;  // what is still to walk, last first
+  std::vector<std::string> pending_;  // components left to walk, in reverse order
   unsigned links_ = 0;
   unsigned steps_ = 0;
 };

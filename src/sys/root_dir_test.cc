@@ -217,7 +217,7 @@ TEST_P(RootDirTest, AFailedWriteLeavesTheOldFileAndNoTemporary) {
   EXPECT_EQ(root().list("").value().size(), 1U);
 }
 
-/// From now on openat2 answers `error`, as an old kernel (ENOSYS) or a container's filter (EPERM) does.
+/// Makes openat2 fail with `error`, like an old kernel (ENOSYS) or a container's filter (EPERM).
 bool takeOpenat2Away(int error) {
   sock_filter code[] = {
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
@@ -249,8 +249,8 @@ TEST_P(RootDirTest, FallsBackWhereOpenat2IsRefused) {
   }
 }
 
-// The payload swaps a directory for a link to the host, over and over, while the host writes through it
-// (the rename race of runc CVE-2021-30465).
+// The payload repeatedly swaps a directory for a link to the host while the host writes through it (the rename race of
+// runc CVE-2021-30465).
 TEST_P(RootDirTest, AnExchangeRaceNeverLeadsOutside) {
   directory("d");
   directory("d/dir");

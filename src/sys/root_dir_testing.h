@@ -1,4 +1,4 @@
-// For tests only: throw-away directories, canaries outside the tree under attack, hostile content.
+// For tests only: temporary directories, canaries outside the tree under attack, hostile content.
 #pragma once
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ inline bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-/// Removed at the end by our own link-proof removal, never by path.
+/// The destructor removes it with our own link-proof removal, never by path.
 class TempDir {
  public:
   TempDir() {
@@ -47,7 +47,7 @@ class TempDir {
   std::string path_;
 };
 
-/// Something harmless outside the root for hostile trees to point at.
+/// Something harmless outside the root that hostile trees point to.
 class Canary {
  public:
   Canary() {
@@ -66,18 +66,18 @@ class Canary {
   TempDir dir_;
 };
 
-/// An outer directory with `root` in it; each test runs with openat2 and with the walk by hand.
+/// An outer directory with `root` in it; each test runs with openat2 and with the fallback walk.
 class HostileTree : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    // If a protection under test failed, root would be the one to do the damage.
+    // If a protection under test fails, root could damage the host.
     if (::geteuid() == 0) GTEST_SKIP() << "hostile trees are handled as an ordinary user only";
     ASSERT_EQ(::mkdir(at("").c_str(), 0755), 0);
   }
 
   void TearDown() override { EXPECT_TRUE(canary_.untouched()); }
 
-  /// The host path of something inside the root; for planting only.
+  /// The host path of something inside the root; only for planting files.
   [[nodiscard]] std::string at(const std::string& inside) const {
     return outer_.path() + "/root" + (inside.empty() ? "" : "/" + inside);
   }

@@ -33,7 +33,7 @@ std::string stateHome() {
   return {};
 }
 
-// Read by hand: the C library's way would load modules.
+// Parsed by hand: getpwuid would load NSS modules.
 std::string homeFromPasswd(uid_t uid) {
   const Fd fd(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
   if (!fd) return {};

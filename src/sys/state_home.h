@@ -1,4 +1,4 @@
-// Where caisson keeps its own state.
+// Where caisson stores its state.
 #pragma once
 
 #include <sys/types.h>
@@ -10,20 +10,20 @@
 
 namespace caisson::sys {
 
-/// CAISSON_HOME, or `caisson` in the user's XDG data directory. HOME counts if it is a directory, else the one of the
-/// user database does. Empty when there is none of these.
+/// CAISSON_HOME, or `caisson` in the user's XDG data directory. Uses HOME if it is a directory, else the home of the
+/// user database. Empty if there is none.
 std::string stateHome();
 
-/// The home directory the user database gives for `uid`, or "".
+/// The home directory of `uid` in the user database, or "".
 std::string homeFromPasswd(uid_t uid);
 
-/// Makes each missing directory of an absolute path, private to this user.
+/// Creates each missing directory of an absolute path, private to this user.
 Result<void> makePrivatePath(const std::string& path);
 
-/// An open directory of ours below the state directory, made if missing, private. One that is a link, another user's,
-/// or writable by others is refused: what it holds decides what is believed later.
+/// Opens a private directory below the state directory; creates it if missing. An error if it is a link, belongs to
+/// another user or is writable by others, since its content is trusted later.
 Result<Fd> openStateDirectory(const std::string& name);
-/// The same for any absolute path.
+/// Same, for any absolute path.
 Result<Fd> openPrivateDirectory(const std::string& path);
 
 }  // namespace caisson::sys

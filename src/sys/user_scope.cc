@@ -36,7 +36,7 @@ std::string busPath() {
   return "/run/user/" + std::to_string(::geteuid()) + "/bus";
 }
 
-/// A connection that has a deadline for all of its life.
+/// A connection with one deadline for all its operations.
 class Connection {
  public:
   static Result<Connection> open(const std::string& path) {
@@ -49,7 +49,7 @@ class Connection {
     connection.fd_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!connection.fd_ || ::connect(connection.fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
       return fail(failed("connect", path, errno));
-    // Who listens there is told that we are who we are, and asked to move us: it has to be this user, or root.
+    // We authenticate to this peer and ask it to move us, so it must be this user or root.
     ucred peer{};
     socklen_t length = sizeof(peer);
     if (::getsockopt(connection.fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
@@ -72,7 +72,7 @@ class Connection {
     return {};
   }
 
-  /// Appends what comes next to received().
+  /// Appends the next bytes to received().
   Result<void> receive() {
     char buffer[4096];
     for (;;) {
@@ -106,7 +106,7 @@ class Connection {
     return send("BEGIN\r\n");
   }
 
-  /// Sends a call and waits for its answer.
+  /// Sends a call and waits for its reply.
   Result<void> call(const DbusCall& call) {
     if (auto sent = send(encodeCall(call)); !sent) return sent;
     for (;;) {
@@ -118,7 +118,7 @@ class Connection {
         continue;
       }
       received_.erase(0, message->size);
-      if (message->answers != call.serial) continue;  // signals, and what the bus has to say
+      if (message->answers != call.serial) continue;  // signals and other replies of the bus
       if (message->type == DbusMessage::Type::answer) return {};
       return fail(plainError(Stage::limits, call.member, "the user's service manager",
                              message->error + ": " + message->text, kHint));
@@ -171,7 +171,7 @@ Result<void> requestScope(const std::string& socket_path, const std::string& uni
 Result<void> enterUserScope() {
   const std::string unit = "caisson-" + std::to_string(::getpid()) + ".scope";
   if (auto requested = requestScope(busPath(), unit); !requested) return requested;
-  // The answer only says that a job was queued; the move shows in our own cgroup.
+  // The reply only means that a job was queued; our own cgroup shows when the move is done.
   for (const auto deadline = Clock::now() + kTimeout; Clock::now() < deadline; ::usleep(1000)) {
     const std::string own = readAt(AT_FDCWD, "/proc/self/cgroup").value_or("");
     if (own.find("/" + unit) != std::string::npos) return {};

@@ -1,4 +1,4 @@
-// A cgroup of our own from the user's service manager: for processes in a login session's scope, which is root's.
+// Obtains a cgroup from the user's service manager, for processes in a login session's scope, which belongs to root.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace caisson::sys {
 
-/// Whether there is a manager to ask: an ordinary user on cgroup v2 with its bus in the usual place. Cheap.
+/// Whether a manager is available: an ordinary user on cgroup v2 with its bus in the usual place. Cheap.
 bool hasUserManager();
 
 /// Moves this process, with all its threads, into a new delegated scope `caisson-<pid>.scope` of the user's systemd.
-/// The scope ends with its last process. Takes some 10 ms; 1 s at most. After it CgroupBase::find() looks anew.
+/// The scope ends with its last process. Takes some 10 ms, 1 s at most. Call CgroupBase::find() again afterwards.
 Result<void> enterUserScope();
 
-/// The same over the bus at `socket_path`; does not wait for the move. For tests.
+/// Same, over the bus at `socket_path`; does not wait for the move. For tests.
 Result<void> requestScope(const std::string& socket_path, const std::string& unit);
 
 }  // namespace caisson::sys

@@ -20,7 +20,7 @@ TEST(Dbus, CallsAreWrittenAsTheBusReadsThem) {
                                         .path = "/org/freedesktop/DBus",
                                         .interface = "org.freedesktop.DBus",
                                         .member = "Hello"});
-  // As dbus-send writes it: 16 bytes, then the fields path, interface, member and destination, padded to 8.
+  // In the format of dbus-send: 16 bytes, then the fields path, interface, member and destination, padded to 8.
   const unsigned char head[] = {'l', 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0x6d, 0, 0, 0, 1, 1, 'o', 0, 21, 0, 0, 0};
   ASSERT_GE(bytes.size(), sizeof(head));
   EXPECT_EQ(std::memcmp(bytes.data(), head, sizeof(head)), 0);
@@ -58,7 +58,7 @@ TEST(Dbus, TheScopeRequestNamesUsAndAsksForDelegation) {
   EXPECT_EQ(body.size() % 4, 0U);
 }
 
-/// A bus that answers one scripted client; keeps what it was sent.
+/// A bus that replies to one scripted client, and records what it received.
 class FakeBus {
  public:
   FakeBus(const std::string& path, std::string last_answer) : last_answer_(std::move(last_answer)) {
