@@ -14,7 +14,7 @@ static_assert(kBeforeHash.size() + kBeforeMac.size() + kEnd.size() + 2 * kHashTe
 
 constexpr std::size_t kLongestName = 256;
 
-// Fixed-length messages under a secret prefix, told apart by their first byte: nothing can be appended to them.
+// Fixed-length messages with a secret prefix and a distinct first byte, so length extension does not apply.
 constexpr std::uint8_t kMacLabel = 1;
 constexpr std::uint8_t kNextLabel = 2;
 
@@ -52,7 +52,7 @@ Digest macOf(const Digest& key, const Digest& hash) { return Sha256().add(kMacLa
 void appendLine(std::string& out, Link& link, const Event& event, std::int64_t time_ns, int pid) {
   const std::size_t start = out.size();
   std::string data = event.fields.json();
-  // An event that is too large loses its details, never itself.
+  // An oversized event loses its details, but is still recorded.
   if (data.size() + 1024 > kLongestLine) data = Fields().number("oversize_bytes", data.size()).json();
   appendBody(out, link.seq + 1, event, time_ns, pid, data);
   const Digest hash = hashOf(link.hash, std::string_view(out).substr(start));
@@ -110,7 +110,8 @@ std::string timeText(std::int64_t time_ns) {
     of_day += 86400;
     --days;
   }
-  // Days to a date by eras of 400 years that begin on 1 March; libc's gmtime takes a lock and may read a zone file.
+  // Converts days to a date with eras of 400 years that begin on 1 March; libc's gmtime takes a lock and may read a
+  // zone file.
   const std::int64_t shifted = days + 719468;
   const std::int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
   const std::int64_t of_era = shifted - era * 146097;

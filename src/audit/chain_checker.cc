@@ -6,8 +6,8 @@
 namespace caisson::audit {
 namespace {
 
-/// The value of a member of "data" in a body that this program wrote; "" if it is not there. Enough for the log's own
-/// events, whose details are plain words and numbers.
+/// The value of a member of "data" in a body that this program wrote; "" if missing. Sufficient for the log's own
+/// events, whose values are plain words and numbers.
 std::string_view plainMember(std::string_view body, std::string_view key) {
   const std::string sought = "\"" + std::string(key) + "\":";
   std::size_t at = body.find(sought);
@@ -61,7 +61,7 @@ void ChainChecker::evolveTo(std::uint64_t seq) {
   for (; link_.seq < seq; ++link_.seq) link_.key = nextKey(link_.key);
 }
 
-/// A file begins a chain, or names the line it continues.
+/// The first line of a file starts a chain, or names the line that it continues.
 void ChainChecker::firstLine(const SealedLine& sealed) {
   const std::string_view event = eventOf(sealed.body);
   if (event == "log_started" || event == "log_head_lost") {
@@ -79,8 +79,8 @@ void ChainChecker::firstLine(const SealedLine& sealed) {
     report("the file does not begin as one that caisson began");
     return;
   }
-  if (!first_of_all_) return;  // then the lines before say what must come
-  // The files before were pruned. Its own word for the link is covered by its hash, and that by the MAC.
+  if (!first_of_all_) return;  // the previous lines determine the link
+  // The earlier files were pruned. Accept the link in this line: its hash covers it, and the MAC covers the hash.
   link_ = {};
   key_known_ = file_key_.has_value();
   if (file_key_) link_.key = *file_key_;

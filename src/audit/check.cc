@@ -15,7 +15,7 @@
 namespace caisson::audit {
 namespace {
 
-/// Everything as it is at one moment: no writer is at work while this is collected.
+/// A consistent snapshot: no writer is active while it is collected.
 struct Snapshot {
   std::optional<Head> head;
   std::string head_problem;
@@ -55,7 +55,7 @@ Result<Snapshot> collect(int directory, const std::string& path) {
 }
 
 std::optional<Digest> firstKey(int directory, const std::string& path, std::uint32_t file) {
-  // The key of the chain that began last at or before this file.
+  // The key of the last chain that started at or before this file.
   auto chains = keyNumbers(directory);
   for (auto chain = chains.rbegin(); chain != chains.rend(); ++chain) {
     if (*chain > file) continue;
@@ -101,7 +101,7 @@ void checkFiles(const Snapshot& all, int directory, const std::string& path, con
       continue;
     }
     checker.beginFile(log.name, log.number, std::nullopt);
-    // A file that somebody put there may have any number.
+    // An attacker may plant a file with any number.
     for (; expected < log.number && report.findings.size() < kMaxFindings; ++expected)
       report.findings.push_back({logName(expected), 0, "the file is missing"});
     expected = log.number + 1;
@@ -117,7 +117,7 @@ void checkFiles(const Snapshot& all, int directory, const std::string& path, con
     const auto key = report.files == 1 && options.first_key ? options.first_key : firstKey(directory, path, log.number);
     checker.beginFile(log.name, log.number, key);
     const bool current = all.head && log.number == all.head->file;
-    // What is beyond the head's end was never acknowledged; the next writer takes it over or cuts it off.
+    // Data beyond the head's end was never acknowledged; the next writer adopts it or truncates it.
     checkFile(log, current ? std::min(log.size, all.head->end) : log.size, checker);
     if (current && log.size > all.head->end)
       report.notes.push_back("a writer died: " + std::to_string(log.size - all.head->end) +

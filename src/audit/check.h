@@ -1,4 +1,4 @@
-// Checks the whole log: every line's hash and MAC, the order of lines and files, and that it ends where the head says.
+// Verifies the whole log: every line's hash and MAC, the order of lines and files, and the end recorded in the head.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@ namespace caisson::audit {
 
 struct Finding {
   std::string file;
-  std::uint64_t line = 0;  ///< counted from 1; 0: the file as a whole
+  std::uint64_t line = 0;  ///< from 1; 0: the whole file
   std::string what;
 };
 
 struct CheckReport {
   std::uint64_t files = 0, lines = 0;
   std::uint64_t first_seq = 0, last_seq = 0;
-  std::string head;  ///< "SEQ:HASH" of the last line: what to keep elsewhere and give back as the anchor
+  std::string head;  ///< "SEQ:HASH" of the last line: store it elsewhere and pass it as the anchor later
   bool macs_checked = true;
-  std::vector<Finding> findings;  ///< at most kMaxFindings; empty: the log is whole
+  std::vector<Finding> findings;  ///< at most kMaxFindings; empty: the log is intact
   std::vector<std::string> notes;
   [[nodiscard]] bool whole() const { return findings.empty(); }
 };
@@ -31,19 +31,19 @@ inline constexpr std::size_t kMaxFindings = 100;
 
 struct CheckOptions {
   std::string anchor;               ///< "SEQ:HASH" of a line that must be in the log, or empty
-  std::optional<Digest> first_key;  ///< of the oldest chain, when its key file was moved away
+  std::optional<Digest> first_key;  ///< of the oldest chain, if its key file was moved away
 };
 
 Result<CheckReport> checkLog(const std::string& directory, const CheckOptions& options = {});
 
-/// The checker of one chain's lines, fed in order. Pure; checkLog drives it, the fuzzer too.
+/// Checks the lines of a chain, fed in order. Pure; used by checkLog and the fuzzer.
 class ChainChecker {
  public:
-  /// Deriving the key of a line costs a digest per line before it; `most_steps` bounds what a forged number can cost.
+  /// Deriving a line's key costs one digest per earlier line; `most_steps` bounds the cost of a forged sequence number.
   explicit ChainChecker(CheckReport& report, std::uint64_t most_steps = 50'000'000)
       : report_(report), steps_left_(most_steps) {}
 
-  /// `key`: the first key of the chain this file belongs to, if it is known and its first line begins or continues one.
+  /// `key`: the first key of this file's chain, if known and if the first line starts or continues a chain.
   void beginFile(const std::string& name, std::uint32_t number, const std::optional<Digest>& key);
   void line(std::string_view text);
   void watchFor(std::uint64_t seq, const Digest& hash) { anchor_ = {seq, hash}; }
@@ -52,7 +52,7 @@ class ChainChecker {
   [[nodiscard]] const Link& link() const { return link_; }
   [[nodiscard]] bool keyKnown() const { return key_known_; }
   [[nodiscard]] bool anchorSeen() const { return anchor_seen_; }
-  /// The oldest file that a record of pruning says was kept, or 0.
+  /// The oldest file kept according to the last pruning record, or 0.
   [[nodiscard]] std::uint32_t oldestKept() const { return oldest_kept_; }
   [[nodiscard]] std::uint32_t chainStart() const { return chain_start_; }
 
@@ -69,7 +69,7 @@ class ChainChecker {
   CheckReport& report_;
   std::uint64_t steps_left_;
   Link link_;
-  bool linked_ = false;     ///< link_ is what the next line must build on
+  bool linked_ = false;     ///< link_ is the predecessor of the next line
   bool key_known_ = false;  ///< link_.key is the key of line link_.seq + 1
   std::optional<Digest> file_key_;
   std::string file_;
@@ -82,7 +82,7 @@ class ChainChecker {
   std::uint32_t chain_start_ = 0;
 };
 
-/// Reads "SEQ:HASH".
+/// Parses "SEQ:HASH".
 bool parseAnchor(std::string_view text, std::uint64_t& seq, Digest& hash);
 
 }  // namespace caisson::audit

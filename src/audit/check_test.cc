@@ -115,7 +115,7 @@ TEST_F(AuditCheck, FindsACutTail) {
   expectFinding("ends within a line", 7);
 }
 
-/// A rewritten line with a right hash, and everything after it hashed again: only the keys are missing.
+/// One line is rewritten and all later lines are hashed again: only the MACs reveal it.
 TEST_F(AuditCheck, FindsARewrittenChain) {
   auto all = lines();
   SealedLine before;
@@ -199,7 +199,7 @@ TEST_F(AuditCheck, GarbageIsAFindingNotACrash) {
   EXPECT_FALSE(check().whole());
 }
 
-/// Somebody's file with the highest of all numbers: neither a hundred million findings nor as many looks for a key.
+/// A planted file with the highest number must not cause a hundred million findings or key lookups.
 TEST_F(AuditCheck, AFileOfAnyNumberCostsLittle) {
   std::ofstream(file(99'999'999)) << "x\n";
   for (const bool with_head : {true, false}) {
@@ -214,7 +214,7 @@ TEST_F(AuditCheck, AFileOfAnyNumberCostsLittle) {
   }
 }
 
-/// Hundreds of megabytes that hold no line: read in pieces, and one finding.
+/// Hundreds of megabytes without a line are read in pieces and give one finding.
 TEST_F(AuditCheck, AHugeFileIsAFinding) {
   fill(200, {.rotate_bytes = 4000, .total_bytes = 1U << 30U});
   ASSERT_EQ(::truncate(file(2).c_str(), 300 << 20), 0);

@@ -1,4 +1,4 @@
-// What can be on record, as values. A new kind of event is one row in EventType and one in event.cc.
+// The recorded events, as values. To add a type, add one row to EventType and one to event.cc.
 #pragma once
 
 #include <concepts>
@@ -12,14 +12,14 @@ namespace caisson::audit {
 enum class Severity : std::uint8_t { info, warn, error, critical };
 
 enum class EventType : std::uint8_t {
-  sandbox_created,    ///< a plan is about to be carried out
-  sandbox_entered,    ///< a further command in a sandbox that lives on
+  sandbox_created,    ///< a plan is about to be applied
+  sandbox_entered,    ///< another command in an existing sandbox
   sandbox_execute,    ///< a command is about to start: hash, redacted preview, level, network mode
-  sandbox_exited,     ///< how it ended, with usage
-  sandbox_failed,     ///< no sandbox could be built
-  sandbox_refused,    ///< refused before anything was built
-  sandbox_timeout,    ///< ended by its wall time
-  sandbox_destroyed,  ///< nothing of it is left
+  sandbox_exited,     ///< how it ended, with resource usage
+  sandbox_failed,     ///< the sandbox could not be built
+  sandbox_refused,    ///< denied before anything was built
+  sandbox_timeout,    ///< killed by the wall-time limit
+  sandbox_destroyed,  ///< everything was removed
   lifecycle,          ///< a state that a run entered: Created, Initialized, Running ...
   process_created,
   files_changed,  ///< what a run or session created, changed or deleted
@@ -33,24 +33,24 @@ enum class EventType : std::uint8_t {
   proxy_blocked_dns,
   dns_rebind_blocked,
   redirect_blocked,
-  credential_used,  ///< a request went out with a credential: which one and in which header, never its value
+  credential_used,  ///< a request was sent with a credential: which one and in which header, never its value
   approval_asked,
   approval_given,
   approval_denied,
   approval_revoked,
   tool_quarantined,
   tool_released,
-  alert_failed,    ///< the alert command or webhook did not work
+  alert_failed,    ///< the alert command or webhook failed
   clean,           ///< leftovers of crashed runs were removed
   log_started,     ///< the first line of a chain
-  log_continued,   ///< the first line of a file that continues one
-  log_recovered,   ///< a writer died within a line; what it left was cut off
-  log_tail_lost,   ///< the file is shorter than what was written to it
-  log_head_lost,   ///< the record of where the chain ends was missing or unreadable
-  log_pruned,      ///< old files were removed to keep within the total size
-  clock_set_back,  ///< the host's clock went backwards since the event before
-  proxy_overflow,  ///< requests that got no event of their own: class, count, first and last time
-  proxy_opened,    ///< a permitted connection was made; proxy_request follows at its end, with bytes and duration
+  log_continued,   ///< the first line of a further file of a chain
+  log_recovered,   ///< a writer died within a line; the partial line was truncated
+  log_tail_lost,   ///< the file is shorter than what was written
+  log_head_lost,   ///< the record of the chain's end was missing or unreadable
+  log_pruned,      ///< old files were removed because of the total size limit
+  clock_set_back,  ///< the host's clock went backwards since the previous event
+  proxy_overflow,  ///< requests without an individual event: class, count, first and last time
+  proxy_opened,    ///< an allowed connection was made; proxy_request follows when it closes, with bytes and duration
 };
 
 std::string_view name(Severity severity);
@@ -58,10 +58,11 @@ std::string_view name(EventType type);
 std::optional<Severity> severityNamed(std::string_view name);
 std::optional<EventType> eventNamed(std::string_view name);
 
-/// Text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD; so the log is always valid JSON.
+/// Writes text as a quoted JSON string. Replaces invalid UTF-8 by U+FFFD, so the log is always valid JSON.
 void appendJsonString(std::string& out, std::string_view text);
 
-/// The details of an event: a flat JSON object, built in order. Values longer than kLongestValue are cut, with a mark.
+/// The details of an event: a flat JSON object, in insertion order. Values longer than kLongestValue are truncated and
+/// marked.
 ///   Fields().text("program", path).number("pid", pid)
 class Fields {
  public:
@@ -71,7 +72,7 @@ class Fields {
   Fields& number(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
   Fields& real(std::string_view key, double value);  ///< with three decimals
   Fields& flag(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
-  Fields& raw(std::string_view key, std::string_view json);  ///< a value that is JSON already, on one line
+  Fields& raw(std::string_view key, std::string_view json);  ///< a value that is already JSON, on one line
 
   [[nodiscard]] std::string json() const { return members_.empty() ? "{}" : "{" + members_ + "}"; }
 
@@ -79,7 +80,7 @@ class Fields {
   std::string members_;
 };
 
-/// What a run used, for the metrics; on record it is in the fields as well.
+/// Resource usage of a run, for the metrics; the fields contain it as well.
 struct Measures {
   std::uint8_t outcome = 0;  ///< an OutcomeKind
   double wall_seconds = 0, cpu_seconds = 0;

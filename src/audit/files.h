@@ -1,4 +1,4 @@
-// The log's own files, opened with suspicion: they may have been replaced by links, directories or another user's file.
+// Opens the log's files defensively: they may have been replaced by links, directories or another user's files.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace caisson::audit {
 
-/// Opens `name` in `directory`: regular, ours, with one name only, never through a link, never blocking.
-/// `path` is what messages call the directory.
+/// Opens `name` in `directory`: it must be a regular file, ours, with one link. Follows no link and never blocks.
+/// `path` is the name of the directory in messages.
 Result<sys::Fd> openOwn(int directory, const std::string& path, const std::string& name, int flags);
 
 }  // namespace caisson::audit

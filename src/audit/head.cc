@@ -53,7 +53,7 @@ bool decodeSlot(const std::uint8_t* slot, Head& head) {
 
 constexpr std::string_view kKeyPrefix = "key-";
 
-/// 0 unless it is all digits.
+/// Returns 0 unless all characters are digits.
 std::uint32_t fileNumberIn(std::string_view digits) {
   std::uint32_t number = 0;
   for (const char letter : digits) {

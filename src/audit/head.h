@@ -1,5 +1,5 @@
-// The head: a small file that says where the chain ends and which key comes next. Every writer locks it, so writers of
-// several processes take turns; the lock is the kernel's and dies with its holder.
+// The head: a small file that records where the chain ends and the next key. Every writer locks it, so processes write
+// in turn; the kernel releases the lock when its holder dies.
 #pragma once
 
 #include <array>
@@ -12,23 +12,23 @@ namespace caisson::audit {
 
 struct Head {
   Link link;
-  std::uint64_t writes = 0;       ///< of this head: the larger one is the newer one
-  std::uint32_t chain = 1;        ///< number of the file this chain began with; its first key is in key-<chain>
-  std::uint32_t file = 1;         ///< number of the file that is written to
-  std::uint32_t oldest = 1;       ///< number of the oldest file that was not pruned
+  std::uint64_t writes = 0;       ///< of the head; the larger count is newer
+  std::uint32_t chain = 1;        ///< number of the first file of this chain; its first key is in key-<chain>
+  std::uint32_t file = 1;         ///< number of the current file
+  std::uint32_t oldest = 1;       ///< number of the oldest file not pruned
   std::uint64_t end = 0;          ///< of the last line, in that file
   std::int64_t last_time_ns = 0;  ///< of the last line
 };
 
-/// Two slots, written in turn: one that was torn by a crash is seen by its checksum, and the other is one write old.
+/// Two slots, written alternately: a checksum detects a slot torn by a crash, and the other one is one write older.
 inline constexpr std::size_t kSlotBytes = 512;
 inline constexpr std::size_t kHeadBytes = 2 * kSlotBytes;
 using HeadBytes = std::array<std::uint8_t, kHeadBytes>;
 
-/// Which slot this head goes to.
+/// The slot for this head.
 inline std::size_t slotOf(const Head& head) { return head.writes % 2; }
 std::array<std::uint8_t, kSlotBytes> encode(const Head& head);
-/// The newer of the valid slots. Allocates nothing.
+/// The newer valid slot. Does not allocate.
 std::optional<Head> decode(const HeadBytes& bytes);
 
 /// Name of the log file with this number: "00000001.jsonl". At most kNameBytes with the NUL.
@@ -36,11 +36,11 @@ inline constexpr std::size_t kNameBytes = 20;
 void writeLogName(std::uint32_t number, char* to);
 std::string logName(std::uint32_t number);
 std::string keyName(std::uint32_t chain);
-/// The number in a log file's name, or 0 if it is none.
+/// The number in a log file's name, or 0 if it is not one.
 std::uint32_t numberOfLog(std::string_view name);
-/// The same for the name of a key.
+/// Same, for a key file.
 std::uint32_t numberOfKey(std::string_view name);
-inline constexpr std::uint32_t kLastNumber = 99'999'999;  ///< that a name has room for
+inline constexpr std::uint32_t kLastNumber = 99'999'999;  ///< largest that fits the name
 
 inline constexpr const char* kHeadName = "head";
 inline constexpr const char* kSyncName = "sync";

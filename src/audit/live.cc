@@ -22,10 +22,10 @@ std::string contentOf(const std::string& path) {
   return got > 0 ? std::string(text, static_cast<std::size_t>(got)) : "";
 }
 
-/// When the process was started, as the log writes times, or "".
+/// Start time of the process, in the format of the log, or "".
 std::string startedAt(pid_t pid) {
   const std::string stat = contentOf("/proc/" + std::to_string(pid) + "/stat");
-  // The name may hold anything; fields count from after its closing bracket. Start time is field 22.
+  // The name may contain anything, so fields are counted from its closing bracket. Start time is field 22.
   std::size_t at = stat.rfind(')');
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   if (at == std::string::npos) return {};
@@ -39,7 +39,7 @@ std::string startedAt(pid_t pid) {
   return timeText(static_cast<std::int64_t>((now - up + since_boot) * 1e9));
 }
 
-/// Whether the process runs the file that we run.
+/// Whether the process runs the same executable as this one.
 bool isSameProgram(pid_t pid) {
   struct stat ours{}, theirs{};
   return ::stat("/proc/self/exe", &ours) == 0 &&
@@ -72,7 +72,7 @@ Result<std::vector<LiveSandbox>> liveSandboxes(const std::string& log_directory)
   for (const auto& [id, created] : open) {
     if (created.pid <= 1) continue;
     sys::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, created.pid, 0)));
-    // After the descriptor is ours, the number can't change its meaning any more.
+    // While the pidfd is open, the pid cannot be reused.
     const std::string started = pidfd && isOurs(created.pid) ? startedAt(created.pid) : "";
     if (started.empty() || (started > created.time && !isSameProgram(created.pid))) continue;
     live.push_back({id, created.pid, std::move(pidfd)});

@@ -1,4 +1,4 @@
-// Which sandboxes live, by the log's own word: created, not destroyed, and their caisson still there.
+// Running sandboxes, according to the log: created, not destroyed, and their supervisor still runs.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,11 @@ namespace caisson::audit {
 struct LiveSandbox {
   std::string id;
   pid_t supervisor = 0;
-  sys::Fd pidfd;  ///< of the supervisor: the number may be somebody else's by the time it is used
+  sys::Fd pidfd;  ///< of the supervisor, since the pid may be reused
 };
 
-/// Numbers are used again. A process counts as the one that wrote an event if it was started before that event, or if
-/// it is this same program (the clock may have been set forward meanwhile), and if it is this user's.
+/// Pids are reused. A process is taken for the supervisor if it belongs to this user and either started before the
+/// event or runs this same program (the clock may have been set forward meanwhile).
 Result<std::vector<LiveSandbox>> liveSandboxes(const std::string& log_directory);
 
 }  // namespace caisson::audit

@@ -38,7 +38,7 @@ class Unlock {
   int file_;
 };
 
-/// A caller with a limit on file sizes must get an error from us, not be ended by a signal.
+/// With a file size limit, a write must fail with an error instead of killing the caller with SIGXFSZ.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() {
@@ -116,7 +116,7 @@ void Log::note(EventType type, Severity severity, Fields fields) {
   first_.push_back({type, severity, {}, std::move(fields)});
 }
 
-/// Not flock's own waiting: a holder that was stopped would stop every caisson of this user for good.
+/// Does not block in flock: a stopped holder would block every caisson process of this user forever.
 Result<void> Log::lock(bool wait) {
   const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockTimeout;
   for (long pause = 20'000;; pause = std::min(2 * pause, 2'000'000L)) {
@@ -131,8 +131,7 @@ Result<void> Log::lock(bool wait) {
     const timespec time{0, pause};
     ::nanosleep(&time, nullptr);
   }
-  // A writer that lives long must not go on with a log that was removed or replaced: its records would be seen by
-  // nobody.
+  // A long-lived writer must not continue in a log that was removed or replaced: its records would be lost.
   struct stat held{}, shown{};
   if (::fstat(head_file_.get(), &held) == 0 &&
       ::fstatat(directory_.get(), kHeadName, &shown, AT_SYMLINK_NOFOLLOW) == 0 && held.st_ino == shown.st_ino &&
@@ -177,7 +176,7 @@ Result<void> Log::append(std::span<const Event> events) {
   }
   if (!locked) return locked;
   auto written = appendWithDeferred(events);
-  if (!written && !wait) {  // a full disk, for instance: tried again by flush()
+  if (!written && !wait) {  // for example a full disk: flush() retries
     deferred_.insert(deferred_.end(), events.begin(), events.end());
     return {};
   }
@@ -212,7 +211,7 @@ Result<void> Log::readHead() {
   const ssize_t got = ::pread(head_file_.get(), bytes.data(), bytes.size(), 0);
   if (got < 0) return fail(failed("pread", kHeadName, errno));
   if (got == 0) return startChain("there were log files but no head");
-  const auto decoded = decode(bytes);  // a writer may have died when only one slot was there
+  const auto decoded = decode(bytes);  // valid even if a writer died when only one slot was written
   if (!decoded) return startChain("the head was unreadable");
   head_ = *decoded;
   return {};
@@ -228,8 +227,8 @@ Result<void> Log::writeHead(bool durable) {
   return {};
 }
 
-/// The lines first, then the head: a writer that dies between leaves complete lines beyond the head's end, which the
-/// next one takes over, or a piece of a line, which it cuts off.
+/// Writes the lines first, then the head. A writer that dies in between leaves complete lines beyond the head's end,
+/// which the next writer adopts, or a partial line, which it truncates.
 Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
   const std::int64_t time = now(CLOCK_REALTIME);
   const int pid = ::getpid();
@@ -240,7 +239,7 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
   for (const Event& event : events) appendLine(lines, link, event, time, pid);
   if (!writeAt(current_.get(), lines.data(), lines.size(), head_.end)) {
     const int error = errno;
-    (void)!::ftruncate(current_.get(), static_cast<off_t>(head_.end));  // else the next writer does it
+    (void)!::ftruncate(current_.get(), static_cast<off_t>(head_.end));  // else the next writer truncates it
     return fail(failed("pwrite", logName(head_.file), error));
   }
   if (durable && ::fdatasync(current_.get()) != 0) return fail(failed("fdatasync", logName(head_.file), errno));
@@ -251,12 +250,12 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
 }
 
 void Log::handOver() {
-  if (!owes_sync_ || !directory_) return;  // without a directory: moved from
+  if (!owes_sync_ || !directory_) return;  // no directory: moved from
   owes_sync_ = false;
-  // A run adds its figures once, when it has ended: of a short one this is on the way.
+  // A run adds its metrics once, when it has ended; for a short run this is on the critical path.
   if (counted_ && counted_->lifetime.count > 0) addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
   sys::Fd lock(::openat(directory_.get(), kSyncName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
-  // Held: a syncer is at work, and it looks for newer events, under the head's lock, before it lets go.
+  // If it is held, a syncer is running. Before it releases the lock it checks for newer events, under the head's lock.
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
   if (lock && startSyncer(directory_.get(), lock.get())) return;
   ::fdatasync(current_.get());

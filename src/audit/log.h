@@ -1,17 +1,18 @@
-// The audit log: who ran what, how it ended, what was refused. Append-only, hash-chained JSON lines in
+// The audit log: who ran what, how it ended, what was denied. Append-only, hash-chained JSON lines in
 // CAISSON_HOME/audit.
 //
 //   auto log = audit::Log::open();
-//   if (!log) return fail(log.error());        // nothing may run unseen: exit 125
-//   if (auto done = log->append({EventType::syscall_blocked, Severity::warn, id, Fields().text("syscall", "ptrace")});
-//   !done) ... log->handOver();                           // once the caller has time: makes it durable within a second
+//   if (!log) return fail(log.error());        // never run without a log: exit 125
+//   const Event event{EventType::syscall_blocked, Severity::warn, id, Fields().text("syscall", "ptrace")};
+//   if (auto done = log->append(event); !done) ...
+//   log->handOver();                           // when the caller is idle: makes it durable within a second
 //
-// Guarantees: when append() returns without an error, the event is in the file, survives the death of every process
-// (kill -9 included), and is chained to all events before it, whichever process wrote them. A CRITICAL event is on the
-// disk by then. Other events are on the disk within a second of the next handOver(), or of the end of the Log.
-// Any number of processes may write at once; threads of one process each open a Log of their own.
-// Not guaranteed: that the last second survives a power failure; that a process under the same uid can't destroy the
-// log (it is found by `caisson audit verify`, see docs/audit.md).
+// Guarantees: when append() succeeds, the event is in the file, survives the death of every process (also by SIGKILL),
+// and is chained to all earlier events of all processes. A CRITICAL event is on disk by then. Other events are on disk
+// within a second after the next handOver(), or after the Log is destroyed. Any number of processes may write at once;
+// each thread must open its own Log.
+// Not guaranteed: that the last second survives a power failure; that a process of the same uid cannot destroy the log
+// (`caisson audit verify` detects that, see docs/audit.md).
 #pragma once
 
 #include <memory>
@@ -28,36 +29,35 @@
 namespace caisson::audit {
 
 struct Settings {
-  std::uint64_t rotate_bytes = 16ULL << 20U;  ///< a file that would grow beyond this is followed by a new one
-  std::uint64_t total_bytes = 256ULL << 20U;  ///< of all files: the oldest are removed
+  std::uint64_t rotate_bytes = 16ULL << 20U;  ///< a file that would exceed this is followed by a new one
+  std::uint64_t total_bytes = 256ULL << 20U;  ///< of all files; the oldest are removed beyond this
 };
 
 class Log {
  public:
-  /// CAISSON_HOME/audit, made if missing.
+  /// Opens CAISSON_HOME/audit; creates it if missing.
   static Result<Log> open();
   static Result<Log> open(const std::string& directory, Settings settings = {});
   Log(Log&& other) noexcept = default;
   Log& operator=(Log&&) = delete;
   ~Log();
 
-  /// All of the events, in this order and with nothing between them, or none.
+  /// Appends all events contiguously and in this order, or none.
   Result<void> append(std::span<const Event> events);
   Result<void> append(const Event& event) { return append(std::span(&event, 1)); }
 
-  /// The same without waiting for other writers: EWOULDBLOCK while one holds the log. Events that were deferred are
-  /// written first.
+  /// Like append(), but returns EWOULDBLOCK if another writer holds the log. Writes deferred events first.
   Result<void> tryAppend(std::span<const Event> events);
 
-  /// From now on append() does not wait for other writers but keeps the events and returns; flush() writes them. For
-  /// processes that must not be held up. CRITICAL events, and those beyond kMaxDeferred, still wait.
+  /// From now on, append() queues events instead of waiting for other writers; flush() writes them. For processes that
+  /// must not block. CRITICAL events, and events beyond kMaxDeferred, still wait.
   void deferWhenBusy() { defer_ = true; }
   [[nodiscard]] bool hasDeferred() const { return !deferred_.empty(); }
-  /// Writes deferred events, if no other writer holds the log or `wait`.
+  /// Writes deferred events; if another writer holds the log, waits only if `wait`.
   void flush(bool wait = false);
 
-  /// Sees to it that everything appended so far reaches the disk within a second, without waiting for it: a process of
-  /// its own does that, one for all writers. Cheap when one is already at work.
+  /// Makes everything appended so far durable within a second, without waiting: one separate process syncs for all
+  /// writers. Cheap if it is already running.
   void handOver();
 
  private:
@@ -72,7 +72,7 @@ class Log {
   Result<void> writeHead(bool durable);
   Result<void> writeLines(std::span<const Event> events, bool durable);
 
-  // log_files.cc: what happens between files
+  // log_files.cc: switching files
   Result<void> startChain(std::string_view why);
   void noteBeginning();
   Result<void> openCurrent();
@@ -91,12 +91,12 @@ class Log {
   sys::Fd current_;
   std::uint32_t current_number_ = 0;
   Head head_;
-  std::string chain_reason_;  ///< why a chain was begun although there were files
+  std::string chain_reason_;  ///< why a chain was started although files existed
   std::vector<Event> first_;  ///< about the log itself; written before the caller's events
   bool defer_ = false;
   std::vector<Event> deferred_;       ///< appended while another writer held the log
-  bool owes_sync_ = false;            ///< something of ours may not be on the disk yet
-  std::unique_ptr<Metrics> counted_;  ///< and not added to the file yet
+  bool owes_sync_ = false;            ///< some of our events may not be on disk
+  std::unique_ptr<Metrics> counted_;  ///< not yet added to the file
 };
 
 }  // namespace caisson::audit

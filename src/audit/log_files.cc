@@ -1,4 +1,4 @@
-// The log between its files: a new chain, the next file, what a dead writer left, and what is too old to keep.
+// File management of the log: starts chains and files, recovers what a dead writer left, prunes old files.
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 namespace caisson::audit {
 namespace {
 
-// A writer dies within one append, so what it leaves is short; anything longer is somebody else's.
+// A writer dies within one append, so its remains are short; anything longer is not ours.
 constexpr std::size_t kLongestRemains = 1U << 20U;
 
 std::uint64_t sizeOf(int file) {
@@ -37,10 +37,11 @@ bool fillRandom(Digest& key) {
 
 }  // namespace
 
-/// The first run of this user, or a head that is gone: then the old files stay as they are, and a new chain says so.
+/// Starts a chain: the first run of this user, or a lost head. In the second case old files stay, and the new chain
+/// records the loss.
 Result<void> Log::startChain(std::string_view why) {
   auto numbers = logNumbers(directory_.get());
-  // An empty file is what a start that died left.
+  // An empty file is left by a start that died.
   std::erase_if(numbers, [&](std::uint32_t number) {
     struct stat status;
     return ::fstatat(directory_.get(), logName(number).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -51,7 +52,7 @@ Result<void> Log::startChain(std::string_view why) {
   head_.chain = head_.file = head_.oldest = numbers.empty() ? 1 : numbers.back() + 1;
   if (!fillRandom(head_.link.key)) return fail(failed("getrandom", "", errno));
   const std::string name = keyName(head_.chain);
-  (void)::unlinkat(directory_.get(), name.c_str(), 0);  // of a start that died before it had a head
+  (void)::unlinkat(directory_.get(), name.c_str(), 0);  // left by a start that died before it wrote a head
   auto key = openOwn(directory_.get(), path_, name, O_WRONLY | O_CREAT | O_EXCL);
   if (!key) return fail(key.error());
   const std::string text = hex(head_.link.key) + "\n";
@@ -62,7 +63,7 @@ Result<void> Log::startChain(std::string_view why) {
   return openNext(head_.file);
 }
 
-/// The first line of a file says what it builds on, whoever comes to write it: its maker may have died.
+/// The first line of a file records what it continues. Any writer adds it, since the file's creator may have died.
 void Log::noteBeginning() {
   Event first{EventType::log_started, Severity::info, {}, Fields().number("chain", head_.chain)};
   if (head_.link.seq > 0) {
@@ -76,14 +77,15 @@ void Log::noteBeginning() {
   first_.insert(first_.begin(), std::move(first));
 }
 
-/// An empty file with the next free number becomes the current one. The head says so before anything is written to it.
+/// Creates an empty file with the next free number and makes it current. The head is updated before any line is
+/// written.
 Result<void> Log::openNext(std::uint32_t number) {
   constexpr std::uint32_t kTries = 1000;
-  // A number beyond the last has a name that no reader looks for.
+  // Readers do not find a number beyond the last.
   for (std::uint32_t tries = 0; tries < kTries && number <= kLastNumber; ++tries, ++number) {
     auto file = openOwn(directory_.get(), path_, logName(number), O_RDWR | O_CREAT);
     if (!file) return fail(file.error());
-    if (sizeOf(file->get()) != 0) continue;  // not ours: `audit verify` will tell
+    if (sizeOf(file->get()) != 0) continue;  // not ours: `audit verify` reports it
     if (::fsync(directory_.get()) != 0) return fail(failed("fsync", "", errno));
     current_ = std::move(*file);
     current_number_ = head_.file = number;
@@ -103,7 +105,7 @@ Result<void> Log::openCurrent() {
   }
   struct stat status{};
   if (current_ && ::fstat(current_.get(), &status) != 0) return fail(failed("fstat", name, errno));
-  // A file that lost its name while we had it open is as gone as a missing one.
+  // A file that was unlinked while open counts as missing.
   const bool gone = !current_ || status.st_nlink == 0;
   const std::uint64_t size = gone ? 0 : static_cast<std::uint64_t>(status.st_size);
   if (gone || size < head_.end) {
@@ -116,8 +118,8 @@ Result<void> Log::openCurrent() {
   return size > head_.end ? recover(size) : Result<void>{};
 }
 
-/// What is beyond the head's end: lines whose writer died before it could move the head are taken over, if they carry
-/// the right key's MAC; the rest, a piece of a line or something that was never ours, is cut off and put on record.
+/// Handles data beyond the head's end. Adopts lines with a valid MAC, whose writer died before it updated the head.
+/// Truncates and records the rest: a partial line or foreign data.
 Result<void> Log::recover(std::uint64_t size) {
   const std::string name = logName(head_.file);
   std::string remains(std::min<std::uint64_t>(size - head_.end, kLongestRemains), '\0');
@@ -142,7 +144,7 @@ Result<void> Log::recover(std::uint64_t size) {
   return {};
 }
 
-/// Chooses what goes, so that the record of it is written before it is gone.
+/// Selects the files to remove, so that the removal is recorded before it happens.
 void Log::planPruning() {
   const auto numbers = logNumbers(directory_.get());
   std::uint64_t total = 0;
@@ -166,7 +168,7 @@ void Log::planPruning() {
 }
 
 void Log::removePruned() const {
-  // Also what an earlier writer put on record but died before removing.
+  // Also removes files whose removal an earlier writer recorded before it died.
   if (std::none_of(first_.begin(), first_.end(), [](const Event& e) { return e.type == EventType::log_pruned; }))
     return;
   for (const std::uint32_t number : logNumbers(directory_.get()))

@@ -1,4 +1,4 @@
-// Writers that are killed at any moment lose nothing that append() acknowledged, and leave a whole chain.
+// Writers killed at any moment lose no event that append() acknowledged, and leave an intact chain.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@
 namespace caisson::audit {
 namespace {
 
-/// How many events each incarnation was told are on record; outlives it.
+/// How many events were acknowledged to each writer; survives the writer.
 class Acknowledged {
  public:
   explicit Acknowledged(std::size_t count)
@@ -38,7 +38,7 @@ class Acknowledged {
   void* memory_;
 };
 
-/// Small files, so that rotations are hit as well; nothing is pruned, since all of it is counted below.
+/// Small files, so that rotation is covered; no pruning, since all events are counted below.
 constexpr Settings kSettings{.rotate_bytes = 256 << 10, .total_bytes = 1ULL << 40};
 
 pid_t startWriter(const std::string& path, std::size_t incarnation, std::atomic<int>& acknowledged) {
@@ -83,7 +83,7 @@ TEST(KilledWriters, LoseNothingThatWasAcknowledged) {
     ::kill(writer, SIGKILL);
     ::waitpid(writer, nullptr, 0);
   }
-  {  // the next one recovers what the last left behind
+  {  // the next writer recovers what the last one left
     auto log = Log::open(path, kSettings);
     ASSERT_TRUE(log) << log.error().message();
     ASSERT_TRUE(log->append({EventType::lifecycle, Severity::info, "end", {}}));

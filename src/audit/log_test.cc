@@ -54,7 +54,7 @@ class AuditLog : public testing::Test {
 
   [[nodiscard]] std::string file(std::uint32_t number) const { return path_ + "/" + logName(number); }
 
-  /// Checks the whole chain from the first key and returns the parsed lines.
+  /// Verifies the whole chain from the first key and returns the parsed lines.
   [[nodiscard]] std::vector<nlohmann::json> chain(std::uint32_t first = 1) const {
     std::vector<nlohmann::json> events;
     Link link;
@@ -172,7 +172,7 @@ TEST_F(AuditLog, TakesOverACompleteLineWhoseWriterDiedBeforeItMovedTheHead) {
   EXPECT_EQ(events[4]["data"]["number"], 3);
 }
 
-/// The first start of all, cut short after each of its steps: the next one makes a whole log of it, without alarm.
+/// The very first start is interrupted after each step: the next start repairs the log without an alert.
 TEST_F(AuditLog, AStartThatDiedHalfWayIsMadeGood) {
   {
     Log log = opened();
@@ -210,7 +210,7 @@ TEST_F(AuditLog, AStartThatDiedHalfWayIsMadeGood) {
   }
 }
 
-/// Who can write to the file but does not know the key adds nothing.
+/// An attacker who can write to the file but does not know the key cannot add a line.
 TEST_F(AuditLog, NeverTakesOverALineWithoutTheKey) {
   Log log = opened();
   write(log, 1);
@@ -335,7 +335,7 @@ TEST_F(AuditLog, RefusesFilesOfAnotherUser) {
   EXPECT_EQ(chain().size(), 3U);
 }
 
-/// What lies beyond the head's end is looked at as far as a dying writer can have written, and cut off.
+/// Data beyond the head's end is read only up to the length that a dying writer can leave, then truncated.
 TEST_F(AuditLog, AHugeFileIsCutAndNotRead) {
   Log log = opened();
   write(log, 1);
@@ -349,7 +349,7 @@ TEST_F(AuditLog, AHugeFileIsCutAndNotRead) {
   EXPECT_LT(readFile(file(1)).size(), 1U << 20U);
 }
 
-/// The last number that a name has room for is taken: no reader would find what comes after it.
+/// The highest possible number is taken: readers would not find a file after it.
 TEST_F(AuditLog, HasNoNumberBeyondItsNames) {
   {
     Log log = opened();
@@ -372,7 +372,7 @@ TEST_F(AuditLog, RefusesAnUnwritableDirectoryAndAFullDisk) {
   }
   Log log = opened();
   write(log, 1);
-  // A file size limit stands for the full disk: the write fails half-way.
+  // A file size limit simulates a full disk: the write fails half-way.
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
@@ -395,7 +395,7 @@ TEST_F(AuditLog, RefusesAnUnwritableDirectoryAndAFullDisk) {
 TEST_F(AuditLog, SaysThatTheClockWentBack) {
   Log log = opened();
   write(log, 1);
-  // The same head with a last time of tomorrow.
+  // The same head, with a last time of tomorrow.
   HeadBytes bytes;
   std::string raw = readFile(path_ + "/head");
   std::copy(raw.begin(), raw.end(), bytes.begin());
@@ -409,7 +409,7 @@ TEST_F(AuditLog, SaysThatTheClockWentBack) {
   EXPECT_EQ(count(chain(), "clock_set_back"), 1U);
 }
 
-/// The syncer holds `sync` while it works, and nothing else stays behind.
+/// The syncer holds `sync` while it works, and leaves nothing behind.
 TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
   Log log = opened();
   write(log, 1);
@@ -423,7 +423,7 @@ TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
   EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "it must not be our child";
 }
 
-/// A holder that was stopped must not stop everybody else for good; one that was killed stops nobody.
+/// A stopped holder must not block other writers forever; a killed one blocks none.
 TEST_F(AuditLog, TheLockDiesWithItsHolder) {
   Log log = opened();
   write(log, 1);

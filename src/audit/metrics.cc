@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kName = "metrics";
 
-/// As it is in the file. The size is part of the version: another layout is another size.
+/// The file's content. The size acts as a version: another layout has another size.
 struct Stored {
   std::uint64_t magic = kMagic;
   Metrics metrics;
@@ -32,8 +32,7 @@ Stored load(int file) {
   return got == static_cast<ssize_t>(sizeof(stored)) && stored.magic == Stored::kMagic ? stored : Stored{};
 }
 
-/// A lock on the file for a moment. Whoever holds it is about to let go; one that was stopped meanwhile must not stop
-/// everybody, so waiting has an end.
+/// Holds a lock on the file briefly. Waiting is bounded, since a stopped holder must not block every process.
 class Turn {
  public:
   Turn(int file, int kind) : file_(file) {

@@ -1,9 +1,8 @@
-// Counters and histograms over all runs of this user, whichever process made them (SPEC U4).
+// Counters and histograms over all runs of this user, from all processes.
 //
-// Kept in one small file beside the log, so they go on when old log files are pruned. A writer of the log counts in
-// memory and adds that to the file when it has time (Log::handOver), so a launch does not wait for it. They are
-// figures, not evidence: a process that is killed takes what it had not added yet with it, and a file that is damaged
-// or of another version begins again at zero.
+// Stored in one small file beside the log, so they survive pruning. A writer counts in memory and adds to the file
+// later (Log::handOver), so a launch does not wait. They are statistics, not evidence: a killed process loses what it
+// had not added, and a damaged file or one of another version restarts at zero.
 #pragma once
 
 #include <array>
@@ -16,7 +15,7 @@
 
 namespace caisson::audit {
 
-/// Upper bounds of a histogram's buckets; one more bucket takes what is beyond.
+/// Upper bounds of a histogram's buckets; one more bucket counts larger values.
 inline constexpr std::array<double, 12> kSecondsBounds = {0.002, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                           0.5,   1,     5,    30,    120,  600};
 inline constexpr double kMiB = 1 << 20;
@@ -49,7 +48,7 @@ struct Metrics {
   Histogram cpu;                              ///< seconds, user and system
   Histogram memory;                           ///< peak bytes
   std::uint64_t read_bytes = 0, written_bytes = 0, network_bytes = 0;
-  std::uint64_t syscalls_blocked = 0;  ///< each one; the log has samples of a flood
+  std::uint64_t syscalls_blocked = 0;  ///< every one; the log only samples a flood
   std::array<Minute, 60> minutes{};    ///< the last hour, by minute modulo 60
 
   [[nodiscard]] std::uint64_t of(EventType type) const { return events[static_cast<std::size_t>(type)]; }
@@ -60,10 +59,10 @@ struct Metrics {
 void count(Metrics& metrics, const Event& event, std::uint64_t now);
 void merge(Metrics& into, const Metrics& other);
 
-/// All zero if there are none yet.
+/// All zero if there is no file yet.
 Result<Metrics> readMetrics(const std::string& directory);
 
-/// Adds `counted` to what the file holds. A failure is nobody's problem: they are figures.
+/// Adds `counted` to the file. Ignores failures, since these are only statistics.
 void addMetrics(int directory, const std::string& path, const Metrics& counted);
 
 }  // namespace caisson::audit

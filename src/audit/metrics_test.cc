@@ -52,7 +52,7 @@ TEST(Metrics, MergingIsCountingTogether) {
   countIn(one, created, 60'000);
   countIn(one, finished(0.003), 60'001);
   countIn(other, created, 60'030);
-  countIn(other, created, 63'600);  // an hour later: the same place in the ring
+  countIn(other, created, 63'600);  // an hour later: the same slot of the ring
   countIn(other, finished(3), 63'601);
   merge(one, other);
   EXPECT_EQ(std::memcmp(&one, &both, sizeof(one)), 0);

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 18> kInterpreters = {"sh",  "bash",   "da
                                                             "csh", "fish",   "env",  "perl", "ruby", "node",
                                                             "php", "python", "deno", "bun",  "lua",  "busybox"};
 
-/// Keys are any text; a file name is their hash.
+/// Keys are arbitrary text, so the file name is a hash.
 std::string fileFor(std::string_view key) { return hex(Sha256().add(key).finish()) + std::string(kEnding); }
 
 Result<void> checkKey(const std::string& key) {
@@ -40,7 +40,7 @@ Result<void> checkKey(const std::string& key) {
   return {};
 }
 
-/// Nothing if there is no such directory and it was not to be made.
+/// nullopt if there is no directory and `make` is false.
 Result<std::optional<sys::RootDir>> openStore(bool make) {
   const std::string home = sys::stateHome();
   if (home.empty()) {
@@ -69,14 +69,14 @@ Result<Quarantined> readEntry(const sys::RootDir& root, const std::string& file)
     what = {textOf(object, "key"), textOf(object, "reason"), textOf(object, "sandbox"), textOf(object, "preview"),
             textOf(object, "since")};
   }
-  // A damaged entry still holds: its file name says which key it is for, and nobody released it.
+  // A damaged entry stays in force: its file name identifies the key, and it was not released.
   if (what.key.empty() || fileFor(what.key) != file) {
     what = {.key = "damaged:" + file, .reason = "its entry is damaged: " + root.knownAs() + "/" + file};
   }
   return what;
 }
 
-/// `damaged:FILE`, as the list names an entry whose key can't be read, is a way to release it.
+/// `damaged:FILE`, which the list shows for an entry with an unreadable key, can be used to release it.
 std::string entryFor(const std::string& key) {
   constexpr std::string_view kDamaged = "damaged:";
   constexpr std::size_t kHashLetters = 64;
@@ -163,7 +163,7 @@ Result<std::vector<Quarantined>> quarantined() {
   for (const auto& entry : *entries) {
     if (!entry.name.ends_with(kEnding)) continue;
     auto what = readEntry(**root, entry.name);
-    if (!what && what.error().sys_errno == ENOENT) continue;  // released just now
+    if (!what && what.error().sys_errno == ENOENT) continue;  // released meanwhile
     if (!what) return fail(what.error());
     all.push_back(std::move(*what));
   }

@@ -1,10 +1,11 @@
-// Tools and commands that must not run again until an owner releases them (SPEC S4).
+// Tools and commands that must not run again until the owner releases them.
 //
 //   if (auto refusal = audit::refusalFor({tool, audit::commandKey(command)}); !refusal || *refusal) ...   // do not run
 //
 // A key is a declared tool's name, or `sha256:` and the hash of a whole command line; never an interpreter such as
-// bash, which would stop everybody. One small file per key in CAISSON_HOME/quarantine: written atomically, and no
-// directory until something was put away, so that a launch pays a single look. What can't be read counts as put away.
+// bash, which would block every user of it. One small file per key in CAISSON_HOME/quarantine, written atomically. The
+// directory exists only after the first quarantine, so a launch costs one lookup. An unreadable entry counts as
+// quarantined.
 #pragma once
 
 #include <initializer_list>
@@ -21,30 +22,30 @@ namespace caisson::audit {
 struct Quarantined {
   std::string key;
   std::string reason;
-  std::string sandbox;  ///< whose escape attempt it was, or empty
+  std::string sandbox;  ///< of the escape attempt, or empty
   std::string preview;  ///< of the command, redacted, or empty
-  std::string since;    ///< "2026-11-15T05:11:04.123456Z"; quarantine() fills in the present if empty
+  std::string since;    ///< "2026-11-15T05:11:04.123456Z"; if empty, quarantine() uses the current time
 };
 
-/// `sha256:` and the hash of the words, each followed by a NUL byte.
+/// `sha256:` and the hash of the arguments, each followed by a NUL byte.
 std::string commandKey(std::span<const std::string> command);
 
-/// By name, whatever directory and version: /usr/bin/python3.11 is python.
+/// Checks the name, ignoring directory and version: /usr/bin/python3.11 is python.
 bool isInterpreterName(std::string_view program);
 
-/// What to put away after this command tried to get out: its key, or nothing for an interpreter that was given no
-/// program to run (`bash`, `python3 -i`): what it ran came from elsewhere.
+/// The key to quarantine after an escape attempt of this command; nullopt for an interpreter without a program argument
+/// (`bash`, `python3 -i`), whose code came from elsewhere.
 std::optional<std::string> keyForQuarantine(std::span<const std::string> command);
 
-/// Puts the key away, durably. A second time renews reason and time. Interpreters are refused.
+/// Quarantines the key, durably. A second call updates reason and time. An error for interpreters.
 Result<void> quarantine(Quarantined what);
-/// Whether it was there.
+/// Returns whether the key was quarantined.
 Result<bool> release(const std::string& key);
 Result<std::optional<Quarantined>> findQuarantined(const std::string& key);
 /// Sorted by key.
 Result<std::vector<Quarantined>> quarantined();
 
-/// Why something with one of these keys is refused, with the way out; or nothing. Empty keys are passed over.
+/// Why something with one of these keys is denied, with the remedy; or nullopt. Skips empty keys.
 Result<std::optional<Error>> refusalFor(std::initializer_list<std::string_view> keys);
 
 }  // namespace caisson::audit

@@ -128,7 +128,7 @@ Result<void> Reader::read(const std::function<void(Entry&&, std::string_view lin
   }
   for (const std::uint32_t number : logNumbers(directory_.get())) {
     if (number <= number_) continue;
-    if (file_) {  // what came after our last look and before the next file was begun
+    if (file_) {  // what was added after the last read, before the next file was started
       if (auto done = readFile(take); !done) return done;
     }
     auto file = openOwn(directory_.get(), path_, logName(number), O_RDONLY);

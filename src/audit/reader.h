@@ -1,5 +1,5 @@
-// Reading the log: lines into entries, files in their order. Everything read is suspect: any process of this user could
-// have written it.
+// Reads the log: parses lines into entries, files in order. The input is untrusted: any process of this user could have
+// written it.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@
 
 namespace caisson::audit {
 
-/// One line, parsed. The chain is not checked here (check.h does that).
+/// One parsed line. Does not verify the chain (check.h does).
 struct Entry {
   std::uint64_t seq = 0;
-  std::string time;   ///< as written: "2026-11-15T05:11:04.123456Z", which sorts as text
-  std::string event;  ///< a newer caisson may have kinds that this one does not know
+  std::string time;   ///< verbatim: "2026-11-15T05:11:04.123456Z", which sorts as text
+  std::string event;  ///< a newer caisson may write types unknown here
   Severity severity = Severity::info;
   std::string sandbox;
   std::int64_t pid = 0;
   std::string data;  ///< a JSON object
 };
 
-/// Nothing if the line is not one of the log.
+/// nullopt if it is not a line of the log.
 std::optional<Entry> parseEntry(std::string_view line);
 
-/// Cuts text into lines, however it arrives. A line that is too long to be one of the log is dropped and counted.
+/// Splits a stream of text into lines. Drops and counts lines that are too long for the log.
 class LineCutter {
  public:
-  /// Calls `take` with each line that is complete, its end included.
+  /// Calls `take` with each complete line, including its line end.
   void add(std::string_view text, const std::function<void(std::string_view)>& take);
-  [[nodiscard]] const std::string& rest() const { return rest_; }  ///< what has no line end yet
+  [[nodiscard]] const std::string& rest() const { return rest_; }  ///< text without a line end yet
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -43,7 +43,7 @@ class LineCutter {
   bool skipping_ = false;
 };
 
-/// The log files as they are at one moment: opened together while no writer was at work.
+/// A consistent set of log files: opened together while no writer was active.
 struct LogFile {
   std::uint32_t number = 0;
   std::string name;
@@ -52,19 +52,19 @@ struct LogFile {
   std::string problem;  ///< why it could not be opened, or empty
 };
 
-/// Numbers of the log files in the directory, in order.
+/// Numbers of the log files in the directory, sorted.
 std::vector<std::uint32_t> logNumbers(int directory);
-/// The same for the keys that chains began with.
+/// Same, for the keys that chains started with.
 std::vector<std::uint32_t> keyNumbers(int directory);
 
-/// Where the log of this user is, whether it exists or not. Empty when there is no place for one.
+/// The path of this user's log, whether it exists or not. Empty if there is no state directory.
 std::string logDirectory();
 
-/// Follows the log over its files from the start. An absent log is an empty one.
+/// Reads the log across its files from the start. A missing log counts as empty.
 class Reader {
  public:
   static Result<Reader> open(const std::string& directory);
-  /// Passes on what was added since the last call. Lines that are not the log's are counted in `foreign`.
+  /// Passes on what was added since the last call. Counts invalid lines in `foreign`.
   Result<void> read(const std::function<void(Entry&&, std::string_view line)>& take);
   [[nodiscard]] std::uint64_t foreign() const { return foreign_; }
 

@@ -8,7 +8,7 @@
 namespace caisson::audit {
 namespace {
 
-// More of a command than this can't reach the preview; a script of a megabyte must not cost a launch anything.
+// More of a command cannot reach the preview; a megabyte script must not slow down a launch.
 constexpr std::size_t kLookedAt = 4096;
 
 constexpr std::array<std::string_view, 17> kSecretNames = {
@@ -42,7 +42,7 @@ bool namesSecret(std::string_view name) {
          small == "key";
 }
 
-/// Where the value that starts at `at` ends: at its closing quote, or at a blank or a separator of shells and URLs.
+/// Where the value that starts at `at` ends: at its closing quote, or at a blank or separator of shells and URLs.
 std::size_t valueEnd(std::string_view text, std::size_t at) {
   if (at < text.size() && (text[at] == '"' || text[at] == '\'')) {
     const std::size_t close = text.find(text[at], at + 1);
@@ -107,7 +107,7 @@ struct Scanner {
     if (name.empty() || (isBlank(here) && !name.starts_with("-")) || !namesSecret(name)) return false;
     std::size_t value = here == '=' ? at + 1 : skipBlanks(text, at + 1);
     out += text.substr(at, value - at);
-    // "Authorization: Bearer xyz": the scheme is no secret.
+    // "Authorization: Bearer xyz": the scheme is not secret.
     for (const std::string_view scheme : {"Bearer ", "Basic ", "Token ", "bearer ", "basic ", "token "}) {
       if (!text.substr(value).starts_with(scheme)) continue;
       out += scheme;

@@ -64,7 +64,7 @@ TEST(Redaction, CutsAtCharactersAndNeverRevealsByCutting) {
   const std::string two_bytes = "\xC3\xA4";
   std::string many;
   for (int i = 0; i < 150; ++i) many += two_bytes;
-  EXPECT_EQ(redactedPreview(Words{many}, 100).size(), 1 + 99 * 2 + 3);  // quoted, as it is no plain word
+  EXPECT_EQ(redactedPreview(Words{many}, 100).size(), 1 + 99 * 2 + 3);  // quoted, since it is not a plain word
   const std::string late = std::string(95, 'a') + " --password=secretsecret";
   EXPECT_EQ(redactedPreview(Words{late}, 120).find("secretsecret"), std::string::npos);
 }

@@ -20,7 +20,7 @@ namespace {
 
 using sys::raw;
 
-// Long enough to serve all runs of a burst with one sync, short enough to keep the promise of a second.
+// Long enough to cover a burst of runs with one sync, short enough to be durable within a second.
 constexpr long kPauseNanoseconds = 300'000'000;
 
 constexpr std::string_view kTitle = "caisson-audit";
@@ -28,8 +28,8 @@ constexpr std::string_view kTitle = "caisson-audit";
 constexpr int kDirectory = 0;
 constexpr int kSyncLock = 1;
 
-/// Only these two descriptors are kept, as 0 and 1: the process outlives its starter and must hold nothing else of it
-/// open, no pipe that somebody waits for the end of, no terminal, no mount.
+/// Keeps only these two descriptors, as 0 and 1: this process outlives its starter and must not keep its pipes,
+/// terminal or mounts open. A reader of such a pipe would never see end of file.
 bool keepOnly(int directory, int sync_lock) {
   // The originals may be 0 or 1 themselves.
   const long spare_directory = raw(SYS_fcntl, directory, F_DUPFD, 3);
@@ -39,13 +39,13 @@ bool keepOnly(int directory, int sync_lock) {
   return raw(SYS_close_range, 2, ~0U, 0) == 0;
 }
 
-/// A region of our own memory, from /proc.
+/// A region of this process's memory, from /proc.
 struct Region {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Writes through a pipe: the kernel answers EFAULT where a store would kill the process. A program that embeds the
-/// library may have moved or unmapped its arguments.
+/// Writes through a pipe: the kernel returns EFAULT where a store would crash. A program that embeds the library may
+/// have moved or unmapped its arguments.
 bool writeOwn(const int (&pipe)[2], std::uint64_t at, std::string_view bytes) {
   const auto size = static_cast<long>(bytes.size());
   return raw(SYS_write, pipe[1], bytes.data(), bytes.size()) == size &&
@@ -61,7 +61,7 @@ void wipe(const int (&pipe)[2], Region region) {
   }
 }
 
-/// Fields 48 to 51 of /proc/self/stat: where the command line and the environment begin and end.
+/// Fields 48 to 51 of /proc/self/stat: start and end of the command line and the environment.
 bool findArguments(Region& arguments, Region& environment) {
   const long file = raw(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
   if (file < 0) return false;
@@ -69,7 +69,7 @@ bool findArguments(Region& arguments, Region& environment) {
   const long got = raw(SYS_read, file, text, sizeof(text));
   raw(SYS_close, file);
   std::string_view rest(text, got > 0 ? static_cast<std::size_t>(got) : 0);
-  const std::size_t name_end = rest.rfind(')');  // the name before it may hold blanks and parentheses
+  const std::size_t name_end = rest.rfind(')');  // the name may contain blanks and parentheses
   if (name_end == std::string_view::npos) return false;
   rest.remove_prefix(name_end + 1);
   std::uint64_t* const wanted[] = {&arguments.begin, &arguments.end, &environment.begin, &environment.end};
@@ -88,15 +88,15 @@ bool findArguments(Region& arguments, Region& environment) {
   return arguments.begin < arguments.end;
 }
 
-/// Replaces the command line by a neutral one and clears the environment: this is a copy of the starter, every user of
-/// the host can read its command line, and a payload's arguments may be secrets. The starter's own memory is untouched.
+/// Overwrites the command line and clears the environment of this process. It is a copy of its starter, whose arguments
+/// may be secret, and every user of the host can read a command line. The starter's memory is not affected.
 void forgetArguments() {
   Region arguments, environment;
   int pipe[2];
   if (!findArguments(arguments, environment) || raw(SYS_pipe2, pipe, O_CLOEXEC | O_NONBLOCK) < 0) return;
   wipe(pipe, arguments);
   wipe(pipe, environment);
-  // The last byte stays 0: without it the kernel shows the memory behind as well.
+  // Keep the final 0: without it the kernel also shows the memory after it.
   writeOwn(pipe, arguments.begin, kTitle.substr(0, arguments.end - arguments.begin - 1));
   raw(SYS_close, pipe[0]);
   raw(SYS_close, pipe[1]);
@@ -129,8 +129,8 @@ bool syncFile(const char* name) {
   return done;
 }
 
-/// Rounds of pause and sync until nothing came in between. The last look and the release of the lock happen under the
-/// head's lock, which every writer holds while it looks whether a syncer is at work: no event falls between.
+/// Pauses and syncs until no new event arrived. The last check and the release of the lock happen under the head's
+/// lock, which every writer holds when it checks for a running syncer, so no event is missed.
 void syncUntilQuiet() {
   const long head_file = raw(SYS_openat, kDirectory, kHeadName, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
   if (head_file < 0) return;
@@ -156,7 +156,7 @@ void syncUntilQuiet() {
     forgetArguments();  // after keepOnly: it needs free descriptors
     raw(SYS_prctl, PR_SET_NAME, kTitle.data(), 0, 0, 0);
     syncUntilQuiet();
-    raw(SYS_close, kSyncLock);  // before the head's lock goes with the exit
+    raw(SYS_close, kSyncLock);  // before the exit releases the head's lock
   }
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -164,8 +164,8 @@ void syncUntilQuiet() {
 }  // namespace
 
 bool startSyncer(int directory, int sync_lock) {
-  // A child's child: ours would be somebody's zombie until the caller looks after it. Raw calls only, as the caller may
-  // be threaded and its locks held for ever in the copy. No exit signal: not the application's business.
+  // Double fork, so that the caller has no zombie to reap. Raw calls only: a threaded caller's locks may be held
+  // forever in the copy. No exit signal: the application must not see a SIGCHLD.
   const long middle = raw(SYS_clone, 0, 0, 0, 0, 0);
   if (middle < 0) return false;
   if (middle == 0) {
