@@ -27,7 +27,7 @@ Error configError(std::string object, std::string_view reason, std::string_view 
   return plainError(Stage::policy, "configuration", object, reason, hint);
 }
 
-/// Reads one section's keys into their places, and knows which keys there are.
+/// Decodes the keys of one section, and rejects unknown keys.
 class Section {
  public:
   Section(const policy::Document& document, const Node& table, std::string name)
@@ -83,7 +83,7 @@ class Section {
     place = node->text;
   }
 
-  /// What went wrong first, an unknown key included.
+  /// Returns the first error, including unknown keys.
   Result<void> finish() {
     for (const auto& [key, node] : table_.members) {
       if (std::ranges::find(known_, key) == known_.end()) refuse(key, node, "unknown key");
@@ -164,7 +164,7 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
   return section.finish();
 }
 
-/// The user's ceiling may not be above one that the system's file sets.
+/// The user's ceiling must not exceed the system's.
 template <class T>
 Result<void> mergeCeiling(std::string_view key, const std::optional<T>& system, std::optional<T>& merged,
                           const std::string& file) {
@@ -178,7 +178,7 @@ Result<void> mergeCeiling(std::string_view key, const std::optional<T>& system, 
   return {};
 }
 
-/// The file's text, or nothing if there is none. Another user's hand in it makes it no owner's word.
+/// The content of the file; nullopt if it does not exist. An error if another user could have written it.
 Result<std::optional<std::string>> readOwned(const std::string& path, bool system) {
   if (path.empty()) return std::nullopt;
   const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
@@ -275,7 +275,7 @@ Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
   if (!done) return fail(done.error());
   if (!merged.profile) merged.profile = system.profile;
   merged.always_denied.insert(merged.always_denied.begin(), system.always_denied.begin(), system.always_denied.end());
-  // Nobody's alert is silenced by the other file.
+  // Neither file may disable the other's alerts.
   merged.alerts.insert(merged.alerts.begin(), system.alerts.begin(), system.alerts.end());
   merged.files.insert(merged.files.begin(), system.files.begin(), system.files.end());
   return merged;

@@ -29,7 +29,7 @@ TEST(OwnerConfiguration, SetsCeilingsDefaultsAndDeniedPaths) {
   const policy::Ceilings full = owner->ceilingsAt(policy::Level::full);
   EXPECT_EQ(full.memory, 4 * policy::kGiB);
   EXPECT_EQ(full.wall_seconds, 3600);
-  EXPECT_EQ(full.open_files, 4096U);  // SPEC's, since the owner does not say
+  EXPECT_EQ(full.open_files, 4096U);  // the built-in ceiling, since the owner sets none
   EXPECT_EQ(owner->ceilingsAt(policy::Level::process).output, 10 * policy::kMiB);
   EXPECT_EQ(owner->profile, "shell");
   EXPECT_EQ(owner->always_denied, std::vector<std::string>{"/srv/secrets"});
@@ -52,7 +52,7 @@ TEST(OwnerConfiguration, AUserCanLowerWhatTheSystemSetsAndNotRaiseIt) {
       mergeOwners(system, *decoded("[ceilings]\nmemory = '1G'\ncpus = 16\n[filesystem]\nalways_denied = ['/b']"));
   ASSERT_TRUE(lower);
   EXPECT_EQ(lower->ceilings.memory, 1 * policy::kGiB);
-  EXPECT_EQ(lower->ceilings.cpus, 16);  // the system says nothing about it
+  EXPECT_EQ(lower->ceilings.cpus, 16);  // the system's file does not set it
   EXPECT_EQ(lower->always_denied, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(lower->profile, "shell");
   EXPECT_FALSE(mergeOwners(system, *decoded("[ceilings]\nmemory = '8G'")));
@@ -81,7 +81,7 @@ TEST(OwnerConfiguration, AFileThatOthersCanWriteIsNoOwnersWord) {
   chmod(file.c_str(), 0600);
   ASSERT_EQ(symlink(file.c_str(), (directory / "link.toml").c_str()), 0);
   EXPECT_FALSE(loadOwner("", directory / "link.toml"));
-  EXPECT_TRUE(geteuid() == 0 || !loadOwner(file, ""));  // the system's must be root's
+  EXPECT_TRUE(geteuid() == 0 || !loadOwner(file, ""));  // the system's file must belong to root
   EXPECT_TRUE(loadOwner(directory / "none", directory / "nor this")->empty());
 }
 

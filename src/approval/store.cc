@@ -143,7 +143,7 @@ Result<std::vector<Approval>> Store::read(std::int64_t now) const {
   for (const policy::Node& item : list->items) {
     auto approval = fromNode(item);
     if (!approval) return fail(approval.error());
-    // One from the future was given before the clock was set back: how long it holds can't be told any more.
+    // One from the future was given before the clock was set back: its remaining time is unknown, so it is invalid.
     if (approval->expires > now && approval->given <= now) approvals.push_back(std::move(*approval));
   }
   return approvals;
@@ -218,7 +218,7 @@ Result<std::optional<Approval>> Store::use(std::string_view what, std::string_vi
   const Approval used = *found;
   if (auto recorded = record("redeem", used); !recorded) return fail(recorded.error());
   if (used.scope != Scope::once) return used;
-  approvals->erase(found);  // before it is used: after a crash it is lost, not used twice
+  approvals->erase(found);  // before use: a crash loses the approval instead of allowing it twice
   if (auto written = write(*approvals); !written) return fail(written.error());
   return used;
 }

@@ -55,7 +55,7 @@ TEST_F(ApprovalStore, OneForATimeExpires) {
   EXPECT_TRUE(*store.redeem("net:host", "", kNow + 59));
   EXPECT_TRUE(*store.redeem("net:host", "", kNow + 59));
   EXPECT_FALSE(*store.redeem("net:host", "", kNow + 60));
-  EXPECT_FALSE(*store.redeem("net:host", "", kNow - 1));  // the clock was set back
+  EXPECT_FALSE(*store.redeem("net:host", "", kNow - 1));  // after the clock was set back
   EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow}, kNow));
   EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + kLongest + 1}, kNow));
 }
@@ -77,7 +77,7 @@ TEST_F(ApprovalStore, ARevokedOneIsGone) {
   EXPECT_FALSE(*store.revoke("0000", kNow));
   EXPECT_TRUE(*store.revoke(given->id, kNow));
   EXPECT_FALSE(*store.redeem("host:example.org:443", "", kNow));
-  // Exactly this host and port: nothing near it.
+  // Must match exactly this host and port.
   ASSERT_TRUE(store.grant({.what = "host:example.org:443", .scope = Scope::timed, .expires = kNow + 60}, kNow));
   for (const char* other :
        {"host:example.org", "host:example.org:80", "host:*.example.org:443", "host:EXAMPLE.org:443"}) {

@@ -1,16 +1,16 @@
-// What an owner can approve: exactly one thing each (SPEC A1, A2).
+// What an owner can approve: each text names exactly one thing.
 //
 //   level:none                  no isolation at all
 //   net:host   net:proxy        the host's network; the egress filter instead of no network
 //   host:example.org:443        one host (pattern), with a port or without
 //   path:/srv/data              one host path
-//   commit:/srv/project         what sandboxes changed is written to this directory
-//   tool:NAME                   what a declared tool asks for: a shell below `full`, network
+//   commit:/srv/project         writing the changes of sandboxes to this directory
+//   tool:NAME                   the requirements of a declared tool: a shell below `full`, network
 //   project:SHA256              a project's policy file with exactly this content
-//   policy:WORD                 what a policy asks for with `approvals.required`
+//   policy:WORD                 what a policy requires with `approvals.required`
 //
-// Texts are printable ASCII, so what a person reads is what is stored: control, bidirectional and zero-width characters
-// cannot be in one.
+// Texts are printable ASCII, so a user reads exactly what is stored: control, bidirectional and zero-width characters
+// are rejected.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@
 
 namespace caisson::approval {
 
-/// Nothing if `what` is one of the above and well formed; else an error that says what can be approved.
+/// Succeeds if `what` is one of the above and well formed; the error lists what can be approved.
 Result<void> checkWhat(std::string_view what);
 
-/// What a person agrees to, as a sentence without its full stop.
+/// What the user agrees to, as a sentence without a full stop.
 std::string meaning(std::string_view what);
 
 }  // namespace caisson::approval
