@@ -21,10 +21,10 @@ namespace caisson::cli {
 namespace {
 
 bool answersYes(const sys::Fd& terminal, std::string_view question) {
-  // A payload may have written to this terminal before.
+  // A payload may have left escape sequences in effect on this terminal.
   if (writeAll(terminal.get(), terminalReset(std::getenv("TERM"))) != 0) return false;
   if (writeAll(terminal.get(), question) != 0) return false;
-  // What was typed or pasted before the question was shown is no answer to it.
+  // Discard input that was typed or pasted before the prompt was shown.
   ::tcflush(terminal.get(), TCIFLUSH);
   std::string answer;
   char next = 0;
@@ -45,7 +45,7 @@ std::vector<std::string> neededFor(const policy::Policy& policy) {
   return needed;
 }
 
-/// The owner's answer, and how it was given: with --approve on a terminal, on record from before, or asked for now.
+/// Returns how the owner approved: with --approve on a terminal, by a stored approval, or at a prompt now.
 Result<std::string> obtain(const std::string& what, bool named, const sys::Fd& terminal, std::string_view question) {
   if (auto checked = approval::checkWhat(what); !checked) return fail(checked.error());
   constexpr std::string_view kNamed = "--approve on a terminal";

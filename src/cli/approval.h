@@ -1,10 +1,9 @@
 // An owner's approval given on the command line (SPEC A1, A4).
 //
-// `--approve WHAT` counts as the owner's answer only where a person could have given it: with a
-// controlling terminal. Without one it redeems what an owner granted before (approval/store.h), or the
-// answer is no. What needs an approval
-// and was not approved by flag is asked for on that terminal. Host code under the same uid can
-// fake a terminal; it is outside the boundary.
+// `--approve WHAT` counts as the owner's answer only with a controlling terminal, where a person could have given it.
+// Without one it uses a stored approval (approval/store.h) or fails. If something needs an approval and no flag names
+// it, the owner is prompted on that terminal. Host code under the same uid can fake a terminal; it is outside the
+// boundary.
 #pragma once
 
 #include <string>
@@ -18,18 +17,18 @@ struct Policy;
 
 namespace caisson::cli {
 
-/// What the owner approved for this run, for Request::approvals; an error when something needed was not.
+/// Returns the approvals of this run, for Request::approvals; an error if a required one is missing.
 Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, const policy::Policy& policy);
 
-/// What `--approve` names, checked for being something that can be approved, but not for who says it.
-/// For verbs that only describe.
+/// Parses `--approve` and checks that each object can be approved, but not who approves it. For verbs that only
+/// describe.
 Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
 
-/// An owner's word on one thing, to be kept by the caller: named with `--approve` on a terminal, redeemed from before,
-/// or the answer to `question`. How it was given; an error if it was not.
+/// Obtains an owner's approval, which the caller stores: named with `--approve` on a terminal, stored before, or given
+/// at a prompt with `question`. Returns how it was given, or an error.
 Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question);
 
-/// Asks on the controlling terminal. Without one the answer is no.
+/// Prompts on the controlling terminal. Returns false without one.
 bool askOwner(std::string_view question);
 
 }  // namespace caisson::cli

@@ -92,7 +92,7 @@ int grant(const Arguments& arguments) {
   return print(granted->id + "\n");
 }
 
-/// Live sessions let go of hosts that stood by a revoked approval, now and not at their next command.
+/// Closes hosts whose approval was revoked in live sessions at once, not only at their next command.
 int closeWhatIsApprovedNoMore() {
   auto sessions = SessionStore::open();
   if (!sessions) return complain(sessions.error());
@@ -102,7 +102,7 @@ int closeWhatIsApprovedNoMore() {
   for (const SessionInfo& info : *infos) {
     if (info.network != "proxy") continue;
     auto session = sessions->find(info.id);
-    if (!session) continue;  // it ended a moment ago
+    if (!session) continue;  // the session ended meanwhile
     if (auto reviewed = session->reviewHosts(); !reviewed) status = complain(reviewed.error());
   }
   return status;

@@ -1,4 +1,4 @@
-// `caisson audit show|verify`: what is on record, and whether anybody touched it.
+// `caisson audit show|verify`: prints the audit log and checks it for tampering.
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ bool looksLikeDate(std::string_view text) {
   return text.size() == kShape.size() || text[kShape.size()] == 'T' || text[kShape.size()] == ' ';
 }
 
-/// A time as the log writes it, so that both compare as text. Times on record are UTC.
+/// Converts a time to the log's format, so that both compare as text. Recorded times are UTC.
 Result<std::string> timeFrom(std::string_view text) {
   if (looksLikeDate(text)) {
     std::string time(text);
@@ -93,7 +93,7 @@ Result<Filter> filterFrom(const Arguments& arguments) {
   if (const auto text = arguments.value(kUntil)) {
     auto time = timeFrom(*text);
     if (!time) return fail(time.error());
-    filter.until = *std::move(time) + "~";  // also what is within that second
+    filter.until = *std::move(time) + "~";  // includes fractions of that second
   }
   filter.sandbox = arguments.value(kSandbox).value_or("");
   for (const Given& given : arguments.given) {

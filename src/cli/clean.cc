@@ -1,4 +1,4 @@
-// `caisson clean [--all]`: removes what crashed runs left, and with --all stops and removes everything (SPEC 13).
+// `caisson clean [--all]`: removes leftovers of crashed runs; --all also stops and removes everything (SPEC 13).
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ bool endsWithin(const audit::LiveSandbox& sandbox, int milliseconds) {
   return ::poll(&wait, 1, milliseconds) == 1;
 }
 
-/// The supervisor is asked, then killed; its sandbox ends with it, however it died.
+/// Sends the supervisor a stop request, then kills it; its sandbox dies with it in either case.
 void stopLive(Cleaned& cleaned) {
   auto live = audit::liveSandboxes(audit::logDirectory());
   if (!live) {
@@ -60,7 +60,7 @@ void stopLive(Cleaned& cleaned) {
   }
 }
 
-/// Directories of a `caisson verify` that died: verify-PID-N.
+/// Directories of a `caisson verify` that crashed: verify-PID-N.
 void removeVerifyRemains(Cleaned& cleaned) {
   const auto root = sys::RootDir::open(sys::stateHome());
   if (!root) return;
@@ -102,7 +102,7 @@ Cleaned cleanUp(bool all) {
     cleaned.problems.push_back(sessions.error());
   }
   add("control group",
-      sys::removeEmptyKeptCgroups(cgroups, std::chrono::hours(1)));  // after the sessions, whose own go with them
+      sys::removeEmptyKeptCgroups(cgroups, std::chrono::hours(1)));  // after the sessions, which remove their own
   removeVerifyRemains(cleaned);
   return cleaned;
 }

@@ -8,7 +8,7 @@
 namespace caisson::cli {
 namespace {
 
-/// Verbs that take options themselves, not those that only have verbs below.
+/// Verbs that take options, without those that only group other verbs.
 std::vector<const Verb*> leaves(std::span<const Verb* const> verbs) {
   std::vector<const Verb*> found;
   for (const Verb* verb : verbs) {
@@ -45,7 +45,7 @@ std::string profiles() {
   return list;
 }
 
-/// Inside single quotes of a shell.
+/// Escapes text for single quotes of a shell.
 std::string quoted(std::string_view text) {
   std::string out;
   for (const char letter : text) out += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
@@ -98,7 +98,7 @@ std::string zshValue(std::string_view value_name) {
   return "";
 }
 
-/// The characters that _arguments gives a meaning to, taken out of a description.
+/// Removes the characters that are special to _arguments from a description.
 std::string zshPlain(std::string_view text) {
   std::string out;
   for (const char letter : text) {

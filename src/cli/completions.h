@@ -12,7 +12,7 @@ std::string bashCompletion(std::span<const Verb* const> verbs);
 std::string zshCompletion(std::span<const Verb* const> verbs);
 std::string fishCompletion(std::span<const Verb* const> verbs);
 
-/// What a value or an operand can be completed with; follows from its name in help.
+/// How a value or an operand is completed; derived from its name in help.
 enum class Completes : std::uint8_t { nothing, words, files, directories, profiles };
 Completes completes(std::string_view value_name);
 

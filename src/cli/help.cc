@@ -35,7 +35,7 @@ struct Painter {
   }
 };
 
-/// `term` at the left, its text in a column beside it, or below when the term is too long for the column.
+/// Appends `term` at the left with its text in a column beside it, or below it if the term is too long.
 void appendRow(std::string& out, std::string_view term, std::string_view text, std::size_t column) {
   out += "  ";
   out += term;

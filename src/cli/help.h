@@ -20,10 +20,10 @@ std::string renderHelp(const Verb& verb, bool colour);
 /// `caisson run [OPTION]... -- CMD [ARG]...`
 std::string synopsis(const Verb& verb);
 
-/// The heading a topic has in help and man page.
+/// The heading of a topic in help and man page.
 std::string_view title(Topic topic);
 
-/// `text` broken at spaces into lines of at most `width` columns, each begun with `indent` spaces.
+/// Wraps `text` at spaces into lines of at most `width` columns, each indented by `indent` spaces.
 std::string wrap(std::string_view text, std::size_t indent, std::size_t width = kHelpWidth);
 
 /// The exit statuses, as rows of status and meaning.

@@ -1,4 +1,4 @@
-// Writes JSON in the order it is told to. Small, so that the path of a plain run pays for no JSON library.
+// Writes JSON in call order. Small, so that a plain run does not load a JSON library.
 //
 //   JsonWriter json;
 //   json.beginObject().key("name").string("x").key("items").beginArray().number(1).end().end();
@@ -19,7 +19,7 @@ class JsonWriter {
  public:
   JsonWriter& beginObject() { return open('{', '}'); }
   JsonWriter& beginArray() { return open('[', ']'); }
-  JsonWriter& end();  ///< of the innermost object or array
+  JsonWriter& end();  ///< ends the innermost object or array
 
   JsonWriter& key(std::string_view name);
   JsonWriter& string(std::string_view text);
@@ -28,7 +28,7 @@ class JsonWriter {
   JsonWriter& number(std::integral auto value) { return raw(std::to_string(value)); }
   JsonWriter& number(double value);  ///< with at most three decimals, never in exponent form
 
-  JsonWriter& raw(std::string_view json);  ///< a value that is JSON already
+  JsonWriter& raw(std::string_view json);  ///< appends a value that is already JSON
 
   [[nodiscard]] const std::string& text() const { return text_; }
 

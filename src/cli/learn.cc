@@ -43,7 +43,7 @@ void proposeSyscalls(Draft& draft, const policy::Syscalls& syscalls, const RunRe
   }
 }
 
-/// Twice what there was, up to the ceiling; a limit that is at its ceiling is an owner's to raise.
+/// Doubles the limit, up to the ceiling; only an owner can raise a limit beyond that.
 template <class Number>
 void proposeLimit(Draft& draft, const std::string& key, Number now, Number ceiling) {
   if (now >= ceiling)
@@ -73,7 +73,7 @@ void proposeLimits(Draft& draft, const policy::Policy& policy, const RunResult& 
   }
 }
 
-/// What the run really took, so that a person can also narrow.
+/// Lists the actual usage, so that the user can also narrow the policy.
 void tellUsed(Draft& draft, const policy::Policy& policy, const RunResult& result) {
   const Usage& usage = result.usage;
   const auto mib = [](std::uint64_t bytes) { return std::to_string((bytes + policy::kMiB - 1) / policy::kMiB); };

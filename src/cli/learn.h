@@ -1,5 +1,5 @@
-// Learn mode: from what a run was refused, the smallest policy that would let it through. A proposal to read: nothing
-// is ever widened by it.
+// Learn mode: computes from the denials of a run the smallest policy that would allow it. A proposal to review;
+// learning itself widens nothing.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 namespace caisson::cli {
 
 struct Proposal {
-  std::string policy;             ///< a policy file in TOML that extends what the run started from
-  std::vector<std::string> diff;  ///< the same as lines to read: "+ key = value    # why"
+  std::string policy;             ///< a TOML policy file that extends the policy of the run
+  std::vector<std::string> diff;  ///< the same as readable lines: "+ key = value    # why"
 };
 
-/// `base` is what the run started from, as `extends` names it: a profile or the path of a file.
+/// `base` is the policy of the run, as `extends` names it: a profile or the path of a file.
 Proposal proposePolicy(const policy::Policy& policy, const std::string& base, const RunResult& result);
 
 }  // namespace caisson::cli

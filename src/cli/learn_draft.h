@@ -1,4 +1,4 @@
-// A policy in the making: keys with their reasons, and remarks for the person who reads it.
+// A draft policy: keys with their reasons, and remarks for the reader.
 #pragma once
 
 #include <set>
@@ -12,7 +12,7 @@ namespace caisson::cli {
 
 class Draft {
  public:
-  /// The first value that a key is given stays.
+  /// Sets a key; later values for the same key are ignored.
   void set(const std::string& key, const std::string& value, const std::string& reason);
   void remark(const std::string& words);
   Proposal finish(const std::string& base);
@@ -23,11 +23,11 @@ class Draft {
   std::vector<std::string> diff_;
 };
 
-/// A TOML string: what it holds may come from a payload.
+/// A quoted TOML string; its content may come from a payload.
 std::string quoted(std::string_view text);
 std::string listOf(const std::vector<std::string>& names);
 
-// Parts of proposePolicy(), in files of their own.
+// Parts of proposePolicy() in separate files.
 void proposeFiles(Draft& draft, const policy::Policy& policy, const RunResult& result);
 void proposeHosts(Draft& draft, const policy::Network& network, const RunResult& result);
 

@@ -1,4 +1,5 @@
-// What learn mode proposes about files: what was asked for, is not shown, and is there on the host for its caller.
+// Learn mode, files: proposes paths that the payload opened, that the sandbox does not show, and that the caller can
+// access.
 #include <algorithm>
 #include <map>
 
@@ -20,7 +21,7 @@ bool isBelow(std::string_view path, std::string_view directory) {
 
 std::string_view lastPart(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// A directory that holds more than one program's affairs: nobody should be led to show it for one file.
+/// Broad directories that must not be proposed because of one file.
 bool isTooWide(std::string_view directory) {
   const auto depth = std::ranges::count(directory, '/');
   if (depth <= 1) return true;
@@ -30,7 +31,7 @@ bool isTooWide(std::string_view directory) {
   return of_many && depth == 2;
 }
 
-/// The host's own programs and libraries, which every sandbox is shown.
+/// System programs and libraries, which every sandbox shows.
 bool isSystem(std::string_view path) {
   return isBelow(path, "/usr") || isBelow(path, "/bin") || isBelow(path, "/sbin") || path.starts_with("/lib");
 }
@@ -68,7 +69,7 @@ class Files {
   }
 
   void propose() {
-    // Programs look at the directories on the way to a file; one where they stopped is wanted itself.
+    // Programs stat the parent directories of a file. Propose a directory itself only if the path lookup ended there.
     for (const auto& [directory, looked] : looked_) {
       const auto further = [&](const auto& one) { return one.first != directory && isBelow(one.first, directory); };
       if (std::ranges::none_of(read_, further) && std::ranges::none_of(write_, further) &&
@@ -116,12 +117,12 @@ class Files {
 
   void considerRead(const FileRequest& request) {
     const bool opened = request.operation == FileOperation::read;
-    // The sandbox has an /etc of its own, and every program looks for optional files there.
+    // The sandbox has a private /etc, and every program looks for optional files there.
     if (isBelow(request.path, "/etc")) {
       if (opened && request.host_readable) remark(request, "is not in the sandbox's own /etc; --ro would show it");
       return;
     }
-    if (isSystem(request.path)) return;  // shown already, or taken away by a list; what is missing is a link to /etc
+    if (isSystem(request.path)) return;  // already shown, or blocked by a list; missing entries are links to /etc
     if (!request.host_readable) {
       if (opened) remark(request, "is not yours to show");
       return;
@@ -154,7 +155,7 @@ class Files {
     std::size_t count = 0;
     for (const auto& [path, wanted] : more) {
       if (std::ranges::find(all, path) != all.end()) continue;
-      // A name that cannot be shown as it is cannot be agreed to either.
+      // A name that cannot be displayed safely cannot be approved either.
       if (safeLine(path) != path || policy::findFlaw(policy::Syntax::shown_path, path)) {
         draft_.remark("asked for, and its name is not one to put into a policy: " + path);
         continue;
@@ -174,7 +175,7 @@ class Files {
   std::size_t remarks_ = 0;
 };
 
-/// So that a person can also narrow: what was started, and what was shown in vain.
+/// Lists started programs and unused paths, so that the user can also narrow the policy.
 void tellUsedFiles(Draft& draft, const policy::Policy& policy, const RunResult& result) {
   constexpr std::size_t kMaxPrograms = 12;
   std::vector<std::string> programs;

@@ -1,5 +1,4 @@
-// What learn mode proposes about the network: hosts that the egress refused, or that were asked for without any
-// network.
+// Learn mode, network: proposes hosts that the egress denied, or that the payload tried to reach without any network.
 #include <algorithm>
 
 #include "cli/learn_draft.h"
@@ -15,7 +14,7 @@ void addOnce(std::vector<std::string>& list, const std::string& entry) {
   if (std::ranges::find(list, entry) == list.end()) list.push_back(entry);
 }
 
-/// Refused by the egress because no pattern allows it. What is always blocked stays a remark.
+/// Adds hosts that the egress denied because no pattern allows them. Always blocked hosts are only a remark.
 void addRefused(Draft& draft, const RunResult& result, std::vector<std::string>& hosts) {
   for (const Denial& denial : result.denials) {
     if (!denial.operation.starts_with("network")) continue;
@@ -30,7 +29,7 @@ void addRefused(Draft& draft, const RunResult& result, std::vector<std::string>&
   }
 }
 
-/// Asked for where there was no network at all: seen by the questions and addresses of the program itself.
+/// Adds hosts tried in network mode `none`, taken from the program's DNS queries and connect addresses.
 void addWanted(Draft& draft, const policy::Network& network, const RunResult& result, std::vector<std::string>& hosts,
                std::vector<std::string>& ports) {
   if (network.mode != policy::NetworkMode::none) return;

@@ -55,7 +55,7 @@ TEST(Learn, StopsAtTheCeiling) {
   EXPECT_TRUE(has(proposal.policy, "ceiling"));
 }
 
-/// A host name or path that a payload made up must not become a line of its own.
+/// A host name or path chosen by a payload must not inject a separate line.
 TEST(Learn, IsNotLedByWordsOfThePayload) {
   const Proposal proposal = proposePolicy({}, "a\"b",
                                           denied({{.rule = "no entry of network.allowed_hosts",
@@ -66,7 +66,7 @@ TEST(Learn, IsNotLedByWordsOfThePayload) {
   EXPECT_TRUE(has(proposal.policy, "extends = \"a\\\"b\""));
 }
 
-/// As the egress words it.
+/// The text as the egress writes it.
 TEST(Learn, ProposesTheHostThatTheEgressRefused) {
   policy::Policy policy;
   policy.network.mode = policy::NetworkMode::proxy;

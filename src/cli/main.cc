@@ -1,4 +1,4 @@
-// The `caisson` program. Verbs are listed in verbs.cc, each in a file of its own.
+// The `caisson` program. verbs.cc lists the verbs; each has its own file.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,8 +11,7 @@
 
 namespace {
 
-/// A caller may start us with some of 0, 1, 2 closed; a descriptor of ours that landed there would be taken for a
-/// stream.
+/// A caller may start us with some of 0, 1, 2 closed; a descriptor that we open could then be mistaken for a stream.
 void openStandardStreams() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) != -1) continue;
@@ -31,6 +30,6 @@ int main(int count, char** words) {
   openStandardStreams();
   caisson::egress::useProgram("/proc/self/exe");
   const int status = caisson::cli::dispatch(line.subspan(line.empty() ? 0 : 1));
-  // Nothing is buffered and nothing is left to undo: taking the process apart piece by piece would only cost time.
+  // Nothing is buffered and nothing needs cleanup, so skip destructors to save time.
   ::_exit(status);
 }

@@ -9,7 +9,7 @@
 namespace caisson::cli {
 namespace {
 
-/// Text as roff shows it: backslashes and dashes escaped, and no line that begins like a request.
+/// Escapes backslashes and dashes for roff, and lines that begin like a request.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char letter : text) {

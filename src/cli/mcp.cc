@@ -1,4 +1,4 @@
-// `caisson mcp`: the sandbox as a server for agent hosts (SPEC D2).
+// `caisson mcp`: serves sandboxes to agent hosts (SPEC D2).
 #include "cli/mcp_install.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -28,7 +28,7 @@ constexpr Option kAllowCommit{.name = "allow-commit",
 constexpr Option kOptions[] = {kWorkspace, kAllowCommit, kHttp, kWithoutToken};
 constexpr Option kYes{.name = "yes", .help = "With install: write the entry without asking."};
 constexpr Option kInstallOptions[] = {kYes};
-/// For tests of the protocol: not in the help, since no person needs it.
+/// For protocol tests only, so not in the help.
 constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures of the official conformance suite."};
 constexpr Option kTestOptions[] = {kConformance};
 constexpr OptionGroup kGroups[] = {{"Server", kOptions}, {"Install", kInstallOptions}, {"", kTestOptions}};

@@ -24,7 +24,7 @@ std::string hostNames() {
   return names;
 }
 
-/// The lines of `after` that `before` has not, marked; the configuration may be long and is the person's own.
+/// Returns the marked lines that `after` has and `before` has not. Only these are shown: the configuration may be long.
 std::string addedLines(std::string_view before, std::string_view after) {
   std::string shown;
   while (!after.empty()) {

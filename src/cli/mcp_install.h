@@ -5,7 +5,7 @@
 
 namespace caisson::cli {
 
-/// Shows what would change in the host's configuration, asks, and writes it. The exit status.
+/// Shows the change to the host's configuration, asks for confirmation, and writes it. Returns the exit status.
 int installInHost(std::string_view host, bool without_asking);
 
 }  // namespace caisson::cli

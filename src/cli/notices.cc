@@ -6,7 +6,7 @@
 namespace caisson::cli {
 namespace {
 
-// A payload chooses how often it is denied; a screen is no place for all of it.
+// A payload can cause any number of denials; print only a few.
 constexpr std::size_t kShownDenials = 5;
 
 std::string_view remedy(Limit limit) {
@@ -29,7 +29,7 @@ void addEnding(std::vector<std::string>& lines, const RunResult& result) {
   } else if (result.outcome == OutcomeKind::cancelled) {
     lines.emplace_back("cancelled");
   } else if (result.outcome == OutcomeKind::signaled) {
-    // The person who pressed Ctrl-C, or closed the pipe, knows.
+    // The user sent this signal or closed the pipe, so no notice is needed.
     for (const int expected : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
       if (result.signal == expected) return;
     const char* abbreviation = sigabbrev_np(result.signal);
@@ -44,7 +44,7 @@ void addCut(std::vector<std::string>& lines, std::string_view stream, const Stre
                   " bytes dropped; raise it with --output-limit");
 }
 
-/// Limits that addEnding and addCut tell of.
+/// Limits that addEnding and addCut already report.
 bool isToldAlready(const Denial& denial) {
   for (const std::string_view rule : {"resources.wall_seconds", "resources.cpu_seconds", "resources.memory",
                                       "resources.output", "filesystem.max_file_size", "filesystem.max_total_size"})
@@ -57,7 +57,7 @@ void addDenials(std::vector<std::string>& lines, const RunResult& result) {
   std::size_t count = 0;
   for (const Denial& denial : result.denials) {
     if (isToldAlready(denial)) continue;
-    if (success && denial.probe) continue;  // it was tried, and done without
+    if (success && denial.probe) continue;  // the program worked without it
     if (++count > kShownDenials) continue;
     std::string line = "denied: " + denial.operation + ": " + denial.object;
     if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
@@ -76,7 +76,7 @@ std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
   addEnding(lines, result);
   addCut(lines, "stdout", result.out);
   addCut(lines, "stderr", result.err);
-  if (!result.error || result.escape) addDenials(lines, result);  // else an error of ours has said it already
+  if (!result.error || result.escape) addDenials(lines, result);  // otherwise the error already reports it
   for (const std::string& notice : result.notices) lines.push_back(notice);
   const auto level = result.layers.find("level");
   if (watched || (level != result.layers.end() && level->second == "landlock tier"))

@@ -1,5 +1,5 @@
-// What a person should read after a run: which limit ended it, what was discarded, cut or denied.
-// A plain success with nothing to say gives no lines.
+// Notices printed after a run: which limit ended it, what was discarded, cut or denied. Empty after an uneventful
+// success.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace caisson::cli {
 
-/// `watched`: a person reads along (standard error is a terminal), so weakened protections are worth a line each;
-/// programs find them in the JSON result.
+/// `watched`: standard error is a terminal, so each weakened protection gets a line; programs find them in the JSON
+/// result.
 std::vector<std::string> noticesFor(const RunResult& result, bool watched);
 
 }  // namespace caisson::cli

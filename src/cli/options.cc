@@ -105,7 +105,7 @@ Result<Arguments> parse(const Syntax& syntax, std::span<char* const> words) {
       if (option->value.empty()) return fail(usageError(shown, "takes no value"));
       value = word.substr(equals + 1);
     } else if (!option->value.empty()) {
-      // A forgotten value must not swallow the next option or the `--` before the command.
+      // A missing value must not consume the next option or the `--` before the command.
       if (at + 1 == words.size() || std::string_view(words[at + 1]).starts_with("--"))
         return fail(usageError(shown, "needs a value: " + std::string(option->value),
                                "write " + shown + "=VALUE if the value begins with dashes"));

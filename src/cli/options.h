@@ -7,9 +7,9 @@
 //   auto arguments = parse({.groups = kGroups}, words);
 //   if (arguments->has(kJson)) ...
 //
-// Parsing copies no text: values are views of argv, so arguments of any bytes and any size pass
-// through unchanged. `--name VALUE` and `--name=VALUE` are the same; `--` ends the options.
-// Unknown options, missing values and a single option given twice are errors, never ignored.
+// Parsing copies no text: values are views of argv, so arguments of any bytes and any size are passed unchanged.
+// `--name VALUE` and `--name=VALUE` are the same; `--` ends the options. Unknown options, missing values and a
+// non-repeatable option given twice are errors.
 #pragma once
 
 #include <optional>
@@ -24,24 +24,24 @@ namespace caisson::cli {
 struct Option {
   std::string_view name;   ///< long name, without dashes
   char letter = 0;         ///< short name, or 0
-  std::string_view value;  ///< "SIZE", "none|ro|rw" (these words only); empty: a switch
-  std::string_view help;   ///< one sentence or two
+  std::string_view value;  ///< "SIZE", "none|ro|rw" (only these values); empty: a switch
+  std::string_view help;   ///< one or two sentences
   bool repeatable = false;
 };
 
 struct OptionGroup {
-  std::string_view title;  ///< empty: accepted, but shown nowhere
+  std::string_view title;  ///< empty: accepted, but hidden
   std::span<const Option> options;
 };
 
-/// What one verb takes.
+/// The syntax of one verb.
 struct Syntax {
   std::span<const OptionGroup> groups;
   std::string_view operands;  ///< as shown in the synopsis: "FILE..."; empty: none
-  std::string_view command;   ///< what may follow `--`: "CMD [ARG]..."; empty: nothing
+  std::string_view command;   ///< the arguments after `--`: "CMD [ARG]..."; empty: none
 };
 
-/// Every verb has this one without listing it.
+/// Implicit option of every verb.
 inline constexpr Option kHelp{.name = "help", .letter = 'h', .help = "Print this help."};
 
 struct Given {
@@ -51,9 +51,9 @@ struct Given {
 
 struct Arguments {
   std::vector<Given> given;                ///< in the order of the command line
-  std::vector<std::string_view> operands;  ///< words that are no options, before `--`
-  std::span<char* const> command;          ///< words after `--`
-  bool help = false;                       ///< asked for before any error; nothing after it was looked at
+  std::vector<std::string_view> operands;  ///< arguments before `--` that are not options
+  std::span<char* const> command;          ///< arguments after `--`
+  bool help = false;                       ///< requested before any error; later arguments were not parsed
 
   [[nodiscard]] bool has(const Option& option) const { return value(option).has_value(); }
   /// The value of an option that is given at most once; a switch that was given has the empty value.
@@ -65,7 +65,7 @@ Result<Arguments> parse(const Syntax& syntax, std::span<char* const> words);
 /// `-h, --help` or `--name VALUE`, as help and errors show it.
 std::string spelling(const Option& option);
 
-/// A usage error: `subject` is the offending word, `reason` says what was expected.
+/// A usage error: `subject` is the offending argument, `reason` describes what was expected.
 Error usageError(std::string_view subject, std::string_view reason, std::string_view hint = {});
 
 }  // namespace caisson::cli

@@ -16,7 +16,7 @@ constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 constexpr Syntax kSyntax{.groups = kGroups, .command = "-- CMD"};
 constexpr Syntax kFiles{.groups = kGroups, .operands = "FILE..."};
 
-// Arguments view the words they were parsed from, so the words outlive them here.
+// Arguments are views of the parsed strings, so the strings must outlive them.
 struct Line {
   std::vector<std::string> words;
   std::vector<char*> pointers;

@@ -33,7 +33,7 @@ void tell(std::string_view text) { writeAll(STDERR_FILENO, "caisson: " + safeLin
 std::string describe(const Error& error) {
   Error safe = error;
   for (std::string* part : {&safe.call, &safe.object, &safe.reason, &safe.hint}) *part = safeLine(*part);
-  // A person who mistyped needs the word and what was expected, not a stage and a call.
+  // For a usage error, print the argument and what was expected, without stage and call.
   if (safe.stage != Stage::usage || safe.sys_errno != 0) return safe.message();
   std::string text = safe.object.empty() ? safe.reason : safe.object + ": " + safe.reason;
   if (!safe.hint.empty()) text += "\n  try: " + safe.hint;

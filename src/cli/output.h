@@ -1,4 +1,4 @@
-// The command line's own words: to standard output, to standard error, with or without colour.
+// Messages of the command line: to standard output or standard error, with or without colour.
 #pragma once
 
 #include <string_view>
@@ -7,25 +7,25 @@
 
 namespace caisson::cli {
 
-/// Exit status when caisson could not or would not do what was asked (SPEC 13).
+/// Exit status when caisson could not or did not execute the request (SPEC 13).
 inline constexpr int kRefused = 125;
 
-/// Writes all of it, over short writes and interruptions. 0, or the errno that stopped it.
+/// Writes all of `text`, retrying short writes and EINTR. Returns 0 or an errno.
 int writeAll(int descriptor, std::string_view text);
 
-/// Prints to standard output; the exit status to end with. A reader that went away (`| head`) is no failure.
+/// Prints to standard output and returns the exit status. EPIPE (`| head`) is not a failure.
 int print(std::string_view text);
 
-/// One line to standard error, after `caisson: `. The text is made safe to show.
+/// Prints one line to standard error, after `caisson: `. The text is made safe to display.
 void tell(std::string_view text);
 
-/// An error to standard error, with what to do about it. Returns kRefused.
+/// Prints an error with its remedy to standard error. Returns kRefused.
 int complain(const Error& error);
 
-/// How `complain` words it, without the prefix. Every part is made safe to show.
+/// The text that `complain` prints, without the prefix. Every part is made safe to display.
 std::string describe(const Error& error);
 
-/// Whether to colour what goes to `descriptor`: it is a terminal, and NO_COLOR is unset or empty.
+/// Whether to colour output to `descriptor`: it is a terminal, and NO_COLOR is unset or empty.
 bool wantsColour(int descriptor);
 
 }  // namespace caisson::cli

@@ -1,4 +1,4 @@
-// `caisson plan`: what a run would be, without running anything (SPEC P8).
+// `caisson plan`: prints the plan of a run without running anything (SPEC P8).
 #include "caisson/run.h"
 #include "cli/approval.h"
 #include "cli/output.h"
@@ -23,7 +23,7 @@ int perform(const Arguments& arguments) {
 
   Request request{.policy = *std::move(policy)};
   request.command.assign(arguments.command.begin(), arguments.command.end());
-  if (request.command.empty()) request.command = {"true"};  // what a policy means does not hang on the command
+  if (request.command.empty()) request.command = {"true"};  // the plan does not depend on the command
   request.approvals = *std::move(approvals);
   const bool json = arguments.has(kJson);
   const auto text = describePlan(request, json);

@@ -55,7 +55,7 @@ std::string explainedAsJson(const policy::Policy& policy) {
   return json.text() + "\n";
 }
 
-/// What the command rules make of one command. Exit status 1 when it is refused.
+/// Applies the command rules to one command. Exit status 1 if they deny it.
 int explainCommand(const policy::CommandRules& rules, std::string_view command, bool json) {
   const auto refusal = policy::refuseCommand(rules, command);
   const auto network = policy::networkUse(command);

@@ -21,7 +21,7 @@ const Flag* findFlag(const Option& option) {
   return nullptr;
 }
 
-/// The library speaks of keys; the person typed a flag.
+/// The library names the policy key; the user typed a flag.
 Error blame(Error error, const Given& given) {
   const std::string flag = "--" + std::string(given.option->name) + " " + std::string(given.value);
   if (error.sys_errno != 0) {
@@ -32,8 +32,8 @@ Error blame(Error error, const Given& given) {
   return plainError(Stage::usage, error.object, flag, reason, error.hint);
 }
 
-/// Policies hold absolute host paths. Only a path with `..` needs the disk: textual removal of `..` is wrong behind
-/// a link.
+/// Policies hold absolute host paths. A path with `..` is resolved on disk, since removing `..` textually is wrong
+/// behind a link.
 Result<std::string> absolutePath(std::string_view path) {
   const bool climbs = ("/" + std::string(path) + "/").find("/../") != std::string::npos;
   if (!climbs && path.starts_with('/')) return std::string(path);
@@ -54,7 +54,7 @@ Result<std::string> absolutePath(std::string_view path) {
   return absolute += path;
 }
 
-/// The payload starts in /workspace, so that is what a relative path inside is relative to.
+/// Relative inside paths are relative to /workspace, the payload's working directory.
 std::string insidePath(std::string_view path) {
   while (path.starts_with("./")) path.remove_prefix(2);
   return path.starts_with('/') ? std::string(path) : "/workspace/" + std::string(path);
@@ -63,7 +63,7 @@ std::string insidePath(std::string_view path) {
 Result<void> applyWorkspace(Policy& policy, std::string_view value) {
   const auto parts = splitWorkspace(value);
   if (!parts) return fail(parts.error());
-  // DIR:none names no directory to show; the mode alone says it all.
+  // DIR:none shows no directory, so only the mode matters.
   if (!parts->directory.empty() && parts->mode != "none") {
     const auto path = absolutePath(parts->directory);
     if (!path) return fail(path.error());
@@ -77,12 +77,12 @@ Result<void> applyEnvironment(Policy& policy, std::string_view key, std::string_
   if (value.find('=') != std::string_view::npos) return policy.append(key, value);
   const std::string variable(value);
   const char* callers = std::getenv(variable.c_str());
-  if (callers == nullptr) return {};  // the caller has none to pass
+  if (callers == nullptr) return {};  // not set in the caller's environment
   return policy.append(key, variable + "=" + callers);
 }
 
 Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value) {
-  // An unset shell variable ends up as an empty value: it must not become the current directory, writable.
+  // An unset shell variable becomes an empty value, which must not mean the current directory, writable.
   if (value.empty() && flag.apply != Apply::set_true) {
     return fail(
         plainError(Stage::usage, "caisson", flag.key, "the value is empty", "give a value, or leave the option out"));
@@ -124,7 +124,7 @@ Result<Policy> basePolicy(const Arguments& arguments) {
   return Policy::profile(owner->profile.value_or("bash"));
 }
 
-/// The one place that says what the engine cannot do yet. Remove a case when its layer arrives.
+/// Rejects what the engine does not support yet. Remove a case when its layer is implemented.
 Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& arguments) {
   switch (policy.network.mode) {
     case policy::NetworkMode::none: break;
@@ -142,7 +142,7 @@ Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& argum
 
 Result<WorkspaceArgument> splitWorkspace(std::string_view text) {
   const std::size_t colon = text.rfind(':');
-  // A colon before a slash belongs to a directory's name.
+  // A colon before a slash is part of a directory's name.
   if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos)
     return WorkspaceArgument{text, {}};
   const std::string_view mode = text.substr(colon + 1);
@@ -168,7 +168,7 @@ Result<Policy> policyFrom(const Arguments& arguments) {
   if (!policy) return policy;
   for (const Given& given : arguments.given) {
     const Flag* flag = findFlag(*given.option);
-    if (flag == nullptr) continue;  // an option of the verb itself
+    if (flag == nullptr) continue;  // an option of the verb
     if (auto done = applyFlag(*policy, *flag, given.value); !done) return fail(blame(done.error(), given));
   }
   if (auto served = refuseUnserved(policy->model(), arguments); !served) return fail(served.error());

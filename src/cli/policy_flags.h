@@ -1,4 +1,4 @@
-// From flags to a policy: what the options of policy_options.h mean.
+// Converts the options of policy_options.h to a policy.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace caisson::cli {
 
-/// The policy that these arguments describe: the profile or file, then each flag in order.
-/// An error names the flag. What this build does not serve is refused here.
+/// Builds the policy that these arguments describe: the profile or file, then each flag in order. An error names the
+/// flag. Rejects what this build does not support.
 Result<Policy> policyFrom(const Arguments& arguments);
 
-/// An error that the library raised later about a key, in the words of the flag that set the key.
+/// Rewrites a library error about a policy key to name the flag that set the key.
 Error inWordsOfFlags(Error error, const Arguments& arguments);
 
-/// `--workspace DIR[:MODE]` taken apart. Both parts may be empty: the current directory, the policy's mode.
+/// The parts of `--workspace DIR[:MODE]`. Both may be empty: the current directory, the policy's mode.
 struct WorkspaceArgument {
   std::string_view directory, mode;
 };

@@ -61,7 +61,7 @@ TEST(PolicyFlags, ClaimErrorsThatTheLibraryRaisesLaterAboutTheirKey) {
 
 TEST(PolicyFlags, RefuseNetworkModesThatThisBuildCannotEnforce) {
   EXPECT_EQ(complaintAbout({"--net", "proxy", "--allow-host", "*.example.org", "--allow-port", "8080"}), "accepted");
-  EXPECT_EQ(complaintAbout({"--net", "host"}), "accepted");  // who may is asked later
+  EXPECT_EQ(complaintAbout({"--net", "host"}), "accepted");  // approval is checked later
   EXPECT_NE(complaintAbout({"--allow-host", "example.org"}).find("--allow-host"), std::string::npos);
   EXPECT_NE(complaintAbout({"--allow-port", "8080"}).find("--allow-port"), std::string::npos);
   EXPECT_EQ(complaintAbout({"--net", "none"}), "accepted");

@@ -1,5 +1,5 @@
-// The flags of `run`, `plan` and every later verb that makes a sandbox: one table row each, with the option
-// people type and the policy key it sets. policy_flags.h applies them.
+// The flags of `run`, `plan` and every other verb that creates a sandbox: one table row each, with the option and the
+// policy key it sets. policy_flags.h applies them.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 namespace caisson::cli {
 
 enum class Apply : std::uint8_t {
-  base,           ///< chooses the policy the others change
+  base,           ///< selects the policy that the other flags change
   set,            ///< key = value
   set_true,       ///< key = true
-  append,         ///< one more element of the list
-  append_path,    ///< the same with a host path, relative to the current directory
-  append_inside,  ///< the same with a path inside, relative to /workspace
+  append,         ///< appends an element to the list
+  append_path,    ///< appends a host path, relative to the current directory
+  append_inside,  ///< appends a path inside, relative to /workspace
   workspace,
   environment,
-  approval,  ///< no key: who may is decided in approval.h
+  approval,  ///< no key: approval.h decides who may
 };
 
 struct Flag {

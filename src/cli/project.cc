@@ -23,7 +23,7 @@ constexpr std::string_view kName = "caisson.toml";
 constexpr int kMaxLevels = 64;
 constexpr std::int64_t kConsentSeconds = 365L * 24 * 3600;
 
-/// The nearest file of that name from here upward, or "". The home directory and what is above it are no project.
+/// Returns the nearest file of that name from here upward, or "". Stops below the home directory and its parents.
 std::string findProjectFile() {
   char here[4096];
   if (::getcwd(here, sizeof(here)) == nullptr || here[0] != '/') return {};
@@ -53,7 +53,7 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {
     return fail(checked.error());
   }
-  // Which secrets leave this machine, and where to, is for their owner to write down, not for a repository to propose.
+  // Only an owner may configure which secrets leave this machine and where to; a repository must not.
   if (!model->network.credentials.empty()) {
     return fail(plainError(Stage::policy, "policy", file, "a project's policy cannot name network.credentials",
                            "put them in a policy of your own and use --policy"));

@@ -1,8 +1,8 @@
-// A project's own policy: `caisson.toml` in the current directory or above it.
+// A project's policy: `caisson.toml` in the current directory or above it.
 //
-// A repository is untrusted, and so is the policy it brings: it is used only if the owner consented to exactly this
-// content (`caisson policy trust`). When the file changes, the consent is gone. Such a policy can extend built-in
-// profiles only, since no other file is covered by the consent; the owner's ceilings hold for it as for any other.
+// A repository is untrusted, and so is its policy: it is used only if the owner consented to exactly this content
+// (`caisson policy trust`). A changed file needs a new consent. Such a policy can extend built-in profiles only, since
+// the consent covers no other file; the owner's ceilings apply to it as to any other.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace caisson::cli {
 
-/// The project's policy if there is one with consent; a file without consent is told about and not used.
+/// Returns the project's policy if the owner consented to it. For a file without consent, prints a notice and returns
+/// none.
 Result<std::optional<Policy>> projectPolicy();
 
 extern const Verb kPolicyTrust;

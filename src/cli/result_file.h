@@ -1,4 +1,4 @@
-// `--result FILE`: the file appears whole or not at all, under a name that was settled before the payload ran.
+// `--result FILE`: writes the file atomically, under a name that was resolved before the payload ran.
 //
 // The payload may own the directory (a writable workspace) and plant links or swap directories while
 // it runs. So the directory is opened before the run and everything after is relative to that
@@ -15,10 +15,10 @@ namespace caisson::cli {
 
 class ResultFile {
  public:
-  /// Opens FILE's directory. Refuses what a rename would destroy: anything there that is no regular file.
+  /// Opens FILE's directory. Fails if FILE exists and is not a regular file, since a rename would destroy it.
   static Result<ResultFile> prepare(std::string_view path);
 
-  /// Puts a file with this content in place.
+  /// Writes the file with this content.
   Result<void> write(std::string_view content) const;
 
  private:

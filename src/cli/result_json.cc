@@ -13,7 +13,7 @@
 namespace caisson::cli {
 namespace {
 
-/// Output cut at a byte limit may end inside a character; that alone does not make it binary.
+/// Output cut at a byte limit may end inside a character; that does not make it binary.
 std::string_view withoutSplitCharacter(std::string_view text) {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
@@ -79,7 +79,7 @@ void writeEscape(JsonWriter& json, const Escape& escape) {
   json.key("quarantined").string(escape.quarantined).key("trace").string(escape.trace).end();
 }
 
-/// Only of a run that was watched (--learn, --trace files).
+/// Only for runs with --learn or --trace files.
 void writeFiles(JsonWriter& json, const std::vector<FileRequest>& files) {
   json.key("files").beginArray();
   for (const FileRequest& request : files) {

@@ -9,15 +9,15 @@
 
 namespace caisson::cli {
 
-/// One line without its line end. `exit_code`, `signal` and `limit` are null unless they are how it ended;
-/// output that is not UTF-8 is base64, and `stdout_encoding`, `stderr_encoding` say which it is.
-/// `error` is there only when the sandbox could not be built or was refused.
+/// One line without its line end. `exit_code`, `signal` and `limit` are null unless the run ended that way. Output that
+/// is not UTF-8 is base64; `stdout_encoding` and `stderr_encoding` name the encoding. `error` is present only if the
+/// sandbox could not be built or was refused.
 std::string renderResult(const RunResult& result);
 
-/// The key "violations" of an object: calls that were refused.
+/// Writes the key "violations" of an object: blocked calls.
 void writeViolations(JsonWriter& json, const std::vector<Violation>& violations);
 
-/// The result of a run that never came to be.
+/// The result of a run that was refused before it started.
 RunResult refusedResult(const Error& error);
 
 }  // namespace caisson::cli

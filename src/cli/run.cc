@@ -1,4 +1,4 @@
-// `caisson run`: one command in a sandbox of its own.
+// `caisson run`: runs one command in a new sandbox.
 #include "caisson/run.h"
 
 #include <filesystem>
@@ -35,7 +35,7 @@ constexpr Option kLearnOptions[] = {kLearn, kTrace};
 constexpr OptionGroup kOwnGroups[] = {{"Output", kResultOptions}, {"Learning", kLearnOptions}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
-/// What a learned policy extends: the file or the profile that this run starts from.
+/// The file or profile that a learned policy extends: that of this run.
 Result<std::string> baseOfLearning(const Arguments& arguments, const policy::Policy& policy) {
   if (policy.isolation.level != policy::Level::full) {
     return fail(usageError("--learn", "learning needs level full: the others do not see enough", "leave --level out"));
@@ -72,7 +72,7 @@ Result<Request> requestFrom(const Arguments& arguments) {
   return request;
 }
 
-/// The proposal goes to its file and, to be read, to standard error.
+/// Writes the proposal to its file and, in readable form, to standard error.
 int learn(const Arguments& arguments, const ResultFile& file, const Request& request, const RunResult& result) {
   const auto base = baseOfLearning(arguments, request.policy.model());
   if (!base) return complain(base.error());
@@ -83,7 +83,7 @@ int learn(const Arguments& arguments, const ResultFile& file, const Request& req
   return 0;
 }
 
-/// One line per path and operation. With --json it is in the object.
+/// Prints one line per path and operation. With --json they are in the object.
 void tellTrace(const RunResult& result) {
   for (const FileRequest& request : result.files) {
     std::string line = "trace: " + std::string(name(request.operation)) + " " + safeLine(request.path);

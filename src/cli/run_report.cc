@@ -14,8 +14,8 @@
 namespace caisson::cli {
 namespace {
 
-/// A reader of ours that goes away must end the run in order, not kill us between making and removing a sandbox.
-/// A handler rather than SIG_IGN: exec resets handlers, so the payload gets the default.
+/// A closed output pipe must end the run in order, not kill us while a sandbox exists. A handler rather than SIG_IGN:
+/// exec resets handlers, so the payload gets the default.
 void surviveBrokenPipes() {
   struct sigaction action{};
   action.sa_handler = [](int) {};
@@ -68,7 +68,7 @@ int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Argum
     if (const auto written = file->write(rendered); !written) status = complain(written.error());
   }
   if (result.error) complain(*result.error);
-  // With --json everything a notice says is in the object already.
+  // With --json the object already has everything that a notice contains.
   if (!json && !arguments.has(kQuiet))
     for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1)) tell(line);
   if (after && ended) {

@@ -1,4 +1,4 @@
-// What verbs that run one command share: the options for its result, and saying how it ended.
+// Shared by verbs that run one command: the options for its result, and the report of how it ended.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ inline constexpr Option kResultFile{
 inline constexpr Option kQuiet{.name = "quiet", .letter = 'q', .help = "Print no notices after the run, only errors."};
 inline constexpr Option kResultOptions[] = {kResultJson, kResultFile, kQuiet};
 
-/// A request whose streams, terminal and signals are those of this process, as the options say.
+/// Creates a request that uses this process's streams, terminal and signals, according to the options.
 Request requestOnThisTerminal(const Arguments& arguments, Policy policy);
 
-/// Makes the request, runs it and reports as the options say. The exit status. `after` is called when it ran, and what
-/// it returns is the exit status unless it is 0.
+/// Creates the request, runs it and reports as the options request. Returns the exit status. `after` is called after
+/// the run; if it returns nonzero, that is the exit status.
 int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Arguments&),
                  const std::function<int(const Request&, const RunResult&)>& after = {});
 

@@ -1,4 +1,4 @@
-// `caisson session`: workspaces that last. Here: make, list, renew, destroy.
+// `caisson session`: create, list, renew, destroy.
 #include <ctime>
 
 #include "cli/approval.h"
@@ -98,11 +98,11 @@ int renew(const Arguments& arguments) {
   return 0;
 }
 
-/// What is about to be lost, or empty.
+/// Warns about changes that would be lost; empty if there are none.
 std::string lossWarning(const SessionStore& store, std::string_view session) {
   const auto found = store.find(session);
   const auto info = found ? found->info() : fail(found.error());
-  if (!info || info->workspace.empty()) return {};  // damaged, or nothing that could be committed to
+  if (!info || info->workspace.empty()) return {};  // damaged, or no workspace to commit to
   const auto uncommitted = found->hasUncommittedChanges();
   if (!uncommitted || !*uncommitted) return {};
   return "warning: " + std::string(session) + " has uncommitted changes, which are lost";

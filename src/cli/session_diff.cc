@@ -1,4 +1,4 @@
-// `caisson session diff|export`: what changed, for people and for `git apply` or `tar`.
+// `caisson session diff|export`: changes, for users and for `git apply` or `tar`.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::uint64_t kStatGraphWidth = 40;
 
 char letterOf(ChangeKind kind) { return kind == ChangeKind::added ? 'A' : kind == ChangeKind::deleted ? 'D' : 'M'; }
 
-/// Text that is not UTF-8 is marked and base64, as in results of commands.
+/// Text that is not UTF-8 is marked and base64-encoded, as in results of commands.
 void writeText(JsonWriter& json, const std::string& key, std::string_view text) {
   if (isUtf8(text)) {
     json.key(key).string(text);
@@ -93,7 +93,7 @@ std::string coloured(std::string_view patch) {
 }
 
 int printPatch(Session& session, const DiffOptions& options) {
-  // A terminal acts on what a payload wrote into files; a program gets the bytes as they are.
+  // A terminal interprets escape sequences that a payload wrote into files; a program gets the raw bytes.
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const bool colour = terminal && wantsColour(STDOUT_FILENO);
   int failed = 0;
@@ -108,7 +108,7 @@ int printPatch(Session& session, const DiffOptions& options) {
 struct StatLine {
   std::string name;
   std::uint64_t added = 0, removed = 0;
-  std::string note;  // instead of the counts
+  std::string note;  // replaces the counts
 };
 
 std::string statText(const std::vector<StatLine>& lines) {

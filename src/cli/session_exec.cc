@@ -1,4 +1,4 @@
-// `caisson session exec`: one more command in a session.
+// `caisson session exec`: runs a command in a session.
 #include <unistd.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// The commands below `caisson session`, by file, and what they share.
+// The verbs of `caisson session`, by file, and shared helpers.
 #pragma once
 
 #include "caisson/session.h"
@@ -19,21 +19,21 @@ extern const Verb kSessionNetwork;                                              
 extern const Verb kSessionExpose;                                                // session_expose.cc
 extern const Verb kSessionRead, kSessionWrite;                                   // session_files.cc
 
-/// An error when operands are missing or too many. `most` 0: any number.
+/// Fails if operands are missing or too many. `most` 0: any number.
 Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
 
-/// The session that the first operand names; an error when operands are missing or too many. `most` 0: any number.
+/// Opens the session that the first operand names; fails if operands are missing or too many. `most` 0: any number.
 Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
 
-/// A time such as `30m`, given for `subject`.
+/// Parses a duration such as `30m`, given for `subject`.
 Result<double> secondsFrom(std::string_view text, std::string_view subject);
 
-/// A time of day in UTC, and a length of time, for people.
+/// Formats a UTC time, and a duration, for display.
 std::string timeText(std::int64_t seconds);
 std::string durationText(double seconds);
 
 class JsonWriter;
-/// The members of a session's JSON object that lists show as well.
+/// Writes the members of a session's JSON object that lists show as well.
 void writeInfo(JsonWriter& json, const SessionInfo& info);
 
 }  // namespace caisson::cli

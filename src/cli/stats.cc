@@ -49,7 +49,7 @@ std::string number(double value) {
   return text;
 }
 
-/// For people: three digits are enough.
+/// For display: three digits are enough.
 std::string rounded(double value) {
   char text[64];
   std::snprintf(text, sizeof(text), value < 1000 ? "%.3g" : "%.0f", value);

@@ -1,4 +1,4 @@
-// `caisson tool`: the group of its verbs, and the list.
+// `caisson tool`: the verb group, and `list`.
 #include <algorithm>
 #include <string>
 

@@ -1,4 +1,4 @@
-// `caisson tool add|remove`: declaring tools, and what needs an owner's word when one is declared.
+// `caisson tool add|remove`: declares tools, and obtains the owner's approval where one is needed.
 #include <ctime>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
-/// The owner's word for what the tool asks for, kept for its runs.
+/// Obtains the owner's approval for what the tool needs, and stores it for its runs.
 Result<void> obtainConsent(const Arguments& arguments, const tool::Tool& tool) {
   const std::vector<std::string> reasons = tool::needsConsent(tool);
   if (reasons.empty()) return {};
@@ -78,7 +78,7 @@ int remove(const Arguments& arguments) {
   const auto registry = tool::Registry::open();
   if (!registry) return complain(registry.error());
   if (auto checked = tool::checkName(name); !checked) return complain(checked.error());
-  // The owner's word first: what is left after a crash is a tool that has to ask again.
+  // Drop the approval first: after a crash in between, the tool exists without one and must ask again.
   if (auto dropped = tool::dropConsent(name, now()); !dropped) return complain(dropped.error());
   const auto removed = registry->remove(name);
   if (!removed) return complain(removed.error());

@@ -1,4 +1,4 @@
-// `caisson tool quarantine|release`: what must not run until an owner says so (SPEC S4).
+// `caisson tool quarantine|release`: blocks commands until an owner releases them (SPEC S4).
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ constexpr Option kReason{.name = "reason", .value = "TEXT", .help = "Why; shown 
 constexpr Option kOptions[] = {kReason};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
-/// The tool that is named, or the command after `--`.
+/// The named tool, or the command after `--`.
 Result<audit::Quarantined> subject(const Arguments& arguments, std::string_view verb) {
   audit::Quarantined what;
   if (!arguments.command.empty() && arguments.operands.empty()) {
@@ -56,8 +56,8 @@ int putAway(const Arguments& arguments) {
   return print(safeLine(what->key) + " is in quarantine.\n");
 }
 
-/// Only a person lets something out: the answer comes from the controlling terminal, which no sandbox has (SPEC A1,
-/// A4). On record first: if that fails, nothing is released.
+/// Only a person can release: the answer comes from the controlling terminal, which no sandbox has (SPEC A1, A4).
+/// Recorded in the audit log first: if that fails, nothing is released.
 int letGo(const Arguments& arguments) {
   const auto what = subject(arguments, "tool release");
   if (!what) return complain(what.error());

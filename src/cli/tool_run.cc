@@ -1,4 +1,4 @@
-// `caisson tool run|show`: a declared tool, run under its own policy, and what was declared.
+// `caisson tool run|show`: runs a declared tool under its policy, or prints its declaration.
 #include <ctime>
 #include <map>
 #include <string>

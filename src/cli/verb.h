@@ -1,5 +1,5 @@
-// A verb of the command line: its words for people, its syntax, and the function that does it.
-// A new verb is one file that defines a Verb, and one row in verbs.cc.
+// A verb of the command line: its help texts, its syntax, and its function. A new verb is one file that defines a Verb,
+// and one row in verbs.cc.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@ namespace caisson::cli {
 enum class Topic : std::uint8_t { run, session, policy, agents, machine, hidden };
 
 struct Verb {
-  std::string_view path;         ///< the words after `caisson`: "run", "policy check"
+  std::string_view path;         ///< the arguments after `caisson`: "run", "policy check"
   std::string_view summary;      ///< one line, for lists
-  std::string_view description;  ///< paragraphs, parted by empty lines
-  std::string_view examples;     ///< one per line: command, two spaces or more, what it does
+  std::string_view description;  ///< paragraphs, separated by empty lines
+  std::string_view examples;     ///< one per line: command, two or more spaces, description
   Topic topic = Topic::run;
   Syntax syntax;
-  int (*perform)(const Arguments& arguments) = nullptr;  ///< the exit status; null for a verb that only has verbs below
-  std::span<const Verb* const> verbs;                    ///< "check", "explain" below "policy"
+  int (*perform)(const Arguments& arguments) = nullptr;  ///< returns the exit status; null for a verb that only groups other verbs
+  std::span<const Verb* const> verbs;                    ///< for example "check" and "explain" of "policy"
 
-  /// The last word of the path, which is what a person types at this level.
+  /// The last word of the path, as typed at this level.
   [[nodiscard]] constexpr std::string_view word() const { return path.substr(path.rfind(' ') + 1); }
 };
 
@@ -33,10 +33,10 @@ extern const Verb kTool, kToolAdd, kToolQuarantine, kToolRelease, kToolRemove, k
 /// All verbs, in the order help lists them.
 std::span<const Verb* const> allVerbs();
 
-/// The verb among `verbs` that is typed as `word`, or null.
+/// Returns the verb among `verbs` that is typed as `word`, or null.
 const Verb* findVerb(std::span<const Verb* const> verbs, std::string_view word);
 
-/// Runs `caisson WORDS...`; the exit status.
+/// Runs `caisson WORDS...` and returns the exit status.
 int dispatch(std::span<char* const> words);
 
 }  // namespace caisson::cli

@@ -1,4 +1,4 @@
-// `caisson verify`: tries what a sandbox must stop, and what it must let through, in real sandboxes (SPEC V1).
+// `caisson verify`: tries in real sandboxes what must be blocked and what must work (SPEC V1).
 #include <unistd.h>
 
 #include <string>
