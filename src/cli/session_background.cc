@@ -107,7 +107,7 @@ int logs(const Arguments& arguments) {
       const auto piece =
           session->logs(*exec, stream == 0 ? OutputStreamKind::out : OutputStreamKind::err, offsets[stream], kPiece);
       if (!piece) return complain(piece.error());
-      if (writeAll(stream == 0 ? STDOUT_FILENO : STDERR_FILENO, piece->data) != 0) return 0;  // the reader closed the pipe
+      if (writeAll(stream == 0 ? STDOUT_FILENO : STDERR_FILENO, piece->data) != 0) return 0;  // the reader is gone
       moved = moved || !piece->data.empty();
       offsets[stream] = piece->next;
       ended[stream] = piece->end;

@@ -19,7 +19,7 @@ struct Verb {
   std::string_view examples;     ///< one per line: command, two or more spaces, description
   Topic topic = Topic::run;
   Syntax syntax;
-  int (*perform)(const Arguments& arguments) = nullptr;  ///< returns the exit status; null for a verb that only groups other verbs
+  int (*perform)(const Arguments& arguments) = nullptr;  ///< returns the exit status; null for a group of verbs
   std::span<const Verb* const> verbs;                    ///< for example "check" and "explain" of "policy"
 
   /// The last word of the path, as typed at this level.

@@ -45,7 +45,7 @@ std::optional<std::string> decodeBase64(std::string_view text) {
       if (value < 0) return std::nullopt;
       group = group << 6U | static_cast<std::uint32_t>(value);
     }
-    // Bits that no byte takes must be zero, else two texts would mean the same.
+    // Unused bits must be zero, so that each value has one encoding.
     if ((missing == 1 && (group & 0xFFU) != 0) || (missing == 2 && (group & 0xFFFFU) != 0)) return std::nullopt;
     for (std::size_t i = 0; i < 3 - missing; ++i) bytes += static_cast<char>(group >> (16 - 8 * i) & 0xFFU);
   }

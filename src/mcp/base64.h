@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4), strict: padding is required, nothing else than the alphabet is taken.
+// Base64 (RFC 4648, section 4), strict: padding is required, other characters are rejected.
 #pragma once
 
 #include <optional>

@@ -59,7 +59,7 @@ std::shared_ptr<void> Call::onCancel(std::function<void()> hook) {
     return nullptr;
   }
   hooks_.push_back(held);
-  // Taken away under the mutex: when the guard is gone, no hook runs and none will.
+  // Removed under the mutex: once the guard is gone, no hook runs.
   return {held.get(), [this, held](void*) {
             const std::lock_guard guard(mutex_);
             std::erase(hooks_, held);
@@ -85,7 +85,7 @@ void Call::answer(const Json& message) {
     if (cancelled_ || answered_) return;
     answered_ = true;
   }
-  // Outside the mutex: a peer that does not read must not keep a cancellation waiting. Nothing can follow any more.
+  // Outside the mutex: a peer that does not read must not delay a cancellation. No message can follow the answer.
   channel->send(message);
 }
 

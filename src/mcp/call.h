@@ -1,6 +1,5 @@
-// One request that is being served, and what its handler may do meanwhile: report progress, log, notice that nobody
-// waits any more. Everything about the client that a handler may rely on is in here, so that handlers are the same for
-// both eras of the protocol.
+// One request in progress, and what its handler may do: report progress, log, check for cancellation. Holds everything
+// a handler needs to know about the client, so that handlers are the same for both eras of the protocol.
 #pragma once
 
 #include <chrono>
@@ -18,10 +17,10 @@
 
 namespace caisson::mcp {
 
-/// The severities of log messages, least first.
+/// Log levels, least severe first.
 inline constexpr std::array<std::string_view, 8> kLogLevels{"debug", "info",     "notice", "warning",
                                                             "error", "critical", "alert",  "emergency"};
-/// The place of a level in the list, or -1.
+/// Returns the index of a level in the list, or -1.
 int logLevelRank(std::string_view level);
 
 class Client;
@@ -30,7 +29,7 @@ class Call {
  public:
   Call(Message message, std::shared_ptr<Channel> channel, std::shared_ptr<Client> client);
 
-  // What the client said. Set before a handler sees the call, and constant from then on.
+  // Sent by the client. Set before a handler gets the call, and constant from then on.
   Json id;
   std::string method;
   Json params;
@@ -41,9 +40,9 @@ class Call {
   std::shared_ptr<Channel> channel;
   std::shared_ptr<Client> client;
 
-  /// What the client answered to an earlier `NeedsInput` of this call, by key; null in the first round.
+  /// The client's answers to an earlier `NeedsInput` of this call, by key; null in the first round.
   Json inputs;
-  /// What the handler gave as `state` in the round before. It came back through the client, and was verified.
+  /// The `state` that the handler returned in the previous round. It was sent through the client, and is verified.
   std::optional<std::string> state;
 
   /// Whether the client declared a capability ("elicitation", "sampling", "roots").
@@ -51,23 +50,23 @@ class Call {
   /// The answer to one input request, or null.
   [[nodiscard]] const Json* input(std::string_view key) const { return findObject(inputs, key); }
 
-  /// Whether the client asked for progress.
+  /// Whether the client requested progress.
   [[nodiscard]] bool wantsProgress() const { return !progress_token_.is_null(); }
-  /// Sends progress if the client asked for it. An amount that is not larger than the one before is raised a little:
-  /// the protocol wants it to grow.
+  /// Sends progress if the client requested it. An amount that did not grow is raised slightly: the protocol requires
+  /// growth.
   void progress(double amount, std::optional<double> total, std::string_view message);
   void log(std::string_view level, std::string_view logger, Json data);
   void notify(std::string_view name, Json notification_params);
 
   [[nodiscard]] bool cancelled() const;
-  /// Runs `hook` when the call is cancelled; at once if it already is. `hook` must not block. It is dropped, and will
-  /// not run any more, when the returned guard ends.
+  /// Runs `hook` when the call is cancelled; at once if it already is. `hook` must not block. Destroying the returned
+  /// guard removes the hook.
   [[nodiscard]] std::shared_ptr<void> onCancel(std::function<void()> hook);
-  /// Waits; false when the call was cancelled before the time was over.
+  /// Sleeps; returns false if the call was cancelled meanwhile.
   bool pause(std::chrono::milliseconds time);
 
   void cancel();
-  /// Sends the answer unless the call was cancelled or answered before.
+  /// Sends the answer unless the call was already cancelled or answered.
   void answer(const Json& message);
 
  private:

@@ -1,4 +1,4 @@
-// Where the messages that belong to one request go: the standard output of a stdio server, or the response of one POST.
+// The destination of a request's messages: the standard output of a stdio server, or the response of one POST.
 #pragma once
 
 #include "mcp/json.h"
@@ -8,11 +8,11 @@ namespace caisson::mcp {
 class Channel {
  public:
   virtual ~Channel() = default;
-  /// Sends one message. Safe from any thread; messages are never mixed. A peer that is gone is no error: what ends its
-  /// calls is the transport, which notices first. Notifications may be dropped when the peer does not read.
+  /// Sends one message. Thread-safe; messages are never interleaved. A disconnected peer is not an error: the transport
+  /// notices it first and cancels its calls. Notifications may be dropped if the peer does not read.
   virtual void send(const Json& message) = 0;
-  /// Ends the stream before the answer; the peer fetches that later. Only resumable streams can (HTTP before
-  /// 2026-07-28); others go on.
+  /// Ends the stream before the answer; the peer fetches that later. Only resumable streams support it (HTTP before
+  /// 2026-07-28); others ignore it.
   virtual void disconnect() {}
 };
 

@@ -54,7 +54,7 @@ void Client::cancel(const Json& id) {
     calls_.erase(place);
   }
   call->cancel();
-  const std::lock_guard lock(mutex_);  // else a waiter between its check and its sleep would miss it
+  const std::lock_guard lock(mutex_);  // otherwise a waiter between its check and its sleep would miss it
   delivered_.notify_all();
 }
 
@@ -88,7 +88,7 @@ std::optional<Message> Client::ask(Call& call, const std::string& method, Json p
     id = next_id_++;
     asked_[id] = std::nullopt;
   }
-  // Outside the mutex: a peer that does not read would hold up everything else of this client.
+  // Outside the mutex: a peer that does not read would block everything else of this client.
   call.channel->send(makeRequest(id, method, std::move(params)));
   std::unique_lock lock(mutex_);
   delivered_.wait_for(lock, timeout, [&] { return asked_[id].has_value() || call.cancelled(); });

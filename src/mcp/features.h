@@ -1,4 +1,4 @@
-// What a server offers, apart from how it is asked: the tools over sandboxes, or the fixtures of the conformance suite.
+// What a server offers, independent of the transport: sandbox tools, or the fixtures of the conformance suite.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,23 @@
 
 namespace caisson::mcp {
 
-/// A question to the person or program behind the client.
+/// A question to the user or program behind the client.
 struct InputRequest {
   std::string method;  ///< elicitation/create, sampling/createMessage or roots/list
   Json params;
 };
 
-/// A handler's word for "I can't go on without this". It is called again, with the answers in Call::inputs and `state`
-/// in Call::state: by the client's next request since 2026-07-28, by the server itself before.
+/// Returned by a handler that needs input. It is called again with the answers in Call::inputs and `state` in
+/// Call::state: by the client's next request since 2026-07-28, by the server in older versions.
 struct NeedsInput {
   std::map<std::string, InputRequest> requests;
   std::string state;
 };
 
-/// The result, a question, or a protocol error. A tool that failed has a result (isError), not an error.
+/// The result, a request for input, or a protocol error. A tool that failed has a result (isError), not an error.
 using Outcome = std::variant<Json, NeedsInput, RpcError>;
 
-/// Tells clients that something changed. Safe from any thread.
+/// Notifies clients of changes. Thread-safe.
 class Announcer {
  public:
   enum class Change : std::uint8_t { tools, prompts, resources };
@@ -35,13 +35,13 @@ class Announcer {
   virtual void resourceUpdated(const std::string& uri) = 0;
 };
 
-/// How long, and by whom, a list or a resource may be kept by those who fetched it.
+/// How long, and by whom, a list or a resource may be cached.
 struct CacheHint {
   std::int64_t ttl_ms = 0;
   bool shared = false;
 };
 
-/// All of it may be called from several threads at once.
+/// All methods may be called from several threads at once.
 class Features {
  public:
   virtual ~Features() = default;
@@ -51,14 +51,14 @@ class Features {
   [[nodiscard]] virtual Json capabilities(Era era) const = 0;
   [[nodiscard]] virtual std::string instructions() const { return {}; }
 
-  // Arrays, whole: none of them is long enough for pages.
+  // Complete arrays: none is long enough for pages.
   [[nodiscard]] virtual Json tools() = 0;
   [[nodiscard]] virtual Json prompts() = 0;
   [[nodiscard]] virtual Json resources() = 0;
   [[nodiscard]] virtual Json resourceTemplates() = 0;
   [[nodiscard]] virtual CacheHint listsKeep() const { return {.ttl_ms = 3'600'000, .shared = true}; }
 
-  // The name, uri or reference is in call.params; the server checked only that it is there.
+  // The name, uri or reference is in call.params; the server checked only that it exists.
   virtual Outcome callTool(Call& call) = 0;
   virtual Outcome getPrompt(Call& call) = 0;
   virtual Outcome readResource(Call& call) = 0;

@@ -49,7 +49,7 @@ Json elicited(const Json& answer) {
                     ", content=" + (content == nullptr ? "{}" : writeJson(*content)));
 }
 
-/// Asks once, then ends with what `finish` makes of the answer.
+/// Asks once, then returns the result that `finish` computes from the answer.
 Outcome askOnce(Call& call, const std::string& key, InputRequest request, Json (*finish)(const Json&),
                 std::string state = {}) {
   const Json* answer = call.input(key);
@@ -73,7 +73,7 @@ Outcome withLog(Call& call) {
   return textResult("Messages were logged.");
 }
 
-/// The answer comes after the stream was closed: the client has to fetch it.
+/// The answer is sent after the stream was closed: the client must fetch it.
 Outcome reconnection(Call& call) {
   call.channel->disconnect();
   call.pause(milliseconds(200));
@@ -103,7 +103,7 @@ Outcome stateful(Call& call) {
   return NeedsInput{{{"confirm", form("Please confirm", "ok", "boolean")}}, "confirm"};
 }
 
-/// Asks only what the client can answer.
+/// Asks only for what the client supports.
 Outcome capable(Call& call) {
   NeedsInput needs{.state = "capable"};
   if (call.can("elicitation")) needs.requests.emplace("name", form("What is your name?", "name", "string"));

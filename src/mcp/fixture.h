@@ -1,5 +1,5 @@
-// The tools, prompts and resources that the official conformance suite looks for (`caisson mcp --conformance`). They
-// touch nothing of the machine; they are here so that the suite judges the very protocol code that serves sandboxes.
+// The tools, prompts and resources that the official conformance suite requires (`caisson mcp --conformance`). They do
+// not access the machine; they are here so that the suite tests the same protocol code that serves sandboxes.
 #pragma once
 
 #include <memory>

@@ -1,11 +1,11 @@
-// The lists of the fixture, as the suite wants to find them.
+// The lists of the fixture, as the suite expects them.
 #pragma once
 
 #include <string_view>
 
 namespace caisson::mcp {
 
-/// Tools without arguments: their names. They all take an empty object.
+/// Names of the tools without arguments. All take an empty object.
 inline constexpr std::string_view kPlainTools[] = {
     "test_simple_text",
     "test_image_content",
@@ -76,7 +76,7 @@ inline constexpr std::string_view kTemplates = R"json([
    "mimeType": "application/json"}
 ])json";
 
-/// A picture of one pixel and a sound of no samples.
+/// An image of one pixel and a sound without samples.
 inline constexpr std::string_view kPng =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 inline constexpr std::string_view kWav = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==";

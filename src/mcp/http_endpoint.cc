@@ -100,7 +100,7 @@ void HttpEndpoint::postModern(const HttpRequest& request, HttpConnection& connec
     return;
   }
   const Ended ended = pump(request, connection, *stream, 0, Era::modern, {}, false);
-  if (ended != Ended::answered) client->cancelAll();  // closing the stream is how a client cancels
+  if (ended != Ended::answered) client->cancelAll();  // clients cancel by closing the stream
 }
 
 void HttpEndpoint::postLegacy(const HttpRequest& request, HttpConnection& connection, Message message) {
@@ -125,7 +125,7 @@ void HttpEndpoint::postLegacy(const HttpRequest& request, HttpConnection& connec
   }
   const auto stream = openStream(*session);
   server_.receive(session->client, std::move(message), stream, Server::Expect::legacy);
-  // A connection that breaks cancels nothing here: the client may come back for the answer.
+  // A broken connection cancels nothing here: the client may reconnect for the answer.
   pump(request, connection, *stream, 0, Era::legacy, headers, false);
 }
 

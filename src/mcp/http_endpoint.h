@@ -1,8 +1,7 @@
-// MCP over HTTP: which requests are let in, to which era they belong, and how an answer becomes a response.
+// MCP over HTTP: which requests are accepted, which era they belong to, and how an answer becomes a response.
 //
-// The server listens on loopback, and still everything on the machine can connect: programs of other users, and any web
-// page by way of the browser. So the token is asked for, and Host and Origin must name loopback (a page from elsewhere
-// whose name was rebound to 127.0.0.1 betrays itself by them).
+// The server listens on loopback, but programs of other users, and any web page through the browser, can connect. So it
+// requires the token, and Host and Origin must name loopback, which stops DNS rebinding to 127.0.0.1.
 #pragma once
 
 #include <chrono>
@@ -19,22 +18,22 @@ namespace caisson::mcp {
 
 class HttpEndpoint {
  public:
-  /// An empty token asks for none.
+  /// An empty token disables the check.
   HttpEndpoint(Server& server, std::string token) : server_(server), token_(std::move(token)) {}
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
-  /// Whether the request comes from this machine and has the token; answers it if not.
+  /// Checks that the request comes from this machine and has the token; rejects it otherwise.
   bool admit(const HttpRequest& request, HttpConnection& connection) const;
-  /// A request that was admitted.
+  /// Handles an admitted request.
   void handle(const HttpRequest& request, HttpConnection& connection);
 
   static constexpr std::string_view kPath = "/mcp";
 
  private:
   static constexpr std::size_t kMaxSessions = 1024;
-  static constexpr std::size_t kKeptStreams = 32;  ///< per session, for clients that come back
+  static constexpr std::size_t kKeptStreams = 32;  ///< per session, for clients that reconnect
   static constexpr std::chrono::hours kIdleSession{1};
 
   /// A client of the versions before 2026-07-28.
@@ -53,13 +52,13 @@ class HttpEndpoint {
   void get(const HttpRequest& request, HttpConnection& connection);
   void remove(const HttpRequest& request, HttpConnection& connection);
 
-  /// The session the request names; answers the request itself if there is none.
+  /// Returns the session that the request names; if there is none, answers the request with an error.
   SessionPointer sessionOf(const HttpRequest& request, HttpConnection& connection);
   std::string newSession(const SessionPointer& session);
   static std::shared_ptr<HttpStream> openStream(Session& session);
 
   enum class Ended : std::uint8_t { answered, closed, detached };
-  /// Sends what the stream holds after `number`, and what comes, until the answer.
+  /// Sends the stream's events after `number`, then new ones, until the answer.
   Ended pump(const HttpRequest& request, HttpConnection& connection, HttpStream& stream, std::size_t number, Era era,
              const HttpConnection::Headers& headers, bool always_stream);
 

@@ -20,7 +20,7 @@ std::optional<RpcError> compare(const HttpRequest& request, std::string_view hea
   return std::nullopt;
 }
 
-/// What a mirrored parameter looks like in its header.
+/// The header form of a mirrored parameter.
 std::optional<std::string> headerText(const Json& value) {
   if (value.is_string()) return value.get_ref<const std::string&>();
   if (value.is_boolean() || value.is_number()) return writeJson(value);

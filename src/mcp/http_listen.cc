@@ -1,5 +1,5 @@
-// Where the HTTP server listens: a loopback address and nothing else. The token travels in the clear, so that whoever
-// wants to be reached from elsewhere puts a tunnel or a proxy with TLS in front.
+// The HTTP server listens on loopback addresses only. The token is sent unencrypted, so remote access needs a tunnel or
+// a proxy with TLS.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,4 +1,5 @@
-// From a stream of messages to an HTTP response: plain JSON when the answer is all there is, else server-sent events.
+// Converts a stream of messages to an HTTP response: plain JSON if there is only the answer, otherwise server-sent
+// events.
 #include "mcp/http_endpoint.h"
 
 namespace caisson::mcp {
@@ -6,7 +7,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kKeepAlive{15'000};
 
-/// A JSON-RPC error has a status of its own where the request was not understood. Older versions know only 200.
+/// A JSON-RPC error for a request that was not understood has its own HTTP status. Older versions use only 200.
 int statusOf(const HttpStream::Event& event, Era era) {
   if (era == Era::legacy) return 200;
   switch (event.error_code) {
@@ -43,7 +44,7 @@ HttpEndpoint::Ended HttpEndpoint::pump(const HttpRequest& request, HttpConnectio
     all.emplace_back("X-Accel-Buffering", "no");
     streaming = true;
     if (!connection.beginStream(request, "text/event-stream", all)) return false;
-    // The first event carries no message: it tells the client from where to go on should the connection break.
+    // The first event has no message: its id lets the client resume if the connection breaks.
     if (era == Era::modern || versionOf(request) < "2025-11-25") return true;
     return connection.writePiece("id: " + stream.name() + "-" + std::to_string(number) + "\nretry: 500\ndata: \n\n");
   };
@@ -75,8 +76,8 @@ HttpEndpoint::Ended HttpEndpoint::pump(const HttpRequest& request, HttpConnectio
         if (streaming) connection.endStream();
         return Ended::closed;
       case HttpConnection::Event::timeout:
-        // A long silence would make proxies and clients give up. A call that is answered as plain JSON becomes a
-        // stream for it.
+        // Proxies and clients time out after a long silence. A call that would be answered as plain JSON becomes a
+        // stream.
         if (!streaming && !begin()) return Ended::closed;
         if (!connection.writePiece(": still here\n\n")) return Ended::closed;
         break;

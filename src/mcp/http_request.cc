@@ -28,7 +28,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// Two of these in one request would let a proxy and us see different requests.
+/// A repeated header of this kind would let a proxy and us see different requests.
 bool mayRepeat(std::string_view name) {
   static constexpr std::array<std::string_view, 7> kSingle{
       "host", "content-length", "transfer-encoding", "content-type", "origin", "authorization", "last-event-id"};
@@ -124,7 +124,7 @@ HttpReader::Next HttpReader::next() {
     if (end == std::string::npos ? buffer_.size() > limits_.head : end > limits_.head)
       return HttpRefusal{431, "the request's head is too large"};
     if (end == std::string::npos) {
-      // A bare line feed ends no line; without this a client that sends only those would wait for ever.
+      // A bare line feed does not end a line; without this check a client that sends only those would wait forever.
       if (buffer_.find("\n\n") != std::string::npos) return HttpRefusal{400, "lines end with CR LF"};
       return NeedsMore{};
     }

@@ -1,7 +1,7 @@
-// HTTP/1.1 requests, read strictly: what two parsers could understand differently is refused, not guessed at.
+// HTTP/1.1 requests, parsed strictly: input that two parsers could read differently is rejected.
 //
-// Pure: bytes in, requests out. Not taken: chunked bodies (411), folded header lines, bare line feeds, repeated
-// headers that decide something, heads above 32 KiB. Targets are not decoded; the server knows one path only.
+// Pure: bytes in, requests out. Rejected: chunked bodies (411), folded header lines, bare line feeds, repeated headers
+// that affect parsing, heads above 32 KiB. Targets are not decoded; the server has one path only.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct HttpRequest {
   [[nodiscard]] const std::string* header(std::string_view name) const;
 };
 
-/// Why a connection is answered with this status and closed.
+/// The status with which a connection is answered and closed.
 struct HttpRefusal {
   int status = 400;
   std::string reason;
@@ -43,17 +43,17 @@ class HttpReader {
   using Next = std::variant<NeedsMore, HttpRequest, HttpRefusal>;
 
   void add(std::string_view bytes) { buffer_.append(bytes); }
-  /// The next whole request. After a refusal the reader is used up.
+  /// Returns the next complete request. After a rejection the reader must not be used.
   Next next();
   /// Whether the client waits for `100 Continue` before it sends a body; true at most once per request.
   bool takeExpectation();
-  /// The head of a request whose body is still to come, once per request: the moment to refuse it unread.
+  /// The head of a request whose body has not arrived, once per request, so that it can be rejected unread.
   const HttpRequest* takeHead();
-  /// Whether nothing of a further request is there: an idle connection.
+  /// Whether the connection is idle: no bytes of a further request.
   [[nodiscard]] bool idle() const { return buffer_.empty() && !have_head_; }
 
  private:
-  std::string readHead(std::string_view head);  ///< the reason why not, or empty
+  std::string readHead(std::string_view head);  ///< returns the reason for a rejection, or empty
   std::string readHeader(std::string_view line);
   std::string readFraming();
 

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTimeout{30'000};  ///< for a request that has begun, and for a peer to read
+constexpr milliseconds kTimeout{30'000};  ///< for a request in progress, and for a peer to read
 constexpr milliseconds kIdle{120'000};    ///< between requests
 
 std::string_view reasonOf(int status) {
@@ -75,8 +75,8 @@ HttpConnection::Read HttpConnection::read(std::string& into, milliseconds timeou
   return Read::some;
 }
 
-/// Reads a little of what a refused peer still sends: closing with unread bytes resets the connection, and the peer may
-/// lose the answer.
+/// Reads some of the remaining input of a rejected peer: closing with unread bytes resets the connection, and the peer
+/// may lose the answer.
 void HttpConnection::discardInput() const {
   constexpr std::size_t kMaxDiscarded = std::size_t{256} << 10U;
   const auto deadline = std::chrono::steady_clock::now() + milliseconds(500);
@@ -113,7 +113,7 @@ bool HttpConnection::respond(const HttpRequest& request, int status, std::string
 
 bool HttpConnection::beginStream(const HttpRequest& request, std::string_view type, const Headers& headers) {
   std::string text = headOf(200, type, headers);
-  // An old client reads to the end of the connection instead; keep_alive is off for it.
+  // An old client reads to the end of the connection; keep_alive is off for it.
   chunked_ = request.keep_alive;
   text += chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "Connection: close\r\n\r\n";
   return write(text);
@@ -132,7 +132,7 @@ int HttpServer::portOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  // The port is at the same place in both families.
+  // The port has the same offset in both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
@@ -158,7 +158,7 @@ void HttpServer::serve(int until) {
     if (ends[1].revents != 0) return;
     sys::Fd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
-      // Out of descriptors: the connection stays in the queue; asking again at once would only burn time.
+      // Out of descriptors: the connection stays in the queue; retrying at once would only waste CPU.
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) std::this_thread::sleep_for(milliseconds(50));
       continue;
     }
@@ -204,7 +204,7 @@ void HttpServer::converse(sys::Fd socket) {
       }
       if (const HttpRequest* head = reader.takeHead()) {
         HttpRequest last = *head;
-        last.keep_alive = false;  // where the next request begins is not known without the body
+        last.keep_alive = false;  // without the body, the start of the next request is unknown
         if (!admission_(last, connection)) {
           connection.discardInput();
           break;

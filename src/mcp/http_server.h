@@ -1,7 +1,7 @@
-// A small HTTP/1.1 server on loopback: one thread per connection, blocking nowhere for longer than its limits allow.
+// A small HTTP/1.1 server on loopback: one thread per connection, every blocking call with a timeout.
 //
-// Own code instead of a library: one path, five methods, bodies with a length. A thread per connection instead of an
-// event loop: a call of a tool takes a thread anyway while its command runs, and connections are few and bounded.
+// Our own code instead of a library: one path, five methods, bodies with a length. A thread per connection instead of
+// an event loop: a tool call needs a thread anyway while its command runs, and connections are few and bounded.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@
 
 namespace caisson::mcp {
 
-/// One accepted connection, as a handler sees it. Only its own thread uses it.
+/// One accepted connection, passed to a handler. Only its own thread uses it.
 class HttpConnection {
  public:
   using Headers = std::vector<std::pair<std::string_view, std::string>>;
 
   HttpConnection(sys::Fd socket, int stop) : socket_(std::move(socket)), stop_(stop) {}
 
-  /// A whole response. `keep_alive` as the request has it.
+  /// Sends a complete response. `keep_alive` as in the request.
   bool respond(const HttpRequest& request, int status, std::string_view type, std::string_view body,
                const Headers& headers = {});
   /// Starts a response of unknown length; pieces follow, then endStream().
@@ -54,13 +54,13 @@ class HttpConnection {
 class HttpServer {
  public:
   using Handler = std::function<void(const HttpRequest&, HttpConnection&)>;
-  /// Whether a request may send its body, by its head alone; answers the request itself if not. Bodies are not buffered
-  /// before: strangers could make the server hold 8 MiB for each connection.
+  /// Decides by its head alone whether a request may send its body; answers the request if not. Bodies are buffered
+  /// only after that: otherwise unauthenticated peers could make the server hold 8 MiB per connection.
   using Admission = std::function<bool(const HttpRequest& head, HttpConnection&)>;
 
-  /// `address`: PORT, HOST:PORT or [HOST]:PORT; the host must be a loopback address. Port 0 takes a free one.
+  /// `address`: PORT, HOST:PORT or [HOST]:PORT; the host must be a loopback address. Port 0 selects a free one.
   static Result<sys::Fd> listen(std::string_view address);
-  /// The port a listening socket has.
+  /// The port of a listening socket.
   static int portOf(int socket);
 
   HttpServer(sys::Fd socket, Admission admission, Handler handler);
@@ -70,7 +70,7 @@ class HttpServer {
 
   /// Accepts connections until `until` becomes readable.
   void serve(int until);
-  /// Tells every connection to end, and waits until they have.
+  /// Stops every connection and waits for them.
   void stop();
 
  private:

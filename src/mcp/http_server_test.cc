@@ -1,5 +1,5 @@
-// MCP over real sockets, in one process: the door's checks, and many clients at once (run under ThreadSanitizer by
-// `make tsan`).
+// MCP over real sockets, in one process: admission checks, and many concurrent clients (`make tsan` runs it under
+// ThreadSanitizer).
 #include "mcp/http_server.h"
 
 #include <arpa/inet.h>
@@ -152,7 +152,7 @@ TEST_F(McpHttp, ClosingTheConnectionCancels) {
   char piece[1024];
   EXPECT_GT(::recv(socket.get(), piece, sizeof piece, 0), 0);
   socket.reset();
-  // The stream is gone; announcing goes nowhere and nothing waits for it.
+  // The stream is closed; announcements are dropped and nothing waits.
   for (int i = 0; i < 100; ++i) server.changed(Announcer::Change::tools);
 }
 
@@ -166,14 +166,14 @@ TEST_F(McpHttp, ManyClientsAtOnceGetTheirOwnAnswers) {
       for (int round = 0; round < kRounds; ++round) {
         const std::string mark = "client-" + std::to_string(client) + "-" + std::to_string(round) + "-end";
         switch (round % 4) {
-          case 0: {  // a stream of progress that is broken off
+          case 0: {  // a progress stream that is aborted
             const sys::Fd socket = connect();
             put(socket.get(),
                 post(mark, "tools/call", {{"name", "test_tool_with_progress"}, {"_meta", {{"progressToken", 1}}}},
                      "test_tool_with_progress"));
             break;
           }
-          case 1: {  // one that is read to its end
+          case 1: {  // one that is read to the end
             const std::string answer = exchange(
                 post(mark, "tools/call", {{"name", "test_tool_with_progress"}, {"_meta", {{"progressToken", mark}}}},
                      "test_tool_with_progress"));

@@ -18,7 +18,7 @@ HttpStream::HttpStream(std::string name) : name_(std::move(name)), wake_(::event
 
 void HttpStream::wake() const {
   const std::uint64_t one = 1;
-  // A full counter is readable already; nothing else can fail.
+  // A full counter is already readable; no other error is possible.
   static_cast<void>(::write(wake_.get(), &one, sizeof one));
 }
 
@@ -63,7 +63,7 @@ void HttpStream::finish() {
 
 std::optional<HttpStream::Event> HttpStream::after(std::size_t number) {
   const std::lock_guard lock(mutex_);
-  // What was taken before is needed again only where a client may come back for it.
+  // Sent events are needed again only if a client may reconnect for them.
   while (!events_.empty() && events_.front().number <= number && (name_.empty() || held_ > kMaxHeld / 2)) {
     held_ -= events_.front().text.size();
     events_.pop_front();

@@ -1,8 +1,8 @@
-// The answer to one HTTP request while it is being made: messages are put in by whoever serves the call and taken out
-// by the connection's own thread, which alone touches the socket.
+// The answer to one HTTP request while it is produced: the thread that serves the call adds messages, and the
+// connection's thread, which alone uses the socket, removes them.
 //
-// A stream of the older versions keeps what it sent, so that a client whose connection broke can fetch the rest
-// (`Last-Event-ID`). Bounded: what is kept for that is cut, and notifications to a peer that does not read are dropped.
+// A stream of the older versions keeps sent events, so that a client whose connection broke can fetch the rest
+// (`Last-Event-ID`). Bounded: old events are dropped, and so are notifications to a peer that does not read.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace caisson::mcp {
 
 class HttpStream final : public Channel {
  public:
-  /// `name` is the beginning of its event ids; empty: events carry none and nothing is kept.
+  /// `name` is the prefix of its event ids; empty: events have no id and are not kept.
   explicit HttpStream(std::string name);
 
   void send(const Json& message) override;
   void disconnect() override;
-  /// No more messages will come; for streams that no response ends.
+  /// Ends the stream; for streams that no response ends.
   void finish();
 
   struct Event {
@@ -32,14 +32,14 @@ class HttpStream final : public Channel {
     bool response = false;
     int error_code = 0;  ///< of a response; 0: a result
   };
-  /// The event after `number`, if it is there.
+  /// Returns the event after `number`, if there is one.
   std::optional<Event> after(std::size_t number);
-  /// Whether nothing comes after `number` any more.
+  /// Whether no event follows `number`.
   [[nodiscard]] bool endsAt(std::size_t number) const;
-  /// Whether the connection should end now, before the answer. True once.
+  /// Whether to close the connection now, before the answer. True once.
   bool takeDisconnect();
 
-  /// Becomes readable when there is something new.
+  /// Becomes readable when there is a new event.
   [[nodiscard]] int descriptor() const { return wake_.get(); }
   void clearWake() const;
   [[nodiscard]] const std::string& name() const { return name_; }

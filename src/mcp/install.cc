@@ -5,7 +5,7 @@
 namespace caisson::mcp {
 namespace {
 
-using Ordered = nlohmann::ordered_json;  // a person's file keeps its order
+using Ordered = nlohmann::ordered_json;  // keeps the order of the user's file
 
 constexpr AgentHost kHosts[] = {
     {"claude-code", "Claude Code (this project)", false, "", ".mcp.json", "mcpServers"},
@@ -31,7 +31,7 @@ Ordered jsonEntry(const AgentHost& host, const std::string& program) {
   if (host.name == "claude-code" || host.name == "vscode") entry["type"] = "stdio";
   entry["command"] = program;
   entry["args"] = Ordered::array({"mcp"});
-  // VS Code starts servers anywhere; the others in the project or with its path in the environment.
+  // VS Code starts servers in any directory; the others in the project or with its path in the environment.
   if (host.name == "vscode") entry["args"] = Ordered::array({"mcp", "--workspace", "${workspaceFolder}"});
   return entry;
 }
@@ -40,7 +40,7 @@ std::string write(const Ordered& value, int indent) {
   return value.dump(indent, ' ', false, Ordered::error_handler_t::replace);
 }
 
-/// A basic string of TOML; program paths hold no control characters worth keeping.
+/// A basic TOML string; control characters are dropped, program paths have none.
 std::string tomlText(const std::string& text) {
   std::string quoted = "\"";
   for (const char letter : text) {
@@ -55,7 +55,7 @@ std::string tomlEntry(const std::string& program) {
          "\nargs = [\"mcp\"]\nstartup_timeout_sec = 30\ntool_timeout_sec = 600\n";
 }
 
-/// The lines of the table that is there, up to the next one.
+/// The lines of the existing table, up to the next one.
 std::string_view tomlTableIn(std::string_view text) {
   const std::size_t begin = text.find(kTomlTable);
   if (begin == std::string_view::npos) return {};

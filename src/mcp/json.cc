@@ -3,7 +3,7 @@
 namespace caisson::mcp {
 namespace {
 
-/// Counts brackets and separators outside of strings, so that a text is refused before a tree is built from it.
+/// Counts brackets and separators outside strings, so that a text is rejected before a tree is built from it.
 const char* beyond(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) return "the message is too large";
   std::size_t depth = 0;

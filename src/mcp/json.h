@@ -1,10 +1,10 @@
-// JSON as the protocol needs it: read with limits that hold before anything is allocated, written on one line.
+// JSON for the protocol: parsed with limits that are checked before any allocation, written on one line.
 //
 //   auto value = parseJson(line, {});
 //   if (!value) complain(value.error());
 //   const std::string name = textAt(*value, "name").value_or("");
 //
-// Nothing here throws: the accessors answer "not there" for a missing member and for one of another type.
+// Nothing here throws: accessors return "missing" for a missing member and for one of another type.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace caisson::mcp {
 
 using Json = nlohmann::json;
 
-/// What a stranger may make us hold. The clients of the official SDKs end a connection at a line of 10 MiB.
+/// Limits for untrusted input. The clients of the official SDKs close a connection at a line of 10 MiB.
 struct JsonLimits {
   std::size_t bytes = std::size_t{8} << 20U;
   std::size_t depth = 64;        ///< nlohmann writes and copies recursively
   std::size_t values = 200'000;  ///< a value costs up to about 100 bytes more than its text
 };
 
-/// The value, or why there is none, in words that quote nothing of the text.
+/// Returns the value, or an error message that quotes nothing of the text.
 std::expected<Json, std::string> parseJson(std::string_view text, const JsonLimits& limits = {});
 
 /// On one line; bytes that are not UTF-8 become U+FFFD.

@@ -1,9 +1,9 @@
-// The framing of the stdio transport: one message per line. Bytes in, lines out, whatever the pieces they come in.
+// The framing of the stdio transport: one message per line. Bytes in pieces of any size in, lines out.
 //
 //   LineSplitter lines(limit);
 //   lines.add(bytes, [&](std::string_view line, bool whole) { ... });
 //
-// A line longer than the limit is never held: it is reported once, cut, with `whole` false, and the rest of it is
+// A line longer than the limit is never buffered: it is reported once, cut, with `whole` false, and the rest is
 // skipped. Empty lines are not reported; a carriage return before the newline is not part of a line.
 #pragma once
 
@@ -28,7 +28,7 @@ class LineSplitter {
       if (!line_.empty() && line_.back() == '\r') line_.pop_back();
       if (!line_.empty()) deliver(std::string_view(line_), whole);
       line_.clear();
-      if (line_.capacity() > kKeep) line_.shrink_to_fit();  // one large message must not be paid for ever after
+      if (line_.capacity() > kKeep) line_.shrink_to_fit();  // do not keep the memory of one large message
       overlong_ = false;
     }
   }
@@ -38,7 +38,7 @@ class LineSplitter {
 
  private:
   static constexpr std::size_t kKeep = std::size_t{256} << 10U;
-  static constexpr std::size_t kExcerpt = 64;  ///< what is left of an overlong line
+  static constexpr std::size_t kExcerpt = 64;  ///< kept of an overlong line
 
   void take(std::string_view piece) {
     if (overlong_) return;

@@ -43,7 +43,7 @@ void writeLog(LogLevel level, std::string_view message, const Json& fields) {
   line["level"] = kNames[static_cast<std::size_t>(level)];
   line["message"] = message;
   const std::string text = writeJson(line) + "\n";
-  // One write, so that lines of several threads don't mix. Nothing can be done about a log that nobody takes.
+  // One write, so that lines of several threads don't interleave. A failed write to the log is ignored.
   static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
 }
 

@@ -1,5 +1,5 @@
-// The server's own log: one JSON object per line on standard error. CAISSON_LOG sets the least severe level that is
-// written (debug, info, warning, error, off); `info` without it.
+// The server's log: one JSON object per line on standard error. CAISSON_LOG sets the lowest level that is written
+// (debug, info, warning, error, off); default `info`.
 #pragma once
 
 #include <string_view>
@@ -10,10 +10,10 @@ namespace caisson::mcp {
 
 enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 
-/// The level of a name; nothing for an unknown one.
+/// Parses a level; nothing if unknown.
 std::optional<LogLevel> logLevelOf(std::string_view name);
 
-/// Writes one line: time, level, message, and the members of `fields`. Safe from any thread.
+/// Writes one line: time, level, message, and the members of `fields`. Thread-safe.
 void writeLog(LogLevel level, std::string_view message, const Json& fields = Json::object());
 
 }  // namespace caisson::mcp

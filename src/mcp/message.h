@@ -1,4 +1,4 @@
-// JSON-RPC 2.0 messages: what came in, sorted and checked; what goes out, put together.
+// JSON-RPC 2.0 messages: decodes and checks received ones, builds those to send.
 #pragma once
 
 #include <expected>
@@ -9,7 +9,7 @@
 
 namespace caisson::mcp {
 
-/// Error codes of JSON-RPC and of MCP. Others are not invented: what a tool could not do is a result with isError.
+/// Error codes of JSON-RPC and of MCP; no others are used. A tool's failure is a result with isError.
 namespace code {
 inline constexpr int kParse = -32700;
 inline constexpr int kInvalidRequest = -32600;
@@ -38,17 +38,17 @@ struct Message {
   Json error;   ///< of a response; null when it has a result
 };
 
-/// A message that is none. `id` is what could be read of it, else null.
+/// An invalid message. `id` is null if it could not be read.
 struct Malformed {
   Json id;
   RpcError error;
 };
 
-/// Sorts one JSON value (not a batch). Checks the version mark, the id's type and the shape of params.
+/// Decodes one JSON value (not a batch). Checks the protocol version, the id's type and the type of params.
 std::expected<Message, Malformed> decodeMessage(Json value);
 
 Json makeResult(const Json& id, Json result);
-/// An id that could not be read is left out: the schema of 2026-07-28 knows no null id.
+/// Omits an unreadable id: the schema of 2026-07-28 has no null id.
 Json makeError(const Json& id, const RpcError& error);
 Json makeNotification(std::string_view method, Json params);
 Json makeRequest(const Json& id, std::string_view method, Json params);

@@ -10,7 +10,7 @@
 namespace caisson::mcp {
 namespace {
 
-/// What makes two requests the same: the method, and all parameters but those of the round.
+/// Identifies a request: the method, and all parameters except those of the round.
 std::string digestOf(const std::string& method, const Json& params) {
   Json kept = params;
   for (const char* key : {"_meta", "inputResponses", "requestState"}) kept.erase(key);
@@ -31,7 +31,7 @@ std::int64_t seconds(RequestState::Clock::time_point time) {
 }  // namespace
 
 RequestState::RequestState() {
-  // Without random bytes every token could be forged; the kernel gives them always once it is up.
+  // Without random bytes every token could be forged; getrandom fails only early at boot.
   if (::getrandom(key_.data(), key_.size(), 0) != static_cast<ssize_t>(key_.size())) std::abort();
 }
 

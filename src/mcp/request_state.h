@@ -1,5 +1,5 @@
-// The state of a call that waits for input, as it travels through the client: signed, bound to the request it belongs
-// to, and of limited age. The client can neither read sense into it that we did not mean nor change or transplant it.
+// The state of a call that waits for input, sent through the client: signed, bound to its request, and of limited age.
+// The client can neither change it nor use it for another request.
 #pragma once
 
 #include <array>
@@ -16,16 +16,16 @@ namespace caisson::mcp {
 class RequestState {
  public:
   using Clock = std::chrono::steady_clock;
-  /// A fresh key: what another process signed is refused.
+  /// Creates a new key: tokens of other processes are rejected.
   RequestState();
 
-  /// A token for `state` of the request `method` with `params`.
+  /// Creates a token for `state` of the request `method` with `params`.
   [[nodiscard]] std::string seal(std::string_view state, const std::string& method, const Json& params) const;
-  /// The state, if the token is ours, belongs to this request and is not older than kLifetime.
+  /// Returns the state if the token is ours, belongs to this request and is not older than kLifetime.
   [[nodiscard]] std::optional<std::string> open(std::string_view token, const std::string& method, const Json& params,
                                                 Clock::time_point now = Clock::now()) const;
 
-  /// A person must have time to think; an approval must not be redeemed the next day.
+  /// Long enough for a user to decide, short enough that an approval cannot be used the next day.
   static constexpr std::chrono::minutes kLifetime{15};
 
  private:

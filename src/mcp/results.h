@@ -1,4 +1,4 @@
-// The shapes that results have in the protocol.
+// Result objects of the protocol.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace caisson::mcp {
 
 inline Json textContent(std::string_view text) { return {{"type", "text"}, {"text", text}}; }
 
-/// A tool's result that is one text.
+/// A tool result with one text.
 inline Json textResult(std::string_view text) { return {{"content", Json::array({textContent(text)})}}; }
 
-/// A tool's failure, in words the model can act on.
+/// A tool failure, worded so that the model can act on it.
 inline Json errorResult(std::string_view text) {
   Json result = textResult(text);
   result["isError"] = true;
   return result;
 }
 
-/// What a resource holds; may be kept by nobody, since sandboxes change.
+/// The content of a resource; not cacheable, since sandboxes change.
 inline Json resourceResult(const Call& call, Json content) {
   Json result{{"contents", Json::array({std::move(content)})}};
   if (call.era == Era::modern) {
@@ -30,7 +30,7 @@ inline Json resourceResult(const Call& call, Json content) {
   return result;
 }
 
-/// 2026-07-28 has no error code of its own for it.
+/// 2026-07-28 has no separate error code for it.
 inline RpcError resourceNotFound(const Call& call, const std::string& uri,
                                  std::string_view reason = "resource not found") {
   return {

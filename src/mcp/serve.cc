@@ -23,8 +23,8 @@
 namespace caisson::mcp {
 namespace {
 
-/// A descriptor that is readable once the process was asked to end. Blocked for all threads to come, so that no
-/// handler runs anywhere.
+/// A descriptor that is readable once the process got a termination signal. Blocks the signals for all later threads,
+/// so that no handler runs.
 Result<sys::Fd> endingSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -36,7 +36,7 @@ Result<sys::Fd> endingSignals() {
   return descriptor;
 }
 
-/// A client that stopped reading would hold up the end for ever: threads are still writing to it.
+/// A client that stopped reading would block the exit forever: threads are still writing to it.
 void endAnyway() {
   std::thread([] {
     std::this_thread::sleep_for(std::chrono::seconds(10));
@@ -44,8 +44,8 @@ void endAnyway() {
   }).detach();
 }
 
-/// What the person who starts the server opens to it: the directories they name, else the project that the host says
-/// it works on, else the current directory. A home or the root is no project.
+/// The directories open to the server: those named by the user, else the project that the host names, else the current
+/// directory. A home directory or the root is not a project.
 Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
   SandboxSettings settings{.commit_without_asking = options.allow_commit};
   std::vector<std::string> wishes = options.workspaces;

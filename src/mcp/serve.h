@@ -1,4 +1,4 @@
-// `caisson mcp` itself: which features are served over which transport, until the client goes or a signal says so.
+// `caisson mcp`: serves features over a transport until the client disconnects or a signal arrives.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace caisson::mcp {
 
 struct ServeOptions {
-  bool allow_commit = false;            ///< changes may be brought to the real workspace without asking
-  std::string http;                     ///< listen here instead of serving stdio; empty: stdio
+  bool allow_commit = false;            ///< changes may be written to the real workspace without approval
+  std::string http;                     ///< listen on this address; empty: stdio
   bool without_token = false;           ///< HTTP without a bearer token
   bool conformance = false;             ///< the fixtures of the official suite instead of sandboxes; no token
   std::vector<std::string> workspaces;  ///< directories that sandboxes may show; the first is the default
   std::string version;                  ///< of caisson
 };
 
-/// Serves until it is over; an error if it could not begin. Takes standard output for the protocol.
+/// Serves until the end; an error if it could not start. Reserves standard output for the protocol.
 Result<void> serve(const ServeOptions& options);
 
 }  // namespace caisson::mcp

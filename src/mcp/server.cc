@@ -5,7 +5,7 @@
 namespace caisson::mcp {
 namespace {
 
-/// Calls that wait for a command or a person take a thread each.
+/// Each call that waits for a command or a user occupies a thread.
 constexpr std::size_t kMaxThreads = 256;
 
 RpcError invalidParams(std::string reason, Json data = {}) {
@@ -14,7 +14,7 @@ RpcError invalidParams(std::string reason, Json data = {}) {
 
 RpcError methodNotFound(const std::string& method) { return {code::kMethodNotFound, "unknown method: " + method, {}}; }
 
-/// What 2026-07-28 wants in every request; the reason if it is not there.
+/// Reads what 2026-07-28 requires in every request; returns an error if it is missing.
 std::optional<RpcError> readModernMeta(Call& call) {
   const Json* meta = findObject(call.params, "_meta");
   if (meta == nullptr) return invalidParams("params._meta is missing; it must name the protocol version");
@@ -56,7 +56,7 @@ void Server::receive(const std::shared_ptr<Client>& client, Message message, con
   switch (message.kind) {
     case Message::Kind::response: client->deliver(std::move(message)); return;
     case Message::Kind::notification:
-      // Others (initialized, roots/list_changed) tell nothing that has to be remembered.
+      // Others (initialized, roots/list_changed) change no state.
       if (message.method == "notifications/cancelled") {
         if (const Json* id = find(message.params, "requestId")) client->cancel(*id);
       }
@@ -148,7 +148,7 @@ void Server::discover(Call& call) {
   succeed(call, std::move(result));
 }
 
-/// The methods that both eras have. False when it is none of them.
+/// Serves the methods that both eras have. Returns false for other methods.
 bool Server::serveShared(const std::shared_ptr<Call>& call) {
   const std::string& method = call->method;
   if (method == "tools/list") {
@@ -177,7 +177,7 @@ void Server::serveList(Call& call, const char* key, const Json& items) {
   if (call.params.contains("cursor")) return fail(call, invalidParams("unknown cursor: this list has one page only"));
   Json result{{key, items}};
   if (call.era == Era::modern) {
-    // Lists of sandboxes change from one moment to the next; those of tools and prompts never do.
+    // Lists of sandboxes change all the time; those of tools and prompts never do.
     const CacheHint keep = std::string_view(key) == "resources" ? CacheHint{} : features_.listsKeep();
     result["ttlMs"] = keep.ttl_ms;
     result["cacheScope"] = keep.shared ? "public" : "private";
@@ -190,7 +190,7 @@ void Server::succeed(Call& call, Json result) {
     if (!result.contains("resultType")) result["resultType"] = "complete";
     result["_meta"][meta::kServerInfo] = features_.serverInfo();
   }
-  // Forgotten first: a client may use the id again as soon as it has the answer.
+  // Forget the call first: a client may reuse the id as soon as it has the answer.
   call.client->forget(call);
   call.answer(makeResult(call.id, std::move(result)));
 }

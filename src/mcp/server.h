@@ -1,12 +1,12 @@
-// The protocol, free of transports: messages of clients in, answers out through their channels. One Server serves any
-// number of clients of both eras at the same time.
+// The protocol, independent of transports: messages of clients in, answers out through their channels. One Server
+// serves any number of clients of both eras at the same time.
 //
 //   Server server(features);
 //   auto client = std::make_shared<Client>();
 //   server.receive(client, message, channel, Server::Expect::either);
 //
-// Short requests are answered before receive() returns, and so in order; calls of tools, prompts and resources are
-// served by threads, and fast ones overtake slow ones.
+// Short requests are answered before receive() returns, so in order. Worker threads serve calls of tools, prompts and
+// resources; fast ones overtake slow ones.
 #pragma once
 
 #include <list>
@@ -28,21 +28,21 @@ class Server final : public Announcer {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// What the transport knows of the era. stdio knows nothing (either); an HTTP request says it in its headers.
+  /// What the transport knows about the era. stdio knows nothing (either); HTTP headers name it.
   enum class Expect : std::uint8_t { either, modern, legacy };
 
   void receive(const std::shared_ptr<Client>& client, Message message, const std::shared_ptr<Channel>& channel,
                Expect expect);
-  /// Answers what is no message.
+  /// Answers an invalid message with an error.
   static void refuse(const Malformed& malformed, Channel& channel);
 
-  /// A client of an older version that wants to hear of changes for as long as it lives.
+  /// Registers a client of an older version for change notifications until it disconnects.
   void attach(const std::shared_ptr<Client>& client);
 
   void changed(Change what) override;
   void resourceUpdated(const std::string& uri) override;
 
-  /// Ends the streams of subscriptions in the way the protocol provides.
+  /// Ends the subscription streams as the protocol requires.
   void endSubscriptions();
 
   [[nodiscard]] Features& features() { return features_; }
@@ -50,7 +50,7 @@ class Server final : public Announcer {
  private:
   struct Listener {
     std::shared_ptr<Call> call;
-    Json filter;  ///< what was granted
+    Json filter;  ///< the granted part
   };
 
   void serve(const std::shared_ptr<Call>& call, Expect expect);

@@ -1,4 +1,4 @@
-// The part of the server that runs handlers, and gets them the input they ask for.
+// The part of the server that runs handlers and gets them the requested input.
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -8,15 +8,15 @@
 namespace caisson::mcp {
 namespace {
 
-/// How long a person is waited for on an open request (before 2026-07-28). The answer is "no" after that.
+/// How long to wait for a user on an open request (before 2026-07-28). Then the answer is "no".
 constexpr std::chrono::seconds kTimeout{300};
-/// A handler that keeps asking is broken.
-constexpr int kMaxRounds = 128;  // as many as a long list has pages
+/// Limit for a handler that never stops asking.
+constexpr int kMaxRounds = 128;  // as many as the pages of a long list
 
 constexpr std::pair<std::string_view, std::string_view> kCapabilityOf[] = {
     {"elicitation/create", "elicitation"}, {"sampling/createMessage", "sampling"}, {"roots/list", "roots"}};
 
-/// The capabilities that the questions need and the client did not declare.
+/// The capabilities that the questions need but the client did not declare.
 Json missingCapabilities(const Call& call, const NeedsInput& needs) {
   Json missing = Json::object();
   for (const auto& [key, request] : needs.requests)
@@ -25,7 +25,7 @@ Json missingCapabilities(const Call& call, const NeedsInput& needs) {
   return missing;
 }
 
-/// What came back in a round of 2026-07-28; the reason if it is unusable.
+/// Reads the inputs of a 2026-07-28 round; returns an error if they are invalid.
 std::optional<RpcError> readInputs(Call& call, const RequestState& states) {
   if (const Json* token = find(call.params, "requestState")) {
     if (token->is_string()) call.state = states.open(token->get_ref<const std::string&>(), call.method, call.params);
@@ -69,7 +69,7 @@ Outcome Server::callHandler(Call& call, Outcome (Features::*handler)(Call&)) {
   }
 }
 
-/// Before 2026-07-28 the server itself asks, and calls the handler again with the answers.
+/// Before 2026-07-28 the server sends the questions, and calls the handler again with the answers.
 Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Outcome outcome) {
   for (int round = 0; round < kMaxRounds; ++round) {
     const auto* needs = std::get_if<NeedsInput>(&outcome);
@@ -84,7 +84,7 @@ Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Ou
       if (response && response->error.is_null() && response->result.is_object()) {
         inputs[key] = std::move(response->result);
       } else if (request.method == "elicitation/create") {
-        inputs[key] = Json{{"action", "cancel"}};  // nobody answered: that is no consent
+        inputs[key] = Json{{"action", "cancel"}};  // no answer is a denial
       } else {
         return RpcError{code::kInternal, "the client did not answer " + request.method, {}};
       }

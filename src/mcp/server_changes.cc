@@ -1,5 +1,5 @@
-// The part of the server that tells clients of changes: subscriptions of 2026-07-28, and the unasked notifications of
-// the versions before.
+// The part of the server that notifies clients of changes: subscriptions of 2026-07-28, and the unsolicited
+// notifications of older versions.
 #include <utility>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxListeners = 1024;
 constexpr std::size_t kMaxWatched = 256;  ///< resources per subscription
 
-/// What of the wishes is granted. Unknown ones are left out, which is how the client learns of it.
+/// The granted part of the requested notifications. Unknown ones are omitted, which tells the client.
 Json grant(const Json& wishes) {
   Json granted = Json::object();
   for (const char* name : {"toolsListChanged", "promptsListChanged", "resourcesListChanged"})
@@ -49,7 +49,7 @@ void Server::listen(const std::shared_ptr<Call>& call) {
     const std::lock_guard lock(mutex_);
     listeners_.remove_if([](const Listener& listener) { return listener.call->cancelled(); });
     if (listeners_.size() < kMaxListeners) {
-      // Under the mutex: the acknowledgement comes before any notification.
+      // Under the mutex: the acknowledgement must precede any notification.
       call->notify("notifications/subscriptions/acknowledged", tagged({{"notifications", filter}}, call->id));
       listeners_.push_back({call, std::move(filter)});
       return;

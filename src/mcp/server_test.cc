@@ -17,7 +17,7 @@ class Recorder final : public Channel {
     messages_.push_back(message);
     arrived_.notify_all();
   }
-  /// The first message that fits, within a generous time.
+  /// Returns the first matching message, within a generous timeout.
   template <class Fits>
   Json await(Fits fits) {
     std::unique_lock lock(mutex_);
@@ -48,7 +48,7 @@ class Recorder final : public Channel {
 
 class McpServer : public testing::Test {
  protected:
-  /// As a transport does when its client is gone: calls that were not answered hold their client, and it them.
+  /// Like a transport whose client disconnected: breaks the reference cycle of unanswered calls and their client.
   void TearDown() override {
     server.endSubscriptions();
     client->cancelAll();

@@ -20,11 +20,11 @@ namespace {
 /// A client whose input ended may still read: `printf ... | caisson mcp` gets its answers.
 constexpr std::chrono::milliseconds kGrace{2000};
 
-/// How long a client that reads nothing is waited for when the server has to end.
+/// How long to wait at exit for a client that does not read.
 constexpr std::chrono::milliseconds kLastWords{500};
 
-/// Writes lines to a descriptor that others may share, so its mode is left as it is; and yet no thread hangs in a write
-/// for ever: a client that does not read makes its own calls wait, and when the server has to end they are let go.
+/// Writes lines to a descriptor that others may share, so it does not change its mode. No write blocks forever: a
+/// client that does not read delays only its own calls, and at exit they are abandoned.
 class LineChannel final : public Channel {
  public:
   LineChannel(int descriptor, int until) : descriptor_(descriptor), until_(until) {}
@@ -42,12 +42,12 @@ class LineChannel final : public Channel {
     }
   }
 
-  /// From now on nothing waits for the client any more.
+  /// Stops waiting for the client.
   void abandon() { abandoned_ = true; }
 
  private:
   ssize_t writeSome(std::string_view bytes) {
-    // Node gives its children sockets, most others pipes. A pipe that polls as writable takes PIPE_BUF bytes.
+    // Node gives its children sockets, most others pipes. A pipe that polls as writable accepts PIPE_BUF bytes.
     if (socket_) {
       const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (count >= 0 || (errno != ENOTSOCK && errno != EAGAIN)) return count;

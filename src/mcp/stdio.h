@@ -7,11 +7,11 @@
 
 namespace caisson::mcp {
 
-/// Takes standard output away from everything else: the protocol has a descriptor of its own from here on, and what
-/// some library or child writes to 1 goes to standard error instead of between the messages.
+/// Reserves standard output: the protocol gets a separate descriptor, and output that a library or child writes to 1
+/// goes to standard error instead of between the messages.
 Result<sys::Fd> takeStandardOutput();
 
-/// Serves one client until its input ends or `until` becomes readable, then ends what it had asked for.
+/// Serves one client until its input ends or `until` becomes readable, then cancels its calls.
 void serveStdio(Server& server, int input, int output, int until);
 
 }  // namespace caisson::mcp

@@ -1,4 +1,4 @@
-// The secret that HTTP clients show: made once, kept in caisson's own state, readable by its owner only.
+// The bearer token of HTTP clients: created once, stored in caisson's state, readable by its owner only.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace caisson::mcp {
 
-/// The token of this user; made if there is none. Where it is kept goes to the log, the token itself never.
+/// Returns the token of this user; creates it if missing. Logs its path, never the token.
 Result<std::string> bearerToken();
 
 }  // namespace caisson::mcp

@@ -1,4 +1,4 @@
-// The percent signs of addresses (RFC 3986).
+// Percent-encoding (RFC 3986).
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace caisson::mcp {
 
-/// The bytes that `text` stands for; nothing if a percent sign is not followed by two digits, or stands for NUL.
+/// Decodes `text`; nothing if a percent sign is not followed by two digits, or encodes NUL.
 std::optional<std::string> decodePercent(std::string_view text);
 
-/// `path` as it can stand in an address: slashes stay.
+/// Encodes `path` for an address; slashes are kept.
 std::string encodePercent(std::string_view path);
 
 }  // namespace caisson::mcp

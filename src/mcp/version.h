@@ -1,4 +1,4 @@
-// The versions of the protocol that are spoken, and the two eras they fall into.
+// The supported protocol versions, and their two eras.
 //
 // 2026-07-28 is stateless: every request names its version and the client's capabilities in `_meta`. The versions
 // before it begin with `initialize`, which fixes both for a connection. One process serves both at the same time.
@@ -14,18 +14,18 @@ namespace caisson::mcp {
 enum class Era : std::uint8_t { modern, legacy };
 
 inline constexpr std::string_view kModernVersion = "2026-07-28";
-/// Newest first: the first is what a client that asks for an unknown version is offered.
+/// Newest first: the first is offered to a client that requests an unknown version.
 inline constexpr std::array<std::string_view, 4> kLegacyVersions{"2025-11-25", "2025-06-18", "2025-03-26",
                                                                  "2024-11-05"};
-/// What an HTTP client that names no version is taken to speak.
+/// The version assumed for an HTTP client that names none.
 inline constexpr std::string_view kUnnamedHttpVersion = "2025-03-26";
 
 inline bool isLegacyVersion(std::string_view version) {
   return std::find(kLegacyVersions.begin(), kLegacyVersions.end(), version) != kLegacyVersions.end();
 }
 
-/// structuredContent, outputSchema, resource links and elicitation came with 2025-06-18. The names are dates, so
-/// their order is that of time.
+/// structuredContent, outputSchema, resource links and elicitation came with 2025-06-18. Versions are dates, so they
+/// compare as text.
 inline bool hasStructuredContent(std::string_view version) { return version >= "2025-06-18"; }
 
 namespace meta {

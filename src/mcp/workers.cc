@@ -30,7 +30,7 @@ void Workers::run(std::function<void()> task) {
   try {
     std::thread([this] { work(); }).detach();
   } catch (const std::system_error&) {
-    // No thread to be had: those that there are will come to it; with none, it is done here.
+    // If no thread can be created, the existing ones run the task; if there are none, it runs here.
     bool alone = false;
     {
       const std::lock_guard lock(mutex_);

@@ -1,5 +1,4 @@
-// Threads that serve calls. They are made when needed, up to a limit, and end when there is nothing to do: a server
-// that is asked little holds few.
+// Threads that serve calls. They are created on demand, up to a limit, and exit when idle.
 #pragma once
 
 #include <condition_variable>

@@ -22,13 +22,13 @@ constexpr std::int64_t kLong = 30L * 24 * 3600;
 
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
-/// Before forms had modes, elicitation meant a form.
+/// Before elicitation had modes, it meant a form.
 bool canAsk(const Call& call) {
   const Json* declared = findObject(call.capabilities, "elicitation");
   return declared != nullptr && (declared->empty() || declared->contains("form"));
 }
 
-/// Paths with blanks or letters beyond ASCII can't be on record: what is stored must be readable without doubt.
+/// Paths with blanks or non-ASCII letters can't be stored: stored approvals must be unambiguous.
 bool canBeKept(const ApprovalRequest& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
 
 std::vector<std::string_view> choicesOf(const ApprovalRequest& wish) {
@@ -68,7 +68,7 @@ Error refusal(const ApprovalRequest& wish, std::string reason, std::string hint)
           .hint = std::move(hint)};
 }
 
-/// The exact command that allows it.
+/// The exact command that would allow it.
 std::string remedyFor(const ApprovalRequest& wish) {
   std::string text;
   if (canBeKept(wish)) {
@@ -81,7 +81,7 @@ std::string remedyFor(const ApprovalRequest& wish) {
   return text.empty() ? wish.remedy : text + ". Or " + wish.remedy;
 }
 
-/// What the person chose; a word that was not offered is no consent.
+/// The user's choice; a value that was not offered is a denial.
 std::string_view decisionIn(const Json& answer, const ApprovalRequest& wish) {
   const Json* content = findObject(answer, "content");
   if (textAt(answer, "action") != "accept" || content == nullptr) return kDeny;
@@ -91,7 +91,7 @@ std::string_view decisionIn(const Json& answer, const ApprovalRequest& wish) {
   return kDeny;
 }
 
-/// Nothing is given unless it is on record.
+/// Nothing is granted unless it is recorded.
 Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
   if (decision == kDeny || decision == kAllow) {
     const bool yes = decision == kAllow;
@@ -121,7 +121,7 @@ Word ownersWord(const Call& call, const ApprovalRequest& wish) {
   const auto show = [&](std::size_t page) {
     return NeedsInput{{{std::string(kQuestion), questionFor(wish, page)}}, stateOf(page)};
   };
-  // An answer counts for exactly the question that this server put: the state is signed and comes back with it.
+  // An answer is valid only for the question of this server: the state is signed and returned with it.
   for (std::size_t page = 0; page <= wish.more_pages.size(); ++page) {
     const Json* answer = call.state == stateOf(page) ? call.input(kQuestion) : nullptr;
     if (answer == nullptr) continue;

@@ -1,11 +1,11 @@
-// An owner's word on what a model asks for (SPEC A1, A2): on record in the approvals store, where `caisson approvals`
-// grants, lists and revokes; else asked for by elicitation. Without anyone to ask the answer is no, and says which
-// command would make it a yes.
+// An owner's approval of a model's request (SPEC A1, A2): from the approvals store, which `caisson approvals` manages,
+// or by elicitation. If the client cannot ask, the request is denied and the error names the command that would approve
+// it.
 //
 //   const Word word = ownersWord(call, {.what = "path:/srv/data", .message = "Show /srv/data?"});
 //   if (auto* needs = std::get_if<NeedsInput>(&word)) ...
 //
-// The store is asked anew each time: what was revoked a moment ago does not count any more.
+// The store is read each time, so a revocation takes effect at once.
 #pragma once
 
 #include <string>
@@ -20,20 +20,20 @@ namespace caisson::mcp {
 
 struct ApprovalRequest {
   std::string what;                     ///< approval/what.h
-  std::string sandbox;                  ///< its id, if there is one already: then it can be allowed for this sandbox
-  std::string message;                  ///< for a person: the parts that a model or payload chose are isReadable()
-  std::vector<std::string> more_pages;  ///< of the message, for a person who wants to see the rest
-  std::string exactly;  ///< what the answer is about, if that can change between question and answer: a digest
-  bool keep = true;     ///< an approval on record counts, and the answer may become one
-  bool once = true;     ///< may be allowed for this one call; else an answer is kept in any case
-  std::string remedy;   ///< what else would allow it
+  std::string sandbox;                  ///< its id, if it exists already: then it can be allowed for this sandbox
+  std::string message;                  ///< for the user: the parts chosen by a model or payload are isReadable()
+  std::vector<std::string> more_pages;  ///< further pages of the message, shown on request
+  std::string exactly;                  ///< digest of the object, if it can change between question and answer
+  bool keep = true;                     ///< a stored approval counts, and the answer may be stored
+  bool once = true;                     ///< may be allowed for this one call; otherwise an answer is always stored
+  std::string remedy;                   ///< other ways to allow it
 };
 
-/// How the owner's yes is on record; the id is empty when it was for this call only.
+/// How the owner's approval is stored; the id is empty if it was for this call only.
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
 Word ownersWord(const Call& call, const ApprovalRequest& wish);
 
-/// A text as one word of a shell.
+/// Quotes a text as one argument of a shell.
 std::string shellWord(std::string_view text);
 
 }  // namespace caisson::mcp

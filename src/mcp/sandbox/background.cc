@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// What of one stream is put into an answer. Hosts cut or refuse more than about 50 000 characters.
+/// The part of one stream in a response. Hosts cut or reject more than about 50 000 characters.
 constexpr std::size_t kShown = 16'000;
 constexpr std::size_t kLargestLog = std::size_t{4} << 20U;
 constexpr milliseconds kStep{1000};
@@ -51,7 +51,7 @@ std::string abbreviated(const std::string& text, bool& cut) {
   std::size_t head = kShown / 2;
   std::size_t tail = text.size() - kShown / 2;
   const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
-  while (head > 0 && inside(head)) --head;  // not through the middle of a character
+  while (head > 0 && inside(head)) --head;  // not inside a character
   while (tail < text.size() && inside(tail)) ++tail;
   return text.substr(0, head) + "\n[... " + std::to_string(tail - head) + " bytes left out here ...]\n" +
          text.substr(tail);

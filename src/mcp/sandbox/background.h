@@ -1,5 +1,5 @@
-// Commands that were started in the background. The session itself keeps them and their output, so that they can be
-// asked for by any server that knows the sandbox. Their exec_id is `b` and the session's number.
+// Background commands. The session keeps them and their output, so any server that knows the sandbox can query them.
+// Their exec_id is `b` and the session's number.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@
 
 namespace caisson::mcp {
 
-/// The number in an exec_id of that kind.
+/// Parses such an exec_id.
 std::optional<std::uint32_t> backgroundNumber(const std::string& exec_id);
 std::string backgroundId(std::uint32_t number);
 
-/// Waits for its end with signs of life, then describes it: the shape is that of other commands.
+/// Waits for its end while sending progress, then describes it in the format of other commands.
 Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number,
                         std::chrono::milliseconds patience, std::uint64_t offset);
 
-/// The beginning and the end of a text that is too long for an answer, with the cut in plain sight.
+/// The beginning and the end of a text that is too long for a response, with the cut marked.
 std::string abbreviated(const std::string& text, bool& cut);
 
 }  // namespace caisson::mcp

@@ -24,7 +24,7 @@ std::vector<std::string> commandsOf(Sandboxes& sandboxes, Sandbox& sandbox) {
   return values;
 }
 
-/// What is in the directory that was typed so far; a directory ends with a slash, so that it can be gone on from.
+/// Entries of the directory typed so far; a directory ends with a slash, so that the user can continue.
 std::vector<std::string> pathsIn(Sandboxes& sandboxes, Sandbox& sandbox, const std::string& begin) {
   const std::size_t slash = begin.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : begin.substr(0, slash + 1);

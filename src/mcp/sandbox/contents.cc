@@ -1,4 +1,4 @@
-// What is behind the addresses of files, outputs and records.
+// The contents of file, output and audit resources.
 #include <deque>
 
 #include "audit/reader.h"
@@ -12,7 +12,7 @@
 namespace caisson::mcp {
 namespace {
 
-/// One message holds no more than about this; clients close the connection at 10 MiB.
+/// Maximum content of one message; clients close the connection at 10 MiB.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kMaxOutput = std::uint64_t{4} << 20U;
 constexpr std::size_t kMaxEntries = 1000;

@@ -8,7 +8,7 @@
 namespace caisson::mcp {
 namespace {
 
-/// A policy may allow more output than one answer or this server's memory should hold.
+/// A policy may allow more output than one response or this server's memory should hold.
 constexpr std::size_t kMaxKept = std::size_t{4} << 20U;
 constexpr std::size_t kLastLine = 200;
 
@@ -29,7 +29,7 @@ void Execution::perform(ExecRequest request, const Run& run) {
   auto result = run(request);
   const std::lock_guard lock(mutex_);
   if (result) {
-    // The whole of it is here already; two copies would only cost memory.
+    // The complete output is in the result; a second copy would waste memory.
     out_ = std::move(result->out.data).substr(0, kMaxKept);
     err_ = std::move(result->err.data).substr(0, kMaxKept);
     result->out.data.clear();

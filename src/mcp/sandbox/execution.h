@@ -1,4 +1,4 @@
-// A command in a sandbox, as long as somebody may ask for it: while it runs, and for a while after.
+// A command in a sandbox: while it runs, and for some time after, so that clients can query it.
 #pragma once
 
 #include <chrono>
@@ -25,21 +25,21 @@ class Execution {
   /// Runs the command to its end, in the caller's thread. Its output is kept, up to the sandbox's output limit.
   void perform(ExecRequest request, const Run& run);
 
-  /// Ends the command with its whole tree of processes.
+  /// Kills the command with its whole process tree.
   void kill();
-  /// Wakes everybody who waits.
+  /// Wakes all waiters.
   void wake();
-  /// Waits until it has ended, `stop` says so, or the time is over. Whether it has ended.
+  /// Waits until it ended, `stop` returns true, or the time expires. Returns whether it ended.
   bool wait(Clock::time_point until, const std::function<bool()>& stop);
 
   struct View {
     bool running = true;
-    std::string out, err;                     ///< all that is kept
-    std::optional<Result<RunResult>> result;  ///< its end; the streams in it are empty
-    double seconds = 0;                       ///< that it has run, or ran
+    std::string out, err;                     ///< everything that is kept
+    std::optional<Result<RunResult>> result;  ///< set at its end; the streams in it are empty
+    double seconds = 0;                       ///< run time so far, or in total
   };
   [[nodiscard]] View view() const;
-  /// The end of what it wrote last, for progress.
+  /// The last line of its output, for progress.
   [[nodiscard]] std::string lastLine() const;
 
   [[nodiscard]] const std::string& id() const { return id_; }

@@ -1,4 +1,4 @@
-// What `caisson mcp` offers: sandboxes.
+// The features of `caisson mcp`: sandboxes.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Prompts for the common jobs.
+// Prompts for common tasks.
 #pragma once
 
 #include "mcp/features.h"

@@ -1,4 +1,4 @@
-// What of sandboxes can be fetched by address, and the completion of addresses and arguments.
+// Sandbox resources by address, and the completion of addresses and arguments.
 //
 //   caisson://sandboxes                            all of them, as JSON
 //   caisson://{sandbox_id}/info                    one of them
@@ -22,7 +22,7 @@ std::string fileUri(const Sandbox& sandbox, std::string_view path);
 std::string outputUri(const Sandbox& sandbox, std::string_view exec_id, std::string_view stream);
 std::string auditUri(const Sandbox& sandbox);
 
-// contents.cc: what is behind them. `rest` is the address after fs/ or exec/.
+// contents.cc: their contents. `rest` is the address after fs/ or exec/.
 Outcome readFileContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, const std::string& uri,
                         std::string_view rest);
 Outcome readOutputContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, const std::string& uri,

@@ -12,7 +12,7 @@ constexpr std::size_t kIdleHandles = 16;   ///< per sandbox
 constexpr std::chrono::seconds kSweepEvery{30};
 constexpr std::chrono::milliseconds kReviewEvery{250};
 
-/// Ids are what the store makes of them: letters and digits. Anything else is not worth asking it.
+/// Ids of the store are letters and digits. Others are rejected without a lookup.
 bool looksLikeId(const std::string& id) {
   return id.size() >= 8 && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char letter) {
            return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
@@ -65,7 +65,7 @@ Sandboxes::~Sandboxes() {
   sweeper_.join();
 }
 
-/// Beside everything else, so that no answer of the server waits for it.
+/// Runs in a separate thread, so that no response waits for it.
 void Sandboxes::look() {
   auto next_sweep = Execution::Clock::now();
   std::unique_lock lock(mutex_);
@@ -83,7 +83,7 @@ void Sandboxes::look() {
   }
 }
 
-/// Removes what crashed processes left and what outlived its time.
+/// Removes what crashed processes left, and expired sessions.
 void Sandboxes::sweep() {
   auto opened = store();
   if (!opened) return;
@@ -92,11 +92,11 @@ void Sandboxes::sweep() {
   } else {
     writeLog(LogLevel::warning, "clean-up failed", {{"error", removed.error().message()}});
   }
-  const std::vector<SandboxPointer> known = all();  // first: what is made meanwhile is not judged
+  const std::vector<SandboxPointer> known = all();  // first: ignore sandboxes that are created meanwhile
   const auto live = opened->list();
   if (!live) return;
   for (const SandboxPointer& sandbox : known) {
-    // An expired one whose changes are kept is a person's business, not the model's.
+    // An expired sandbox whose changes are kept is visible to the user, not to the model.
     const bool there = std::any_of(live->begin(), live->end(), [&](const SessionInfo& info) {
       return info.id == sandbox->id() && info.expires_in > 0;
     });
@@ -107,7 +107,7 @@ void Sandboxes::sweep() {
   }
 }
 
-/// Closes hosts whose approval was revoked, or is over.
+/// Closes hosts whose approval was revoked or expired.
 void Sandboxes::reviewApproved() {
   std::map<std::string, SandboxPointer> approved;
   {
@@ -174,7 +174,8 @@ Result<SandboxPointer> Sandboxes::find(const std::string& id) {
     if (place != sandboxes_.end()) return place->second;
   }
   if (looksLikeId(id)) {
-    // One of another process, or of this server before it was started again. It was not ours to end and stays so.
+    // Created by another process, or by this server before a restart. We do not own it, so we do not destroy it at the
+    // end.
     auto opened = store();
     if (!opened) return std::unexpected(opened.error());
     if (auto session = opened->find(id); session && session->id() == id) {

@@ -1,8 +1,8 @@
-// The sandboxes that this server made, or was shown the id of, and the commands in them.
+// The sandboxes that this server created, or whose id a client named, and the commands in them.
 //
-// A sandbox is a session (caisson/session.h). Its id is random and is the only key to it: a client that has it may use
-// the sandbox, whichever connection made it; one that has it not can't find it here unless it was made by this server.
-// Sandboxes are ended with the server unless they were made to stay; then their time to live ends them.
+// A sandbox is a session (caisson/session.h). Its random id is the only key to it: a client that has the id may use the
+// sandbox from any connection; other clients can list only those that this server created. Sandboxes are destroyed with
+// the server unless they were created with `keep`; those end by their time to live.
 #pragma once
 
 #include <condition_variable>
@@ -24,9 +24,9 @@ namespace caisson::mcp {
 
 struct SandboxSettings {
   bool commit_without_asking = false;
-  std::string workspace;                            ///< --workspace: shown when a client names none; may be empty
-  std::vector<std::string> allowed;                 ///< directories that may be shown without asking
-  std::chrono::milliseconds answer_within{45'000};  ///< a command that takes longer is handed over by its exec_id
+  std::string workspace;                            ///< --workspace: used if a client names none; may be empty
+  std::vector<std::string> allowed;                 ///< directories that may be shown without approval
+  std::chrono::milliseconds answer_within{45'000};  ///< after this, a running command is returned by its exec_id
 };
 
 class Sandbox {
@@ -36,14 +36,13 @@ class Sandbox {
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] bool stays() const { return stays_; }
 
-  /// The newest commands; older ones that have ended are forgotten.
+  /// Keeps the newest commands; older ones that ended are dropped.
   void remember(const std::shared_ptr<Execution>& execution);
   [[nodiscard]] std::shared_ptr<Execution> execution(const std::string& exec_id) const;
   [[nodiscard]] std::vector<std::shared_ptr<Execution>> executions() const;
-  /// Something about it changed that handles keep a copy of: those that nobody uses are dropped, the others when they
-  /// come back.
+  /// Call after a change that handles cache: drops idle handles now, and used ones when they are returned.
   void forgetHandles();
-  /// What was refused in its commands, newest last.
+  /// Records denials of its commands, newest last.
   void record(const std::vector<Denial>& denials);
   [[nodiscard]] std::vector<Denial> denials() const;
 
@@ -54,7 +53,7 @@ class Sandbox {
   std::string id_;
   bool stays_;
   mutable std::mutex mutex_;
-  std::vector<Session> idle_;        ///< handles that nobody uses now; one must not be used by two threads
+  std::vector<Session> idle_;        ///< unused handles; a handle must not be used by two threads
   std::uint64_t handles_since_ = 0;  ///< counts forgetHandles()
   std::deque<std::shared_ptr<Execution>> executions_;
   std::deque<Denial> denials_;
@@ -72,14 +71,14 @@ class Sandboxes {
   void connect(Announcer& announcer) { announcer_ = &announcer; }
 
   Result<SandboxPointer> create(const SessionOptions& options, bool stays);
-  /// Takes over a session that a fork made.
+  /// Registers a session that a fork created.
   SandboxPointer adopt(const std::string& id, bool stays);
-  /// By its id. The error lists the ids there are: a model that invented one can go on.
+  /// Finds by id. The error lists the existing ids, so that a model that invented one can continue.
   Result<SandboxPointer> find(const std::string& id);
   [[nodiscard]] std::vector<SandboxPointer> all() const;
   Result<void> destroy(const std::string& id);
 
-  /// Calls `use` with a handle that nobody else uses.
+  /// Calls `use` with a handle that no other thread uses.
   template <class Use>
   auto with(Sandbox& sandbox, Use use) -> decltype(use(std::declval<Session&>())) {
     std::uint64_t since = 0;
@@ -90,16 +89,16 @@ class Sandboxes {
     return result;
   }
 
-  /// Opens a host in a sandbox. `while_approved`: it is closed again when the approval is revoked or expires.
+  /// Opens a host in a sandbox. `while_approved`: closes it again when the approval is revoked or expires.
   Result<void> openHost(const SandboxPointer& sandbox, const std::string& host, bool while_approved,
                         WhenBusy when_busy);
 
-  /// Begins a command in a thread of its own.
+  /// Starts a command in a new thread.
   std::shared_ptr<Execution> begin(const SandboxPointer& sandbox, ExecRequest request, std::string command);
 
   [[nodiscard]] const SandboxSettings& settings() const { return settings_; }
 
-  /// Ends every command, and every sandbox that does not stay.
+  /// Kills every command, and destroys every sandbox that was not created with `keep`.
   void finish();
 
  private:
@@ -117,7 +116,7 @@ class Sandboxes {
   bool finished_ = false;
   std::optional<SessionStore> store_;
   std::map<std::string, SandboxPointer> sandboxes_;
-  std::map<std::string, SandboxPointer> approved_;  ///< those with hosts that stand by an approval
+  std::map<std::string, SandboxPointer> approved_;  ///< sandboxes with hosts that depend on an approval
   std::thread sweeper_;
   Workers workers_;
 };

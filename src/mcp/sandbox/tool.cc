@@ -38,7 +38,7 @@ Json schemaOf(const Parameter& parameter) {
   return schema;
 }
 
-/// Paths, arguments and names end at a NUL for the kernel; what comes after it would be checked but not used.
+/// The kernel cuts paths, arguments and names at a NUL; the rest would be checked but not used.
 bool hasNul(const Json& text) { return text.get_ref<const std::string&>().find('\0') != std::string::npos; }
 
 bool allTexts(const Json& values) {

@@ -1,5 +1,5 @@
-// A tool as a table: its words for the model, its parameters, what it returns, and the function that does it. The
-// schema that clients get and the check of what they send are made from the same rows, so that they can't disagree.
+// A tool as a table: its texts for the model, its parameters, its result, and its function. The schema sent to clients
+// and the check of their arguments use the same rows, so that they can't differ.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct Parameter {
   std::string_view description;
   std::int64_t least = 0, most = 0;  ///< of integers; both 0: any
   std::string_view choices;          ///< of texts: "a|b|c"; empty: any
-  bool any_bytes = false;            ///< of texts: NUL is no mistake (the content of a file)
+  bool any_bytes = false;            ///< of texts: NUL is allowed (the content of a file)
 };
 
-/// What a caller may expect of a tool, said honestly.
+/// The hints about a tool's behaviour that clients get.
 struct Behaviour {
   bool read_only = false;
   bool destructive = true;
@@ -59,17 +59,17 @@ struct Tool {
   Outcome (*perform)(Sandboxes& sandboxes, Call& call, const Arguments& arguments) = nullptr;
 };
 
-/// As tools/list shows it.
+/// The entry in tools/list.
 Json describeTool(const Tool& tool);
 
-/// What is wrong with the arguments, in words that name the parameter; empty if nothing is.
+/// Returns an error that names the parameter; empty if the arguments are valid.
 std::string checkArguments(const Tool& tool, const Json& values);
 
-/// The result of a tool: everything is in structuredContent, and once more as text for clients that know only that.
+/// A tool's result: everything in structuredContent, and again as text for clients that support only that.
 Json structuredResult(const Call& call, Json value, bool failed = false);
 
-/// Adds a pointer to something that can be fetched by address, for clients that know such pointers. The address must be
-/// in structuredContent as well: many hosts show nothing else to the model.
+/// Adds a resource link, for clients that support them. The address must be in structuredContent as well: many hosts
+/// show nothing else to the model.
 void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type);
 
 }  // namespace caisson::mcp

@@ -1,4 +1,4 @@
-// All tools, by what they are for. Each is a Tool in the file of its kind.
+// All tools, by subject. Each is a Tool in the file of its subject.
 #pragma once
 
 #include <span>
@@ -15,13 +15,13 @@ extern const Tool kCheckpointTool, kRestoreTool, kForkTool, kDiffTool;  // tools
 extern const Tool kCommitTool;                                          // tools_commit.cc
 extern const Tool kNetworkTool;                                         // tools_network.cc
 
-/// In the order in which they are listed.
+/// In listing order.
 std::span<const Tool* const> allTools();
 
-/// What was refused, and what this model can do about it.
+/// What was denied, and what the model can do about it.
 Json describeDenial(const Denial& denial);
 
-/// A failure of the library as a tool's result: what was tried, why it failed, what to do.
+/// A library error as a tool result: what failed, why, what to do.
 Json failure(const Call& call, const Error& error);
 
 inline constexpr Parameter kStop{.name = "stop_processes",
@@ -31,7 +31,7 @@ inline constexpr Parameter kStop{.name = "stop_processes",
                                      "are any."};
 WhenBusy whenBusy(const Arguments& arguments);
 
-/// The parameter that nearly every tool begins with.
+/// The first parameter of nearly every tool.
 inline constexpr Parameter kSandboxId{
     .name = "sandbox_id", .required = true, .description = "The id that sandbox_create returned."};
 

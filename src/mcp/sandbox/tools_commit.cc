@@ -1,6 +1,6 @@
-// The tool that brings changes to the user's real files. The person sees the whole manifest, and the approval is bound
-// to its digest: exactly that is written. What the host would execute later (hooks, tasks, start-up files) is pointed
-// out and never goes without an answer.
+// The tool that writes changes to the user's real files. The user sees the whole manifest, and the approval is bound to
+// its digest: exactly that is written. Files that the host would execute later (hooks, tasks, start-up files) are
+// marked and always need an answer.
 #include <algorithm>
 
 #include "base/deceptive_text.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kEntriesPerPage = 100;
 constexpr std::size_t kMaxListed = 500;
-/// How often a commit that is approved beforehand is planned again while processes go on writing.
+/// How often a commit approved in advance is replanned while processes keep writing.
 constexpr int kMaxPlans = 3;
 
 constexpr Parameter kParameters[] = {
@@ -81,8 +81,8 @@ std::string lineFor(const ManifestEntry& entry) {
   return line + ", sha256 " + entry.sha256.substr(0, 12) + ")";
 }
 
-/// The whole manifest as a question: the totals and what the computer would execute, then every change, in pages.
-/// Nothing if a name in it cannot be shown as it is.
+/// The whole manifest as a question: totals and files that the host would execute, then every change, in pages. Nothing
+/// if a name in it cannot be displayed safely.
 std::optional<std::vector<std::string>> question(const CommitReport& planned, const std::string& workspace) {
   if (!isReadable(workspace)) return std::nullopt;
   std::string executed;
@@ -141,14 +141,13 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
                                     .message = pages->front(),
                                     .more_pages = {pages->begin() + 1, pages->end()},
                                     .exactly = planned->digest,
-                                    .keep = !unusual,  // an approval given beforehand says nothing about these
+                                    .keep = !unusual,  // an approval in advance does not cover these
                                     .remedy = by_hand + "` themselves; nothing was written"});
       if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
       if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
       asked = std::get<approval::Approval>(word).id.empty();
     }
-    // What was approved and what is written are the same manifest, also when the approval was given beforehand: a file
-    // that appears now may be one that has to be asked about.
+    // Pass the digest even if the commit was approved in advance: a file that appears now may need its own approval.
     const auto done = run(false, planned->digest);
     if (done) return describe(call, **sandbox, *done, true);
     if (asked) return failure(call, done.error());

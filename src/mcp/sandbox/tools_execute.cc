@@ -1,4 +1,4 @@
-// Tools for commands: run one, wait for it, end it.
+// Tools for commands: run, wait, kill.
 #include <atomic>
 
 #include "base/utf8.h"
@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Execution::Clock;
 
-/// Hosts count the silence; they give up after minutes, or at 60 s altogether.
+/// Hosts time out after some minutes of silence, or after 60 s in total.
 constexpr milliseconds kHeartbeat{5000};
 
 constexpr Parameter kExecuteParameters[] = {
@@ -120,7 +120,7 @@ Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution
   return described;
 }
 
-/// Waits with signs of life. Whether the call is still wanted.
+/// Waits while sending progress. Returns false if the call was cancelled.
 bool awaitEnd(Call& call, const std::shared_ptr<Execution>& execution, milliseconds patience,
               bool kill_when_cancelled) {
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
@@ -150,7 +150,7 @@ Outcome startBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, Exec
   request.keep_input = arguments.flag("keep_stdin");
   const auto number = sandboxes.with(sandbox, [&](Session& session) { return session.start(request); });
   if (!number) return failure(call, number.error());
-  // A server that can't start says so within moments; then its error should be in the answer.
+  // A server that can't start fails quickly; this wait lets the response include its error.
   const milliseconds patience(arguments.integer("wait_ms").value_or(200));
   return describeBackground(sandboxes, call, sandbox, *number, patience, 0);
 }
@@ -189,7 +189,7 @@ Outcome execute(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     request.timeout_seconds = static_cast<double>(*timeout) / 1e3;
   if (arguments.flag("background")) return startBackground(sandboxes, call, **sandbox, std::move(request), arguments);
   const auto execution = sandboxes.begin(*sandbox, std::move(request), command.substr(0, 200));
-  // A cancelled call leaves nobody who knows the exec_id: the command goes with it, with all that it started.
+  // After a cancellation no client knows the exec_id, so the command is killed with its process tree.
   if (!awaitEnd(call, execution, patienceOf(sandboxes, arguments), true)) return errorResult("cancelled");
   return describeExecution(call, **sandbox, *execution, 0);
 }

@@ -10,7 +10,7 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr std::int64_t kUsualPiece = 48'000;  ///< what a host shows of a result
+constexpr std::int64_t kUsualPiece = 48'000;  ///< the part of a result that hosts show
 constexpr std::int64_t kLargestPiece = 1 << 20;
 constexpr std::size_t kMaxEntries = 1000;
 constexpr std::uint64_t kLargestEdited = std::uint64_t{16} << 20U;
@@ -53,7 +53,7 @@ constexpr Parameter kEditParameters[] = {
     {.name = "replace_all", .type = ParameterType::boolean, .description = "Replace every place where it is found."},
 };
 
-/// A cut may go through the middle of a character; the rest of it comes with the next piece.
+/// A cut may split a character; the rest of it is in the next piece.
 void endAtCharacter(std::string& data) {
   for (int back = 0; back < 3 && !data.empty() && !isUtf8(data); ++back) {
     const std::size_t start = data.size() - static_cast<std::size_t>(back) - 1;

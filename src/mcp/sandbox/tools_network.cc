@@ -1,5 +1,5 @@
-// The tool by which a model asks for a host. The person decides, host by host (INV-S7); what was decided is in the
-// approvals store, and as soon as it is revoked there the host is closed again.
+// The tool with which a model requests a host. The user decides per host (INV-S7). The decision is in the approvals
+// store; revoking it there closes the host.
 #include <algorithm>
 
 #include "approval/what.h"
@@ -25,7 +25,7 @@ constexpr Parameter kParameters[] = {
     kStop,
 };
 
-/// Names are the same in any case; what is on record must be written in one way.
+/// Names are case-insensitive; approvals store the lower-case form.
 std::string lowerCase(std::string text) {
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -38,9 +38,9 @@ std::string messageFor(const SessionInfo& info, const std::string& host, const s
       "Let a sandbox reach " + host + " over the network?\nCommands in it can send there whatever they see";
   if (!info.workspace.empty()) text += ", all of " + info.workspace + " included";
   text += ".";
-  // The model's own words come last and marked as such: they are a claim, not a fact.
+  // The model's reason comes last and is marked as such: it is a claim, not a fact.
   std::string words = reason.substr(0, kLongestReason);
-  while (!isUtf8(words)) words.pop_back();  // cut through a character
+  while (!isUtf8(words)) words.pop_back();  // cut inside a character
   if (!words.empty()) text += "\nThe model says why: \"" + words + "\"";
   return text;
 }
@@ -88,7 +88,7 @@ Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       call, {.what = what, .sandbox = (*sandbox)->id(), .message = messageFor(*info, host, reason), .once = false});
   if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
   if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
-  // One that was given for one use is used up by this sandbox; any other can be taken back.
+  // An approval for one use is consumed by this sandbox; any other can be revoked.
   const bool while_approved = std::get<approval::Approval>(word).scope != approval::Scope::once;
   if (auto opened = sandboxes.openHost(*sandbox, host, while_approved, whenBusy(arguments)); !opened)
     return failure(call, opened.error());

@@ -1,4 +1,4 @@
-// Tools for sandboxes as a whole: make, list, look at, end.
+// Tools for whole sandboxes: create, list, inspect, destroy.
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -87,13 +87,13 @@ Outcome list(Sandboxes& sandboxes, Call& call, const Arguments& /*arguments*/) {
   Json found = Json::array();
   for (const SandboxPointer& sandbox : sandboxes.all()) {
     const auto info = sandboxes.with(*sandbox, [](Session& session) { return session.info(); });
-    if (!info) continue;  // it ended a moment ago
+    if (!info) continue;  // it ended meanwhile
     found.push_back(describe(*info));
   }
   return structuredResult(call, {{"sandboxes", std::move(found)}});
 }
 
-/// What of the policy a model can run into. The whole of it would fill its context.
+/// The parts of the policy that can affect a model. The whole policy would fill its context.
 Json summaryOf(const std::string& policy) {
   const Json all = Json::parse(policy);
   Json summary{{"name", all["name"]}, {"level", all["isolation"]["level"]}, {"network", all["network"]["mode"]}};
@@ -117,7 +117,7 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   value["policy"] = summaryOf(*policy);
   Json denials = Json::array();
   for (const Denial& denial : (*sandbox)->denials()) denials.push_back(describeDenial(denial));
-  // Of background commands the session keeps them, until its sandbox is started anew.
+  // The session keeps denials of background commands until its sandbox restarts.
   const auto background = sandboxes.with(**sandbox, [](Session& session) { return session.processes(); });
   for (const ExecInfo& command : background ? *background : std::vector<ExecInfo>{}) {
     for (const Violation& refused : command.violations) denials.push_back(describeDenial(refused));

@@ -24,7 +24,7 @@ std::string canonical(const std::string& path) {
   return problem || !std::filesystem::is_directory(result, problem) ? "" : result.string();
 }
 
-/// The directories that the client says it works in.
+/// The client's roots.
 std::vector<std::string> rootsOf(const Call& call) {
   std::vector<std::string> paths;
   const Json* answer = call.input("roots");

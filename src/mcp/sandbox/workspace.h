@@ -1,6 +1,5 @@
-// Which directory of the host a new sandbox shows. The sandbox gets it as an overlay, so nothing there is changed; but
-// it can be read, and so be told to whoever listens. A directory outside of what the person opened to this server is
-// therefore shown only with their consent.
+// Chooses the host directory that a new sandbox shows. It is an overlay, so nothing there changes; but its content can
+// be read, and so be sent elsewhere. A directory that the user did not open to this server therefore needs consent.
 #pragma once
 
 #include <string>
@@ -12,13 +11,13 @@
 
 namespace caisson::mcp {
 
-/// A canonical path (empty: an empty workspace), a question to the client, or a refusal in words.
+/// A canonical path (empty: an empty workspace), a question to the client, or an error.
 using WorkspaceChoice = std::variant<std::string, NeedsInput, Error>;
 
-/// `asked` is what the model named; empty: nothing.
+/// `asked` is the directory that the model named; empty: none.
 WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings);
 
-/// The path of a `file://` address on this machine; empty if it is none.
+/// The path of a local `file://` address; empty if it is not one.
 std::string pathOfFileUri(std::string_view uri);
 
 /// Whether `path` is `directory` or below it; both canonical.
