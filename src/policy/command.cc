@@ -16,7 +16,7 @@ bool isPlain(char letter) {
   return alphanumeric || std::string_view("_@%+=:,./-").find(letter) != std::string_view::npos;
 }
 
-/// How many bytes of `text` are one well-formed UTF-8 character, or 0.
+/// The length of the well-formed UTF-8 character at the start of `text`, or 0.
 std::size_t characterLength(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char first = byte(0);
@@ -32,7 +32,7 @@ std::size_t characterLength(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-/// RE2 matches no pattern across a byte that is not UTF-8: one such byte would hide a command from `rm .*-rf`.
+/// RE2 does not match across a byte that is not UTF-8: one such byte would hide a command from `rm .*-rf`.
 std::string wellFormed(std::string_view text) {
   std::string result;
   result.reserve(text.size());

@@ -2,8 +2,8 @@
 //
 //   if (auto refusal = refuseCommand(policy.commands, argv)) ... refusal->rule, refusal->reason
 //
-// These rules are advice and convenience: they tell a person or an agent early and clearly that a command is not
-// meant to run here. A determined payload words its command otherwise; what holds is enforced by the kernel.
+// These rules are a convenience: they report early and clearly that a command is not meant to run here. A hostile
+// payload can rephrase its command; the kernel enforces the real limits.
 #pragma once
 
 #include <optional>
@@ -17,21 +17,21 @@ namespace caisson::policy {
 
 struct CommandRefusal {
   std::string rule;    ///< "commands.blocked_patterns[0]"
-  std::string reason;  ///< what the rule says, and what in the command it met
+  std::string reason;  ///< the rule, and the part of the command that matched
   std::string hint;
 };
 
-/// An argv as the text that rules see: words joined by blanks, each quoted as a shell would need it, so that one word
-/// with a blank in it cannot pass for two.
+/// Formats argv as the text that rules match: arguments joined by blanks, each quoted as for a shell, so that one
+/// argument with a blank cannot pass for two.
 std::string commandLine(std::span<const std::string> argv);
 
-/// The rule that refuses `command`, or nothing. Length first, then what is blocked, then what is allowed.
+/// Returns the rule that denies `command`, or nothing. Checks length, then blocked, then allowed patterns.
 std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::string_view command);
-/// The same for an argv, whose length is that of its words and the blanks between them.
+/// The same for an argv, whose length is that of its arguments and the blanks between them.
 std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::span<const std::string> argv);
 
-/// The word or words by which a command looks as if it used the network (seed patterns of 000: curl, pip install,
-/// git clone, URLs ...). A hint for whom to ask early; never a protection.
+/// Returns the part of a command that suggests network use (seed patterns of 000: curl, pip install, git clone, URLs
+/// ...). A hint for an early prompt, not a protection.
 std::optional<std::string> networkUse(std::string_view command);
 
 }  // namespace caisson::policy

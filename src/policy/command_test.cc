@@ -84,7 +84,7 @@ TEST(Patterns, ThatCannotWorkAreRefusedWithTheReason) {
   EXPECT_TRUE(patternProblem("$never"));
   EXPECT_TRUE(patternProblem(std::string(5000, 'a')));
   EXPECT_TRUE(patternProblem("((((((x{1000}){1000}){1000}){1000})"));
-  EXPECT_TRUE(patternProblem("(((a{100}){100}){100})"));  // too large once spelt out
+  EXPECT_TRUE(patternProblem("(((a{100}){100}){100})"));  // too large when expanded
 }
 
 }  // namespace caisson::policy

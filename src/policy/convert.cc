@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kUnset = "unset";
 
-/// A value as an error message shows it: short, and without control characters that could rewrite a terminal.
+/// A value for an error message: short, and without control characters that could affect a terminal.
 std::string described(const Node& node) {
   switch (node.type) {
     case Node::Type::boolean: return node.boolean ? "the boolean true" : "the boolean false";
@@ -58,7 +58,7 @@ Converted<double> numberOf(const Node& node, std::string_view expected) {
   if (node.type == Node::Type::integer) number = static_cast<double>(node.integer);
   if (node.type == Node::Type::floating) number = node.floating;
   if (!std::isfinite(number) || number < 0) return mismatch(std::string(expected), described(node), node);
-  return number == 0 ? 0.0 : number;  // -0.0 would print as another value than it reads
+  return number == 0 ? 0.0 : number;  // -0.0 would print differently from 0
 }
 
 constexpr std::string_view kSecondsExpected =
@@ -86,7 +86,7 @@ Converted<std::string> choiceOf(const Field& field, const Node& node) {
 
 Converted<std::string> elementText(const Field& field, const Node& node) {
   if (field.kind == Kind::choices) return choiceOf(field, node);
-  // A port or descriptor is a number to most people.
+  // Accept a number: most users write ports and descriptors that way.
   const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
   if (numeric && node.type == Node::Type::integer) return std::to_string(node.integer);
   if (node.type != Node::Type::text) return mismatch("a string", described(node), node);
@@ -146,7 +146,7 @@ Converted<Credential> credentialOf(const Node& node) {
           "not belong in a policy";
       return error;
     }
-    // Whatever stands there, it is not shown: somebody may have put the secret in the wrong place.
+    // Do not print the value: it may be a secret in the wrong place.
     if (member.type != Node::Type::text) return mismatch("a string", std::string(name(member.type)), member, below);
     credential.*(known->member) = member.text;
   }
@@ -154,7 +154,7 @@ Converted<Credential> credentialOf(const Node& node) {
   return credential;
 }
 
-/// Converts every item with `convert`, naming the item at fault.
+/// Converts every item with `convert`; an error names the item.
 template <class Element, class Convert>
 Converted<Value> listOf(const Field& field, const Node& node, Convert convert) {
   if (node.type != Node::Type::list) return mismatch(expectation(field), described(node), node);
@@ -181,7 +181,7 @@ Converted<Value> assignmentsOf(const Field& field, const Node& node) {
   return assignments;
 }
 
-/// The node that a text on the command line stands for.
+/// Parses a command-line text into a node.
 Node nodeOfText(const Field& field, std::string_view text) {
   Node node = Node::ofText(std::string(text));
   if (field.kind == Kind::boolean && (text == "true" || text == "false")) return Node::ofBoolean(text == "true");

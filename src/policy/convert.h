@@ -1,4 +1,4 @@
-// From a document's node, or from text on a command line, to a field's value.
+// Converts a document's node, or text on a command line, to a field's value.
 #pragma once
 
 #include <expected>
@@ -13,21 +13,21 @@ struct Mismatch {
   std::string expected;
   std::string got;
   std::string hint;
-  std::string below;  ///< the part of the value at fault: "[2]", "[0].size"
+  std::string below;  ///< the invalid part of the value: "[2]", "[0].size"
   int line = 0;
 };
 
 template <class T>
 using Converted = std::expected<T, Mismatch>;
 
-/// The value of `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports.
+/// Converts `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports.
 Converted<Value> fromNode(const Field& field, const Node& node);
 
-/// The value that `text` stands for. A list gets the text as its only element; "[]" is the empty list,
-/// "unset" clears an optional key. A tmpfs is written "/path:64M" or "/path:64M:exec", an assignment "NAME=value".
+/// Parses `text`. A list gets the text as its only element; "[]" is the empty list, "unset" clears an optional key. A
+/// tmpfs is written "/path:64M" or "/path:64M:exec", an assignment "NAME=value".
 Converted<Value> fromText(const Field& field, std::string_view text);
 
-/// `value` with the elements of `addition` after its own. Only for lists and assignments.
+/// Appends the elements of `addition` to `value`. Only for lists and assignments.
 Value concatenated(Value value, Value addition);
 
 /// Whether the field holds several elements.

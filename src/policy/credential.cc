@@ -24,7 +24,7 @@ constexpr CredentialKey kKeys[] = {
     {"ca_file", &Credential::ca_file, "The only authorities that may vouch for the host; the system's when left out."},
 };
 
-/// Fields that say where a message ends, where it goes or who carries it: setting one would break the reading.
+/// Headers that affect framing, routing or proxies: setting one would change how the message is parsed.
 constexpr std::string_view kNeverSet[] = {"host",
                                           "content-length",
                                           "transfer-encoding",
@@ -65,7 +65,7 @@ bool isVariableName(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return isWordLetter(c) || c == '_'; });
 }
 
-/// One mark, and around it what a field's value may hold. Its text is never shown: it may be a secret after all.
+/// Checks that there is one mark, with valid header text around it. Never prints the text: it may be a secret.
 std::optional<Problem> checkTemplate(const std::string& key, std::string_view text) {
   const std::size_t mark = text.find(kSecretMark);
   if (mark == std::string_view::npos || text.find(kSecretMark, mark + 1) != std::string_view::npos) {
@@ -159,7 +159,7 @@ std::optional<Problem> findCredentialProblem(const Policy& policy) {
     if (!one.env.empty() && (!variables.insert(one.env).second || policy.environment.set.contains(one.env))) {
       return Problem{key + ".env", "\"" + one.env + "\" is set twice", "keep one of the two"};
     }
-    // The point is that the secret stays outside.
+    // The payload must not get the secret itself through the environment.
     if (!one.secret_env.empty() &&
         std::ranges::find(policy.environment.pass, one.secret_env) != policy.environment.pass.end()) {
       return Problem{key + ".secret_env", "environment.pass hands \"" + one.secret_env + "\" to the program itself",

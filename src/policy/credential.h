@@ -1,6 +1,6 @@
-// Credentials that the egress adds to requests (network.credentials): their members by name, and what they must be.
+// Credentials that the egress adds to requests (network.credentials): their members by name, and their checks.
 //
-// A policy says where a secret comes from, never the secret itself; nothing here holds or shows one.
+// A policy names the source of a secret, never the secret itself; nothing here holds or prints one.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ struct CredentialKey {
 /// In the order in which files and the schema show them.
 std::span<const CredentialKey> credentialKeys();
 
-/// What stands for the secret in `value`.
+/// The mark in `value` that is replaced by the secret.
 inline constexpr std::string_view kSecretMark = "{secret}";
 
-/// What audit, errors and the placeholder call it: its name, else its host.
+/// The name in audit, errors and the placeholder: its name, else its host.
 std::string nameOf(const Credential& credential);
 /// "api.example.org:443": `host` with its port.
 std::string targetOf(const Credential& credential);
-/// What `env` is set to inside: of no use to anybody, but programs that insist on a key start with it.
+/// The value of `env` inside: worthless, but enough for programs that require a key to start.
 std::string placeholderOf(const Credential& credential);
 
-/// For people: host, header, where the secret comes from.
+/// For display: host, header, source of the secret.
 std::string describe(const Credential& credential);
 
 std::optional<Problem> findCredentialProblem(const Policy& policy);

@@ -43,7 +43,7 @@ TEST(Credentials, AreAWidening) {
       std::ranges::any_of(policy->widenings, [](const Widening& one) { return one.key == "network.credentials"; }));
 }
 
-/// The text of a policy ends up on terminals and in logs.
+/// The text of a policy is printed on terminals and in logs.
 TEST(Credentials, ALiteralSecretIsRefusedAndNotShown) {
   const std::string literal = problemOf("host = \"a.example.org\"\nsecret = \"hunter2hunter2\"\n");
   EXPECT_NE(literal.find("does not belong in a policy"), std::string::npos) << literal;

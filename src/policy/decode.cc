@@ -25,7 +25,7 @@ Error decodeError(std::string object, std::string reason, std::string_view hint 
   return plainError(Stage::policy, "decode", object, reason, hint);
 }
 
-/// A key as errors show it. It is the file's own text, so control characters must not reach a terminal.
+/// An error about an unknown key. The key comes from the file, so control characters must not reach a terminal.
 Error unknownKey(std::string object, std::string_view key) {
   const std::string_view near = nearestKey(key);
   return decodeError(
@@ -37,7 +37,7 @@ Error mismatchError(std::string object, const Mismatch& mismatch) {
   return decodeError(std::move(object), "expected " + mismatch.expected + ", got " + mismatch.got, mismatch.hint);
 }
 
-/// Walks a document and puts what it says into a policy.
+/// Walks a document and sets the fields of a policy.
 class Decoder {
  public:
   explicit Decoder(const Document& document) : document_(document) {}
@@ -100,7 +100,7 @@ class Decoder {
       return fail(decodeError(object, "more than 8 files extend one another"));
     }
     auto base = loadFile(path, origin.ceilings, origin.chain);
-    // Who reads "no such file" has to know which file asked for it.
+    // For "no such file", name the file that extends it.
     if (!base && base.error().sys_errno != 0) {
       return fail(
           decodeError(object, "\"" + printable(text) + "\" can't be read: " + errnoName(base.error().sys_errno)));
@@ -130,7 +130,7 @@ class Decoder {
     for (const auto& [key, node] : table.members) {
       if (prefix.empty() && (key == kExtends || key == kVersion)) continue;
       const std::string path = prefix.empty() ? key : prefix + "." + key;
-      // A key with a dot in quotes ("resources.memory") is one key to the file's language; it is none of ours.
+      // A quoted key with a dot ("resources.memory") is one key in the file's language, and not a key of ours.
       const Field* field = key.find('.') == std::string::npos ? findField(path) : nullptr;
       if (field != nullptr) {
         if (auto done = put(*field, node, policy); !done) return done;
@@ -190,7 +190,7 @@ class Decoder {
   const Document& document_;
 };
 
-/// The field of `key`, or the error that says there is none.
+/// Returns the field of `key`, or an error for an unknown key.
 Result<const Field*> fieldOf(std::string_view key) {
   const Field* field = findField(key);
   if (field == nullptr) return fail(unknownKey(printable(key), key));

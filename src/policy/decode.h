@@ -1,11 +1,11 @@
-// From a document to a policy. Nothing is ignored: an unknown key, a wrong type, an impossible value or two rules
-// that contradict each other is an error that names the file, the line where it is known, and the key.
+// Decodes a document into a policy. Nothing is ignored: an unknown key, a wrong type, an impossible value or
+// contradictory rules are an error that names the file, the line if known, and the key.
 //
 //   auto policy = policy::load("agent.toml");
 //   auto other = policy::parse("resources.memory = \"256M\"", Format::toml, "<arguments>");
 //
-// A file starts from the profile or file its `extends` names, else from `bash`; each key it gives replaces that
-// key, lists included. What that widens is recorded in Policy::widenings.
+// A file starts from the profile or file that its `extends` names, else from `bash`; each of its keys replaces the
+// inherited one, lists included. Widenings are recorded in Policy::widenings.
 #pragma once
 
 #include "caisson/error.h"
@@ -15,25 +15,25 @@
 
 namespace caisson::policy {
 
-/// Where a document comes from, as far as decoding it depends on that.
+/// Properties of a document's source that affect decoding.
 struct Origin {
-  std::string directory;               ///< that a relative `extends` starts from; empty: only profiles can be named
-  const Policy* base = nullptr;        ///< start from this instead; `extends` is then refused
+  std::string directory;               ///< base of a relative `extends`; empty: only profiles can be named
+  const Policy* base = nullptr;        ///< start from this instead; `extends` is then an error
   const Ceilings* ceilings = nullptr;  ///< an owner's; null: those of the policy's level
-  std::vector<std::string> chain;      ///< files that led here by `extends`, to find a cycle
+  std::vector<std::string> chain;      ///< files that led here by `extends`, to detect a cycle
 };
 
 Result<Policy> decode(const Document& document, const Origin& origin);
 
-/// Reads, decodes and checks a file; its extension says the format.
+/// Reads, decodes and checks a file; its extension selects the format.
 Result<Policy> load(const std::string& path);
 Result<Policy> load(const std::string& path, const Ceilings& ceilings);
 
 /// The same from text. `extends` can name built-in profiles only, since a text has no directory.
 Result<Policy> parse(std::string_view text, Format format, std::string name);
 
-/// Sets or extends one key from text, as a command-line flag does; a widening is recorded. The value is checked by
-/// itself; that the policy as a whole agrees is validate()'s to say.
+/// Sets or extends one key from text, as a command-line flag does, and records a widening. Checks only the value;
+/// validate() checks the policy as a whole.
 Result<void> setKey(Policy& policy, std::string_view key, std::string_view text);
 Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text);
 

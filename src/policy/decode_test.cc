@@ -15,7 +15,7 @@ namespace {
 
 Result<Policy> toml(std::string_view text) { return parse(text, Format::toml, "p.toml"); }
 
-/// Policy files in a directory of their own, removed at the end.
+/// Policy files in a temporary directory.
 class Files {
  public:
   Files() : directory_(std::filesystem::temp_directory_path() / ("caisson-decode-" + std::to_string(::getpid()))) {
@@ -185,7 +185,7 @@ TEST(Decode, ExtendsFilesBesideTheOneThatNamesThem) {
   EXPECT_EQ(policy->resources.open_files, 64U);
   EXPECT_FALSE(policy->process.allow_exec);
   EXPECT_EQ(policy->name, "top");
-  // The base's widening over `strict` is still listed; narrowing open files is none.
+  // The base's widening over `strict` is still listed; narrowing open files is not a widening.
   ASSERT_EQ(policy->widenings.size(), 1U);
   EXPECT_EQ(policy->widenings[0], (Widening{"resources.memory", "50 MiB", "64 MiB"}));
 }

@@ -1,4 +1,4 @@
-// Values as people read them.
+// Formats values for display.
 #include "policy/credential.h"
 #include "policy/fields.h"
 #include "policy/units.h"

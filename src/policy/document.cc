@@ -16,7 +16,7 @@ namespace {
 
 constexpr bool isContinuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
-/// The length of the UTF-8 sequence at `text[at]`, or 0 when it is none (overlong, surrogate, too large, cut off).
+/// The length of the UTF-8 sequence at `text[at]`, or 0 if it is invalid (overlong, surrogate, too large, cut off).
 std::size_t sequenceLength(std::string_view text, std::size_t at) {
   auto byte = [&](std::size_t offset) -> unsigned char {
     return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0;
@@ -51,8 +51,8 @@ std::optional<SyntaxError> checkEncoding(std::string_view text) {
   return std::nullopt;
 }
 
-/// A NUL can still arrive by an escape ("\u0000"). No path, name or pattern may hold one: the kernel would see
-/// a shorter string than the check did.
+/// An escape ("\u0000") can still produce a NUL. No path, name or pattern may hold one: the kernel would see a shorter
+/// string than the check did.
 std::optional<SyntaxError> checkNoNul(const Node& node) {
   if (node.text.find('\0') != std::string::npos) return SyntaxError{node.line, "a string contains a NUL character"};
   for (const Node& item : node.items) {
@@ -69,7 +69,7 @@ Error syntaxError(std::string_view file, const SyntaxError& error) {
   return plainError(Stage::policy, "parse", place(file, error.line, {}), error.reason);
 }
 
-/// Closes the descriptor on every way out.
+/// Closes the descriptor on scope exit.
 struct Descriptor {
   int number;
   explicit Descriptor(int descriptor) : number(descriptor) {}
@@ -174,7 +174,7 @@ Result<Document> readText(std::string_view text, Format format, std::string name
 }
 
 Result<std::string> readRegularFile(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever. O_NOCTTY: a terminal must not become ours.
+  // O_NONBLOCK: opening a FIFO without a writer would block forever. O_NOCTTY: a terminal must not become ours.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number < 0) return fail(sysError(Stage::policy, "open", path, errno, "check the path of the policy file"));
   struct stat facts{};
@@ -184,7 +184,7 @@ Result<std::string> readRegularFile(const std::string& path) {
                            S_ISDIR(facts.st_mode) ? "it is a directory, not a policy file" : "it is not a regular file",
                            "name a file in TOML, JSON or YAML"));
   }
-  // Piece by piece: room for the largest file at once would be most of a launch's page faults.
+  // In pieces: a buffer for the largest file would cause most of a launch's page faults.
   std::string text;
   char piece[16 * 1024];
   while (text.size() <= kMaxDocumentBytes) {

@@ -1,8 +1,8 @@
-// A policy file as a tree of plain values that remember their line, whatever language it was written in.
+// A policy file as a tree of plain values with line numbers, independent of its format.
 //
-// The three readers (TOML, JSON, YAML) meet here, so there is one decoder and one set of rules. A document is
+// The three readers (TOML, JSON, YAML) produce this tree, so there is one decoder and one set of rules. A document is
 // untrusted input: everything is bounded (1 MiB, 64 levels, 100 000 values after YAML aliases are expanded), text is
-// UTF-8 without NUL, a key given twice is an error, and no exception of a parsing library leaves this layer.
+// UTF-8 without NUL, a duplicate key is an error, and no exception of a parsing library leaves this layer.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ enum class Format : std::uint8_t { toml, json, yaml };
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1024} * 1024;
 inline constexpr int kMaxDocumentDepth = 64;
 inline constexpr std::size_t kMaxDocumentNodes = 100'000;
-inline constexpr std::size_t kMaxTableKeys = 4096;  ///< looked up one by one, so their number is bounded
+inline constexpr std::size_t kMaxTableKeys = 4096;  ///< lookup is linear, so their number is bounded
 
 struct Node {
   enum class Type : std::uint8_t { null, boolean, integer, floating, text, list, table };
 
   Type type = Type::null;
-  int line = 0;  ///< 1-based; 0 where the reader does not know it
+  int line = 0;  ///< 1-based; 0 if the reader does not know it
   bool boolean = false;
   std::int64_t integer = 0;
   double floating = 0;
@@ -34,7 +34,7 @@ struct Node {
   std::vector<Node> items;                            ///< of a list
   std::vector<std::pair<std::string, Node>> members;  ///< of a table, in the order of the file
 
-  // Out of line: a member's pair holds a Node, which is not complete here.
+  // Out of line: Node is incomplete here, and a member's pair holds one.
   Node();
   Node(const Node&);
   Node(Node&&) noexcept;
@@ -51,7 +51,7 @@ struct Node {
   [[nodiscard]] const Node* find(std::string_view key) const;
 };
 
-/// What a person calls a value of this type: "a string", "a list".
+/// The name of a type in messages: "a string", "a list".
 std::string_view name(Node::Type type);
 
 struct Document {
@@ -59,16 +59,16 @@ struct Document {
   Node root;         ///< a table
 };
 
-/// The format that a file name's extension stands for.
+/// The format of a file name's extension.
 Result<Format> formatOf(std::string_view path);
 
-/// Parses `text`; `name` is what errors call it.
+/// Parses `text`; errors use `name`.
 Result<Document> readText(std::string_view text, Format format, std::string name);
 
-/// Reads a regular file of at most kMaxDocumentBytes. A FIFO, device or directory is an error, never a wait.
+/// Reads a regular file of at most kMaxDocumentBytes. A FIFO, device or directory is an error and never blocks.
 Result<std::string> readRegularFile(const std::string& path);
 
-/// "file:12: key", leaving out what is not known.
+/// "file:12: key", without unknown parts.
 std::string place(std::string_view file, int line, std::string_view key);
 
 }  // namespace caisson::policy

@@ -1,4 +1,4 @@
-// JSON by nlohmann's event parser: no tree of its own, so duplicate keys and depth are seen as they come.
+// JSON by nlohmann's event parser: it builds no tree, so duplicate keys and depth are checked while parsing.
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -8,8 +8,8 @@ namespace caisson::policy {
 
 namespace {
 
-/// The line of the token just read. A newline counts only once the character after it is taken: the lexer reads one
-/// character past a number and gives it back.
+/// The line of the token just read. A newline counts only once the character after it is read: the lexer reads one
+/// character past a number and puts it back.
 struct LineCounter {
   int line = 1;
   bool pending = false;

@@ -1,4 +1,4 @@
-// The three parsers behind document.h. Each takes text that is already known to be small, UTF-8 and free of NUL.
+// The three parsers behind document.h. Their input is already checked: small, UTF-8, no NUL.
 #pragma once
 
 #include "policy/document.h"

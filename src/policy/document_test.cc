@@ -124,8 +124,8 @@ TEST(Document, YamlRefusesWhatCouldSurprise) {
       "null: 1\n",
       "a: &a [*a]\n",              // a cycle
       "--- \na: 1\n--- \nb: 2\n",  // two documents
-      "? [a, b]\n: 1\n",           // a key that is no name
-      "- 1\n- 2\n",                // no table
+      "? [a, b]\n: 1\n",           // a key that is not a scalar
+      "- 1\n- 2\n",                // not a table
   };
   for (const char* text : cases) EXPECT_FALSE(read(text, Format::yaml)) << text;
 }

@@ -4,14 +4,14 @@
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_ENABLE_WINDOWS_COMPAT 0
 #define TOML_MAX_NESTED_VALUES 64
-// No string stream for a number: it would bring the locales of the standard library along.
+// No string stream for numbers: it would link the locales of the standard library.
 #define TOML_FLOAT_CHARCONV 1
 
 #include <cstdint>
 #include <optional>
 
-// toml++ 3.3 promises the compiler that a letter such as U+00E9 is never asked whether it is white space, and asks
-// (policy_toml_fuzz found it). In its character tables, where it says "unreachable", the answer is no.
+// toml++ 3.3 marks some paths of its character tables as unreachable, but reaches them for letters such as U+00E9
+// (found by policy_toml_fuzz). Return false there instead.
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
@@ -26,9 +26,8 @@ namespace caisson::policy {
 
 namespace {
 
-/// toml++ bounds nested brackets but not dotted keys: a megabyte of `a.a.a.a` would become a tree so deep that
-/// freeing it overruns the stack. Dots outside strings and comments are counted per line, since a key cannot span
-/// lines.
+/// toml++ bounds nested brackets but not dotted keys: a megabyte of `a.a.a.a` would become a tree so deep that freeing
+/// it overflows the stack. Dots outside strings and comments are counted per line, since a key cannot span lines.
 std::optional<SyntaxError> checkDottedKeys(std::string_view text) {
   int line = 1;
   int dots = 0;
@@ -101,7 +100,7 @@ struct Reader {
     for (auto&& [key, value] : source) {
       Parsed<Node> member = read(value, depth + 1);
       if (!member) return member;
-      // A table's own region begins at its first line; the key says where a person wrote it.
+      // A table's region begins at its first line; the key has the line where the user wrote it.
       if (const int key_line = static_cast<int>(key.source().begin.line); key_line > 0) member->line = key_line;
       table.members.emplace_back(std::string(key.str()), std::move(*member));
     }

@@ -1,5 +1,5 @@
-// YAML by libyaml's event parser: a C library, so a start that reads no YAML pays for none. Its document tree is not
-// used: events let aliases be expanded under a bound, tell plain scalars from quoted ones, and never build a cycle.
+// YAML by libyaml's event parser: a C library without start-up cost. Its document tree is not used: with events,
+// aliases are expanded under a bound, plain scalars differ from quoted ones, and no cycle is built.
 #include <yaml.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace caisson::policy {
 
 namespace {
 
-/// libyaml compares every %TAG directive with all before it; this many are still nothing.
+/// libyaml compares every %TAG directive with all before it; this many are still cheap.
 constexpr std::size_t kMaxTagDirectives = 1000;
 
 constexpr const char* kTagReason = "tags have no meaning in a policy";
@@ -26,7 +26,7 @@ bool isDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Nothing: not a number of this kind.
+/// Empty: not a number of this kind.
 using MaybeNumber = Parsed<std::optional<Node>>;
 
 MaybeNumber readInteger(std::string_view text, int line) {
@@ -72,7 +72,7 @@ bool isNull(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-/// The YAML 1.2 core schema. `yes`, `on` and `0777` are what they look like: two strings and a decimal.
+/// The YAML 1.2 core schema: `yes` and `on` are strings, `0777` is decimal.
 Parsed<Node> readPlain(std::string text, int line) {
   if (isNull(text)) return Node::ofType(Node::Type::null, line);
   if (text == "true" || text == "True" || text == "TRUE") return Node::ofBoolean(true, line);
@@ -104,7 +104,7 @@ int lineAt(std::string_view text, std::size_t offset) {
   return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
 }
 
-/// Where in the text libyaml's marks are. They count characters; a mark that is asked for never lies before the last.
+/// Maps libyaml's marks, which count characters, to byte offsets. Marks must be requested in ascending order.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -124,8 +124,8 @@ class Cursor {
   std::size_t character_ = 0;
 };
 
-/// What libyaml passes over in silence before a plain scalar: the tag `!`, and an anchor whose name goes on with a
-/// letter that libyaml does not know (`&name:x` is one name, not an anchor and ":x").
+/// Syntax that libyaml silently ignores before a plain scalar: the tag `!`, and an anchor whose name continues with a
+/// character that libyaml does not accept (`&name:x` is one name, not an anchor and ":x").
 std::optional<SyntaxError> checkProperties(std::string_view source, std::string_view anchor, int line) {
   constexpr std::string_view kSpace = " \t\r\n";
   if (source.starts_with("&")) {
@@ -177,7 +177,7 @@ class Parser {
  private:
   [[nodiscard]] int problemLine() const {
     if (raw_.error != YAML_READER_ERROR) return static_cast<int>(raw_.problem_mark.line) + 1;
-    // The reader runs ahead of the marks and says only at which byte.
+    // The reader is ahead of the marks and reports only a byte offset.
     return lineAt(text_, raw_.problem_offset);
   }
 
@@ -190,7 +190,7 @@ class Builder {
  public:
   explicit Builder(std::string_view text) : cursor_(text) {}
 
-  /// Takes one event of a document.
+  /// Processes one event of a document.
   Parsed<void> take(const Event& event) {
     const auto& data = event.raw.data;
     switch (event.raw.type) {
@@ -229,7 +229,7 @@ class Builder {
     return !open_.empty() && open_.back().node.type == Node::Type::table && !open_.back().key;
   }
 
-  /// From here on the name means this node, which has no value until it is complete.
+  /// Binds the name to this node, which has no value until it is complete.
   std::size_t declare(const yaml_char_t* name) {
     if (name == nullptr) return kNoAnchor;
     anchors_.emplace_back();
@@ -319,7 +319,7 @@ class Builder {
 
   Cursor cursor_;
   std::vector<Open> open_;
-  std::map<std::string, std::size_t> anchor_names_;  ///< a name may be given again: it means the latest
+  std::map<std::string, std::size_t> anchor_names_;  ///< a redefined name refers to the latest anchor
   std::vector<std::optional<Node>> anchors_;
   Node root_;
   std::size_t nodes_ = 0;
@@ -331,7 +331,7 @@ std::optional<SyntaxError> checkText(std::string_view text) {
   for (auto at = text.find(kDirective); at != std::string_view::npos; at = text.find(kDirective, at + 1)) {
     if (++directives > kMaxTagDirectives) return SyntaxError{0, "the file holds too many %TAG directives"};
   }
-  // YAML 1.1, which libyaml speaks, ends a line here and folds it into a space; YAML 1.2 takes them as they are.
+  // YAML 1.1, which libyaml implements, treats these as line ends and folds them into a space; YAML 1.2 does not.
   for (const std::string_view old_break : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
     if (const auto at = text.find(old_break); at != std::string_view::npos) {
       return SyntaxError{lineAt(text, at), "U+0085, U+2028 and U+2029 must be written as \\N, \\L and \\P"};

@@ -23,7 +23,7 @@ std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings) {
   return {};
 }
 
-/// The value in force: for the keys whose default follows the level or is a table of ours, that default.
+/// The value in force; for keys whose default depends on the level or is a built-in table, that default.
 std::string inForce(const Field& field, const Policy& policy) {
   const Value value = field.get(policy);
   const std::string text = display(field, value);
@@ -49,7 +49,7 @@ std::string line(const Field& field, std::string_view label, const Policy& polic
   return text + "\n";
 }
 
-/// Text from a policy file goes to a terminal: what could move the cursor or recolour the screen is shown as '?'.
+/// Text from a policy file is printed on a terminal: control characters become '?'.
 std::string withoutControls(std::string text) {
   for (char& letter : text) {
     if ((static_cast<unsigned char>(letter) < 0x20 && letter != '\n') || letter == 0x7F) letter = '?';

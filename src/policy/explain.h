@@ -1,4 +1,4 @@
-// A policy in words: what it says, what is default, what the ceilings are, what was widened (P4).
+// Describes a policy: its values, defaults, ceilings and widenings (P4).
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ E choiceOf(std::string_view name) {
   return E{};
 }
 
-/// How a member of type T travels in a Value.
+/// Converts a member of type T to and from a Value.
 template <class T>
 struct Carrier {
   using Held = std::conditional_t<std::is_enum_v<T>, std::string, T>;
@@ -137,7 +137,7 @@ struct Extra {
   std::string_view ranks = {};
 };
 
-// The braces of `extra` come in parentheses, or their commas would split the macro's arguments.
+// The braces of `extra` are parenthesized, or their commas would split the macro's arguments.
 #define CAISSON_UNWRAP(...) __VA_ARGS__
 #define FIELD(member, kind, widens, extra, description)                                              \
   makeField<std::remove_cvref_t<decltype(std::declval<Policy&>().member)>>(                          \

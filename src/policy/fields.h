@@ -1,4 +1,4 @@
-// The table of everything a policy can say: one row per key.
+// The table of all policy keys: one row per key.
 //
 // Decoding, setting a key from text, comparing, printing, the JSON Schema and the compiled profiles all walk this
 // table, so a new key is one member in model.h and one row in fields.cc. A key's path is the member's path.
@@ -17,7 +17,7 @@
 
 namespace caisson::policy {
 
-/// A field's value apart from its place in the model. std::monostate: unset.
+/// A field's value. std::monostate: unset.
 using Value = std::variant<std::monostate, bool, std::uint64_t, double, std::string, std::vector<std::string>,
                            std::vector<std::uint64_t>, std::map<std::string, std::string>, std::vector<Tmpfs>,
                            std::vector<Credential>>;
@@ -38,20 +38,20 @@ enum class Kind : std::uint8_t {
   credentials,  ///< list of Credential
 };
 
-/// What makes one value allow more than another.
+/// Which change of a value allows more.
 enum class Widens : std::uint8_t {
-  never,    ///< says nothing about what the payload may do
-  more,     ///< a larger number, or none at all
+  never,    ///< does not affect what the payload may do
+  more,     ///< a larger number, or unset
   less,     ///< a smaller number
   on,       ///< true
   off,      ///< false
-  added,    ///< an element that was not there, or no list at all
-  removed,  ///< an element that is gone
+  added,    ///< a new element, or no list at all
+  removed,  ///< a removed element
   rank,     ///< a choice of higher rank
-  changed,  ///< any other value: only a person can judge it
+  changed,  ///< any other value: a user must judge it
 };
 
-/// What a value is checked to be, beyond its kind (validate.cc).
+/// Further checks of a value, beyond its kind (validate.cc).
 enum class Syntax : std::uint8_t {
   any,
   name,  ///< one printable line, not empty
@@ -63,7 +63,7 @@ enum class Syntax : std::uint8_t {
   executable,      ///< absolute path or bare name
   descriptor,
   host_pattern,
-  credential_host,  ///< a host name with or without a port, in the one form in which names are compared
+  credential_host,  ///< a host name with or without a port, in canonical form
   single_host,      ///< a host name or an address, no pattern
   port,
   address,
@@ -103,23 +103,23 @@ std::span<const Field> fields();
 /// The field of a key path, or nullptr.
 const Field* findField(std::string_view key);
 
-/// Whether `key` is a table that fields stand in: "resources", "filesystem.workspace".
+/// Whether `key` is a table of fields: "resources", "filesystem.workspace".
 bool isSection(std::string_view key);
 
-/// The known key nearest to a mistyped one, or "" when none is near.
+/// The known key nearest to a mistyped one, or "" if none is near.
 std::string_view nearestKey(std::string_view key);
 
-/// The nearest of `names` to `word` by edit distance, or "" when none is near.
+/// The nearest of `names` to `word` by edit distance, or "" if none is near.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
 
-/// Whether two policies say the same in every field.
+/// Whether two policies agree in every field.
 /// "rw", "wo", "ro".
 std::string_view name(TmpfsAccess access);
 std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text);
 
 bool sameSettings(const Policy& a, const Policy& b);
 
-/// A value as people read it: "512 MiB", "[a, b]", "unset".
+/// Formats a value for display: "512 MiB", "[a, b]", "unset".
 std::string display(const Field& field, const Value& value);
 
 }  // namespace caisson::policy

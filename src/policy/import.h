@@ -1,12 +1,12 @@
-// Policies written for other sandboxes, read into ours (P6): four documented shapes.
+// Imports policies written for other sandboxes (P6): four documented shapes.
 //
 //   agent   JSON   {"sandbox": {"bash": {"defaultNetwork": ...}}}        a tool sandbox with network modes
 //   docker  TOML   [sandbox] with timeout, memory_limit, network_mode    a shell in a container
 //   rfc     JSON   {"isolationLevel": "LEVEL_2", "filesystem": {...}}    a declared policy object
 //   cargo   YAML   sandbox_config, process_limits, execution_policy ...  a sandbox for cargo
 //
-// The result is a native policy and a report: what was taken over, what could not be, what was refused as unsafe, what
-// became wider than ours. Nothing is dropped in silence: a key that no rule knows is an error, as in our own files.
+// The result is a native policy and a report: what was imported, what could not be, what was rejected as unsafe, what
+// became wider than ours. Nothing is dropped silently: an unknown key is an error, as in our own files.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ namespace caisson::policy {
 struct ImportNote {
   enum class Kind : std::uint8_t {
     lossy,     ///< has no counterpart here, or is always so here
-    unsafe,    ///< refused: it would weaken the sandbox below what caisson offers
+    unsafe,    ///< rejected: it would weaken the sandbox below caisson's minimum
     widening,  ///< wider than the profile it starts from
   };
   Kind kind = Kind::lossy;
@@ -39,7 +39,7 @@ struct Imported {
   std::vector<ImportNote> notes;
 };
 
-/// Finds out which shape a document has and reads it.
+/// Detects the shape of a document and reads it.
 Result<Imported> importPolicy(const Document& document);
 
 }  // namespace caisson::policy

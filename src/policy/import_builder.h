@@ -1,4 +1,4 @@
-// What the importers of all shapes share: the foreign document, the policy that grows out of it, and the report.
+// Shared by all importers: the foreign document, the resulting policy, and the report.
 #pragma once
 
 #include <optional>
@@ -16,30 +16,30 @@ class ImportBuilder {
   using Kind = ImportNote::Kind;
   using Texts = std::vector<std::string>;
 
-  /// The import starts from a built-in profile: what the document is silent about stays as strict as there.
+  /// The import starts from a built-in profile, which decides every key that the document does not set.
   ImportBuilder(const Document& document, std::string_view shape, std::string_view profile);
 
   ImportReader& reader() { return reader_; }
   Policy& policy() { return result_.policy; }
 
   void note(Kind kind, std::string_view key, std::string text);
-  /// A key that is known, but not taken over; reported if it is there.
+  /// A known key that is not imported; reported if present.
   void lossy(std::string_view key, std::string text);
   void ceiling(std::string text) { result_.extra_ceilings.push_back(std::move(text)); }
-  /// The document is wrong at this key; the first such thing is what finish() returns.
+  /// Records an error at this key; finish() returns the first one.
   void refuse(std::string_view from, std::string reason, std::string hint = "");
 
-  /// Sets one of our keys; a value that is impossible here is an error that names the foreign key.
+  /// Sets one of our keys; an impossible value is an error that names the foreign key.
   void set(std::string_view from, std::string_view key, const std::string& value);
   void append(std::string_view from, std::string_view key, const std::string& value);
   void setList(std::string_view from, std::string_view key, const Texts& values);
 
   void takeMemory(std::string_view key);
   void takeHosts(std::string_view key, const Texts& hosts);
-  /// Gives a directory in memory its size; reports one that the profile does not have.
+  /// Sets the size of a tmpfs; reports one that the profile does not have.
   void resizeTmpfs(std::string_view from, std::string_view path, std::uint64_t bytes);
 
-  /// The result, if every key was known, well typed and possible.
+  /// Returns the result if every key was known, well typed and possible.
   Result<Imported> finish();
 
  private:
@@ -49,7 +49,7 @@ class ImportBuilder {
   std::optional<Error> failure_;
 };
 
-/// "*.example.org" of other sandboxes is written as the name and its subdomains.
+/// Converts "*.example.org" of other sandboxes to our pattern for the name and its subdomains.
 std::string hostPattern(const std::string& host);
 
 // One function per shape.

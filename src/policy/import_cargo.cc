@@ -59,7 +59,7 @@ void readExecution(ImportBuilder& in) {
   in.setList("execution_policy.command_validation", "commands.allowed_patterns", patterns);
 }
 
-/// The schema's limits are ceilings: an owner's to grant, not a policy's.
+/// The schema's limits become ceilings, which only an owner can set.
 void readConfig(ImportBuilder& in) {
   const auto ceiling = [&](std::string_view key, std::string_view ours, std::uint64_t factor) {
     const std::string path = "sandbox_config.resource_limits." + std::string(key);
@@ -124,7 +124,7 @@ void importCargo(ImportBuilder& in) {
   const auto processes = in.reader().integer("process_limits.processes");
   const auto threads = in.reader().integer("process_limits.threads");
   if (processes) {
-    // As unsigned numbers the sum cannot overflow; what is too much, set() refuses.
+    // Unsigned, so the sum cannot overflow; set() rejects values that are too large.
     const std::uint64_t tasks =
         static_cast<std::uint64_t>(*processes) + static_cast<std::uint64_t>(threads.value_or(0));
     in.set("process_limits.processes", "process.max_processes", std::to_string(tasks));

@@ -123,7 +123,7 @@ void ImportReader::refuseUnknown(const Node& table, const std::string& prefix) {
   for (const auto& [key, node] : table.members) {
     if (error_) return;
     const std::string path = prefix.empty() ? key : prefix + "." + key;
-    // A key with a dot in it would look like the path of another, that was read.
+    // A key with a dot would look like the path of another key that was read.
     const bool plain = key.find('.') == std::string::npos;
     if (plain && known_.contains(path)) continue;
     const auto below = known_.lower_bound(path + ".");

@@ -1,4 +1,4 @@
-// A foreign document, read key by key; whatever no rule asked for is an error in the end.
+// Reads a foreign document key by key; keys that no rule read are an error at the end.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ class ImportReader {
  public:
   explicit ImportReader(const Document& document) : document_(document) {}
 
-  /// The value at "sandbox.bash.resources", or null; from now on it and all below it are known.
+  /// Returns the value at "sandbox.bash.resources", or null, and marks it and everything below as known.
   const Node* take(std::string_view path);
   [[nodiscard]] bool has(std::string_view path) const { return find(path) != nullptr; }
 
-  /// Typed values. Of another type, they are an error that finish() reports.
+  /// Typed values. A wrong type is an error that finish() reports.
   std::optional<std::string> text(std::string_view path);
   std::optional<std::int64_t> integer(std::string_view path);
   std::optional<double> number(std::string_view path);  ///< also from a text such as '1.0'
@@ -30,7 +30,7 @@ class ImportReader {
   /// Seconds: a number, or a text such as "300s".
   std::optional<double> seconds(std::string_view path);
 
-  /// The first thing that had a wrong type, or that nobody asked for.
+  /// Returns the first value of a wrong type, or the first unread key, as an error.
   Result<void> finish();
 
  private:

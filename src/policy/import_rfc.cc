@@ -92,7 +92,7 @@ void readSyscalls(ImportBuilder& in) {
     in.set("syscalls.mode", "syscalls.mode", "denylist");
     return in.setList("syscalls.syscalls", "syscalls.names", names);
   }
-  // The list of the profile is what a program needs to start; what the document names comes on top of it.
+  // The profile's list is the minimum with which a program starts; the document's calls are added to it.
   std::size_t added = in.policy().syscalls.names ? in.policy().syscalls.names->size() : 0;
   for (const std::string& name : names) {
     auto& list = in.policy().syscalls.names;

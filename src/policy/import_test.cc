@@ -1,4 +1,4 @@
-// The source documents' own examples, with hosts of the documentation range in place of theirs.
+// The examples of the source documents, with hosts of the documentation range.
 #include "policy/import.h"
 
 #include <gtest/gtest.h>

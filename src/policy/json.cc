@@ -79,7 +79,7 @@ std::string credentialsSchema() {
                     properties + "}}");
 }
 
-/// The alternatives a field's value may be, separated by commas.
+/// The allowed types of a field's value, separated by commas.
 std::string alternatives(const Field& field) {
   const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
   switch (field.kind) {

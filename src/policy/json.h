@@ -8,7 +8,7 @@
 
 namespace caisson::policy {
 
-/// Every field, in the shape that decode() reads back as the same policy. Unset keys are null.
+/// Every field, in the form that decode() reads back as the same policy. Unset keys are null.
 std::string toJson(const Policy& policy);
 
 /// A JSON Schema (draft 2020-12) of policy files: every key described, nothing else allowed.

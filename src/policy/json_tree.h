@@ -10,7 +10,7 @@ namespace caisson::policy {
 
 class JsonTree {
  public:
-  /// What stands at the beginning and at the end of every table's object.
+  /// The beginning and the end of every table's object.
   struct Frame {
     std::string before;  ///< e.g. `"type": "object", "properties": {`
     std::string after;
@@ -18,9 +18,9 @@ class JsonTree {
 
   explicit JsonTree(Frame frame = {}) : frame_(std::move(frame)) { text_ = "{" + frame_.before; }
 
-  /// Adds `value`, JSON already, under the dotted `key`.
+  /// Adds `value`, which is already JSON, under the dotted `key`.
   void add(std::string_view key, std::string_view value);
-  /// The whole text; nothing can be added after.
+  /// Returns the whole text; nothing can be added afterwards.
   std::string finish();
 
  private:

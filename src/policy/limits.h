@@ -1,5 +1,5 @@
-// How much a policy may ask for (P7). A request above a ceiling is refused, never clipped; an owner's configuration
-// may raise one, which is why ceilings are values and not constants of the checks.
+// Ceilings of a policy (P7). A value above a ceiling is an error, never clipped. An owner's configuration may change a
+// ceiling, so ceilings are values, not constants.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Ceilings {
   std::uint64_t output = 1 * kGiB;
 };
 
-/// The ceilings SPEC gives a level.
+/// The ceilings of a level, from SPEC.
 constexpr Ceilings ceilingsOf(Level level) {
   Ceilings ceilings;
   if (level != Level::full) {
@@ -28,7 +28,7 @@ constexpr Ceilings ceilingsOf(Level level) {
   return ceilings;
 }
 
-/// What is in force when the policy leaves the key unset: the level's default.
+/// The level's default for an unset key.
 constexpr double defaultWallSeconds(Level level) { return level == Level::full ? 120 : 60; }
 constexpr std::uint64_t defaultOutput(Level level) { return level == Level::full ? 10 * kMiB : 1 * kMiB; }
 

@@ -1,9 +1,8 @@
-// The policy model: everything a person may decide about a sandbox, as plain values.
+// The policy model: all settings of a sandbox, as plain values.
 //
-// Nothing here touches the host. Files in TOML, JSON and YAML decode into this one model
-// (decode.h), built-in profiles are files of the same kind (profiles/), the JSON Schema is
-// generated from the same field table, and plan::build() turns a Policy plus host facts into
-// what the kernel is asked to do.
+// Nothing here accesses the host. Files in TOML, JSON and YAML decode into this model (decode.h), built-in profiles are
+// files of the same kind (profiles/), the JSON Schema is generated from the same field table, and plan::build() turns a
+// Policy plus host facts into a plan.
 //
 // Defaults below are those of SPEC's `full` level; `limits.h` holds the ceilings. Default is
 // deny: an empty allowlist allows nothing.
@@ -30,24 +29,24 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 
-/// A layer that a policy accepts to do without where the host lacks it (L2). Anything not listed is required.
+/// A layer that may be missing where the host lacks it (L2). All others are required.
 enum class OptionalLayer : std::uint8_t { landlock, landlock_scoping, time_namespace, cgroup };
 
 struct Isolation {
   Level level = Level::full;
-  Tier tier = Tier::namespaces;  ///< `landlock` is the weaker tier without namespaces (L7); never chosen by itself
+  Tier tier = Tier::namespaces;  ///< `landlock` is the weaker tier without namespaces (L7); never chosen automatically
   std::vector<OptionalLayer> may_be_missing{OptionalLayer::landlock_scoping, OptionalLayer::time_namespace,
                                             OptionalLayer::cgroup};
   std::string hostname = "sandbox";
-  std::string apparmor_profile;  ///< applied when named (L6)
-  std::string selinux_label;     ///< applied when named (L6)
+  std::string apparmor_profile;  ///< applied if set (L6)
+  std::string selinux_label;     ///< applied if set (L6)
   bool self_test = true;         ///< the check from inside before the payload starts (L2)
 };
 
 struct Workspace {
   std::string path;  ///< host directory; empty: the caller's current directory
   WorkspaceMode mode = WorkspaceMode::overlay;
-  bool show_secrets = false;       ///< do not mask `.env*`, `.npmrc`, private keys and their like
+  bool show_secrets = false;       ///< do not mask `.env*`, `.npmrc`, private keys and similar files
   bool allow_exec_config = false;  ///< in `rw`: do not protect files that the host would execute
   /// Patterns added to the table of files that the host would execute (protected_files.h).
   std::vector<std::string> protected_files;
@@ -55,11 +54,11 @@ struct Workspace {
   std::vector<std::string> committable_files;
 };
 
-/// What the payload may do in a directory of its own in memory.
+/// What the payload may do in a tmpfs.
 enum class TmpfsAccess : std::uint8_t {
   rw,
-  wo,  ///< make files and write to them; not read, rename or remove them
-  ro,  ///< nothing but read
+  wo,  ///< create files and write to them; not read, rename or remove them
+  ro,  ///< read only
 };
 
 struct Tmpfs {
@@ -77,7 +76,7 @@ struct Filesystem {
   Workspace workspace;
   std::vector<std::string> read_only;   ///< host paths shown read-only at the same path
   std::vector<std::string> read_write;  ///< host paths shown writable at the same path
-  std::vector<std::string> denied;      ///< inside paths that win over everything above (F6)
+  std::vector<std::string> denied;      ///< inside paths; override everything above (F6)
   std::vector<Tmpfs> tmpfs{
       {"/tmp", 100 * kMiB, 65536, false},
       {"/var/tmp", 50 * kMiB, 32768, false},
@@ -98,20 +97,21 @@ struct Process {
   bool allow_exec = true;                                       ///< false: only the first exec
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
   std::vector<std::string> blocked_executables;
-  std::vector<std::string> executable_directories;  ///< with lists: writable places where programs may be built and run
-  bool isolate_commands = false;                    ///< sessions: a Landlock domain per command
-  std::vector<std::string> pass_descriptors;        ///< further inherited descriptors, by number (X6)
+  std::vector<std::string>
+      executable_directories;                 ///< with lists: writable directories where programs may be built and run
+  bool isolate_commands = false;              ///< sessions: a Landlock domain per command
+  std::vector<std::string> pass_descriptors;  ///< further inherited descriptors, by number (X6)
 };
 
-/// A secret that the egress adds to requests for one host, so that the program never has it (credential.h).
+/// A secret that the egress adds to requests to one host, so that the program never has it (credential.h).
 struct Credential {
-  std::string name;  ///< what records call it; empty: the host
+  std::string name;  ///< used in records; empty: the host
   std::string host;  ///< "api.example.org" or "api.example.org:8443"
   std::string header = "Authorization";
-  std::string value = "Bearer {secret}";  ///< `{secret}` is where the secret goes
-  std::string secret_env, secret_file;    ///< where it comes from: one of the two
+  std::string value = "Bearer {secret}";  ///< `{secret}` is replaced by the secret
+  std::string secret_env, secret_file;    ///< the source of the secret: one of the two
   std::string env;                        ///< a variable that holds a placeholder inside
-  std::string ca_file;                    ///< who may vouch for the host; empty: the system's authorities
+  std::string ca_file;                    ///< authorities trusted for the host; empty: the system's
 
   bool operator==(const Credential&) const = default;
 };
@@ -120,16 +120,16 @@ struct Network {
   NetworkMode mode = NetworkMode::none;
   std::vector<std::string> allowed_hosts;
   std::vector<std::string> denied_hosts;
-  std::vector<std::string> private_hosts;               ///< exceptions from the blocked ranges, by an owner's hand (N4)
-  std::vector<std::string> allowed_ports{"80", "443"};  ///< numbers or ranges "8000-8010"
-  std::vector<std::string> denied_ports;                ///< the narrowest entry of both lists wins
-  std::vector<std::string> exposed_ports{"1024-65535"};  ///< of a session, that may be shown on the host's loopback
-  std::vector<std::string> host_ports;                   ///< of the host's loopback, that a session may be granted
+  std::vector<std::string> private_hosts;                ///< exceptions from the blocked ranges, set by an owner (N4)
+  std::vector<std::string> allowed_ports{"80", "443"};   ///< numbers or ranges "8000-8010"
+  std::vector<std::string> denied_ports;                 ///< the narrowest entry of both lists wins
+  std::vector<std::string> exposed_ports{"1024-65535"};  ///< of a session; may be exposed on the host's loopback
+  std::vector<std::string> host_ports;                   ///< of the host's loopback; may be granted to a session
   std::uint64_t max_connections = 64;
   std::optional<std::uint64_t> max_bytes;  ///< both directions together
-  double idle_seconds = 300;               ///< a connection without traffic is ended
-  bool allow_missing_server_name = false;  ///< TLS hellos that name no host
-  bool allow_encrypted_hello = false;      ///< TLS hellos that hide the host they name
+  double idle_seconds = 300;               ///< closes a connection without traffic
+  bool allow_missing_server_name = false;  ///< TLS hellos without a host name
+  bool allow_encrypted_hello = false;      ///< TLS hellos with an encrypted host name
   std::uint64_t dns_queries_per_minute = 120;
   std::vector<std::string> dns_servers;
   std::string upstream_proxy;
@@ -150,18 +150,18 @@ struct Resources {
   std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`)
   std::optional<std::uint64_t> output;  ///< unset: the level's default
   std::uint64_t stack = 8 * kMiB;
-  double time_quantum_seconds = 0;  ///< results come back on multiples of this (R7)
+  double time_quantum_seconds = 0;  ///< results are delayed to multiples of this (R7)
 };
 
 struct Syscalls {
   SyscallMode mode = SyscallMode::allowlist;
   std::optional<std::vector<std::string>>
       names;                       ///< unset: the built-in allowlist; with denylist: built-in minus these
-  std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening, shown by explain
+  std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening
   std::string oci_profile;         ///< path of a seccomp profile in OCI JSON form (L6)
-  // How grave a refused attempt is (S3). Unset: the built-in table (plan/severity.h); calls in neither list are low.
-  std::optional<std::vector<std::string>> critical;  ///< one attempt ends the sandbox
-  std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` end it
+  // Severity of a blocked call (S3). Unset: the built-in table (plan/severity.h); calls in neither list are low.
+  std::optional<std::vector<std::string>> critical;  ///< one attempt kills the sandbox
+  std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` kill it
   std::uint64_t high_limit = 10;
   double high_window_seconds = 60;
 };
@@ -184,7 +184,7 @@ struct Approvals {
 
 struct Audit {
   bool enabled = true;
-  bool lifecycle = false;  ///< each state that a run enters is an event of its own
+  bool lifecycle = false;  ///< record an event for each state of a run
 };
 
 /// A key that a file or a flag made wider than what it started from (P4). Shown by `caisson policy explain`.
@@ -208,7 +208,7 @@ struct Policy {
   CommandRules commands;
   Approvals approvals;
   Audit audit;
-  std::vector<Widening> widenings;  ///< how this policy came about; not a setting, so not part of files or comparisons
+  std::vector<Widening> widenings;  ///< how this policy was derived; not a setting, so not in files or comparisons
 };
 
 }  // namespace caisson::policy

@@ -1,4 +1,4 @@
-// Patterns of names in a workspace, as policies write them: "name", "*.ending", "directory/", "two/parts".
+// Patterns of names in a workspace, as in policies: "name", "*.ending", "directory/", "two/parts".
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline std::vector<std::string_view> splitParts(std::string_view text, char sepa
   return parts;
 }
 
-/// `*` matches any characters. Takes time linear in the product of both lengths at most.
+/// `*` matches any characters. Time is at most linear in the product of both lengths.
 inline bool matchesWildcard(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
   while (t < text.size()) {

@@ -8,7 +8,7 @@ namespace caisson::policy {
 
 namespace {
 
-/// Words longer than this are nobody's typing mistake; it also bounds the work a hostile key can cause.
+/// Longer words are not typing mistakes; this also bounds the work that a hostile key can cause.
 constexpr std::size_t kLongestWord = 80;
 
 std::size_t editDistance(std::string_view a, std::string_view b) {
@@ -54,7 +54,7 @@ std::string_view nearestKey(std::string_view key) {
   Best best{{}, tolerance(key)};
   for (const Field& field : fields()) consider(best, field.key, field.key, key);
   if (!best.name.empty()) return best.name;
-  // The right name in the wrong table: `memory` at the top, `process.open_files`.
+  // The right name in the wrong table: `memory` at the top level, `process.open_files`.
   const std::string_view last = lastPart(key);
   best = {{}, 3};
   for (const Field& field : fields()) consider(best, lastPart(field.key), field.key, last);

@@ -1,4 +1,4 @@
-// What the profile compiler links in place of the profiles it is about to make.
+// Linked into the profile compiler instead of the profiles that it generates.
 #include "policy/profiles.h"
 
 namespace caisson::policy {

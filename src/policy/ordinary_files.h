@@ -1,5 +1,5 @@
 // Kinds of files that are the content of a project. A commit that a model starts contains only these unless it names
-// others, so that a file which some program of the host executes, and which no table knows yet, does not pass unseen.
+// others, so that a file that some host program executes, but that no table lists yet, is not committed unnoticed.
 #pragma once
 
 #include <span>
@@ -23,8 +23,8 @@ class OrdinaryFiles {
   /// The built-in table and the patterns of a policy.
   explicit OrdinaryFiles(std::span<const std::string> added = {});
 
-  /// Whether a path relative to the workspace is the content of a project by its name. What lies below a hidden
-  /// directory is not, unless a pattern of the policy has that directory.
+  /// Whether the name of a path relative to the workspace is that of project content. Files below a hidden directory
+  /// are not, unless a pattern of the policy includes that directory.
   [[nodiscard]] bool match(std::string_view path, bool directory) const;
 
  private:

@@ -6,7 +6,7 @@ namespace caisson::policy {
 
 namespace {
 
-/// What one compiled pattern may take; RE2 refuses to compile what does not fit.
+/// Memory limit of one compiled pattern; RE2 does not compile larger ones.
 constexpr std::int64_t kPatternMemory = 1 << 20;
 
 RE2::Options options() {
@@ -19,8 +19,8 @@ RE2::Options options() {
 
 re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
 
-/// `b^a` and `a$b` match nothing: the ends of a text are only at its ends. Found by looking at what stands beside an
-/// anchor, which is enough for the mistake people make; `(?m)` gives anchors another meaning and is left alone.
+/// `b^a` and `a$b` can never match. Checks only the characters beside an anchor, which finds the usual mistake; `(?m)`
+/// changes the meaning of anchors, so such patterns are not checked.
 std::optional<std::string> misplacedAnchor(std::string_view pattern) {
   if (pattern.find("(?") != std::string_view::npos) return std::nullopt;
   bool in_class = false;
@@ -33,7 +33,7 @@ std::optional<std::string> misplacedAnchor(std::string_view pattern) {
     } else if (letter == '[') {
       in_class = true;
       if (at + 1 < pattern.size() && pattern[at + 1] == '^') ++at;
-      if (at + 1 < pattern.size() && pattern[at + 1] == ']') ++at;  // a literal one
+      if (at + 1 < pattern.size() && pattern[at + 1] == ']') ++at;  // a literal bracket
     } else if (letter == '^' && at > 0 && std::string_view("(|*?^").find(pattern[at - 1]) == std::string_view::npos) {
       return "can never match: something stands before `^`, the beginning of the command";
     } else if (letter == '$' && at + 1 < pattern.size() &&

@@ -1,8 +1,8 @@
-// Regular expressions of a policy, in RE2's syntax: matching takes time linear in the text, whatever the pattern, so
-// that a command cannot be written to make its own check run for hours.
+// Regular expressions of a policy, in RE2's syntax: matching time is linear in the text for every pattern, so that a
+// crafted command cannot make its own check run for hours.
 //
-// A pattern is searched for anywhere in the text (`^` and `$` tie it to the ends); `.` also matches line ends, which
-// would otherwise hide the rest of a command from a pattern with `.*`.
+// A pattern matches anywhere in the text (`^` and `$` anchor it); `.` also matches line ends, which would otherwise
+// hide the rest of a command from a pattern with `.*`.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace caisson::policy {
 
 inline constexpr std::size_t kLongestPattern = 4096;
 
-/// Why a pattern is no use, or nothing: bad syntax, too large, or anchors placed so that nothing can match.
+/// Why a pattern is unusable, or nothing: bad syntax, too large, or anchors with which nothing can match.
 std::optional<std::string> patternProblem(std::string_view pattern);
 
-/// Whether `pattern` matches somewhere in `text`, and what it matched first. A pattern with a problem matches nothing;
-/// validate() refuses those before.
+/// Returns the first match of `pattern` in `text`, if any. An invalid pattern matches nothing; validate() rejects those
+/// before.
 std::optional<std::string> findPattern(std::string_view pattern, std::string_view text);
 
 }  // namespace caisson::policy

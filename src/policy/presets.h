@@ -1,5 +1,5 @@
-// Named lists of hosts that a tool needs: `--allow-host preset:npm`. Data only, each with a version that changes when
-// its patterns do, so that a record of a run says which list was meant.
+// Named lists of hosts that a tool needs: `--allow-host preset:npm`. Each has a version that changes with its patterns,
+// so that a record of a run identifies the list.
 #pragma once
 
 #include <span>

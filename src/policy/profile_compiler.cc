@@ -1,5 +1,5 @@
-// Build tool: turns profiles/*.toml into C++ that fills a Policy field by field, so that a built-in profile costs
-// no parsing when a sandbox starts.
+// Build tool: turns profiles/*.toml into C++ that fills a Policy field by field, so that a built-in profile needs no
+// parsing when a sandbox starts.
 //
 //   profile_compiler OUT.cc profiles/bash.toml profiles/shell.toml ...
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace caisson::policy;
 
-/// A C++ string literal. Octal escapes end after three digits, so what follows cannot change them.
+/// A C++ string literal. Octal escapes have exactly three digits, so the next character cannot extend them.
 std::string literal(std::string_view text) {
   std::string result = "\"";
   for (const char letter : text) {
@@ -64,7 +64,7 @@ struct ToCode {
     for (const auto& [name, member] : value) text += "{std::string(" + literal(name) + "), " + literal(member) + "}, ";
     return text + "}";
   }
-  std::string operator()(const std::vector<Credential>&) const { return "{}"; }  // no built-in profile knows a secret
+  std::string operator()(const std::vector<Credential>&) const { return "{}"; }  // no built-in profile has a secret
   std::string operator()(const std::vector<Tmpfs>& value) const {
     std::string text = "{";
     for (const Tmpfs& mount : value) {
@@ -76,7 +76,7 @@ struct ToCode {
   }
 };
 
-/// The function that makes one profile: only what differs from the model's own defaults.
+/// Generates the function of one profile: only fields that differ from the model's defaults.
 std::string functionOf(const Policy& policy, std::size_t index) {
   const Policy defaults;
   std::string text = "Policy makeProfile" + std::to_string(index) + "() {\n  Policy policy;\n";

@@ -1,5 +1,5 @@
-// The built-in profiles. They are TOML files in profiles/, compiled into code at build time: using one reads and
-// parses nothing.
+// The built-in profiles. They are TOML files in profiles/, compiled into code at build time, so nothing is parsed at
+// run time.
 #pragma once
 
 #include <optional>

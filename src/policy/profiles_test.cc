@@ -16,7 +16,7 @@ extern const char* const kProfileDirectory;
 
 namespace {
 
-/// Where the sources are handed over as copies, CAISSON_SOURCE_DIR says so.
+/// CAISSON_SOURCE_DIR names the sources if the test runs on a copy.
 std::string profileDirectory() {
   const char* source = std::getenv("CAISSON_SOURCE_DIR");
   return source != nullptr && *source != 0 ? std::string(source) + "/src/policy/profiles" : kProfileDirectory;

@@ -41,7 +41,7 @@ constexpr CategoryText kCategories[] = {
     {"custom", "the policy protects it"},
 };
 
-/// Of a git directory only this may change without a question: objects and references name no program.
+/// The only parts of a git directory that may change without approval: objects and references name no program.
 constexpr std::string_view kRepositoryData[] = {"objects",        "refs",       "logs",       "head",
                                                 "index",          "orig_head",  "fetch_head", "packed-refs",
                                                 "commit_editmsg", "merge_head", "shallow",    "cherry_pick_head",
@@ -50,7 +50,7 @@ constexpr std::string_view kRepositoryData[] = {"objects",        "refs",       
 constexpr std::string_view kRepositoryPrograms[] = {"config", "config.worktree", "hooks/",
                                                     "info/",  "commondir",       "gitdir"};
 
-/// What else a git directory holds. A rebase in progress has a list of commands.
+/// Other members of a git directory. A rebase in progress has a list of commands.
 constexpr std::string_view kRepositoryOther[] = {"config.lock",  "modules",   "worktrees", "rebase-merge",
                                                  "rebase-apply", "sequencer", "branches",  "remotes",
                                                  "lfs",          "svn",       "annex",     "reftable"};
@@ -62,7 +62,7 @@ bool contains(const Range& names, std::string_view name) {
 
 bool hasWildcard(std::string_view part) { return part.find('*') != std::string_view::npos; }
 
-/// Characters that a case-insensitive ext4 or f2fs directory leaves out when it compares names (default-ignorable).
+/// Characters that a case-insensitive ext4 or f2fs directory ignores when it compares names (default-ignorable).
 constexpr bool isIgnoredInNames(char32_t code) {
   return code == 0xAD || code == 0x34F || code == 0x61C || (code >= 0x115F && code <= 0x1160) ||
          (code >= 0x17B4 && code <= 0x17B5) || (code >= 0x180B && code <= 0x180F) ||
@@ -153,7 +153,7 @@ std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const
     const bool last = at + 1 == parts.size();
     const auto object = path.substr(0, static_cast<std::size_t>(parts[at].data() + parts[at].size() - path.data()));
     if (folded[at] == ".git") {
-      // As a file it names another git directory.
+      // A .git file names another git directory.
       if (last) return ProtectedMatch{ProtectedCategory::version_control, object, false};
       if (!isRepositoryData(path.substr(object.size() + 1))) {
         return ProtectedMatch{ProtectedCategory::version_control, path, false};
@@ -182,7 +182,7 @@ std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const
 }
 
 bool hasRepositoryShape(const std::function<bool(std::string_view)>& has) {
-  // A directory with `commondir` takes objects and references from the directory that it names.
+  // A directory with `commondir` uses objects and references of the directory that it names.
   return has("head") && ((has("objects") && has("refs")) || has("commondir"));
 }
 
@@ -190,7 +190,7 @@ bool isRepositoryData(std::string_view path) {
   const std::vector<std::string_view> parts = splitParts(path, '/');
   if (parts.empty()) return false;
   const std::string first = foldName(parts[0]);
-  // Alternates lead git to objects elsewhere.
+  // Alternates make git read objects from elsewhere.
   if (first == "objects" && parts.size() > 2 && foldName(parts[1]) == "info" &&
       foldName(parts[2]).find("alternates") != std::string::npos) {
     return false;

@@ -1,8 +1,8 @@
-// Files that the host would execute later without a person starting them: hooks, start-up files, editor tasks, agent
-// and CI configuration. A commit holds them back and a `rw` workspace protects them.
+// Files that host programs execute automatically: hooks, start-up files, editor tasks, agent and CI configuration. A
+// commit holds them back and a `rw` workspace protects them.
 //
-// What a person builds or runs knowingly (a Makefile, a package.json) is the content of a project and not protected.
-// Everything here is pure: callers supply the names that are in a directory.
+// Files that a person builds or runs knowingly (a Makefile, a package.json) are project content and not protected.
+// Everything here is pure: callers supply the names in a directory.
 //
 //   const ProtectedFiles files(policy.filesystem.workspace.protected_files);
 //   if (const auto found = files.match("sub/.vscode/tasks.json")) ...  // found->object is "sub/.vscode", a directory
@@ -34,17 +34,17 @@ enum class ProtectedCategory : std::uint8_t {
   custom,  ///< named by the policy
 };
 std::string_view name(ProtectedCategory category);
-/// What the host does with such a file, for a message: "editors run tasks from it".
+/// How the host uses such a file, for messages: "editors run tasks from it".
 std::string_view reason(ProtectedCategory category);
 
-/// A pattern holds at every depth of a workspace. It has one part or several ("mise/tasks/"); `*` stands for any
+/// A pattern matches at every depth of a workspace. It has one part or several ("mise/tasks/"); `*` matches any
 /// characters of one part; a trailing `/` means a directory with everything below.
 struct ProtectedPattern {
   std::string_view pattern;
   ProtectedCategory category;
 };
 
-/// The built-in table, in the order of docs/protected-files.md. The content of git directories is not in it: see below.
+/// The built-in table, in the order of docs/protected-files.md. Git directories are handled separately, see below.
 std::span<const ProtectedPattern> protectedPatterns();
 
 /// Why a pattern of a policy is unusable, or nothing.
@@ -61,8 +61,8 @@ class ProtectedFiles {
   /// The built-in table and the patterns of a policy, which have no protectedPatternProblem().
   explicit ProtectedFiles(std::span<const std::string> added = {});
 
-  /// Whether a path relative to the workspace is protected by its name. Case and characters that some file systems
-  /// ignore in names do not matter.
+  /// Whether the name of a path relative to the workspace is protected. Ignores case, and characters that some file
+  /// systems ignore in names.
   [[nodiscard]] std::optional<ProtectedMatch> match(std::string_view path) const;
 
  private:
@@ -78,24 +78,24 @@ class ProtectedFiles {
   std::vector<std::size_t> with_wildcard_;  ///< whose last part has a `*`
 };
 
-/// A name as a file system that ignores case would compare it.
+/// Normalizes a name as a case-insensitive file system does for comparison.
 std::string foldName(std::string_view name);
 
-// Git directories are recognised by their shape, as git does: any directory can be one, whatever its name.
+// Git directories are recognised by their contents, as git does: any directory can be one, under any name.
 
-/// Whether a directory is a git directory, from the names in it. `has` gets folded names and may be asked repeatedly.
+/// Whether a directory is a git directory, from its entries. `has` gets folded names and may be called repeatedly.
 bool hasRepositoryShape(const std::function<bool(std::string_view folded_name)>& has);
 
-/// Whether a path relative to a git directory only holds data: objects, references and their like. Everything else in
-/// there (configuration, hooks, a rebase in progress) can make git run a program.
+/// Whether a path relative to a git directory holds only data, such as objects and references. Everything else there
+/// (configuration, hooks, a rebase in progress) can make git run a program.
 bool isRepositoryData(std::string_view path);
 
-/// Whether the first part of a path relative to a directory belongs to a git directory's structure. A commit that
-/// turns a directory into a git directory holds these back.
+/// Whether the first part of a path relative to a directory is a member of a git directory. A commit that turns a
+/// directory into a git directory holds these back.
 bool isRepositoryMember(std::string_view path);
 
 /// Files and directories (trailing `/`) of a git directory that name programs git runs. A `rw` workspace makes these
-/// read-only where they exist; git works without writing to them, except to configure itself.
+/// read-only if they exist; git needs to write to them only to change its configuration.
 std::span<const std::string_view> repositoryPrograms();
 
 }  // namespace caisson::policy

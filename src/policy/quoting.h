@@ -1,4 +1,4 @@
-// Text from a policy in messages.
+// Quotes text from a policy for messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace caisson::policy {
 
-/// Control characters are replaced, and what is beyond `max_bytes` is cut off.
+/// Replaces control characters and cuts the text at `max_bytes`.
 inline std::string printable(std::string_view text, std::size_t max_bytes = 120) {
   std::string result(text.substr(0, max_bytes));
   for (char& letter : result) {
@@ -15,7 +15,7 @@ inline std::string printable(std::string_view text, std::size_t max_bytes = 120)
   return result;
 }
 
-/// The same in double quotes, with an ellipsis where something was cut off.
+/// The same in double quotes, with an ellipsis if the text was cut.
 inline std::string quoted(std::string_view text, std::size_t max_bytes = 100) {
   return "\"" + printable(text, max_bytes) + (text.size() > max_bytes ? "...\"" : "\"");
 }

@@ -9,13 +9,13 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-/// No program that minds its own business makes one of these: each is a way into the kernel or past every path check.
+/// Calls that no ordinary program makes: each is a way into the kernel or past every path check.
 constexpr std::string_view kCritical[] = {
     "bpf",        "create_module",     "delete_module", "finit_module", "init_module", "kexec_file_load",
     "kexec_load", "open_by_handle_at", "pivot_root",
 };
 
-/// Steps of an escape, but also what a program's own sandbox, a debugger or a key store tries once or twice.
+/// Steps of an escape, but also calls that a program's own sandbox, a debugger or a key store tries once or twice.
 constexpr std::string_view kHigh[] = {
     "acct",          "add_key",     "chroot",    "clock_settime",  "clone",       "fsconfig",     "fsmount",
     "fsopen",        "fspick",      "ioctl",     "ioperm",         "iopl",        "keyctl",       "mount",

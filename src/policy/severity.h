@@ -1,4 +1,4 @@
-// How grave an attempt at a refused system call is (SPEC S3), and what it hints at (S4).
+// The severity of a blocked system call (SPEC S3), and what it indicates (S4).
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace caisson::policy {
 
 enum class Severity : std::uint8_t {
-  low,       ///< counted: runtimes probe such calls and go on without
-  high,      ///< several within a short time end the sandbox
-  critical,  ///< one ends the sandbox
+  low,       ///< counted: runtimes probe such calls and work without them
+  high,      ///< several within a short time kill the sandbox
+  critical,  ///< one kills the sandbox
 };
 
-/// What an attempt would have been a step of (S4).
+/// The kind of attack that an attempt indicates (S4).
 enum class Indicator : std::uint8_t { filesystem, process, network, syscall };
 
 std::string_view name(Severity severity);    ///< "LOW"
 std::string_view name(Indicator indicator);  ///< "FILESYSTEM"
 
-/// By the policy's lists, or the built-in ones where the policy has none.
+/// Uses the policy's lists, or the built-in ones if the policy has none.
 Severity severityOf(const Syscalls& policy, std::string_view call);
 
 Indicator indicatorOf(std::string_view call);
@@ -29,7 +29,7 @@ Indicator indicatorOf(std::string_view call);
 /// For `syscalls.critical` and `syscalls.high`: the list in force.
 Value severityList(const Syscalls& policy, Severity severity);
 
-/// Whether a call that was of this severity in `base` is of a lower one in `policy`.
+/// Whether `policy` lowers the severity of a call that had this severity in `base`.
 bool loosens(const Syscalls& base, const Syscalls& policy, Severity severity);
 
 }  // namespace caisson::policy

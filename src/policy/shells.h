@@ -1,7 +1,7 @@
-// Shells, and whether a policy lets one start (SPEC L1, INV-S1).
+// Shells, and whether a policy allows one to start (SPEC L1, INV-S1).
 //
-// By name: what file a name stands for on this host, and whether a file of another name is a shell's copy, is for
-// those to say who may look at the host (tool/consent.h).
+// By name only: tool/consent.h checks on the host which file a name resolves to, and whether a file of another name is
+// a copy of a shell.
 #pragma once
 
 #include <span>
@@ -11,15 +11,14 @@
 
 namespace caisson::policy {
 
-/// The names that shells are installed under, and of programs that contain one.
+/// The names of shells, and of programs that contain one.
 std::span<const std::string_view> shellNames();
 
-/// Whether the last part of this path or name is one of them.
+/// Whether the last part of this path or name is a shell's name.
 bool isShellName(std::string_view program);
 
-/// False if nothing that runs under this policy can execute a shell of the system, or one that it brought: only one
-/// program runs at all, or the executable lists leave no shell and no place to put one. The first program itself is
-/// not looked at.
+/// False if nothing under this policy can execute a shell, installed or brought by the payload: only one program runs,
+/// or the executable lists leave no shell and no directory for one. Does not check the first program.
 bool canStartShell(const Policy& policy);
 
 }  // namespace caisson::policy

@@ -40,7 +40,7 @@ std::optional<Flaw> flawOfPath(std::string_view path) {
   return std::nullopt;
 }
 
-/// The kernel's own trees would undo what the sandbox builds: a shown /proc is a way to the host's processes.
+/// The kernel's trees would defeat the sandbox: a shown /proc gives access to the host's processes.
 std::optional<Flaw> flawOfShownPath(std::string_view path) {
   if (auto flaw = flawOfPath(path)) return flaw;
   const std::string normal = normalPath(path);
@@ -66,7 +66,7 @@ bool isDomain(std::string_view name) {
     if (!isHostLabel(label)) return false;
     start = end + 1;
   }
-  // A name whose last label is a number ("0x7f.1", "2130706433") is an address in disguise to many resolvers.
+  // Many resolvers parse a name whose last label is a number ("0x7f.1", "2130706433") as an address.
   const bool hexadecimal = label.starts_with("0x") || label.starts_with("0X");
   return !hexadecimal && !std::ranges::all_of(label, isDigit);
 }
@@ -131,7 +131,7 @@ bool isProxyUrl(std::string_view text) {
 }
 
 bool isHostname(std::string_view text) {
-  // The kernel holds 64 bytes. An underscore is no host name, though DNS carries it.
+  // The kernel stores 64 bytes. An underscore is not valid in a host name, though DNS allows it.
   return text.size() <= 64 && isDomain(text) && !text.ends_with('.') && text.find('_') == std::string_view::npos;
 }
 
@@ -192,7 +192,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       return unless(!isNeverAllowed(text), "a call that can be allowed", "this call is blocked whatever a policy says");
     case Syntax::reported_syscall:
       if (auto flaw = flawOfSyscall(text)) return flaw;
-      // Every libc tries these two first and has a second way: to count them would end ordinary programs.
+      // Every libc tries these two first and has a fallback: counting them would kill ordinary programs.
       return unless(text != "clone3" && text != "openat2", "a call whose refusal can be reported",
                     "this call is answered as if the kernel lacked it, without a report");
     case Syntax::variable: return unless(isVariable(text), "the name of a variable, without \"=\"");

@@ -1,4 +1,4 @@
-// The syntax of what stands in policies: paths, names, hosts, ports.
+// The syntax of policy values: paths, names, hosts, ports.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,10 @@ struct Flaw {
 /// Checks one text against `syntax`.
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text);
 
-/// An absolute path without repeated or trailing slashes and `.`. Lexical only: two paths that a link makes
-/// the same still differ.
+/// Normalizes an absolute path: no repeated or trailing slashes, no `.`. Lexical only: it does not resolve links.
 std::string normalPath(std::string_view path);
 
-/// Whether `path` is `top` or stands below it; both normal.
+/// Whether `path` is `top` or below it; both normal.
 bool isWithin(std::string_view path, std::string_view top);
 
 }  // namespace caisson::policy

@@ -85,7 +85,7 @@ std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
   if (!whole || *whole > kMaxQuantity / unit->bytes) return std::unexpected(quoted(text) + ", which is too large");
   std::uint64_t bytes = *whole * unit->bytes;
   if (!fraction_digits.empty()) {
-    // Exact, so that "1.5G" is what it says and "1.0001k" is refused. 18 digits times a TiB stay below 2^128.
+    // Exact, so that "1.5G" is not rounded and "1.0001k" is rejected. 18 digits times a TiB stay below 2^128.
     if (fraction_digits.size() > 18) return std::unexpected(quoted(text) + ", which is not a whole number of bytes");
     unsigned __int128 scaled = parseDigits(fraction_digits).value_or(0);
     scaled *= unit->bytes;

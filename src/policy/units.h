@@ -1,4 +1,4 @@
-// Sizes and durations as people write them.
+// Parses and formats sizes and durations.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace caisson::policy {
 
-/// Sizes and counts stop here: file offsets and every format's integers are signed 64-bit.
+/// The maximum of sizes and counts: file offsets and the integers of every format are signed 64-bit.
 inline constexpr std::uint64_t kMaxQuantity = INT64_MAX;
 
 /// "1024", "512M", "512MiB", "1.5G", "100k": binary multiples. The error says what is wrong with the text.

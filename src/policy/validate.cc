@@ -21,8 +21,8 @@ constexpr std::uint64_t kLeastStack = 64 * kKiB;
 constexpr std::uint64_t kMaxCpus = 4096;
 constexpr std::size_t kMaxTmpfs = 64;
 
-/// Trees that a tmpfs must not cover: the sandbox builds them itself, and a writable copy would let the payload
-/// replace what the loader, libc or the self-test trusts.
+/// Trees that a tmpfs must not cover: the sandbox builds them, and a writable copy would let the payload replace files
+/// that the loader, libc or the self-test trusts.
 constexpr std::string_view kReservedTops[] = {"/proc",  "/dev",   "/sys",    "/usr", "/bin",  "/sbin", "/lib",
                                               "/lib32", "/lib64", "/libx32", "/etc", "/boot", "/root"};
 
@@ -78,7 +78,7 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
     if (!seen.insert(path).second) {
       return Problem{key + ".path", quoted(mount.path) + " is given twice", "keep one of the two"};
     }
-    // 0 means "no limit" to the kernel's tmpfs, the opposite of what it says here.
+    // To the kernel's tmpfs 0 means "no limit".
     if (mount.size == 0 || mount.size > kMaxQuantity) {
       return unexpected(key + ".size", "a size above 0", std::to_string(mount.size));
     }
@@ -90,7 +90,7 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
       return Problem{key + ".exec",
                      "nothing new can be executed in a directory that is " + std::string(name(mount.access)),
                      "leave one of the two out"};
-    // Landlock grants from the top down: what lies beside it in the same tree could not be read either.
+    // Landlock grants from the top down: siblings in the same tree could not be read either.
     if (mount.access == TmpfsAccess::wo && path.find('/', 1) != std::string::npos) {
       return unexpected(key + ".path", "a directory at the top for access wo", quoted(mount.path), "such as /logs");
     }
@@ -135,7 +135,9 @@ struct Checker {
     }
     return std::nullopt;
   }
-  std::optional<Problem> operator()(const std::vector<Credential>&) const { return std::nullopt; }  // as a whole, below
+  std::optional<Problem> operator()(const std::vector<Credential>&) const {
+    return std::nullopt;
+  }  // checked as a whole below
   std::optional<Problem> operator()(const std::vector<Tmpfs>& value) const { return checkTmpfs(field, value); }
 };
 
@@ -171,7 +173,7 @@ std::optional<Problem> checkCeiling(const Field& field, const Value& value, cons
 
 using Texts = std::vector<std::string>;
 
-/// An element of `names` that also stands in `others`, compared as `form` gives them.
+/// Returns an element of `names` that is also in `others`, compared by `form`.
 template <class Form>
 std::optional<std::size_t> firstShared(const Texts& names, const Texts& others, Form form) {
   std::set<std::string> forms;
@@ -209,7 +211,7 @@ std::optional<Problem> checkFilesystem(const Filesystem& filesystem) {
   return std::nullopt;
 }
 
-/// A directory can be executable by itself only if it is a mount by itself.
+/// A directory can be made executable separately only if it is a separate mount.
 std::optional<Problem> checkExecutableDirectories(const Policy& policy) {
   const Texts& directories = policy.process.executable_directories;
   for (std::size_t index = 0; index < directories.size(); ++index) {
@@ -246,7 +248,7 @@ std::optional<Problem> checkLists(const Policy& policy) {
                    quoted(network.allowed_hosts[*index]) + " is also in network.denied_hosts",
                    "keep it in one of the two"};
   }
-  // With the host's own network nothing stands between the payload and any host: the lists would promise too much.
+  // With the host's network nothing filters hosts, so host lists would have no effect.
   if (network.mode == NetworkMode::host && (!network.allowed_hosts.empty() || !network.denied_hosts.empty())) {
     return Problem{"network.mode", "\"host\" cannot keep to network.allowed_hosts or network.denied_hosts",
                    "use the mode \"proxy\", or empty the lists"};

@@ -1,6 +1,6 @@
-// What a decoded policy must also satisfy: values that can mean something, ceilings (P7), rules that agree (P3).
+// Checks of a decoded policy: plausible values, ceilings (P7), rules that do not contradict (P3).
 //
-// Pure: nothing is looked up on the host. Every error names the key; nothing is clipped, dropped or ignored.
+// Pure: does not access the host. Every error names the key; nothing is clipped, dropped or ignored.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace caisson::policy {
 
-/// What is wrong with a value, apart from where it was written.
+/// What is wrong with a value, without its file and line.
 struct Problem {
   std::string key;     ///< "filesystem.tmpfs[1].size"
   std::string reason;  ///< "expected ..., got ..."
   std::string hint;
 };
 
-/// Checks one field's value by itself: syntax of paths, names, patterns, numbers that are possible.
+/// Checks one field's value: syntax of paths, names and patterns, range of numbers.
 std::optional<Problem> checkValue(const Field& field, const Value& value);
 
 /// Checks the whole policy: every value, the ceilings, and that no two rules contradict each other.

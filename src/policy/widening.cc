@@ -12,7 +12,7 @@ namespace caisson::policy {
 
 namespace {
 
-/// A limit as a number; none at all is the widest.
+/// A limit as a number; unset is the widest.
 double limitOf(const Field& field, const Policy& policy) {
   if (field.ceiling == Ceiling::wall) return effectiveWallSeconds(policy);
   if (field.ceiling == Ceiling::output) return static_cast<double>(effectiveOutput(policy));
@@ -42,7 +42,7 @@ bool hasMore(const std::vector<Credential>& base, const std::vector<Credential>&
                              [&](const Credential& one) { return std::ranges::find(base, one) == base.end(); });
 }
 
-/// Whether the list `after` has something that `before` has not. An unset list means "any".
+/// Whether the list `after` has an element that `before` lacks. An unset list means "any".
 bool addsTo(const Value& before, const Value& after) {
   if (std::holds_alternative<std::monostate>(before)) return false;
   if (std::holds_alternative<std::monostate>(after)) return true;
@@ -66,7 +66,7 @@ int rankOf(const Field& field, const Value& value) {
   return 0;
 }
 
-/// A list of calls means the opposite in the two modes; against the built-in list only a person can judge it.
+/// A list of calls has opposite meanings in the two modes; compared with the built-in list, any change counts as wider.
 bool widensSyscalls(const Policy& base, const Policy& policy) {
   const auto& before = base.syscalls.names;
   const auto& after = policy.syscalls.names;
