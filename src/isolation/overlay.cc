@@ -1,0 +1,99 @@
+// The overlay over a workspace: the host's directory below, what is hidden or replaced above it, changes on top.
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "isolation/tree_builder.h"
+
+namespace caisson::isolation {
+namespace {
+
+/// Makes the directories above `name` in the mask layer; `path` becomes its path in the store.
+void makeMaskParents(int store, const char* name, char (&path)[4096]) {
+  copyText(path, sizeof(path), "mask/");
+  copyText(path + 5, sizeof(path) - 5, name);
+  for (char* at = path + 5; *at != 0; ++at) {
+    if (*at != '/') continue;
+    *at = 0;
+    raw(SYS_mkdirat, store, path, 0755);
+    *at = '/';
+  }
+}
+
+}  // namespace
+
+/// A layer above the lower tree that hides some of its names and shows others with different content.
+void TreeBuilder::fillMaskLayer(int store, const FlatStep& step) {
+  char path[4096];
+  for (const char* const* name = step.names; name != nullptr && *name != nullptr; ++name) {
+    makeMaskParents(store, *name, path);
+    // A character device 0:0 in a layer above means: not there. The plan's names are unique and none lies below
+    // another: one that exists already would stay visible.
+    const long masked = raw(SYS_mknodat, store, path, S_IFCHR, 0);
+    if (masked != -EEXIST || (step.flags & kKept) == 0) must("mask", *name, masked);
+  }
+  for (const char* const* name = step.replaced; name != nullptr && *name != nullptr; name += 2) {
+    makeMaskParents(store, *name, path);
+    raw(SYS_unlinkat, store, path, 0);  // of an earlier start of the session
+    const int file = must("create", *name, raw(SYS_openat, store, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    const std::size_t bytes = length(name[1]);
+    if (must("write", *name, raw(SYS_write, file, name[1], bytes)) != static_cast<long>(bytes))
+      fail("write", *name, -EIO);
+    closeFd(file);
+  }
+}
+
+/// The store, the lower tree and the overlay are stacked on one mount point: the overlay is on top, so nothing
+/// below it can be reached by the payload, and nothing needs to be unmounted.
+void TreeBuilder::overlay(const FlatStep& step) {
+  int lower = step.mount_fd;
+  if (lower < 0) {
+    FlatStep source = step;
+    source.flags = kCanonical;
+    lower = openSource(source);
+  }
+  int store;
+  makeMountPoint(step.target, true);
+  if ((step.flags & kOnDisk) != 0) {
+    FlatStep source{};
+    source.source = block_.store_path;
+    source.flags = kCanonical;
+    source.mount_fd = block_.store_mount;
+    store = openSource(source);
+    setAttributes(store, "overlay store", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  } else {
+    store = newTmpfs(step.size_text, step.inode_text, 0755, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  }
+  attach(store, step);
+  for (const char* name : {"lower", "mask", step.upper_name, step.work_name}) {
+    const long made = raw(SYS_mkdirat, store, name, 0755);
+    if (made != -EEXIST) must("mkdir", name, made);
+  }
+  setAttributes(lower, step.source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
+  must("move_mount", "lower", raw(SYS_move_mount, lower, "", store, "lower", MOVE_MOUNT_F_EMPTY_PATH));
+  closeFd(lower);
+  fillMaskLayer(store, step);
+  must("fchdir", step.target, raw(SYS_fchdir, store));
+  const bool read_only = (step.flags & kReadOnlyOverlay) != 0;
+  const char* writable_options[] = {"lowerdir",     step.lower_names, "upperdir", step.upper_name, "workdir",
+                                    step.work_name, "userxattr",      nullptr,    nullptr};
+  const char* read_only_options[] = {"lowerdir", step.lower_names, "userxattr", nullptr, nullptr};
+  const char* const* options = read_only ? read_only_options : writable_options;
+  std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (read_only) attributes |= MOUNT_ATTR_RDONLY;
+  if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
+  const int mount = newFilesystem("overlay", options, step.source, attributes);
+  // Onto the store's own root, which is what the mount point shows now.
+  must("move_mount", step.target,
+       raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+  if (!read_only) {
+    built_.upper =
+        must("open", "upper", raw(SYS_openat, store, step.upper_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  }
+  closeFd(mount);
+  closeFd(store);
+}
+
+}  // namespace caisson::isolation

@@ -1,0 +1,110 @@
+// The sandbox's proc: entries outside a list are masked, files with the sandbox's values cover others.
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+
+#include <cerrno>
+
+#include "isolation/tree_builder.h"
+
+namespace caisson::isolation {
+namespace {
+
+bool contains(const char* const* names, const char* name) {
+  for (; *names != nullptr; ++names) {
+    if (same(*names, name)) return true;
+  }
+  return false;
+}
+
+struct DirectoryEntry {  // struct linux_dirent64
+  std::uint64_t inode;
+  std::int64_t next;
+  std::uint16_t length;
+  std::uint8_t type;
+  char name[1];
+};
+
+}  // namespace
+
+void TreeBuilder::proc(const FlatStep& step) {
+  // hidepid: pid 1 and whatever else the payload may not trace does not even show.
+  const char* options[] = {"hidepid", block_.hide_processes ? "invisible" : "off", nullptr};
+  const int mount =
+      newFilesystem("proc", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  makeMountPoint(step.target, true);
+  attach(mount, step);
+  if ((step.flags & kMaskOthers) != 0) maskOthers(mount, step);
+  closeFd(mount);
+}
+
+/// Which entries there are is the running kernel's decision, so they are listed. mount(2) by name takes one call where
+/// the calls by descriptor take three, and is safe here: the names are the kernel's own, in a proc that only we have
+/// seen. A copy of a mask has its attributes.
+void TreeBuilder::maskOthers(int proc, const FlatStep& step) {
+  prepareMasks();
+  struct {
+    int source;
+    char first[64];
+  } masks[] = {{empty_file_, {}}, {empty_directory_, {}}};
+  const int list = must("open", step.target, raw(SYS_openat, proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  must("fchdir", step.target, raw(SYS_fchdir, list));
+  alignas(8) char entries[2048];
+  for (;;) {
+    const int bytes = must("list", step.target, raw(SYS_getdents64, list, entries, sizeof(entries)));
+    if (bytes == 0) break;
+    for (int at = 0; at < bytes;) {
+      const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+      at += entry->length;
+      const bool process = entry->name[0] >= '0' && entry->name[0] <= '9';
+      if (process || entry->name[0] == '.' || contains(step.names, entry->name)) continue;
+      if (entry->type != DT_REG && entry->type != DT_DIR) continue;  // a link leads to what is masked or shown itself
+      auto& mask = masks[entry->type == DT_DIR ? 1 : 0];
+      if (mask.first[0] != 0 && raw(SYS_mount, mask.first, entry->name, nullptr, MS_BIND, nullptr) == 0) continue;
+      const int tree = cloneTree(mask.source, "", "mask");
+      setAttributes(tree, "mask", kMaskAttributes);
+      must("move_mount", entry->name, raw(SYS_move_mount, tree, "", proc, entry->name, MOVE_MOUNT_F_EMPTY_PATH));
+      closeFd(tree);
+      if (length(entry->name) < sizeof(mask.first)) copyText(mask.first, sizeof(mask.first), entry->name);
+    }
+  }
+  closeFd(list);
+}
+
+void TreeBuilder::coverFile(const FlatStep& step) {
+  // The kernel mounts no file that was removed already, so it has a name until it is attached.
+  constexpr const char* kName = ".cover";
+  const int file = must("create", step.target,
+                        raw(SYS_openat, scratch_, kName, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
+  const long written = raw(SYS_write, file, step.source, step.length);
+  if (written != static_cast<long>(step.length)) fail("write", step.target, written < 0 ? written : -ENOSPC);
+  if (!coverByName(kName, step)) coverByDescriptor(file, step);
+  must("unlink", step.target, raw(SYS_unlinkat, scratch_, kName, 0));
+  closeFd(file);
+}
+
+/// In a root that only we have written to, as above.
+bool TreeBuilder::coverByName(const char* name, const FlatStep& step) {
+  if ((step.flags & kOurs) == 0 || scratch_ != root_ || raw(SYS_fchdir, root_) != 0) return false;
+  const long bound = raw(SYS_mount, name, step.target, nullptr, MS_BIND, nullptr);
+  if (bound == -ENOENT) return true;  // a kernel built without the file
+  if (bound < 0) return false;
+  must("mount", step.target,
+       raw(SYS_mount, nullptr, step.target, nullptr,
+           MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));
+  return true;
+}
+
+void TreeBuilder::coverByDescriptor(int file, const FlatStep& step) {
+  const long point = openBeneath(root_, step.target, O_PATH);
+  if (point == -ENOENT) return;
+  must("open", step.target, point);
+  const int tree = cloneTree(file, "", step.target);
+  setAttributes(tree, step.target, kMaskAttributes);
+  must("move_mount", step.target,
+       raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+  closeFd(tree);
+  closeFd(static_cast<int>(point));
+}
+
+}  // namespace caisson::isolation
