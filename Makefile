@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-vm test-vm-crash check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help
+.PHONY: build test test-vm test-vm-security test-vm-sessions test-vm-crash check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -13,7 +13,13 @@ test: ## build and run every suite; the last line says how many passed, failed a
 
 test-vm: ## the limits on other kernels in emulated machines, as one table (ROWS="6.1,amd64,root,own" for some)
 	@sh scripts/build.sh --tests release
-	@bash tests/vm/test.sh $(ROWS)
+	@bash tests/vm/test.sh limits $(ROWS)
+
+test-vm-security: ## the security suite on the other architecture, in emulated machines; about an hour (ROWS, CAISSON_VM_FILTER)
+	@bash tests/vm/test.sh security $(ROWS)
+
+test-vm-sessions: ## the sessions with pure cgroup v2 on the other architecture, in emulated machines; about an hour
+	@bash tests/vm/test.sh sessions $(ROWS)
 
 test-vm-crash: ## kill emulated machines while they write the audit log, and check it afterwards (ROUNDS=2)
 	@bash tests/vm/crash.sh $(ROUNDS)

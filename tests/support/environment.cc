@@ -81,6 +81,11 @@ int stress() {
   return std::max(1, wish == nullptr ? 1 : std::atoi(wish));
 }
 
+int slowness() {
+  const char* factor = std::getenv("CAISSON_TEST_SLOWNESS");
+  return std::max(1, factor == nullptr ? 1 : std::atoi(factor));
+}
+
 bool mustRun() {
   const std::string value = fromEnvironment("CAISSON_MUST_RUN", "");
   return !value.empty() && value != "0";

@@ -38,6 +38,10 @@ bool mustRun();
 /// does.
 int stress();
 
+/// CAISSON_TEST_SLOWNESS multiplies the time limits of tests: 1 unless it is set, as for emulated machines. Never the
+/// limits of a policy.
+int slowness();
+
 /// Whether a program is on PATH.
 bool hasProgram(const std::string& name);
 

@@ -111,7 +111,7 @@ int asShellStatus(int wait_status) {
 
 /// Moves data until both outputs are closed and the program has ended, or until the deadline.
 void relayUntilEnd(pid_t pid, Pipe& in, Pipe& out, Pipe& err, const RunOptions& options, RunOutput& result) {
-  const auto deadline = Clock::now() + options.timeout;
+  const auto deadline = deadlineAfter(options.timeout);
   std::size_t written = 0;
   bool reaped = false;
   int wait_status = 0;
@@ -200,6 +200,10 @@ std::optional<int> BackgroundProgram::wait(std::chrono::milliseconds timeout) {
       },
       timeout);
   return ended_;
+}
+
+std::chrono::steady_clock::time_point deadlineAfter(std::chrono::milliseconds timeout) {
+  return std::chrono::steady_clock::now() + timeout * slowness();
 }
 
 void sleepFor(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }

@@ -68,10 +68,12 @@ template <class Condition>
 bool eventually(Condition condition, std::chrono::milliseconds timeout = std::chrono::seconds(5));
 
 void sleepFor(std::chrono::milliseconds time);
+/// When a wait of `timeout` that begins now is over; later on a machine that is said to be slow.
+std::chrono::steady_clock::time_point deadlineAfter(std::chrono::milliseconds timeout);
 
 template <class Condition>
 bool eventually(Condition condition, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = deadlineAfter(timeout);
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     sleepFor(std::chrono::milliseconds(10));

@@ -36,8 +36,8 @@ images=$VM_HOME/images/$arch
 mkdir -p "$images"
 
 packages="base-files base-passwd bash dash coreutils util-linux mount procps kmod iproute2 libc-bin passwd login libstdc++6
-  sed grep mawk findutils tar gzip hostname python3-minimal busybox-static diffutils debianutils e2fsprogs"
-if [ ! -e "$images/rootfs.ext4" ]; then
+  sed grep mawk findutils tar gzip hostname python3-minimal busybox-static diffutils debianutils e2fsprogs uidmap perl-base git"
+if [ ! -e "$images/rootfs.ext4" ] || [ "$(cat "$images/packages" 2>/dev/null)" != "$packages" ]; then
   log "root $arch"
   rm -rf "$CACHE/debs-root-$arch"
   # shellcheck disable=SC2086
@@ -52,6 +52,8 @@ if [ ! -e "$images/rootfs.ext4" ]; then
   cp "$root/usr/share/base-passwd/group.master" "$root/etc/group"
   echo 'tester:x:1000:1000:tester:/home/tester:/bin/bash' >>"$root/etc/passwd"
   echo 'tester:x:1000:' >>"$root/etc/group"
+  for list in subuid subgid; do echo 'tester:100000:65536' >"$root/etc/$list"; done
+  chmod u+s "$root/usr/bin/newuidmap" "$root/usr/bin/newgidmap"
   mkdir -p "$root/home/tester" "$root"/{proc,sys,dev,run,tmp,mnt,job,root} "$root/var/tmp"
   chmod 1777 "$root/tmp" "$root/var/tmp"
   chown 1000:1000 "$root/home/tester"
@@ -65,6 +67,7 @@ if [ ! -e "$images/rootfs.ext4" ]; then
   truncate -s 1536M "$images/rootfs.tmp"
   mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -E lazy_itable_init=1 -m 0 -d "$root" "$images/rootfs.tmp"
   mv "$images/rootfs.tmp" "$images/rootfs.ext4"
+  echo "$packages" >"$images/packages"
 fi
 
 modules="virtio_pci virtio_mmio virtio_blk virtio_console virtio_rng ext4 overlay loop fuse veth tun nf_tables

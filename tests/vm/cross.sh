@@ -1,11 +1,13 @@
 #!/bin/bash
-# cross.sh ARCHITECTURE [prepare]: builds the programs under test for another architecture (amd64 | arm64) into build-ARCHITECTURE.
+# cross.sh ARCHITECTURE TARGET...: builds targets for another architecture (amd64 | arm64) into build-ARCHITECTURE;
+# without a target it only configures.
 # Compiler, libraries and an emulator for the build's own tools are unpacked below CAISSON_VM_CACHE; nothing is installed
 # and no foreign architecture is added to this machine's dpkg.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 source_root=$(cd "$VM_SOURCE/../.." && pwd)
 arch=$1
+shift
 host_arch=$(dpkg --print-architecture)
 case $arch in
   arm64) machine=aarch64 package=g++-aarch64-linux-gnu emulator=qemu-aarch64-static ;;
@@ -26,9 +28,6 @@ if [ ! -e "$tools/ok" ]; then
   merged_usr "$tools" bin sbin lib lib64
   fetch_closure bookworm "$host_arch" "$CACHE/debs-cross-$arch" $package qemu-user-static
   unpack "$tools" "$CACHE/debs-cross-$arch"/*.deb
-  # Linker scripts name their libraries by absolute paths that are not there.
-  grep -lIE 'GNU ld script' "$tools/usr/$triplet"/lib/*.{so,a} 2>/dev/null |
-    xargs -r sed -i -E "s,/usr/$triplet/lib(64)?/,,g"
   touch "$tools/ok"
 fi
 
@@ -47,6 +46,9 @@ if [ "$(cat "$sysroot/.packages" 2>/dev/null)" != "$packages" ]; then
   find "$sysroot" -type l -lname '/*' | while read -r link; do ln -sfn "$sysroot$(readlink "$link")" "$link"; done
   echo "$packages" >"$sysroot/.packages"
 fi
+# Linker scripts name their libraries by absolute paths that are not there (libm.a of x86_64 is one).
+grep -lIE 'GNU ld script' "$sysroot/usr/lib/$triplet"/*.{so,a} "$tools/usr/$triplet"/lib/*.{so,a} 2>/dev/null |
+  xargs -r sed -i -E '/^GROUP/s,/[^ ]*/,,g'
 
 cat >"$VM_HOME/toolchain-$arch.cmake" <<CMAKE
 set(CMAKE_SYSTEM_NAME Linux)
@@ -74,5 +76,5 @@ if command -v ccache >/dev/null; then
 fi
 cmake -S "$source_root" -B "$source_root/build-$arch" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_TOOLCHAIN_FILE="$VM_HOME/toolchain-$arch.cmake" "${launcher[@]}" >/dev/null
-if [ "${2:-}" = prepare ]; then exit; fi
-exec ninja -C "$source_root/build-$arch" caisson payload unit_tests functional_limits
+if [ $# = 0 ]; then exit; fi
+exec nice -n 5 ninja -C "$source_root/build-$arch" ${CAISSON_JOBS:+-j "$CAISSON_JOBS"} "$@"

@@ -1,15 +1,30 @@
 #!/bin/bash
-# Runs in the machine, as root or as the ordinary user: the suites, each with its report in /job/out.
-export CAISSON_BIN=/job/bin/caisson CAISSON_PAYLOAD=/job/bin/payload CAISSON_SOURCE_DIR=/job TMPDIR=/job/tmp
+# inside.sh LAYOUT FILTER PROGRAM...: runs in the machine, as root or as the ordinary user: the test programs, each with
+# its report in /job/out.
+export CAISSON_BIN=/job/bin/caisson CAISSON_PAYLOAD=/job/bin/payload CAISSON_WEAKENED=/job/bin/caisson-weakened
+export CAISSON_SOURCE_DIR=/job TMPDIR=/job/tmp
+# An emulated processor is about 20 times slower.
+export CAISSON_TEST_SECONDS=1500 CAISSON_TEST_SLOWNESS=8
+layout=$1 filter=$2
+shift 2
 cd /job/tmp || exit 125
-uname -r >/job/out/kernel
+uname -rm >/job/out/kernel
 "$CAISSON_BIN" doctor >/job/out/doctor.txt 2>&1
 "$CAISSON_BIN" run --json -- true >/job/out/run.json 2>/job/out/run.err
 status=$?
-if [ "$1" = refusal ]; then # a kernel that is too old: the run is refused, says so, and names the remedy
+if [ "$layout" = refusal ]; then # a kernel that is too old: the run is refused, says so, and names the remedy
   python3 /job/refusal.py $status >/job/out/refusal.xml
   exit
 fi
 "$CAISSON_BIN" verify --junit /job/out/verify.xml >/job/out/verify.txt 2>&1
-/job/bin/unit_tests --gtest_filter='Cgroup*' --gtest_output=xml:/job/out/unit_tests.xml
-/job/bin/functional_limits --gtest_filter="${2:-*}" --gtest_output=xml:/job/out/functional_limits.xml
+for program in "$@"; do
+  pattern=$filter
+  if [ "$program" = unit_tests ]; then pattern='Cgroup*'; fi
+  "/job/bin/$program" --gtest_filter="$pattern" --gtest_output="xml:/job/out/$program.xml" </dev/null
+  status=$?
+  # A program that crashes leaves no report: count that as one failure.
+  if [ ! -e "/job/out/$program.xml" ]; then
+    printf '<testsuites><testsuite name="%s"><testcase classname="%s" name="ends"><failure message="status %d"/></testcase></testsuite></testsuites>\n' \
+      "$program" "$program" $status >"/job/out/$program.xml"
+  fi
+done

@@ -10,4 +10,4 @@ if [ ! -e "$VM_HOME/images/$arch/6.1/initrd" ]; then
 fi
 export CAISSON_VM_SECONDS=120
 export CAISSON_VM_FILTER='*StopsAt*/anonymous:*StopsAt*/processes:*StopsAt*/cpu_of_the_tree:*StopsAt*/overlay_on_disk'
-exec bash "$VM_SOURCE/test.sh" "6.1,$arch,tester,delegated"
+exec bash "$VM_SOURCE/test.sh" limits "6.1,$arch,tester,delegated"
