@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 
 #include "supervise/proc_text.h"
 #include "sys/fd.h"
+#include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
 namespace {
@@ -72,24 +75,82 @@ class QueueFinder {
   std::vector<sys::SocketOf> found_;
 };
 
+struct DescriptorCounts {
+  std::uint64_t sockets = 0, pipes = 0, others = 0;
+  [[nodiscard]] std::uint64_t kernelBytes() const {
+    return beyondFree(sockets) * kPerSocket + inPipes(pipes) + others * kPerOther;
+  }
+};
+
+std::uint64_t mountOf(std::string_view fdinfo) { return parseNumber(fdinfo, "mnt_id"); }
+
+/// The mounts that the kernel keeps for files without a name, by the number that fdinfo gives.
+struct NamelessMounts {
+  std::uint64_t sockets = 0, pipes = 0, memfds = 0;
+
+  static NamelessMounts find() {
+    int ends[2] = {-1, -1};
+    (void)!::pipe2(ends, O_CLOEXEC);
+    const Fd pipe(ends[0]), other(ends[1]);
+    const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), memfd(::memfd_create("", MFD_CLOEXEC));
+    const auto number = [](const Fd& file) {
+      char path[64];
+      std::snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", file.get());
+      return mountOf(readFile(path));
+    };
+    return {number(socket), number(pipe), number(memfd)};
+  }
+};
+
+/// What the descriptors of a process keep in memory whose `fd` directory is closed to us: one that made itself
+/// undumpable, or that has another user id. We own its user namespace, so its fdinfo is open.
+Behind behindHiddenDescriptors(pid_t pid, Inodes& seen, QueueFinder& queues) {
+  Behind behind;
+  const std::vector<int> numbers = numbersIn(pid, "fdinfo", kMaxDescriptors);
+  if (numbers.empty()) return behind;  // a zombie
+  static const NamelessMounts mounts = NamelessMounts::find();
+  DescriptorCounts counts;
+  Fd process;
+  for (const int number : numbers) {
+    char path[64];
+    std::snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, number);
+    const std::string info = readFile(path);
+    const std::uint64_t mount = mountOf(info);
+    ++(mount == mounts.sockets ? counts.sockets : mount == mounts.pipes ? counts.pipes : counts.others);
+    if (mount == mounts.sockets) queues.add(pid, number, "socket:[" + std::to_string(parseNumber(info, "ino")) + "]");
+    if (mount != mounts.memfds) continue;
+    // A copy of a memfd, unlike one of a socket, can be closed without waiting for anything.
+    if (!process) process = Fd(static_cast<int>(sys::raw(SYS_pidfd_open, pid, 0)));
+    const Fd copy(process ? static_cast<int>(sys::raw(SYS_pidfd_getfd, process.get(), number, 0)) : -1);
+    struct stat status{};
+    if (!copy || ::fstat(copy.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (seen.emplace(status.st_dev, status.st_ino).second)
+      behind.memfds += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  behind.kernel = counts.kernelBytes();
+  return behind;
+}
+
 /// What the descriptors of one process keep in memory.
 Behind behindDescriptors(pid_t pid, Inodes& seen, QueueFinder& queues) {
   Behind behind;
   char path[64];
-  std::uint64_t sockets = 0, pipes = 0, others = 0;
-  for (const int number : numbersIn(pid, "fd", kMaxDescriptors)) {
+  DescriptorCounts counts;
+  const std::vector<int> numbers = numbersIn(pid, "fd", kMaxDescriptors);
+  if (numbers.empty()) return behindHiddenDescriptors(pid, seen, queues);
+  for (const int number : numbers) {
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
     char target[32];  // the beginning of a path is enough
     const ssize_t length = ::readlink(path, target, sizeof(target));
     const std::string_view kind(target, length > 0 ? static_cast<std::size_t>(length) : 0);
-    ++(kind.starts_with("socket:") ? sockets : kind.starts_with("pipe:") ? pipes : others);
+    ++(kind.starts_with("socket:") ? counts.sockets : kind.starts_with("pipe:") ? counts.pipes : counts.others);
     if (kind.starts_with("socket:")) queues.add(pid, number, kind);
     struct stat status{};
     if (!kind.starts_with("/memfd:") || ::stat(path, &status) != 0) continue;
     if (seen.emplace(status.st_dev, status.st_ino).second)
       behind.memfds += static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
-  behind.kernel = beyondFree(sockets) * kPerSocket + inPipes(pipes) + others * kPerOther;
+  behind.kernel = counts.kernelBytes();
   return behind;
 }
 
@@ -137,7 +198,7 @@ std::optional<ProcessTimes> parseProcessTimes(std::string_view stat) {
   return std::nullopt;
 }
 
-std::uint64_t parseKilobytes(std::string_view text, std::string_view key) {
+std::uint64_t parseNumber(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
@@ -147,10 +208,12 @@ std::uint64_t parseKilobytes(std::string_view text, std::string_view key) {
     while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
     std::uint64_t value = 0;
     std::from_chars(line.begin(), line.end(), value);
-    return value * 1024;
+    return value;
   }
   return 0;
 }
+
+std::uint64_t parseKilobytes(std::string_view text, std::string_view key) { return parseNumber(text, key) * 1024; }
 
 std::vector<pid_t> ProcessTree::members() const {
   std::vector<pid_t> found{init_};

@@ -62,6 +62,8 @@ struct ProcessTimes {
   std::uint64_t threads = 0;
 };
 std::optional<ProcessTimes> parseProcessTimes(std::string_view stat);
+/// The value of a line "Key:   123".
+std::uint64_t parseNumber(std::string_view text, std::string_view key);
 /// The value of a line "Key:   123 kB", in bytes.
 std::uint64_t parseKilobytes(std::string_view text, std::string_view key);
 

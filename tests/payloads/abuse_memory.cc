@@ -4,6 +4,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -59,6 +60,12 @@ int fill(int fd, std::size_t most) {
 int takeMemfd(const Arguments& arguments) {
   const int fd = memfd_create("abuse", MFD_CLOEXEC);
   return fd < 0 ? refused("memfd_create") : fill(fd, bound(arguments));
+}
+
+/// The same by a process whose descriptors other processes of its user cannot list.
+int takeHiddenMemfd(const Arguments& arguments) {
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) return refused("prctl");
+  return takeMemfd(arguments);
 }
 
 /// Sends one descriptor with `bytes` bytes of data and closes it here.
@@ -165,10 +172,15 @@ int takeMessages(const Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"take-anonymous", "MIB", 1, takeAnonymous},   {"take-memfd", "MIB", 1, takeMemfd},
-    {"take-shared", "MIB", 1, takeShared},         {"take-pipes", "MIB", 1, takePipes},
-    {"take-sockets", "MIB", 1, takeSocketBuffers}, {"take-semaphores", "MIB", 1, takeSemaphores},
-    {"take-messages", "MIB", 1, takeMessages},     {"take-memfds-in-flight", "MIB HOW", 2, takeMemfdsInFlight},
+    {"take-anonymous", "MIB", 1, takeAnonymous},
+    {"take-memfd", "MIB", 1, takeMemfd},
+    {"take-hidden-memfd", "MIB", 1, takeHiddenMemfd},
+    {"take-shared", "MIB", 1, takeShared},
+    {"take-pipes", "MIB", 1, takePipes},
+    {"take-sockets", "MIB", 1, takeSocketBuffers},
+    {"take-semaphores", "MIB", 1, takeSemaphores},
+    {"take-messages", "MIB", 1, takeMessages},
+    {"take-memfds-in-flight", "MIB HOW", 2, takeMemfdsInFlight},
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ const Abuse kAbuses[] = {
     {"anonymous", {"take-anonymous", "256"}, kSmall, {"memory"}, {}},
     {"tmpfs", {"fill-file", "/tmp", "99"}, kSmall, {"memory"}, {}},
     {"memfd", {"take-memfd", "256"}, kSmall, {"memory"}, {}},
+    {"memfd_of_undumpable_process", {"take-hidden-memfd", "256"}, kSmall, {"memory"}, {}},
     {"memfds_in_flight", {"take-memfds-in-flight", "400", "bytes"}, kMiddle, {"memory"}, {}},
     {"memfds_in_empty_messages", {"take-memfds-in-flight", "400", "empty"}, kMiddle, {"memory"}, {}},
     {"memfds_in_nested_sockets", {"take-memfds-in-flight", "400", "nested"}, kMiddle, {"memory"}, {}},
