@@ -173,5 +173,31 @@ TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
   EXPECT_FALSE(contains(terminal.screen(), "ran-anyway\r\n")) << terminal.screen();
 }
 
+/// A terminal answers some sequences by itself, as if they were typed: its bytes make an answer unclear.
+TEST_F(Interactive, UnclearAnswerToApprovalMeansNoAndIsNotAskedAgain) {
+  for (const std::string reply : {"maybe\n", "\x1b[24;80Ry\n", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\n"}) {
+    Terminal terminal(
+        {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},
+        workspace.path());
+    ASSERT_TRUE(terminal.shows("[y/N] ")) << terminal.screen();
+    terminal.type(reply + "y\ny\n");
+    EXPECT_EQ(terminal.wait(), 125) << terminal.screen();
+    EXPECT_FALSE(contains(terminal.screen(), "ran-anyway\r\n")) << terminal.screen();
+    EXPECT_EQ(terminal.screen().find("[y/N] "), terminal.screen().rfind("[y/N] ")) << terminal.screen();
+  }
+}
+
+TEST_F(Interactive, TerminalIsResetBeforeApproval) {
+  Terminal terminal(
+      {"env", "TERM=xterm-256color", caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "true"},
+      workspace.path());
+  ASSERT_TRUE(terminal.shows("[y/N] ")) << terminal.screen();
+  const std::string before = terminal.screen().substr(0, terminal.screen().find("[y/N] "));
+  for (const char* part : {"\x18", "\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b[r", "\x1b[?1047l"})
+    EXPECT_TRUE(contains(before, part)) << part + 1;
+  terminal.type("n\n");
+  EXPECT_EQ(terminal.wait(), 125);
+}
+
 }  // namespace
 }  // namespace caisson::test

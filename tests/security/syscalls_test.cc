@@ -247,6 +247,8 @@ INSTANTIATE_TEST_SUITE_P(All, InternetProtocol,
                                          ForbiddenSocket{"sctp_packets", AF_INET6, SOCK_SEQPACKET, 132},
                                          ForbiddenSocket{"udp_lite", AF_INET, SOCK_DGRAM, 136},
                                          ForbiddenSocket{"udp_lite6", AF_INET6, SOCK_DGRAM, 136},
+                                         ForbiddenSocket{"dccp", AF_INET, SOCK_DCCP, 33},
+                                         ForbiddenSocket{"dccp6", AF_INET6, SOCK_DCCP, 33},
                                          ForbiddenSocket{"smc", AF_INET, SOCK_STREAM, 256},
                                          ForbiddenSocket{"l2tp", AF_INET, SOCK_DGRAM, 115}),
                          [](const auto& test) { return std::string(test.param.name); });
