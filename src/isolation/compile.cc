@@ -374,8 +374,8 @@ char* fill(Block* block, char* end, const plan::Plan& plan, const Prepared& prep
   block->require_time = plan.require_time_namespace;
   block->loopback = plan.loopback;
   block->subreaper = !plan.namespaces.pid;
-  block->parent_writes_maps = plan.namespaces.user && plan.identity.parent_writes_maps;
-  block->change_user = plan.identity.change_user;
+  block->parent_writes_maps = plan.namespaces.user && (plan.identity.parent_writes_maps || plan.identity.subordinate());
+  block->change_user = plan.identity.change_user || plan.identity.subordinate();
   block->inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
   block->inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
   block->uid_map =

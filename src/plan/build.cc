@@ -81,6 +81,29 @@ void planIdentity(const HostFacts& host, Plan& plan) {
   plan.identity.outside_gid = root ? host.payload_id : host.gid;
 }
 
+/// Why an ordinary caller's payload has the caller's own id although the policy asks for another; "" if it need not.
+std::string obstacleToSeparateUser(const Policy& policy, const HostFacts& host) {
+  if (policy.isolation.level != Level::full || policy.isolation.tier != Tier::namespaces)
+    return "only level full has another one";
+  if (policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !currentDirectoryIsTooBroad(policy, host))
+    return "files of the workspace are the caller's (use --workspace :none; a session always has one)";
+  if (!policy.filesystem.read_write.empty()) return "files below filesystem.read_write are the caller's";
+  if (host.cgroup.kind == "v1") return "the kernel lets no other user's process into the caller's cgroup v1";
+  return host.subordinate.why_not;
+}
+
+void planSeparateUser(const Policy& policy, const HostFacts& host, Plan& plan) {
+  if (!policy.isolation.separate_user || host.may_map_other_ids) return;
+  if (const std::string obstacle = obstacleToSeparateUser(policy, host); !obstacle.empty()) {
+    plan.warnings.push_back("isolation.separate_user: the payload has the caller's user id: " + obstacle);
+    return;
+  }
+  plan.identity.outside_uid = host.subordinate.uid;
+  plan.identity.outside_gid = host.subordinate.gid;
+  plan.identity.uid_helper = host.subordinate.uid_helper;
+  plan.identity.gid_helper = host.subordinate.gid_helper;
+}
+
 void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
   const bool full = plan.level == Level::full;
   plan.namespaces = {.user = true,
@@ -96,7 +119,8 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
   plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup" : "user pid mount network ipc uts";
   if (full) plan.layers["time_namespace"] = "on";
   planIdentity(host, plan);
-  if (!host.may_map_other_ids && host.supplementary_groups > 0) {
+  planSeparateUser(policy, host, plan);
+  if (!host.may_map_other_ids && !plan.identity.subordinate() && host.supplementary_groups > 0) {
     plan.warnings.push_back(std::to_string(host.supplementary_groups) +
                             " supplementary groups of the caller cannot be dropped without privilege; files that only "
                             "such a group may read stay readable where the sandbox shows them");
@@ -315,6 +339,7 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
     plan.working_directory = "/";
   }
   planIdentity(host, plan);
+  planSeparateUser(policy, host, plan);
   plan.layers["namespaces"] = "none (landlock tier)";
   plan.warnings.push_back(
       "landlock tier: no namespaces. Not protected: the names and attributes of the host's files, its process list, "

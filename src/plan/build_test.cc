@@ -317,6 +317,63 @@ TEST(Identity, RootThatCannotBecomeSomebodyElseIsRefused) {
   }
 }
 
+Policy asksForSeparateUser(WorkspaceMode mode = WorkspaceMode::none) {
+  Policy policy = withWorkspace(mode);
+  policy.isolation.separate_user = true;
+  return policy;
+}
+
+HostFacts hostWithSubordinateIds() {
+  HostFacts host = someHost();
+  host.subordinate = {
+      .uid = 150000, .gid = 160000, .uid_helper = "/usr/bin/newuidmap", .gid_helper = "/usr/bin/newgidmap"};
+  return host;
+}
+
+TEST(SeparateUser, IsASubordinateIdWhereTheHostGivesOne) {
+  HostFacts host = hostWithSubordinateIds();
+  host.supplementary_groups = 3;
+  const Plan plan = planned(asksForSeparateUser(), host);
+  EXPECT_EQ(plan.identity.outside_uid, 150000U);
+  EXPECT_EQ(plan.identity.outside_gid, 160000U);
+  EXPECT_TRUE(plan.identity.subordinate());
+  EXPECT_FALSE(plan.identity.parent_writes_maps);
+  EXPECT_EQ(plan.layers.at("identity"), "separate user id");
+  EXPECT_FALSE(anyContains(plan.warnings, "supplementary groups"));
+}
+
+TEST(SeparateUser, IsOnlyUsedWhenAskedFor) {
+  const Plan plan = planned(withWorkspace(WorkspaceMode::none), hostWithSubordinateIds());
+  EXPECT_FALSE(plan.identity.subordinate());
+  EXPECT_EQ(plan.layers.at("identity"), "shared with caller");
+  EXPECT_FALSE(anyContains(plan.warnings, "separate_user"));
+}
+
+TEST(SeparateUser, WithoutWhatItNeedsIsSharedWithWarning) {
+  const auto expectShared = [](const Policy& policy, const HostFacts& host, const std::string& reason) {
+    const Plan plan = planned(policy, host);
+    EXPECT_EQ(plan.identity.outside_uid, 1234U) << reason;
+    EXPECT_FALSE(plan.identity.subordinate()) << reason;
+    EXPECT_EQ(plan.layers.at("identity"), "shared with caller") << reason;
+    EXPECT_TRUE(anyContains(plan.warnings, "isolation.separate_user")) << reason;
+    EXPECT_TRUE(anyContains(plan.warnings, reason)) << reason;
+  };
+  HostFacts host = hostWithSubordinateIds();
+  for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw, WorkspaceMode::overlay})
+    expectShared(asksForSeparateUser(mode), host, "workspace");
+  Policy writes = asksForSeparateUser();
+  writes.filesystem.read_write = {"/srv/data"};
+  HostFacts with_path = host;
+  with_path.read_write = {directory("/srv/data")};
+  expectShared(writes, with_path, "read_write");
+  host.subordinate.why_not = "newuidmap is missing";
+  expectShared(asksForSeparateUser(), host, "newuidmap is missing");
+  HostFacts v1 = hostWithSubordinateIds();
+  v1.cgroup.kind = "v1";
+  v1.cgroup.memory = v1.cgroup.pids = true;
+  expectShared(asksForSeparateUser(), v1, "cgroup v1");
+}
+
 TEST(Plan, OfACommandLongerThanThePolicyAllowsIsRefused) {
   Policy policy = profile();
   policy.commands.max_length = 10;

@@ -75,6 +75,14 @@ struct WorkspaceScan {
   std::size_t unscanned_count = 0;
 };
 
+/// Ids that the host gives an ordinary caller beside its own.
+struct SubordinateIds {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string uid_helper, gid_helper;  ///< the programs that map them
+  std::string why_not;                 ///< not empty: there are none
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -88,6 +96,7 @@ struct HostFacts {
   std::vector<std::string> denied_through_links;
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's
+  SubordinateIds subordinate;               ///< looked for only when the policy asks for a separate user
   HostPath current_directory;
   HostPath workspace;         ///< the one the policy names, or the current directory
   WorkspaceScan scan;         ///< of the workspace
@@ -286,6 +295,9 @@ struct Identity {
   gid_t inside_gid = 1000, outside_gid = 0;
   bool parent_writes_maps = false;  ///< a root caller maps to an id that is not its own
   bool change_user = false;         ///< the payload's process starts as another user than the sandbox's
+  /// Programs that write the maps, for an ordinary caller whose payload gets a subordinate id. Empty: none are needed.
+  std::string uid_helper, gid_helper;
+  [[nodiscard]] bool subordinate() const { return !uid_helper.empty(); }
 };
 
 struct Plan {

@@ -41,6 +41,7 @@ struct Isolation {
   std::string apparmor_profile;  ///< applied if set (L6)
   std::string selinux_label;     ///< applied if set (L6)
   bool self_test = true;         ///< the check from inside before the payload starts (L2)
+  bool separate_user = false;    ///< an ordinary caller's payload gets a subordinate id where the host can give one
 };
 
 struct Workspace {

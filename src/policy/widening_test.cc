@@ -35,6 +35,7 @@ TEST(Widening, IsFoundInBothDirections) {
       {[](Policy& p) { p.network.allowed_ports = {"22"}; }, "network.allowed_ports"},
       {[](Policy& p) { p.isolation.level = Level::process; }, "isolation.level"},
       {[](Policy& p) { p.isolation.self_test = false; }, "isolation.self_test"},
+      {[](Policy& p) { p.isolation.separate_user = true; }, nullptr},
       {[](Policy& p) { p.isolation.may_be_missing.clear(); }, nullptr},
       {[](Policy& p) { p.isolation.may_be_missing.push_back(OptionalLayer::landlock); }, "isolation.may_be_missing"},
       {[](Policy& p) { p.process.allowed_executables.emplace(); }, nullptr},

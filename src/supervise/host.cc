@@ -22,6 +22,7 @@
 #include "plan/workspace.h"
 #include "policy/syntax.h"
 #include "supervise/executables.h"
+#include "supervise/subordinate_ids.h"
 #include "supervise/workspace_scan.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
@@ -299,6 +300,9 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   }
   facts.may_map_other_ids = mayMapOtherIds();
   if (facts.may_map_other_ids) facts.payload_id = drawPayloadId();
+  if (policy.isolation.separate_user && !facts.may_map_other_ids) {
+    facts.subordinate = observeSubordinateIds(facts.uid, facts.gid);
+  }
   facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
 
   sys::CgroupBase cgroups = sys::CgroupBase::find();

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "isolation/child.h"
 #include "isolation/compile.h"
 #include "supervise/owned_mounts.h"
+#include "supervise/subordinate_ids.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
 
@@ -99,9 +101,13 @@ bool sendGo(int control) {
   return ::send(control, &go, sizeof(go), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(go));
 }
 
-Result<void> mapChild(const Block& block, pid_t pid, int control) {
-  if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
-  if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;
+Result<void> mapChild(const plan::Identity& identity, const Block& block, pid_t pid, int control) {
+  if (identity.subordinate()) {
+    if (auto mapped = mapSubordinateIds(identity, pid); !mapped) return mapped;
+  } else {
+    if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
+    if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;
+  }
   if (!sendGo(control)) return fail(sysError(Stage::launch, "send", "control socket", errno));
   return {};
 }
@@ -176,6 +182,8 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
       if (!pipe) return fail(pipe.error());
       if (plan.identity.change_user) {  // or the payload could not open its own /dev/stdout
         (void)!::fchown(pipe->read.get(), plan.identity.outside_uid, plan.identity.outside_gid);
+      } else if (plan.identity.subordinate()) {  // only the payload's processes can reach it
+        (void)!::fchmod(pipe->read.get(), 0666);
       }
       child_ends[stream] = stream == 0 ? std::move(pipe->read) : std::move(pipe->write);
       Fd& ours = stream == 0 ? launched.input : stream == 1 ? launched.output : launched.errors;
@@ -207,8 +215,8 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   if (pid < 0) return fail(cloneError(-pid));
   launched.init = static_cast<pid_t>(pid);
   launched.pidfd = Fd(pidfd);
-  if (plan.identity.parent_writes_maps && plan.namespaces.user) {
-    if (auto mapped = mapChild(block, launched.init, launched.control.get()); !mapped) {
+  if (block.parent_writes_maps) {
+    if (auto mapped = mapChild(plan.identity, block, launched.init, launched.control.get()); !mapped) {
       ::kill(launched.init, SIGKILL);
       ::waitpid(launched.init, nullptr, __WALL);
       return fail(mapped.error());

@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <fstream>
 #include <sstream>
 
 #include "security/attack.h"
+#include "support/processes.h"
 
 namespace caisson::test {
 namespace {
@@ -105,6 +107,105 @@ TEST(Time, SinceBootIsNotTheHosts) {
   EXPECT_LT(seconds(inSandbox(attack)), 10);
   if (!mayWeaken()) return;
   EXPECT_GT(seconds(weakened("time-namespace", attack)), 50);
+}
+
+// --- another user id than the caller's, on the host ---
+
+class SeparateUser : public testing::Test {
+ protected:
+  SeparateUser() { std::ofstream(file_) << "extends = \"bash\"\n[isolation]\nseparate_user = true\n"; }
+
+  [[nodiscard]] Attack attack(std::vector<std::string> verb) const {
+    return {.verb = std::move(verb), .options = {"--policy", file_}};
+  }
+
+  /// Words of the line `name` in the host's /proc/PID/status of the payload, which waits meanwhile.
+  static std::string ofPayload(const std::string& program, const std::vector<std::string>& first,
+                               const std::string& policy, const std::string& name) {
+    const std::string marker = uniqueWord("separate");
+    std::vector<std::string> words{program};
+    words.insert(words.end(), first.begin(), first.end());
+    words.insert(words.end(), {"--workspace", ":none", "--policy", policy, "--", "sh", "-c", "sleep 60; :", marker});
+    const TempDir state;
+    BackgroundProgram running(words, {.env = {{"CAISSON_HOME", state.path()}}});
+    pid_t payload = -1;
+    EXPECT_TRUE(eventually(
+        [&] {
+          for (const pid_t pid : liveProcesses(marker)) {
+            const auto process = processState(pid);
+            if (process && process->name == "sh") payload = pid;
+          }
+          return payload > 0;
+        },
+        std::chrono::seconds(20)));
+    std::ifstream status("/proc/" + std::to_string(payload) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with(name + ":")) return line.substr(name.size() + 2);
+    }
+    return {};
+  }
+
+  [[nodiscard]] const std::string& policy() const { return file_; }
+
+  /// An ordinary caller has subordinate ids only where newuidmap is installed and /etc/subuid lists it.
+  static std::string whyNot(const std::string& file) {
+    const TempDir state;
+    const RunOutput plan = runCaisson({"plan", "--json", "--workspace", ":none", "--policy", file, "--", "true"},
+                                      {.env = {{"CAISSON_HOME", state.path()}}});
+    const auto json = plan.json();
+    if (json.is_discarded() || !json.contains("layers")) return plan.describe();
+    if (json["layers"]["identity"] == "separate user id") return {};
+    return json["warnings"].dump();
+  }
+
+ private:
+  TempDir directory_;
+  std::string file_ = directory_.path() + "/policy.toml";
+};
+
+std::string fourTimes(uid_t id) {
+  const std::string word = std::to_string(id);
+  return word + "\t" + word + "\t" + word + "\t" + word;
+}
+
+TEST_F(SeparateUser, PayloadHasAnotherIdOnHost) {
+  requireOrSkip(whyNot(policy()).empty(), whyNot(policy()));
+  const std::string users = ofPayload(caissonBinary(), {"run", "--quiet"}, policy(), "Uid");
+  ASSERT_FALSE(users.empty());
+  EXPECT_NE(users, fourTimes(getuid()));
+  EXPECT_NE(users, fourTimes(0));
+  EXPECT_NE(ofPayload(caissonBinary(), {"run", "--quiet"}, policy(), "Gid"), fourTimes(getgid()));
+  if (!mayWeaken()) return;
+  EXPECT_EQ(ofPayload(weakenedPath(), {"separate-user"}, policy(), "Uid"), fourTimes(getuid()));
+}
+
+TEST_F(SeparateUser, SandboxWorksAsUsual) {
+  requireOrSkip(whyNot(policy()).empty(), whyNot(policy()));
+  const RunOutput self = inSandbox(attack({"describe-self"}));
+  EXPECT_EQ(field(self, "Uid"), "1000 1000 1000 1000") << self.describe();
+  EXPECT_EQ(field(self, "Groups"), "") << self.describe();
+  for (const char* set : kCapabilitySets) EXPECT_EQ(field(self, set), "0000000000000000") << set;
+  EXPECT_TRUE(contained(inSandbox(attack({"become-root"}))));
+
+  const TempDir state;
+  const auto run = [&](std::vector<std::string> options, const std::string& script, const std::string& input = {}) {
+    std::vector<std::string> words{"run", "--quiet", "--json", "--workspace", ":none", "--policy", policy()};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "sh", "-c", script});
+    return runCaisson(words, {.stdin_data = input, .env = {{"CAISSON_HOME", state.path()}}});
+  };
+  // Streams by name, own files.
+  const RunOutput streams = run(
+      {}, "read line </dev/stdin; echo $line >/dev/stdout; echo > ~/file; ls -ln ~/file | cut -d' ' -f3,4", "word\n");
+  EXPECT_EQ(streams.json()["stdout"], "word\n1000 1000\n") << streams.describe();
+  // The supervisor reaches processes of another user: it kills them, sees refused calls and what they hold.
+  EXPECT_EQ(run({"--timeout", "1s"}, "sleep 60 & sleep 60").exit_status, 124);
+  const RunOutput refused = run({}, "unshare -U true; true");
+  EXPECT_FALSE(refused.json()["violations"].empty()) << refused.describe();
+  const RunOutput memory = runCaisson({"run", "--quiet", "--json", "--memory", "64M", "--workspace", ":none", "--ro",
+                                       payloadPath(), "--policy", policy(), "--", payloadPath(), "take-memfd", "256"},
+                                      {.env = {{"CAISSON_HOME", state.path()}}});
+  EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
 }
 
 // --- the sandbox checks itself before the payload starts (SPEC L2) ---

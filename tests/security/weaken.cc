@@ -132,6 +132,12 @@ constexpr Weakness kWeaknesses[] = {
     {"capabilities", [](Plan& plan) { plan.drop_capabilities = false; }},
     {"no-new-privileges", [](Plan& plan) { plan.no_new_privileges = false; }},
     {"self-test", [](Plan& plan) { plan.self_test = false; }},
+    {"separate-user",
+     [](Plan& plan) {
+       plan.identity.uid_helper.clear();
+       plan.identity.outside_uid = ::getuid();
+       plan.identity.outside_gid = ::getgid();
+     }},
     {"hidden-init", [](Plan& plan) { plan.hardening.hide_init = false; }},
     {"closed-descriptors", [](Plan& plan) { plan.hardening.close_descriptors = false; }},
     {"new-session", [](Plan& plan) { plan.hardening.new_session = false; }},

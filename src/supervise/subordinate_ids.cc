@@ -1,0 +1,189 @@
+#include "supervise/subordinate_ids.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include "sys/fd.h"
+#include "sys/probe_support.h"
+#include "sys/raw_syscall.h"
+
+namespace caisson::supervise {
+namespace {
+
+using plan::SubordinateIds;
+using sys::Fd;
+
+constexpr int kHelperTimeoutMs = 10'000;
+constexpr const char* kPackage = "install the package uidmap (shadow-utils)";
+/// Fixed: PATH is the caller's, and the program runs as root.
+constexpr const char* kDirectories[] = {"/usr/bin/", "/bin/", "/usr/local/bin/", "/run/wrappers/bin/"};
+
+std::string findHelper(const char* name) {
+  for (const char* directory : kDirectories) {
+    std::string path = std::string(directory) + name;
+    if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0) return path;
+  }
+  return {};
+}
+
+template <class Visit>
+void forEachLine(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    visit(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+std::string_view takeField(std::string_view& line) {
+  const std::size_t end = std::min(line.find(':'), line.size());
+  const std::string_view field = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return field;
+}
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// From the upper half: containers of the same user number their ids from the start of the range.
+std::uint32_t drawFrom(IdRange range) {
+  const std::uint32_t half = range.count / 2;
+  std::uint32_t random = 0;
+  if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) random = static_cast<std::uint32_t>(::getpid());
+  return range.first + half + random % (range.count - half);
+}
+
+/// Reads what the program prints until it exits, and no longer than its time.
+std::string readMessage(int pipe, int pidfd) {
+  std::string text;
+  for (;;) {
+    std::array<pollfd, 2> wait{{{pipe, POLLIN, 0}, {pidfd, POLLIN, 0}}};
+    if (::poll(wait.data(), wait.size(), kHelperTimeoutMs) <= 0) return text;
+    char buffer[512];
+    const ssize_t got = wait[0].revents != 0 ? ::read(pipe, buffer, sizeof(buffer)) : 0;
+    if (got > 0 && text.size() < sizeof(buffer)) text.append(buffer, static_cast<std::size_t>(got));
+    if (got <= 0 && wait[1].revents != 0) break;
+    if (got <= 0) {
+      ::poll(&wait[1], 1, kHelperTimeoutMs);
+      break;
+    }
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Result<void> runHelper(const std::string& program, pid_t pid, unsigned inside, unsigned outside) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail(sysError(Stage::launch, "pipe2", program, errno));
+  const Fd messages(ends[0]);
+  Fd theirs(ends[1]);
+  std::string words[] = {program, std::to_string(pid), std::to_string(inside), std::to_string(outside), "1"};
+  std::array<char*, std::size(words) + 1> arguments{};
+  for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
+  char* environment[] = {nullptr};
+  posix_spawn_file_actions_t streams;
+  ::posix_spawn_file_actions_init(&streams);
+  ::posix_spawn_file_actions_adddup2(&streams, theirs.get(), STDERR_FILENO);
+  ::posix_spawn_file_actions_addopen(&streams, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&streams, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t helper = -1;
+  const int failed = ::posix_spawn(&helper, program.c_str(), &streams, &attributes, arguments.data(), environment);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&streams);
+  theirs.reset();
+  if (failed != 0) return fail(sysError(Stage::launch, "posix_spawn", program, failed));
+  const Fd pidfd(static_cast<int>(sys::raw(SYS_pidfd_open, helper, 0)));
+  const std::string message = pidfd ? readMessage(messages.get(), pidfd.get()) : "";
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  if (pidfd && ::poll(&ended, 1, 0) != 1) ::kill(helper, SIGKILL);  // our own child, not yet waited for
+  int status = 0;
+  while (::waitpid(helper, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return fail(plainError(Stage::namespaces, program, std::to_string(outside),
+                         message.empty() ? "it failed without a message" : message,
+                         "see /etc/subuid and /etc/subgid, or set isolation.separate_user to false"));
+}
+
+}  // namespace
+
+std::optional<IdRange> parseIdRange(std::string_view text, std::string_view name, uid_t uid) {
+  std::optional<IdRange> best;
+  const std::string digits = std::to_string(uid);
+  forEachLine(text, [&](std::string_view line) {
+    const std::string_view owner = takeField(line);
+    if (owner.empty() || (owner != name && owner != digits)) return;
+    const auto first = number(takeField(line));
+    const auto count = number(line);
+    if (!first || !count || *count == 0 || *first == 0 || *first > UINT32_MAX - *count) return;
+    if (!best || *count > best->count) best = {*first, *count};
+  });
+  return best;
+}
+
+std::optional<Account> parseAccount(std::string_view passwd, uid_t uid) {
+  std::optional<Account> found;
+  forEachLine(passwd, [&](std::string_view line) {
+    const std::string_view name = takeField(line);
+    takeField(line);
+    const auto own = number(takeField(line));
+    const auto group = number(takeField(line));
+    if (!found && !name.empty() && own == uid && group) found = Account{std::string(name), *group};
+  });
+  return found;
+}
+
+SubordinateIds observeSubordinateIds(uid_t uid, gid_t gid) {
+  SubordinateIds ids;
+  ids.uid_helper = findHelper("newuidmap");
+  ids.gid_helper = findHelper("newgidmap");
+  const auto without = [&](std::string why) {
+    ids.why_not = std::move(why);
+    return ids;
+  };
+  if (ids.uid_helper.empty()) return without(std::string("newuidmap is missing: ") + kPackage);
+  if (ids.gid_helper.empty()) return without(std::string("newgidmap is missing: ") + kPackage);
+  if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return without("caisson was started with no_new_privs");
+  const auto account = parseAccount(sys::readKernelFile("/etc/passwd"), uid);
+  if (!account) return without("the caller is not in /etc/passwd");
+  if (account->gid != gid) return without("the caller's group is not its login group, which newuidmap insists on");
+  const auto users = parseIdRange(sys::readKernelFile("/etc/subuid"), account->name, uid);
+  const auto groups = parseIdRange(sys::readKernelFile("/etc/subgid"), account->name, uid);
+  if (!users || !groups) {
+    return without(std::string("no ids for ") + account->name + " in " + (users ? "/etc/subgid" : "/etc/subuid") +
+                   ": usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + account->name);
+  }
+  ids.uid = drawFrom(*users);
+  ids.gid = drawFrom(*groups);
+  return ids;
+}
+
+Result<void> mapSubordinateIds(const plan::Identity& identity, pid_t pid) {
+  if (auto mapped = runHelper(identity.uid_helper, pid, identity.inside_uid, identity.outside_uid); !mapped)
+    return mapped;
+  return runHelper(identity.gid_helper, pid, identity.inside_gid, identity.outside_gid);
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,33 @@
+// Subordinate ids of an ordinary caller (/etc/subuid, /etc/subgid), and the two setuid programs that map them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+namespace caisson::supervise {
+
+/// Looks for what a separate user id needs; `why_not` says what is missing.
+plan::SubordinateIds observeSubordinateIds(uid_t uid, gid_t gid);
+
+/// Has newuidmap and newgidmap write the id maps of `pid`, a child of ours in a new user namespace.
+Result<void> mapSubordinateIds(const plan::Identity& identity, pid_t pid);
+
+// Pure parsers.
+struct IdRange {
+  std::uint32_t first = 0, count = 0;
+};
+/// The largest range of a user in the text of /etc/subuid, by name or number.
+std::optional<IdRange> parseIdRange(std::string_view text, std::string_view name, uid_t uid);
+struct Account {
+  std::string name;
+  gid_t gid = 0;
+};
+std::optional<Account> parseAccount(std::string_view passwd, uid_t uid);
+
+}  // namespace caisson::supervise
