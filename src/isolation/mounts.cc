@@ -218,9 +218,12 @@ void TreeBuilder::devpts(const FlatStep& step) {
 /// The kernel counts an object in every user namespace up to the first: what is bounded in this one is bounded in the
 /// caller's account, too. Where /proc/sys is read-only, as in containers, the result says so.
 void TreeBuilder::setKernelQuota(const FlatStep& step) {
-  char path[96] = "/proc/sys/user/";
-  copyText(path + length(path), sizeof(path) - length(path), step.source);
-  const long file = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  // Its entries are looked up among those of every user namespace there was, so the way there is gone once only.
+  if (quotas_ < 0) {
+    quotas_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  }
+  const long file =
+      quotas_ < 0 ? quotas_ : raw(SYS_openat, quotas_, step.source, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
   if (file == -ENOENT) return;  // a kernel built without such objects
   long written = file;
   if (file >= 0) {
@@ -265,6 +268,7 @@ BuiltTree TreeBuilder::build() {
     apply(block_.steps[i]);
   }
   removeMaskSources();
+  closeFd(quotas_);
   if (block_.own_root) enterRoot();
   return built_;
 }

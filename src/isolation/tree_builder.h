@@ -77,6 +77,7 @@ class TreeBuilder {
   int root_ = -1;
   int empty_file_ = -1, empty_directory_ = -1;  // O_PATH, on a tmpfs of ours
   int scratch_ = -1;                            // a writable tmpfs of ours, for the two above
+  int quotas_ = -1;                             // /proc/sys/user of the host's proc
   BuiltTree built_;
   std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;
 };

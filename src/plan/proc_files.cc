@@ -1,7 +1,5 @@
 #include "plan/proc_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -24,8 +22,15 @@ std::string meminfo(std::uint64_t bytes) {
   const std::uint64_t all = bytes / 1024;
   std::string text;
   const auto add = [&](std::string_view name, std::uint64_t kib) {
-    text += fmt::format("{:<15} {:>8} kB\n", std::string(name) + ":", kib);
+    const std::string number = std::to_string(kib);
+    text += name;
+    text += ':';
+    text.append(name.size() < 14 ? 14 - name.size() : 0, ' ');
+    text.append(number.size() < 9 ? 9 - number.size() : 1, ' ');
+    text += number;
+    text += " kB\n";
   };
+  text.reserve(1024);
   for (const std::string_view name : {"MemTotal", "MemFree", "MemAvailable"}) add(name, all);
   for (const std::string_view name :
        {"Buffers",        "Cached",       "SwapCached",     "Active",      "Inactive",    "Active(anon)",
