@@ -18,7 +18,8 @@ void refuseUnheard(const sock_fprog& program) {
     if (step.code != (BPF_RET | BPF_K) || (step.k & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_USER_NOTIF) continue;
     const std::uint32_t error = step.k & SECCOMP_RET_DATA;
     step.k = error != 0 ? SECCOMP_RET_ERRNO | error : SECCOMP_RET_KILL_PROCESS;
-    if (error == plan::kObserve.error) step.k = SECCOMP_RET_ALLOW;  // it was only to be shown
+    // It was only to be shown; or the kernel has to give the result itself.
+    if (error == plan::kObserve.error || error == plan::kAnswer.error) step.k = SECCOMP_RET_ALLOW;
   }
 }
 

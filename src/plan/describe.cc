@@ -106,19 +106,21 @@ std::string describe(const Plan& plan) {
   for (const std::string& variable : plan.environment) text += "  " + variable + "\n";
   if (const auto filter = rulesOf(plan)) {
     head("system calls");
-    std::string allowed, partly, refused;
+    std::string allowed, answered, partly, refused;
     for (const SyscallRule& rule : filter->rules) {
       const std::string name(syscallName(rule.number));
       if (!rule.branches.empty()) {
         partly += " " + name;
       } else if (rule.otherwise.kind == ActionKind::allow) {
         allowed += " " + name;
+      } else if (rule.otherwise == kAnswer) {
+        answered += " " + name;
       } else {
         refused += " " + name;
       }
     }
-    text += fmt::format("  allowed:{}\n  by argument:{}\n  refused:{}\n  all others: {}\n", allowed, partly, refused,
-                        actionText(filter->unlisted));
+    text += fmt::format("  allowed:{}\n  answered by caisson:{}\n  by argument:{}\n  refused:{}\n  all others: {}\n",
+                        allowed, answered, partly, refused, actionText(filter->unlisted));
   }
   return text;
 }

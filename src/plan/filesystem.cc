@@ -90,6 +90,7 @@ void addDevices(Plan& plan) {
 
 void addProc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   MountProc proc{"/proc", {std::begin(kShownProc), std::end(kShownProc)}};
+  plan.shown_memory = shownMemory(policy, host);
   std::vector<CoverFile> files = procFiles(policy, host);
   for (const CoverFile& file : files) {
     const std::string name = file.target.substr(std::size("/proc/") - 1);

@@ -320,6 +320,7 @@ struct Plan {
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
   std::uint64_t memory_bytes = 0, max_processes = 0;  ///< 0: no limit
+  std::uint64_t shown_memory = 0;                     ///< what the payload is told that the machine has
   std::optional<DiskQuota> disk;
   std::optional<std::uint64_t> max_file_size;
   std::vector<std::uint32_t> cpu_affinity;

@@ -92,16 +92,17 @@ std::string stat(std::size_t count) {
 
 }  // namespace
 
+std::uint64_t shownMemory(const policy::Policy& policy, const HostFacts& host) {
+  const std::uint64_t limit = policy.resources.memory;
+  return limit != 0 && (host.memory == 0 || limit < host.memory) ? limit : host.memory;
+}
+
 std::vector<CoverFile> procFiles(const policy::Policy& policy, const HostFacts& host) {
   const std::size_t count = processors(policy, host);
-  const std::uint64_t memory =
-      policy.resources.memory != 0 && (host.memory == 0 || policy.resources.memory < host.memory)
-          ? policy.resources.memory
-          : host.memory;
   return {
       {"/proc/cpuinfo", cpuinfo(host.processor, count)},
       {"/proc/loadavg", "0.00 0.00 0.00 1/1 1\n"},
-      {"/proc/meminfo", meminfo(memory)},
+      {"/proc/meminfo", meminfo(shownMemory(policy, host))},
       {"/proc/stat", stat(count)},
       {"/proc/uptime", std::string(kUptimeMark) + ".00 0.00\n"},
       {"/proc/version", "Linux version " + host.kernel_release + " (sandbox@sandbox) " + host.kernel_version + "\n"},

@@ -14,6 +14,9 @@ namespace caisson::plan {
 inline constexpr std::string_view kShownProc[] = {"filesystems", "mounts",  "net",        "self",
                                                   "sys",         "sysvipc", "thread-self"};
 
+/// The memory that a payload is told: its limit, or the machine's where that is less.
+std::uint64_t shownMemory(const policy::Policy& policy, const HostFacts& host);
+
 /// Covered by files of ours; programs size themselves by them. They are written once, at the start.
 std::vector<CoverFile> procFiles(const policy::Policy& policy, const HostFacts& host);
 

@@ -35,6 +35,8 @@ constexpr Action refuse(int error) { return Action{ActionKind::refuse, static_ca
 constexpr Action notify(int error) { return Action{ActionKind::notify, static_cast<std::uint16_t>(error)}; }
 /// Allowed, but the supervisor is shown the call before it goes on (plan/observation.h). No errno has this number.
 inline constexpr Action kObserve{ActionKind::notify, 0x8000};
+/// The supervisor gives the result instead of the kernel, with the sandbox's values. No errno has this number.
+inline constexpr Action kAnswer{ActionKind::notify, 0x8001};
 /// The exec that starts the payload carries this in an argument that execve does not have: where execs are shown, this
 /// one is not, since nobody listens yet. It is no secret, as both are allowed.
 inline constexpr std::uint8_t kOwnExecArgument = 5;
@@ -82,7 +84,7 @@ struct SyscallFilter {
   [[nodiscard]] constexpr std::size_t allowed() const {
     std::size_t count = 0;
     for (const SyscallRule& rule : rules) {
-      bool allows = rule.otherwise.kind == ActionKind::allow;
+      bool allows = rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer;
       for (const Branch& branch : rule.branches) allows = allows || branch.action.kind == ActionKind::allow;
       count += allows ? 1 : 0;
     }

@@ -71,7 +71,8 @@ class Rules {
   constexpr bool allows(std::string_view name, bool unlisted) const {
     const std::optional<int> number = syscall_table::numberOf(name);
     for (const SyscallRule& rule : rules_) {
-      if (number && rule.number == *number) return rule.otherwise.kind == ActionKind::allow || !rule.branches.empty();
+      if (!number || rule.number != *number) continue;
+      return rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer || !rule.branches.empty();
     }
     return number && unlisted;
   }
@@ -202,6 +203,7 @@ constexpr Rules builtinRules() {
   for (const std::string_view name : kAbsentCalls) rules.add(name, refuse(ENOSYS));
   addArgumentRules(rules);
   addModeRules(rules);
+  rules.set("sysinfo", kAnswer);  // the host's memory and load, which /proc hides
   return rules;
 }
 

@@ -115,7 +115,7 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   std::vector<SyscallRule> all = rules.take();
   for (SyscallRule& rule : all) {
     if (std::binary_search(numbers.begin(), numbers.end(), rule.number)) continue;
-    if (rule.otherwise.kind != ActionKind::allow && rule.branches.empty()) continue;
+    if (rule.otherwise.kind != ActionKind::allow && rule.otherwise != kAnswer && rule.branches.empty()) continue;
     rule.branches.clear();
     rule.otherwise = notify(EPERM);
   }

@@ -1,15 +1,17 @@
 // The supervisor's end of a filter's notifications: what a payload tried and the filter refused.
 //
 // Everything in an Attempt was copied by the kernel when the call was made. Memory of the payload is never read: what
-// it points to could change before or after a look, so nothing may be decided by it. No call is ever let through, but
-// in a run that is watched those that the filter allows anyway and only shows (letGoOn).
+// it points to could change before or after a look, so nothing may be decided by it. It is written only to answer a
+// call (answer). No call is ever let through, but those that the filter allows anyway and only shows (letGoOn).
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "sys/fd.h"
@@ -48,6 +50,10 @@ class Listener {
   /// calls are many, and expected: they have a pace of their own.
   void letGoOn(const Attempt& attempt);
 
+  /// Answers a call with success, after `bytes` were written to `address` of its process. Where that process is closed
+  /// to us (undumpable, or of another user) the kernel gives the result.
+  void answer(const Attempt& attempt, std::uint64_t address, std::span<const std::byte> bytes);
+
   /// Whether the thread that made the attempt still waits: to be asked after a look at whatever its number leads to.
   [[nodiscard]] bool isValid(const Attempt& attempt) const;
 
@@ -65,6 +71,9 @@ class Listener {
   void close() { descriptor_.reset(); }
 
  private:
+  void respond(const Attempt& attempt, int error, std::uint32_t flags) const;
+  void countShown();
+
   sys::Fd descriptor_;
   std::chrono::steady_clock::time_point slot_begin_;
   unsigned in_slot_ = 0, shown_in_slot_ = 0;

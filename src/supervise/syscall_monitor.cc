@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include "plan/syscall_filter.h"
+#include "supervise/sandbox_sysinfo.h"
 
 namespace caisson::supervise {
 
@@ -49,6 +50,10 @@ void SyscallMonitor::judge(Attempt attempt) {
   }
   if (attempt.architecture != plan::nativeArchitecture()) {
     attempt.foreign_program = listener_.isForeignProgram(attempt);
+  }
+  if (violations_.isAnswered(attempt)) {
+    const struct sysinfo shown = sandboxSysinfo(plan_, attempt.pid);
+    return listener_.answer(attempt, attempt.arguments[0], std::as_bytes(std::span(&shown, 1)));
   }
   const Verdict verdict = violations_.judge(attempt, Clock::now(), [&] { return listener_.programOf(attempt); });
   if (verdict.end) {

@@ -25,7 +25,7 @@ class SyscallMonitor {
   };
 
   SyscallMonitor(sys::EventLoop& loop, const plan::Plan& plan, Response response)
-      : loop_(loop), violations_(plan), response_(std::move(response)) {}
+      : loop_(loop), plan_(plan), violations_(plan), response_(std::move(response)) {}
   ~SyscallMonitor() { unwatch(); }
   SyscallMonitor(const SyscallMonitor&) = delete;
   SyscallMonitor& operator=(const SyscallMonitor&) = delete;
@@ -47,6 +47,7 @@ class SyscallMonitor {
   void judge(Attempt attempt);
 
   sys::EventLoop& loop_;
+  const plan::Plan& plan_;
   Listener listener_;
   Violations violations_;
   Response response_;

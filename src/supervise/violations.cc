@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -60,7 +61,7 @@ policy::Severity severityOf(const Attempt& attempt, std::string_view call, const
 
 }  // namespace
 
-int Violations::answerTo(const Attempt& attempt) {
+std::uint32_t Violations::evaluate(const Attempt& attempt) {
   std::span<const sock_filter> program = plan::builtinProgram();
   if (!plan_.builtin_syscalls) {
     if (program_.empty() && plan_.syscalls) {
@@ -68,7 +69,16 @@ int Violations::answerTo(const Attempt& attempt) {
     }
     program = program_;
   }
-  const std::uint32_t answer = plan::evaluate(program, attempt.architecture, attempt.number, attempt.arguments);
+  return plan::evaluate(program, attempt.architecture, attempt.number, attempt.arguments);
+}
+
+bool Violations::isAnswered(const Attempt& attempt) {
+  return attempt.number == SYS_sysinfo && !isForeign(attempt) &&
+         evaluate(attempt) == (SECCOMP_RET_USER_NOTIF | plan::kAnswer.error);
+}
+
+int Violations::answerTo(const Attempt& attempt) {
+  const std::uint32_t answer = evaluate(attempt);
   const int error = static_cast<int>(answer & SECCOMP_RET_DATA);
   return (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF && error != 0 ? error : EPERM;
 }

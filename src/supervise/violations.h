@@ -32,12 +32,16 @@ class Violations {
   /// Writes an attempt down and says what to do. `program` is asked only for attempts that get an entry of their own.
   Verdict judge(const Attempt& attempt, Time now, const std::function<std::string()>& program);
 
+  /// Whether the filter leaves the result of this call to the supervisor (plan::kAnswer).
+  [[nodiscard]] bool isAnswered(const Attempt& attempt);
+
   /// Moves the entries into the result, and one denial per call with them.
   void report(RunResult& result);
 
   [[nodiscard]] const std::optional<Escape>& escape() const { return escape_; }
 
  private:
+  [[nodiscard]] std::uint32_t evaluate(const Attempt& attempt);
   [[nodiscard]] int answerTo(const Attempt& attempt);
   Violation& entryFor(const Attempt& attempt, const std::function<std::string()>& program);
   [[nodiscard]] bool tooMany(Time now);

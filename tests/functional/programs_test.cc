@@ -42,6 +42,10 @@ TEST_F(Programs, SeeTheLimitsOfTheirSandbox) {
   expect("top", "top -bn1 | grep -ciE '^.*mem *: *256.0 total'", "1\n");
   expect("getconf", "getconf _NPROCESSORS_ONLN", "1\n");
   expect("python3", "python3 -c 'import os; print(os.cpu_count(), len(os.sched_getaffinity(0)))'", "1 1\n");
+  expect("getconf", "echo $(($(getconf _PHYS_PAGES) * $(getconf PAGESIZE) >> 20))", "256\n");
+  expect("busybox", "busybox free -m | awk '/^Mem:/ { print $2 }'", "256\n");
+  expect("java", "java -XX:+PrintFlagsFinal -version 2>&1 | awk '$2 == \"MaxHeapSize\" { print $4 <= 128 * 1048576 }'",
+         "1\n");
   expect("node", "node -p 'const os = require(\"os\"); [os.cpus().length, os.totalmem() / 1048576].join()'", "1,256\n");
   expect("java", "echo 'System.out.println(Runtime.getRuntime().availableProcessors());' | jshell -s -", "1\n");
 }

@@ -39,6 +39,14 @@ TEST_F(Sessions, KeepFilesWhenTheSandboxDies) {
   EXPECT_EQ(output(*other, "cat file"), "kept\n");
 }
 
+/// The supervisor answers sysinfo(2) for them.
+TEST_F(Sessions, ShowCommandsTheMemoryLimit) {
+  Session session = create();
+  const std::string script = "echo $(($(getconf _PHYS_PAGES) * $(getconf PAGESIZE) >> 20))";
+  EXPECT_EQ(output(session, script), "512\n");
+  EXPECT_EQ(output(session, script), "512\n");
+}
+
 TEST_F(Sessions, AreUsedByAnyProcessOfTheUserWithoutADaemon) {
   const RunOutput made = cli({"create", "--name", "shared"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();

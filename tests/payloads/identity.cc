@@ -1,10 +1,13 @@
 // What the payload is, and what it can learn of the host. These verbs print what they find.
 #include <grp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "payload.h"
@@ -48,6 +51,19 @@ int printUptime(const Arguments&) {
   return done(std::to_string(now.tv_sec));
 }
 
+/// Memory in MiB, seconds since boot, and the load, as sysinfo(2) returns them.
+int printSysinfo(const Arguments&) {
+  struct sysinfo machine{};
+  if (sysinfo(&machine) != 0) return refused("sysinfo");
+  return done(std::to_string((machine.totalram * machine.mem_unit) >> 20) + " MiB, " + std::to_string(machine.uptime) +
+              " s, load " + std::to_string(machine.loads[0] + machine.loads[1] + machine.loads[2]));
+}
+
+int callSysinfoAt(const Arguments& arguments) {
+  const unsigned long address = std::strtoul(arguments[0].c_str(), nullptr, 0);
+  return syscall(SYS_sysinfo, address) == 0 ? done() : refused("sysinfo");
+}
+
 /// Becomes somebody else, root first.
 int becomeUser(const Arguments&) {
   if (setuid(0) == 0) return done("uid 0");
@@ -61,6 +77,7 @@ int becomeUser(const Arguments&) {
 constexpr Verb kVerbs[] = {
     {"describe-self", "", 0, describeSelf}, {"environment", "", 0, printEnvironment},
     {"host-name", "", 0, printHostName},    {"uptime", "", 0, printUptime},
+    {"sysinfo", "", 0, printSysinfo},       {"sysinfo-at", "ADDRESS", 1, callSysinfoAt},
     {"become-root", "", 0, becomeUser},
 };
 

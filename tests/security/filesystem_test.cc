@@ -2,9 +2,11 @@
 // and 22 of bypass).
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "security/attack.h"
 
@@ -335,6 +337,34 @@ TEST(ProcValues, AreNotTheHosts) {
   const RunOutput shown = runProgram(
       {weakenedPath(), "proc-values", "--workspace", ":none", "--", "cat", "/proc/sys/kernel/random/boot_id"});
   EXPECT_EQ(shown.out, host_id) << shown.describe();
+}
+
+/// The same figures by a call that needs no file; the C library sizes memory by it.
+TEST(Sysinfo, ShowsSandboxAndNotHost) {
+  Attack attack{.verb = {"sysinfo"}, .options = {}};
+  const std::regex pattern("done: ([0-9]+) MiB, ([0-9]+) s, load ([0-9]+)\n");
+  std::smatch shown;
+  const RunOutput output = inSandbox(attack);
+  ASSERT_TRUE(std::regex_match(output.out, shown, pattern)) << output.describe();
+  EXPECT_EQ(shown[1], "512");
+  EXPECT_LT(std::stol(shown[2]), 10) << "seconds since the sandbox began";
+  EXPECT_EQ(shown[3], "0");
+  const RunOutput quiet =
+      runCaisson({"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", payloadPath(), "sysinfo"});
+  EXPECT_TRUE(quiet.json()["violations"].empty()) << quiet.describe();
+  if (!mayWeaken()) return;
+  struct sysinfo machine{};
+  ASSERT_EQ(::sysinfo(&machine), 0);
+  const RunOutput open = weakened("allow:sysinfo", attack);
+  ASSERT_TRUE(std::regex_match(open.out, shown, pattern)) << open.describe();
+  EXPECT_EQ(shown[1], std::to_string((machine.totalram * machine.mem_unit) >> 20));
+}
+
+/// The supervisor writes the answer: an address that the process itself could not write to is refused.
+TEST(Sysinfo, BadAddressIsRefused) {
+  for (const char* address : {"0", "0x10", "0xffffffffffffff00", "0xffff800000000000"}) {
+    EXPECT_EQ(inSandbox({.verb = {"sysinfo-at", address}}).out, "refused: sysinfo: EFAULT\n") << address;
+  }
 }
 
 /// As an unprivileged user the files' own modes say no as well: the errno tells which layer answered.
