@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/syscall_names.h"
 #include "plan/syscall_filter.h"
 
 namespace caisson::surface {
@@ -118,6 +119,15 @@ bool letsThrough(const std::vector<Program>& filters, int number) {
     if (!Explorer(program, number).allows()) return false;
   }
   return true;
+}
+
+std::size_t countCalls(const std::vector<Program>& filters) {
+  constexpr int kNumbers = 512;
+  std::size_t count = 0;
+  for (int number = 0; number < kNumbers; ++number) {
+    if (!syscallName(number).empty() && letsThrough(filters, number)) ++count;
+  }
+  return count;
 }
 
 std::optional<std::size_t> countRequests(const std::vector<Program>& filters) {

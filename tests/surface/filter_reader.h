@@ -18,6 +18,9 @@ std::optional<std::vector<Program>> readFilters(pid_t pid);
 /// Whether some arguments of a call pass all filters.
 bool letsThrough(const std::vector<Program>& filters, int number);
 
+/// How many of the calls that have a name pass with some arguments.
+std::size_t countCalls(const std::vector<Program>& filters);
+
 /// How many values of the second argument of ioctl pass; nothing: nearly all do.
 std::optional<std::size_t> countRequests(const std::vector<Program>& filters);
 

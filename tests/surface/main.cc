@@ -27,8 +27,6 @@
 namespace caisson::surface {
 namespace {
 
-constexpr int kNumbers = 512;
-
 std::string fileText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -83,11 +81,7 @@ int measure(std::vector<std::string> command) {
   waitpid(child, nullptr, 0);
   if (result.is_discarded()) return complain("the probe did not run: " + line);
   if (!filters) return complain("the probe's filters cannot be read: run this as root, outside every container");
-  std::size_t calls = 0;
-  for (int number = 0; number < kNumbers; ++number) {
-    if (!syscallName(number).empty() && letsThrough(*filters, number)) ++calls;
-  }
-  result["calls"] = calls;
+  result["calls"] = countCalls(*filters);
   result["filters"] = filters->size();
   const auto requests = countRequests(*filters);
   result["ioctl_requests"] = requests ? nlohmann::ordered_json(*requests) : nlohmann::ordered_json("all");
