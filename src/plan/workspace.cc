@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "plan/filesystem.h"
 #include "plan/secrets.h"
 #include "policy/syntax.h"
 
@@ -54,13 +55,38 @@ std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string&
   return names;
 }
 
-/// Paths below `directory`, relative to it, that `denied` names.
-std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, std::string_view directory) {
+struct DeniedPath {
+  std::string path;
+  bool alias = false;  ///< not the name in the policy
+};
+
+/// Every name inside of what a denied path means. `/workspace/...` and the workspace's path on the host both name the
+/// workspace, which is shown at `target`: `/workspace` at level full, its host path at level process.
+std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& host, std::string_view target) {
+  const std::string path = policy::normalPath(entry);
+  std::vector<DeniedPath> paths{{path}};
+  const std::string& real = host.workspace.path;
+  if (real.empty() || real == "/") return paths;
+  for (const std::string_view known : {kWorkspace, std::string_view(real)}) {
+    if (!below(path, known)) continue;
+    for (const std::string_view shown : {target, std::string_view(real)}) {
+      std::string name = std::string(shown) + path.substr(known.size());
+      const auto same = [&](const DeniedPath& one) { return one.path == name; };
+      if (std::ranges::none_of(paths, same)) paths.push_back({std::move(name), true});
+    }
+  }
+  return paths;
+}
+
+/// Paths below `directory`, where the workspace is shown, that `denied` names; relative to it.
+std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, const HostFacts& host,
+                                     std::string_view directory) {
   std::vector<std::string> result;
   for (const std::string& entry : denied) {
-    const std::string path = policy::normalPath(entry);
-    if (isPattern(path)) continue;
-    if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
+    if (isPattern(entry)) continue;
+    for (const auto& [path, alias] : deniedPaths(entry, host, directory)) {
+      if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
+    }
   }
   return result;
 }
@@ -140,7 +166,7 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                         std::vector<std::string> hidden, Plan& plan) {
   const bool memory = policy.filesystem.overlay_store == policy::OverlayStore::memory ||
                       (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
-  for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
+  for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) hidden.push_back(std::move(path));
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
@@ -180,7 +206,7 @@ void addRedacted(const std::vector<ReplacedFile>& files, const std::string& targ
 /// gone when the host renames another file over it, a whiteout is not. False: nothing is hidden, or no overlay works.
 bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                std::vector<std::string> hidden, Plan& plan) {
-  for (std::string& path : deniedBelow(policy.filesystem.denied, target)) hidden.push_back(std::move(path));
+  for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) hidden.push_back(std::move(path));
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
   std::vector<ReplacedFile> replaced = redactedIn(policy, host, whiteouts);
   const bool has_overlay = host.kernel_major > 5 || (host.kernel_major == 5 && host.kernel_minor >= 11);
@@ -353,12 +379,23 @@ Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, 
 }
 
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
+  const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
   for (const std::string& entry : policy.filesystem.denied) {
-    const std::string path = policy::normalPath(entry);
-    const bool in_overlay =
-        (plan.workspace_overlay || plan.workspace_masked) && below(path, workspace) && path != workspace;
-    if (!in_overlay && !isPattern(path))
-      plan.steps.push_back(MaskPath{path, whenAbsent(policy, host, workspace, path), true});
+    if (isPattern(entry)) continue;
+    const auto paths = plan.workspace_shown ? deniedPaths(entry, host, workspace)
+                                            : std::vector<DeniedPath>{{policy::normalPath(entry)}};
+    for (const auto& [path, alias] : paths) {
+      if (hides_names && below(path, workspace) && path != workspace) continue;
+      // At level process /workspace is only a name for the real directory, unless that lies there.
+      const bool real_is_there = below(host.workspace.path, kWorkspace);
+      if (plan.host_view && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
+      // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the
+      // run.
+      const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
+      const bool sure = !alias || (below(path, workspace) && !ambiguous);
+      plan.steps.push_back(
+          MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip, true});
+    }
   }
 }
 
@@ -393,7 +430,7 @@ Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
     const std::string path = policy::normalPath(entry);
     const std::size_t slash = path.rfind('/');
     const bool last_only = !isPattern(std::string_view(path).substr(0, slash));
-    if (overlay && last_only && below(path, "/workspace")) continue;
+    if (overlay && last_only && below(path, kWorkspace)) continue;
     return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
                            "a pattern can be enforced only in an overlay workspace, and only in a path's last part",
                            "name the paths one by one, or use --workspace DIR:overlay"));

@@ -174,11 +174,12 @@ std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const 
   if (!workspace) return found;
   for (const std::string& entry : policy.filesystem.denied) {
     const std::string path = policy::normalPath(entry);
-    const std::string top(plan::kWorkspace);
-    if (!plan::below(path, top) || path.size() <= top.size()) continue;
-    const long fd = isolation::openBeneath(workspace.get(), path.c_str() + top.size() + 1, O_PATH);
-    if (fd == -ELOOP) found.push_back(entry);
-    if (fd >= 0) ::close(static_cast<int>(fd));
+    for (const std::string& top : {std::string(plan::kWorkspace), facts.workspace.path}) {  // both name the workspace
+      if (!plan::below(path, top) || path.size() <= top.size()) continue;
+      const long fd = isolation::openBeneath(workspace.get(), path.c_str() + top.size() + 1, O_PATH);
+      if (fd == -ELOOP) found.push_back(entry);
+      if (fd >= 0) ::close(static_cast<int>(fd));
+    }
   }
   return found;
 }

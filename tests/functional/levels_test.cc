@@ -49,6 +49,64 @@ TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
   EXPECT_TRUE(output.out.starts_with("lo\n0\n")) << output.describe();
 }
 
+/// `sec` is denied in every mode and by every way to name it; `plan` names the path that is really hidden.
+TEST_F(Levels, ProcessHidesDeniedPathsOfTheWorkspace) {
+  workspace.write("sec/key", "hidden-content\n");
+  workspace.write("open", "open\n");
+  workspace.write(
+      "deny.toml",
+      "extends = \"bash\"\n[isolation]\nlevel = \"process\"\n[filesystem]\ndenied = [\"/workspace/sec\"]\n");
+  const std::vector<std::vector<std::string>> ways{{"--level", "process", "--deny", "sec"},
+                                                   {"--level", "process", "--deny", workspace / "sec"},
+                                                   {"--profile", "files", "--deny", "sec"},
+                                                   {"--policy", "deny.toml", "--level", "process"}};
+  for (const std::string mode : {"overlay", "ro", "rw"}) {
+    for (std::vector<std::string> options : ways) {
+      options.insert(options.end(), {"--workspace", ".:" + mode});
+      const RunOutput output = run(options, {"cat", "open", "sec/key", workspace / "sec/key"});
+      EXPECT_EQ(output.out, "open\n") << mode << output.describe();
+      EXPECT_NE(output.exit_status, 0) << mode << output.describe();
+      std::vector<std::string> words{"plan"};
+      words.insert(words.end(), options.begin(), options.end());
+      words.insert(words.end(), {"--", "cat", "sec/key"});
+      const RunOutput plan = runCaisson(words, {.cwd = workspace.path()});
+      EXPECT_TRUE(contains(plan.out, "masked     " + workspace / "sec") || contains(plan.out, "hidden: sec"))
+          << mode << plan.describe();
+      EXPECT_FALSE(contains(plan.out, "/workspace/sec")) << mode << plan.describe();
+    }
+  }
+  EXPECT_EQ(readFile(workspace / "sec/key"), "hidden-content\n");
+}
+
+TEST_F(Levels, ProcessHidesDeniedPathsInSessions) {
+  workspace.write("sec/key", "hidden-content\n");
+  workspace.write("open", "open\n");
+  const TempDir home;
+  const RunOptions how{.env = {{"CAISSON_HOME", home.path()}}};
+  const RunOutput output = onHost(
+      "id=$($CAISSON session create --workspace . --level process --deny sec) && $CAISSON session exec $id -- cat "
+      "open sec/key; $CAISSON session read $id sec/key; $CAISSON session exec $id -- sh -c 'echo mine > sec/key && cat "
+      "sec/key'; $CAISSON session destroy $id",
+      how);
+  EXPECT_TRUE(output.out.starts_with("open\n")) << output.describe();
+  EXPECT_FALSE(contains(output.out, "hidden-content")) << output.describe();
+}
+
+TEST_F(Levels, ProcessRefusesToDenyWhatDoesNotExistYetInADirectTree) {
+  const RunOutput output = run({"--level", "process", "--workspace", ".:rw", "--deny", "later"}, {"true"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "does not exist")) << output.describe();
+}
+
+/// Both names of a file in the workspace deny it, whatever the level.
+TEST_F(Levels, FullHidesAPathDeniedByItsHostName) {
+  workspace.write("sec/key", "hidden-content\n");
+  for (const std::string mode : {"overlay", "ro", "rw"}) {
+    const RunOutput output = run({"--workspace", ".:" + mode, "--deny", workspace / "sec"}, {"cat", "sec/key"});
+    EXPECT_EQ(output.out, "") << mode << output.describe();
+  }
+}
+
 TEST_F(Levels, ProcessHasLowerCeilings) {
   EXPECT_EQ(run({"--level", "process", "--timeout", "301s"}, {"true"}).exit_status, 125);
   EXPECT_EQ(run({"--level", "process", "--timeout", "300s"}, {"true"}).exit_status, 0);

@@ -204,6 +204,18 @@ TEST_P(DeniedPath, WinsOverTheTreeThatContainsIt) {
   expectShownWithout("masks,whiteouts", canary, attack);
 }
 
+/// There the workspace is at its own path, and the denied path has to be found there.
+TEST_P(DeniedPath, WinsAtLevelProcess) {
+  const TempDir workspace;
+  workspace.makeDir("sub/private");
+  const Canary canary(workspace / "sub/private/canary");
+  const Attack attack{.verb = {"read", canary.path()},
+                      .workspace = workspace.path() + ":" + GetParam(),
+                      .options = {"--level", "process", "--deny", "/workspace/sub/private"}};
+  expectHidden(canary, attack);
+  expectShownWithout("masks,whiteouts", canary, attack);
+}
+
 TEST_P(DeniedPath, StaysDeniedWhenItsAncestorIsRenamed) {
   const TempDir workspace;
   workspace.makeDir("sub/private");
