@@ -36,6 +36,8 @@ target_compile_options(caisson_flags INTERFACE
   -Wno-missing-field-initializers -fvisibility=hidden -fno-plt -fstack-protector-strong)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(caisson_flags INTERFACE -Wno-restrict)  # false alarms on "literal" + std::string (GCC bug 105651)
+  # False alarms where std::function and std::expected are inlined, seen when several sources are compiled together.
+  target_compile_options(caisson_flags INTERFACE -Wno-free-nonheap-object)
 endif()
 target_compile_definitions(caisson_flags INTERFACE FMT_HEADER_ONLY=1)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")

@@ -222,8 +222,7 @@ void TreeBuilder::setKernelQuota(const FlatStep& step) {
   if (quotas_ < 0) {
     quotas_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
   }
-  const long file =
-      quotas_ < 0 ? quotas_ : raw(SYS_openat, quotas_, step.source, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  const long file = quotas_ < 0 ? quotas_ : raw(SYS_openat, quotas_, step.source, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
   if (file == -ENOENT) return;  // a kernel built without such objects
   long written = file;
   if (file >= 0) {

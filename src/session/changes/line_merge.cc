@@ -10,7 +10,7 @@ namespace {
 using Lines = std::vector<std::string_view>;
 
 /// One side of the merge: its lines, its edits of the base, and how far it was read.
-struct Side {
+struct MergeSide {
   Lines lines;
   std::vector<LineEdit> edits;
   std::size_t next = 0;  // edit
@@ -69,7 +69,7 @@ class Merge {
   }
 
   /// Adds the next edit of a side to the region if it touches it.
-  static bool extend(Region& region, Side& side, bool& takes_part) {
+  static bool extend(Region& region, MergeSide& side, bool& takes_part) {
     if (side.done() || side.begin() > region.end) return false;
     region.end = std::max(region.end, side.end());
     side.pass();
@@ -83,7 +83,7 @@ class Merge {
     while (extend(region, ours_, region.ours) || extend(region, theirs_, region.theirs)) {
     }
     // Base lines after a side's last edit in the region are in that side as they are.
-    const auto linesOf = [&](Side& side, std::size_t begin, bool takes_part) {
+    const auto linesOf = [&](MergeSide& side, std::size_t begin, bool takes_part) {
       const std::size_t last =
           takes_part ? side.edits[side.next - 1].old_begin + side.edits[side.next - 1].old_count : region.begin;
       side.at += region.end - last;
@@ -98,7 +98,7 @@ class Merge {
   }
 
   Lines base_;
-  Side ours_, theirs_;
+  MergeSide ours_, theirs_;
   std::size_t at_ = 0;  // line of the base
   Lines merged_;
 };

@@ -17,12 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kFile = "git-bases";
+constexpr const char* kBasesFile = "git-bases";
 constexpr const char* kRepository = "empty.git";
 constexpr const char* kIndex = ".git/index";
 constexpr std::uint64_t kMaxIndexBytes = 64U << 20;
-constexpr std::uint64_t kMaxBytes = 64U << 20;
-constexpr std::size_t kMaxEntries = 50'000;
+constexpr std::uint64_t kMaxBasesBytes = 64U << 20;
+constexpr std::size_t kMaxBases = 50'000;
 constexpr auto kMaxTime = std::chrono::milliseconds(50);
 constexpr auto kGitTimeout = std::chrono::seconds(10);
 constexpr std::uint32_t kMaxBlobBytes = 16U << 20;
@@ -166,22 +166,22 @@ void recordGitBases(const sys::RootDir& session, const Metadata& metadata) {
   std::string text = headerOf(metadata);
   std::size_t looked_at = 0;
   for (const IndexEntry& entry : readIndex(*bytes)) {
-    if (++looked_at > kMaxEntries || Clock::now() >= deadline) break;
+    if (++looked_at > kMaxBases || Clock::now() >= deadline) break;
     const auto info = reader.stat(entry.path);
     if (!info || !isClean(entry, *info, index->modified_ns, metadata.began.wall_ns)) continue;
     text += entry.id + " " + std::to_string(entry.size) + " " + entry.path;
     text += '\0';
   }
-  (void)session.replaceFile(kFile, text, 0600);
+  (void)session.replaceFile(kBasesFile, text, 0600);
 }
 
 void copyGitBases(const sys::RootDir& from, const sys::RootDir& to) {
-  if (const auto text = from.readFile(kFile, kMaxBytes)) (void)to.replaceFile(kFile, *text, 0600);
+  if (const auto text = from.readFile(kBasesFile, kMaxBasesBytes)) (void)to.replaceFile(kBasesFile, *text, 0600);
 }
 
 GitBases GitBases::load(const sys::RootDir& session, const Metadata& metadata) {
   GitBases bases;
-  const auto text = session.readFile(kFile, kMaxBytes);
+  const auto text = session.readFile(kBasesFile, kMaxBasesBytes);
   const std::string header = headerOf(metadata);
   if (!text || !text->starts_with(header)) return bases;
   std::string_view rest = std::string_view(*text).substr(header.size());
