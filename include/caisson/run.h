@@ -108,7 +108,8 @@ struct HostRequest {
 struct Stream {
   std::string data;  ///< captured output, truncated at the output limit
   bool truncated = false;
-  std::uint64_t dropped = 0;  ///< bytes beyond the limit
+  std::uint64_t dropped = 0;  ///< bytes beyond the limit, or that could not be written
+  int write_error = 0;        ///< errno of a relayed stream that could not be written; 0: none
 };
 
 struct StateChange {
@@ -144,7 +145,8 @@ int exitStatus(const RunResult& result);
 /// Where the payload's standard streams go.
 enum class StreamMode : std::uint8_t {
   capture,  ///< into RunResult, truncated at the output limit
-  relay,    ///< copied to the caller's descriptor as it arrives, through a pipe or pty
+  relay,    ///< to the caller's descriptor of the same number: handed over where it is a file, pipe or UNIX socket,
+            ///< else copied through a pipe or pty. Not truncated unless Request::limit_relayed_output
   discard,
 };
 
@@ -153,10 +155,13 @@ struct Request {
   std::vector<std::string> command;  ///< argv; the program is looked up inside the sandbox
   StreamMode out = StreamMode::capture;
   StreamMode err = StreamMode::capture;
-  bool relay_stdin = false;  ///< forward the caller's standard input; else `input`, then end of file
+  /// The payload gets the caller's standard input, itself where that is a file, pipe or UNIX socket. Else `input`, then
+  /// end of file.
+  bool relay_stdin = false;
   std::string input;
-  bool interactive = false;      ///< allocate a pty for those of descriptors 0, 1, 2 that are terminals
-  bool forward_signals = false;  ///< forward INT, TERM, HUP, QUIT, USR1, USR2, WINCH to the payload
+  bool limit_relayed_output = false;  ///< truncate relayed output at the policy's limit, as captured output is
+  bool interactive = false;           ///< allocate a pty for those of descriptors 0, 1, 2 that are terminals
+  bool forward_signals = false;       ///< forward INT, TERM, HUP, QUIT, USR1, USR2, WINCH to the payload
   /// If only the user's service manager can provide a cgroup, moves this process into a new scope of it. For
   /// command-line programs.
   bool own_scope = false;

@@ -39,9 +39,12 @@ void addEnding(std::vector<std::string>& lines, const RunResult& result) {
 }
 
 void addCut(std::vector<std::string>& lines, std::string_view stream, const Stream& data) {
-  if (!data.truncated) return;
-  lines.push_back(std::string(stream) + " was cut at the output limit, " + std::to_string(data.dropped) +
-                  " bytes dropped; raise it with --output-limit");
+  if (data.write_error != 0) {
+    lines.push_back(std::string(stream) + " could not be written: " + strerrordesc_np(data.write_error));
+  } else if (data.truncated) {
+    lines.push_back(std::string(stream) + " was cut at the output limit, " + std::to_string(data.dropped) +
+                    " bytes dropped; raise it with --output-limit or resources.output");
+  }
 }
 
 /// Limits that addEnding and addCut already report.

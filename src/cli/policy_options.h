@@ -99,6 +99,10 @@ inline constexpr Flag kNetworkFlags[] = {
     {kAllowPort, "network.allowed_ports", Apply::append},
 };
 
+inline constexpr Option kOutputLimit{
+    .name = "output-limit",
+    .value = "SIZE",
+    .help = "Cut stdout and stderr after this much each. Without this flag, only --json cuts them."};
 inline constexpr Flag kLimitFlags[] = {
     {{.name = "timeout",
       .value = "DUR",
@@ -108,8 +112,7 @@ inline constexpr Flag kLimitFlags[] = {
      "resources.memory"},
     {{.name = "cpus", .value = "N", .help = "CPUs it may keep busy: 0.5, 2."}, "resources.cpus"},
     {{.name = "pids", .value = "N", .help = "Processes and threads at the same time."}, "process.max_processes"},
-    {{.name = "output-limit", .value = "SIZE", .help = "Cut stdout and stderr after this much each."},
-     "resources.output"},
+    {kOutputLimit, "resources.output"},
 };
 
 inline constexpr Flag kEnvironmentFlags[] = {

@@ -8,6 +8,7 @@
 #include "cli/notices.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
+#include "cli/policy_options.h"
 #include "cli/result_file.h"
 #include "cli/result_json.h"
 
@@ -36,12 +37,18 @@ Request requestOnThisTerminal(const Arguments& arguments, Policy policy) {
   const bool json = arguments.has(kResultJson);
   Request request{.policy = std::move(policy)};
   request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
-  request.relay_stdin = true;
-  request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
+  request.relay_stdin = !arguments.has(kNoInput);
+  request.limit_relayed_output = arguments.has(kOutputLimit);
+  request.interactive = !json && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
   request.own_scope = true;
   request.forget_secrets = true;
   return request;
+}
+
+int statusWithOutput(int status, const RunResult& result) {
+  const auto lost = [](const Stream& stream) { return stream.truncated || stream.write_error != 0; };
+  return status == 0 && (lost(result.out) || lost(result.err)) ? kRefused : status;
 }
 
 int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Arguments&),
@@ -60,6 +67,7 @@ int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Argum
   int status = ended ? exitStatus(result) : kRefused;
 
   const bool json = arguments.has(kResultJson);
+  if (!json) status = statusWithOutput(status, result);
   const std::string rendered = json || file ? renderResult(result) + "\n" : "";
   if (json) {
     if (const int failed = print(rendered); failed != 0) status = failed;

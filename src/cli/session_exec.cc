@@ -7,6 +7,7 @@
 #include "cli/notices.h"
 #include "cli/output.h"
 #include "cli/result_json.h"
+#include "cli/run_report.h"
 #include "cli/session_verbs.h"
 
 namespace caisson::cli {
@@ -16,7 +17,7 @@ constexpr Option kTimeout{.name = "timeout", .value = "DUR", .help = "End it aft
 constexpr Option kJson{.name = "json", .help = "Capture the output and print one JSON object instead of it."};
 constexpr Option kBackground{.name = "background",
                              .help = "Start it, print its number and return; it lives on in the session."};
-constexpr Option kOptions[] = {kBackground, kTimeout, kJson};
+constexpr Option kOptions[] = {kBackground, kTimeout, kJson, kNoInput};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
 void surviveBrokenPipes() {
@@ -33,6 +34,7 @@ int report(const RunResult& result, bool json) {
   }
   if (result.error) complain(*result.error);
   if (!json) {
+    status = statusWithOutput(status, result);
     for (const std::string& line : noticesFor(result, false)) tell(line);
   }
   return status;
@@ -72,8 +74,8 @@ int perform(const Arguments& arguments) {
   auto store = SessionStore::open();
   if (!store) return refuse(store.error());
   request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
-  request.relay_stdin = true;
-  request.interactive = !json && ::isatty(STDIN_FILENO) == 1;
+  request.relay_stdin = !arguments.has(kNoInput);
+  request.interactive = !json && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
   surviveBrokenPipes();
   const auto result = store->exec(arguments.operands[0], request);

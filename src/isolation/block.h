@@ -145,6 +145,8 @@ struct Block {
   const FlatRule* rules;
   std::uint32_t rule_count;
 
+  std::uint64_t stream_rights[3];  ///< Landlock rights to files that are standard streams
+
   const FlatLimit* limits;
   std::uint32_t limit_count;
   bool few_processes;            ///< may be had, so that one of ours more would be felt

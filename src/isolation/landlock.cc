@@ -33,6 +33,12 @@ void restrictWithLandlock(const Block& block) {
     }
     closeFd(static_cast<int>(fd));
   }
+  // Files of the caller that are standard streams, so that /dev/stdout can be opened.
+  for (int stream = 0; stream < 3; ++stream) {
+    if (block.stream_rights[stream] == 0) continue;
+    sys::LandlockPathBeneathAttr file{block.stream_rights[stream], stream};
+    raw(SYS_landlock_add_rule, ruleset, sys::kLandlockRulePathBeneath, &file, 0);
+  }
   must(block, Stage::landlock, "landlock_restrict_self", "", raw(SYS_landlock_restrict_self, ruleset, 0));
   closeFd(static_cast<int>(ruleset));
 }

@@ -173,7 +173,12 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
     block.terminal[stream] = terminal.stream[stream];
     block.stdio[stream] = -1;
     if (terminal.stream[stream]) continue;
-    if (stream == 0 && !wish.feed_input) {
+    if (wish.handed.stream[stream]) {
+      child_ends[stream] = Fd(::fcntl(stream, F_DUPFD_CLOEXEC, 3));
+      if (!child_ends[stream]) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
+      block.stream_rights[stream] = reopenRights(stream) & plan.landlock.handled_fs;
+      if (plan.identity.change_user) giveTo(stream, plan.identity.outside_uid, plan.identity.outside_gid);
+    } else if (stream == 0 && !wish.feed_input) {
       auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
       if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
       child_ends[0] = std::move(*null);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "isolation/block.h"
 #include "plan/plan.h"
+#include "supervise/handed_streams.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 
@@ -43,6 +44,7 @@ struct InitProgramOptions {
 
 struct LaunchOptions {
   TerminalStreams terminal;
+  HandedStreams handed;     ///< descriptors of the caller that the payload gets
   bool feed_input = false;  ///< give the payload a pipe as standard input; else end of file at once
   std::string store;        ///< a directory for an overlay's changes, when the plan keeps them on disk
   int egress_link = -1;     ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress

@@ -48,7 +48,8 @@ class SandboxRun {
         signals_(request.forward_signals),
         cgroup_base_(std::move(cgroups)),
         runner_(loop_, [this] { kill(); }),
-        streams_(loop_, request.input, request.relay_stdin) {}
+        handed_(handedStreams(request, plan.identity.change_user)),
+        streams_(loop_, request.input, request.relay_stdin && !handed_.stream[0]) {}
   ~SandboxRun();  ///< waits until the kernel has removed the sandbox
   SandboxRun(const SandboxRun&) = delete;
   SandboxRun& operator=(const SandboxRun&) = delete;
@@ -63,6 +64,7 @@ class SandboxRun {
 
   // The start and the end: supervisor.cc.
   Result<void> launchHeld();
+  [[nodiscard]] std::uint64_t outputLimit(StreamMode mode) const;
   Result<void> prepareCgroup();
   Result<void> startEgress(Fd link);
   void abandon();
@@ -110,6 +112,7 @@ class SandboxRun {
   std::optional<Observer> observer_;  // of a run that learns
   std::optional<SecretWatch> secret_watch_;
   CommandRunner runner_;
+  HandedStreams handed_;
   StreamRelay streams_;
   std::optional<plan::Plan> completed_;    // with what only the broker could add
   std::optional<broker::Started> broker_;  // holds the credentials' secrets; ends with the egress

@@ -59,7 +59,11 @@ void OutputStream::writeSome() {
   const ssize_t done = ::write(sink_, pending_.data() + written_, count);
   if (done < 0) {
     if (errno == EAGAIN || errno == EINTR) return;
-    // Our reader is gone (EPIPE) or the disk is full: the payload learns it as it would without us.
+    // The reader has closed (EPIPE) or the disk is full: the payload gets SIGPIPE at its next write.
+    if (errno != EPIPE) {
+      result_.write_error = errno;
+      result_.dropped += left;
+    }
     pending_.clear();
     written_ = 0;
     source_.reset();

@@ -74,10 +74,10 @@ void SandboxRun::run() {
   }
   if (plan_.wall_seconds) runner_.limitTime(start, *plan_.wall_seconds);
   if (sandbox_.output) {
-    streams_.setOutput(STDOUT_FILENO, std::move(sandbox_.output), request_.out, plan_.output_bytes);
+    streams_.setOutput(STDOUT_FILENO, std::move(sandbox_.output), request_.out, outputLimit(request_.out));
   }
   if (sandbox_.errors) {
-    streams_.setOutput(STDERR_FILENO, std::move(sandbox_.errors), request_.err, plan_.output_bytes);
+    streams_.setOutput(STDERR_FILENO, std::move(sandbox_.errors), request_.err, outputLimit(request_.err));
   }
   streams_.setInput(std::move(sandbox_.input));
   if (plan_.cgroup)
@@ -86,6 +86,10 @@ void SandboxRun::run() {
   if (terminal_streams_.any()) raw_mode.emplace(terminal_streams_);
   watch();
   collect(start);
+}
+
+std::uint64_t SandboxRun::outputLimit(StreamMode mode) const {
+  return mode == StreamMode::relay && !request_.limit_relayed_output ? kNoOutputLimit : plan_.output_bytes;
 }
 
 Result<void> SandboxRun::launchHeld() {
@@ -112,6 +116,7 @@ Result<void> SandboxRun::launchHeld() {
   }
   auto launched = launch(completed_ ? *completed_ : plan_, cgroup_,
                          {.terminal = terminal_streams_,
+                          .handed = handed_,
                           .feed_input = hasInput(request_.relay_stdin, request_.input),
                           .store = store_ ? store_->path() : std::string(),
                           .egress_link = link_.sandbox.get()});

@@ -58,6 +58,62 @@ TEST_F(Streams, InputReachesTheProgramByteByByte) {
   EXPECT_EQ(output.out.substr(0, 68), output.out.substr(136, 68));
 }
 
+TEST_F(Streams, UnreadInputIsLeftForTheNextProgram) {
+  const RunOutput loop = onHost(R"(printf 'a\nb\nc\n' | while read x; do "$CAISSON" run -q -- echo "got $x"; done)");
+  EXPECT_EQ(loop.out, "got a\ngot b\ngot c\n") << loop.describe();
+  const RunOutput file = onHost(R"(printf '1\n2\n' > lines; ("$CAISSON" run -q -- true; cat) < lines)");
+  EXPECT_EQ(file.out, "1\n2\n") << file.describe();
+  const RunOutput part = onHost(R"(("$CAISSON" run -q -- sh -c 'read x; echo "first $x"'; cat) < lines)");
+  EXPECT_EQ(part.out, "first 1\n2\n") << part.describe();
+}
+
+TEST_F(Streams, NoInputLeavesTheCallersUnread) {
+  const RunOutput output = onHost(R"(printf '1\n' | ("$CAISSON" run -q -n -- cat; cat))");
+  EXPECT_EQ(output.out, "1\n") << output.describe();
+}
+
+TEST_F(Streams, OnlyFilesPipesAndUnixSocketsAreHandedOver) {
+  workspace.write("kinds.py", R"(
+import os, socket, subprocess, sys
+def kind(descriptor):
+    command = [os.environ["CAISSON"], "run", "-q", "--", "stat", "-L", "-c", "%F", "/proc/self/fd/0"]
+    return subprocess.run(command, stdin=descriptor, capture_output=True, text=True).stdout.strip()
+listener = socket.create_server(("127.0.0.1", 0))
+connected = socket.create_connection(listener.getsockname())
+ours, theirs = socket.socketpair()
+datagram, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+print("tcp:", kind(connected))
+print("stream:", kind(theirs))
+print("datagram:", kind(datagram))
+print("directory:", kind(os.open("/etc", os.O_RDONLY)))
+print("path:", kind(os.open("/etc/passwd", os.O_PATH)))
+print("file:", kind(os.open(__file__, os.O_RDONLY)))
+)");
+  EXPECT_EQ(onHost("python3 kinds.py").out,
+            "tcp: fifo\nstream: socket\ndatagram: fifo\ndirectory: fifo\npath: fifo\nfile: regular file\n");
+}
+
+TEST_F(Streams, UncapturedOutputHasNoLimit) {
+  const RunOutput output = onHost(R"("$CAISSON" run -q -- head -c 11000000 /dev/zero > out; echo $?; stat -c %s out)");
+  EXPECT_EQ(output.out, "0\n11000000\n") << output.describe();
+  const RunOutput pipe = onHost(R"("$CAISSON" run -q -- head -c 11000000 /dev/zero | wc -c)");
+  EXPECT_EQ(pipe.out, "11000000\n") << pipe.describe();
+}
+
+TEST_F(Streams, AWriteErrorIsAnError) {
+  const RunOutput direct = onHost(R"("$CAISSON" run -q -- echo hi > /dev/full; echo $?)");
+  EXPECT_EQ(direct.out, "1\n") << direct.describe();
+  const RunOutput relayed = onHost(R"("$CAISSON" run --output-limit 1M -- echo hi > /dev/full; echo $?)");
+  EXPECT_EQ(relayed.out, "125\n") << relayed.describe();
+  EXPECT_TRUE(contains(relayed.err, "No space left")) << relayed.err;
+}
+
+TEST_F(Streams, AnOutputFileCanBeReopened) {
+  const RunOutput output =
+      onHost(R"("$CAISSON" run -q -- sh -c 'echo a >> /dev/stdout; echo b >> /dev/stderr' > out 2> err; cat out err)");
+  EXPECT_EQ(output.out, "a\nb\n") << output.describe();
+}
+
 TEST_F(Streams, EmptyInputIsEndOfFile) {
   EXPECT_EQ(run({}, {"wc", "-c"}).out, "0\n");
   EXPECT_EQ(onHost(R"("$CAISSON" run -- wc -c < /dev/null)").out, "0\n");
@@ -86,7 +142,7 @@ TEST_F(Streams, OutputComesWhileTheProgramRuns) {
 
 TEST_F(Streams, OutputIsCutAtTheLimitAndTheRestCounted) {
   const RunOutput output = run({"--output-limit", "1M"}, {"head", "-c", "50M", "/dev/zero"});
-  EXPECT_EQ(output.exit_status, 0) << output.err;
+  EXPECT_EQ(output.exit_status, 125) << "the program succeeded, but its output is not complete: " << output.err;
   EXPECT_EQ(output.out.size(), 1U << 20);
   EXPECT_TRUE(contains(output.err, std::to_string(49 << 20))) << output.err.substr(0, 500);
 

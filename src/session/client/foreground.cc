@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "policy/model.h"
+#include "supervise/handed_streams.h"
 #include "supervise/question_watch.h"
 #include "supervise/signal_relay.h"
 #include "supervise/stream_relay.h"
@@ -37,13 +38,15 @@ class ForegroundCommand {
         request_(request),
         options_(options),
         signals_(request.forward_signals),
-        streams_(loop_, request.input, request.relay_stdin) {
+        hands_input_over_(request.relay_stdin && request.input.empty() && supervise::canHandOver(STDIN_FILENO)),
+        streams_(loop_, request.input, request.relay_stdin && !hands_input_over_) {
     if (options.prompt != nullptr) questions_.emplace(loop_, options.prompt->questions(), streams_);
   }
 
   Result<std::optional<RunResult>> run();
 
  private:
+  [[nodiscard]] bool handsOver(int stream) const;
   Result<Fd> makeStream(int stream);
   Result<void> start();
   void watch();
@@ -58,6 +61,7 @@ class ForegroundCommand {
   sys::EventLoop loop_;
   supervise::SignalRelay signals_;
   supervise::TerminalStreams terminal_streams_;
+  const bool hands_input_over_;
   supervise::StreamRelay streams_;
   std::optional<supervise::QuestionWatch> questions_;
   std::optional<RunResult> result_;
@@ -65,8 +69,24 @@ class ForegroundCommand {
   bool gone_ = false, killed_ = false;
 };
 
+/// Whether the command gets our own descriptor. Not files as outputs: the session's Landlock domain, which was made
+/// before the command, would keep programs from opening /dev/stdout.
+bool ForegroundCommand::handsOver(int stream) const {
+  if (terminal_streams_.stream[stream]) return false;
+  if (stream == 0) return hands_input_over_;
+  const StreamMode mode = stream == 1 ? request_.out : request_.err;
+  return mode == StreamMode::relay && !request_.on_output && supervise::handsOutputOver(stream, true);
+}
+
 /// The command's end of a stream; ours is kept.
 Result<Fd> ForegroundCommand::makeStream(int stream) {
+  if (handsOver(stream)) {
+    Fd copy(::fcntl(stream, F_DUPFD_CLOEXEC, 3));
+    if (!copy) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
+    const std::uint32_t payload = connection_.welcome().payload_id;
+    if (payload != 0) supervise::giveTo(stream, payload, payload);
+    return copy;
+  }
   const bool feed = stream == 0 && supervise::hasInput(request_.relay_stdin, request_.input);
   if (terminal_streams_.stream[stream] || (stream == 0 && !feed)) {
     Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -92,8 +112,10 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
     const auto kind = stream == 1 ? OutputStreamKind::out : OutputStreamKind::err;
     observer = [this, kind](std::string_view piece) { request_.on_output(kind, piece); };
   }
-  streams_.setOutput(stream, std::move(ours), stream == 1 ? request_.out : request_.err,
-                     connection_.welcome().output_bytes, std::move(observer));
+  const StreamMode mode = stream == 1 ? request_.out : request_.err;
+  const std::uint64_t limit =
+      mode == StreamMode::relay ? supervise::kNoOutputLimit : connection_.welcome().output_bytes;
+  streams_.setOutput(stream, std::move(ours), mode, limit, std::move(observer));
   return theirs;
 }
 
