@@ -18,7 +18,7 @@ constexpr std::uint32_t quad(unsigned a, unsigned b, unsigned c, unsigned d) {
   return (a << 24) | (b << 16) | (c << 8) | d;
 }
 
-// The first that matches names the reason, so single hosts come before the networks around them.
+// The first match gives the reason, so single hosts come before their networks.
 constexpr V4Range kV4Ranges[] = {
     {quad(169, 254, 169, 254), 32, "cloud metadata"},
     {quad(169, 254, 170, 2), 32, "cloud metadata"},
@@ -52,14 +52,14 @@ constexpr V6Range kV6Ranges[] = {
     {{0xfd, 0x00, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54}, 128, "cloud metadata"},
     {{0xfd, 0x20, 0x00, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54}, 128, "cloud metadata"},
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, "loopback"},
-    {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, "private"},  // NAT64 of a site's own
+    {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, "private"},  // local-use NAT64
     {{0xfc}, 7, "private"},
     {{0xfe, 0x80}, 10, "link-local"},
     {{0xfe, 0xc0}, 10, "private"},
     {{0xff}, 8, "multicast"},
     {{0x20, 0x01, 0x00, 0x00}, 32, "Teredo"},
     {{0x20, 0x01, 0x00, 0x02, 0x00, 0x00}, 48, "benchmark"},
-    {{0x20, 0x01, 0x00, 0x00}, 23, "reserved"},  // protocol assignments, ORCHID among them
+    {{0x20, 0x01, 0x00, 0x00}, 23, "reserved"},  // protocol assignments, including ORCHID
     {{0x20, 0x01, 0x0d, 0xb8}, 32, "documentation"},
     {{0x3f, 0xff, 0x00}, 20, "documentation"},
 };
@@ -91,7 +91,7 @@ std::string_view blockedV6(const std::array<std::uint8_t, 16>& bytes) {
   constexpr std::array<std::uint8_t, 16> kNat64{0x00, 0x64, 0xff, 0x9b};
   if (within(bytes, kNat64, 96)) return blockedV4(embedded(bytes, 12));
   if (bytes[0] == 0x20 && bytes[1] == 0x02) return blockedV4(embedded(bytes, 2));  // 6to4
-  if ((bytes[0] & 0xe0) != 0x20) return "reserved";  // outside 2000::/3 nothing is global unicast
+  if ((bytes[0] & 0xe0) != 0x20) return "reserved";                                // only 2000::/3 is global unicast
   return {};
 }
 

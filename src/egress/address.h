@@ -1,4 +1,4 @@
-// An internet address as a value, and which addresses no sandbox ever reaches (SPEC N4).
+// An internet address as a value, and the address ranges that no sandbox may reach.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace caisson::egress {
 
-/// Sixteen bytes; IPv4 is kept in its mapped form (::ffff:a.b.c.d), so an address has exactly one representation and
-/// the mapped notation can't be a second way to the same host.
+/// Sixteen bytes. IPv4 is stored in mapped form (::ffff:a.b.c.d), so each address has exactly one representation and
+/// the mapped notation cannot bypass a rule.
 class Address {
  public:
   Address() = default;
   static Address v4(std::uint32_t host_order);
   static Address v6(std::span<const std::uint8_t, 16> bytes);
-  /// Dotted quad or RFC 4291 text, nothing else: no zone, no brackets, no octal.
+  /// Parses a dotted quad or RFC 4291 text only: no zone, no brackets, no octal.
   static std::optional<Address> parse(std::string_view text);
 
   [[nodiscard]] bool isV4() const;
@@ -32,11 +32,11 @@ class Address {
   std::array<std::uint8_t, 16> bytes_{};
 };
 
-/// Why nothing may connect there, whatever a policy allows: "private", "loopback", "cloud metadata" ... or empty for
-/// an ordinary public address. Forms that carry an IPv4 address inside are judged by that one as well.
+/// Why this address is always blocked, regardless of the policy: "private", "loopback", "cloud metadata" ...; empty for
+/// a public address. IPv6 forms that embed an IPv4 address are checked by that one as well.
 std::string_view blockedRange(const Address& address);
 
-/// Of the blocked ones, those that an owner may open for a named host: private networks and loopback, never cloud
+/// Whether the owner may allow this blocked range for a named host: private networks and loopback, never cloud
 /// metadata, multicast or reserved space.
 bool mayBeExcepted(std::string_view range);
 

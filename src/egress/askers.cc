@@ -22,7 +22,7 @@ std::string textOf(const Endpoint& endpoint) { return HostPort{{{}, endpoint.add
 
 bool Askers::tell(const Asker& asker, const Report& report) {
   const std::string packet = encode(report);
-  // One that is so far behind hears nothing more: what it is not told of is refused.
+  // A client that is this far behind gets no more messages; its pending connections are denied.
   return ::send(asker.socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
@@ -57,7 +57,7 @@ void Askers::onEvents(int descriptor, std::uint32_t) {
   if (got <= 0 || !onChange(*asker, {packet, static_cast<std::size_t>(got)})) drop(asker);
 }
 
-/// False for what no asker says.
+/// False for a message that clients never send.
 bool Askers::onChange(Asker& asker, std::string_view packet) {
   const auto change = decodeChange(packet);
   if (!change) return false;
@@ -73,7 +73,7 @@ bool Askers::onClaim(Asker& asker, const Change& change) {
   const auto ticket = numberIn(change.pattern);
   if (!ticket) return false;
   const auto found = waiting_.find(*ticket);
-  if (found == waiting_.end() || !found->second.unheard.contains(asker.number)) return true;  // it waits no longer
+  if (found == waiting_.end() || !found->second.unheard.contains(asker.number)) return true;  // no longer pending
   if (change.kind == Change::Kind::other) {
     notTheirs(asker.number, *ticket);
     return true;
@@ -90,7 +90,7 @@ bool Askers::onClaim(Asker& asker, const Change& change) {
   question.request.host = waiting.target.host.text();
   question.request.port = waiting.target.port;
   if (!tell(asker, question))
-    onAnswer(asker, HostPort(waiting.target), false);  // a copy: the entry goes with the answer
+    onAnswer(asker, HostPort(waiting.target), false);  // a copy, since onAnswer erases the entry
   return true;
 }
 

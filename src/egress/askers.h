@@ -1,10 +1,10 @@
-// The processes that can put a question to a person, in a session whose commands several of them started (SPEC A1).
+// The clients that can prompt a user, in a session whose commands were started by several clients.
 //
-// Each stands for one command on one terminal. A connection comes from the network that all commands of the session
-// share, so it waits with a ticket: every process is told both ends of it and says whether one of its own command's
-// processes holds it. Whose it is, that one asks, and only its answer counts for it. What is nobody's (a background
-// command's, that of a command without a terminal) is refused as soon as all have said so. A process that goes away,
-// however it ends, takes nothing along: what waits for it is refused.
+// Each client represents one command on one terminal. All commands of a session share one network, so a pending
+// connection gets a ticket: every client receives both its endpoints and replies whether a process of its own command
+// holds it. The owner of the connection prompts its user, and only that answer counts. A connection that no client
+// claims (of a background command, or a command without a terminal) is denied once all have replied. If a client
+// disconnects, the connections that wait for it are denied.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ namespace caisson::egress {
 
 class Server;
 
-/// What a process sends over the session's control socket that wants to be told of connections. Answered with `ready`;
-/// after that it hears of claims and questions and sends changes.
+/// Sent over the session's control socket by a client that wants to receive prompts. The reply is `ready`; afterwards
+/// it receives claims and questions and sends changes.
 inline constexpr std::string_view kWantsQuestions = "questions";
 
 class Askers final : public Watcher {
@@ -36,13 +36,14 @@ class Askers final : public Watcher {
   void add(sys::Fd client);
   [[nodiscard]] bool any() const { return !askers_.empty(); }
 
-  /// A connection's ticket, or 0 when there is nobody to ask about it. Server::answer() gets it back.
+  /// Returns the connection's ticket, or 0 if there is no client to ask. Server::answer() receives the ticket with the
+  /// answer.
   std::uint64_t ask(const HostPort& target, const Endpoint& from, const Endpoint& to);
-  /// The connection is gone, or needs no answer any more.
+  /// Call when the connection is closed or no longer needs an answer.
   void forget(std::uint64_t ticket) { waiting_.erase(ticket); }
-  /// A rule of the session settles every question about exactly this.
+  /// A new session rule answers all questions about exactly this pattern.
   void ruled(const std::string& pattern, bool denied);
-  /// Refuses what one that says nothing holds up.
+  /// Denies connections whose client does not answer in time.
   void tick(Clock::time_point now);
   void onEvents(int descriptor, std::uint32_t events) override;
 
@@ -54,7 +55,7 @@ class Askers final : public Watcher {
   };
   struct Waiting {
     HostPort target;
-    std::set<std::uint64_t> unheard;  ///< who has not said yet whether it is theirs
+    std::set<std::uint64_t> unheard;  ///< clients that have not replied to the claim yet
     std::uint64_t owner = 0;
     Clock::time_point since;
   };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kGone = "the credential broker has ended";
 
-/// Sends `packet` with both descriptors; without waiting.
+/// Sends `packet` with both descriptors, without blocking.
 bool sendWith(int link, const std::string& packet, int first, int second) {
   iovec part{const_cast<char*>(packet.data()), packet.size()};
   alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};

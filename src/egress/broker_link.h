@@ -1,8 +1,7 @@
-// The egress process's side of the credential broker: which connections go to it, and what it says about them.
+// The egress process's link to the credential broker: which connections it gets, and its reports about them.
 //
-// The broker gets two sockets of pairs made here, never the connection itself: every byte passes through this process
-// on its way to the broker and back, so limits, counters, time-outs and live denials hold as for any other connection,
-// and the broker needs no network at all.
+// The broker gets two ends of socket pairs, never the connection itself: every byte passes through the egress process.
+// So limits, counters, timeouts and live denials apply as for any other connection, and the broker needs no network.
 #pragma once
 
 #include <expected>
@@ -23,19 +22,19 @@ class BrokerLink final : public Watcher {
   bool watch();
   void onEvents(int descriptor, std::uint32_t events) override;
 
-  /// Whether a connection to `target` has to go through the broker, or nowhere.
+  /// Whether connections to `target` must go through the broker.
   [[nodiscard]] bool handles(const HostPort& target) const;
 
-  /// Our ends of the two pairs whose other ends the broker now has.
+  /// Our ends of the two pairs; the broker has the other ends.
   struct Ends {
     sys::Fd client, upstream;
   };
-  /// Or why the connection can't be made; it must not go on without the broker then.
+  /// On error returns the reason; the connection must then be denied, not made without the broker.
   std::expected<Ends, std::string_view> handOver(const HostPort& target);
 
  private:
   Server& server_;
-  sys::Fd link_;  ///< invalid once the broker is gone
+  sys::Fd link_;  ///< invalid once the broker has exited
 };
 
 }  // namespace caisson::egress

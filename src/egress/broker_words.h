@@ -1,7 +1,7 @@
-// What the egress process and the credential broker tell each other: packets of counted texts.
+// Messages between the egress process and the credential broker: packets of length-prefixed strings.
 //
-// The broker holds the secrets and trusts nothing here: it knows by itself which hosts have a credential, and shows it
-// only to who proves to be that host. So whoever takes over the egress process gains no secret by these words.
+// The broker holds the secrets and does not trust the egress: it has its own list of hosts with a credential, and sends
+// a secret only to a host that proves its identity by TLS. So compromising the egress process reveals no secret.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace caisson::egress {
 
-/// To the broker, with two stream sockets: the client's side, which has said a TLS hello, and the host's, which has
-/// heard nothing yet.
+/// To the broker, with two stream sockets: the client's, which has sent a TLS hello, and the host's, on which nothing
+/// has been sent yet.
 std::string encodeHandOver(std::string_view target);
 std::optional<std::string> decodeHandOver(std::string_view packet);
 
-/// To the egress: a credential went out in a request, or something was refused.
+/// To the egress: a credential was used in a request, or something was denied.
 struct BrokerWord {
   bool used = false;
   std::string target;     ///< "host:port"
-  std::string operation;  ///< of a refusal: "tls", "http"
-  std::string text;       ///< the credential and its header, or why
+  std::string operation;  ///< of a denial: "tls", "http"
+  std::string text;       ///< the credential and its header, or the reason
 };
 
 std::string encode(const BrokerWord& word);

@@ -5,7 +5,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMaxKnown = 1024;  // ten bits a question at most
+constexpr std::size_t kMaxKnown = 1024;  // at most ten bits per query
 
 }  // namespace
 

@@ -12,7 +12,7 @@ using Verdict = LookupBudget::Verdict;
 
 TEST(LookupBudget, LessThanAKilobyteOfTextLeavesInAnyMinute) {
   const auto start = LookupBudget::Clock::now();
-  for (int offset : {0, 30, 59, 90}) {  // wherever the minute begins
+  for (int offset : {0, 30, 59, 90}) {  // independent of where the minute begins
     std::size_t out = 0;
     LookupBudget fresh(100000);
     for (int tenth = 0; tenth < 600; ++tenth) {

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint8_t kHandshake = 22, kHello = 1;
 constexpr std::uint16_t kServerName = 0, kEncryptedHello = 0xfe0d, kEncryptedName = 0xffce;
 
-/// Reads big-endian numbers and pieces; once something is missing, everything after it is too.
+/// Reads big-endian numbers and slices; after one failure every read fails.
 class Reader {
  public:
   explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -89,7 +89,7 @@ ClientHello parseClientHello(std::span<const std::uint8_t> bytes) {
   if (bytes[0] != kHandshake) return none;
   if (bytes.size() >= 2 && bytes[1] != 3) return none;
 
-  std::vector<std::uint8_t> message;  // the handshake bytes, records taken off
+  std::vector<std::uint8_t> message;  // the handshake bytes without record headers
   std::size_t at = 0;
   while (at + 5 <= bytes.size()) {
     if (bytes[at] != kHandshake || bytes[at + 1] != 3) return bad("another record in the middle of the hello");

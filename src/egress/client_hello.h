@@ -1,5 +1,5 @@
-// The first message of a TLS client: which server it asks for by name. Reassembled over any number of records, since a
-// name cut in two is the oldest way around such a check.
+// Parses a TLS client hello: the server name it requests. Reassembles any number of records, since splitting the name
+// over two records is an old way to bypass such checks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace caisson::egress {
 
 struct ClientHello {
   enum class Kind : std::uint8_t {
-    more,  ///< a beginning of one; wait for further bytes
+    more,  ///< incomplete; wait for more bytes
     tls,   ///< complete
     none,  ///< not TLS at all
     bad,   ///< begins like TLS, but is malformed or too large
@@ -19,12 +19,12 @@ struct ClientHello {
 
   Kind kind = Kind::more;
   bool has_name = false;
-  std::string name;        ///< raw bytes of the server name: still to be made canonical
-  bool encrypted = false;  ///< carries an encrypted inner hello, whose name nobody can see
-  std::string_view flaw;   ///< what is bad
+  std::string name;        ///< raw bytes of the server name, not canonical yet
+  bool encrypted = false;  ///< has an encrypted inner hello, whose name is not visible
+  std::string_view flaw;   ///< why it is bad
 };
 
-/// The most bytes a hello may take before it is refused.
+/// Maximum size of a hello.
 inline constexpr std::size_t kHelloBytes = 16 * 1024;
 
 ClientHello parseClientHello(std::span<const std::uint8_t> bytes);

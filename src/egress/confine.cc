@@ -22,7 +22,7 @@ namespace {
 
 namespace rules = plan::rules;
 
-// Sockets, waiting, memory. Nothing that opens a file, starts a process, signals one or looks at one.
+// Sockets, waiting, memory. No call that opens files, or starts, signals or inspects processes.
 constexpr std::string_view kCalls[] = {
     "accept4",        "brk",          "clock_gettime", "close",      "connect",    "epoll_ctl",
     "epoll_pwait",    "epoll_wait",   "exit",          "exit_group", "fcntl",      "futex",
@@ -37,9 +37,9 @@ plan::SyscallFilter filter(bool brokered) {
   for (const std::string_view name : kCalls) list.add(name, plan::kAllow);
   list.set("socket", plan::refuse(EPERM),
            {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
-  // To the credential broker: a pair has no address, so nobody else can be at its other end.
+  // For the credential broker: a socket pair has no address, so no other process can connect to it.
   if (brokered) list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
-  // Memory, but no code.
+  // Memory, but not executable.
   list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
   list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
   plan::SyscallFilter result;
@@ -55,7 +55,7 @@ Result<void> becomeUser(uid_t id) {
   return {};
 }
 
-/// A caller may have given us some, ambient ones even.
+/// The caller may have passed capabilities, even ambient ones.
 Result<void> dropCapabilities() {
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   struct {
@@ -71,7 +71,7 @@ Result<void> dropCapabilities() {
 }
 
 Result<void> closeFiles(int abi) {
-  if (abi < 1) return {};  // the filter below leaves no call that opens one
+  if (abi < 1) return {};  // the filter below allows no call that opens a file
   sys::LandlockRulesetAttr attributes{plan::filesystemRights(abi), 0, 0};
   if (abi >= 6) attributes.scoped = sys::kScopeAbstractUnix | sys::kScopeSignal;
   const std::size_t size = abi >= 6 ? sizeof(attributes) : abi >= 4 ? 16 : 8;
@@ -118,8 +118,8 @@ Result<void> confineSelf(const Confinement& wish) {
 
 Result<void> confine(const Settings& settings) {
   const bool brokered = !settings.brokered.empty();
-  // Descriptors in flight are counted per user against the sender's soft limit: one that hands connections to a broker
-  // must not be stopped by what another sandbox of the user keeps in flight. Connections are bounded all the same.
+  // The kernel counts descriptors in flight per user against the sender's soft limit: an egress with a broker must not
+  // be blocked by another sandbox of the same user. The number of connections is bounded anyway.
   return confineSelf({.become = settings.become,
                       .landlock_abi = settings.landlock_abi,
                       .descriptors = brokered ? RLIM_INFINITY : settings.max_connections * 6 + 256,

@@ -1,4 +1,4 @@
-// Takes everything from a process of ours that it does not need, before it reads a byte of the sandbox's.
+// Drops all rights that one of our processes does not need, before it reads any byte from the sandbox.
 #pragma once
 
 #include <sys/types.h>
@@ -12,16 +12,16 @@
 namespace caisson::egress {
 
 struct Confinement {
-  std::optional<uid_t> become;  ///< a root caller's helper runs as this user and group
+  std::optional<uid_t> become;  ///< if the caller is root, run as this user and group
   int landlock_abi = 0;
   std::uint64_t descriptors = 256;
   plan::SyscallFilter filter;
 };
 
-/// No files, no privileges, no core, no look from outside, and the system calls of the filter only.
+/// Denies files, privileges, core dumps and ptrace by others, and allows only the system calls of the filter.
 Result<void> confineSelf(const Confinement& wish);
 
-/// The egress process.
+/// Confines the egress process.
 Result<void> confine(const Settings& settings);
 
 }  // namespace caisson::egress

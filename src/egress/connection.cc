@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kConnectTimeout = std::chrono::seconds(8);
-constexpr auto kRecordTimeout = std::chrono::seconds(30);  // a busy audit log, or a full disk that is being cleared
+constexpr auto kRecordTimeout = std::chrono::seconds(30);  // covers a busy audit log, or a full disk being cleaned up
 constexpr auto kFarewellTimeout = std::chrono::seconds(2);
 
 socks::Reply socksReply(int error) {
@@ -45,13 +45,13 @@ void Connection::beginCaptured(const Endpoint& target) {
 }
 
 void Connection::aim(HostPort target, Style style) {
-  reportAllowed();  // an earlier request of the same client, to another host
+  reportAllowed();  // an earlier request of the same client to another host
   reported_ = false;
   target_ = std::move(target);
   has_target_ = true;
   style_ = style;
   pinned_ = style != Style::http;
-  if (target_.host.address && SyntheticNames::isSynthetic(*target_.host.address)) {  // before any range is looked at
+  if (target_.host.address && SyntheticNames::isSynthetic(*target_.host.address)) {  // before any range check
     const std::string_view name = server_.names.nameOf(*target_.host.address);
     if (name.empty()) return deny("connect", {false, "no name was looked up that has this address", {}});
     target_.host = {std::string(name), std::nullopt};
@@ -61,7 +61,7 @@ void Connection::aim(HostPort target, Style style) {
   const auto [asking, ticket] =
       decision.allowed ? Server::Wait{} : server_.ask(target_, decision, client_.get(), accepted_on_);
   if (!decision.allowed && !asking) return deny("connect", decision);
-  if (upstream_) {  // of an earlier request, to another host
+  if (upstream_) {  // of an earlier request to another host
     server_.loop.forget(upstream_.get());
     upstream_.reset();
   }
@@ -74,7 +74,7 @@ void Connection::aim(HostPort target, Style style) {
   watchAll();
 }
 
-/// What a person allowed for this connection holds only as long as nobody forbids it.
+/// A one-time permission by the user holds only while no rule denies the target.
 Decision Connection::judge() const {
   Decision decision = server_.rules.judge(target_.host, target_.port);
   if (!decision.allowed && decision.askable && permitted_ == target_) return {true, "allowed once by a person", {}};
@@ -126,7 +126,7 @@ void Connection::onAddresses(const Server::Addresses& addresses) {
   });
 }
 
-/// The proxy is told the address that was checked, not the name: it must not look up another one.
+/// Sends the proxy the checked address, not the name: the proxy must not resolve the name differently.
 void Connection::askProxy() {
   phase_ = Phase::proxying;
   const std::string where = HostPort{{{}, address_}, target_.port}.text();
@@ -139,7 +139,7 @@ void Connection::onProxyAnswer() {
   if (!flush(upstream_.get(), to_upstream_) || !readInto(upstream_.get(), from_upstream_, upstream_ended_)) {
     return unreachable("the upstream proxy broke off");
   }
-  constexpr bool kWithoutBody = true;  // what follows the head of a granted CONNECT is the server's
+  constexpr bool kWithoutBody = true;  // after the head of a granted CONNECT come the server's bytes
   const http::ResponseHead head = http::parseResponse(from_upstream_, kWithoutBody);
   if (head.status == http::Status::more && !upstream_ended_) {
     const std::uint32_t write = to_upstream_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
@@ -190,7 +190,7 @@ void Connection::onConnected() {
   reportOpened();
   if (opened_number_ == 0) return beginTransfer();
   phase_ = Phase::recording;
-  server_.loop.forget(upstream_.get());  // that it has ended is seen afterwards
+  server_.loop.forget(upstream_.get());  // its end is detected later
   watchAll();
 }
 
@@ -254,7 +254,7 @@ void Connection::finishAfterFlush() {
   progress();
 }
 
-/// Now and not only at the end: the sandbox, or what records its requests, may be killed before that.
+/// At once and not only at the end: the sandbox or its supervisor may be killed before that.
 void Connection::reportOpened() {
   Request request;
   request.operation = kOpened;
@@ -331,7 +331,7 @@ bool Connection::flush(int descriptor, std::string& buffer) {
   }
   (descriptor == client_.get() ? received_ : sent_) += done;
   if (done == buffer.size()) {
-    std::string().swap(buffer);  // an idle connection keeps no memory
+    std::string().swap(buffer);  // frees the memory of idle connections
   } else {
     buffer.erase(0, done);
   }
@@ -355,10 +355,10 @@ void Connection::watchAll() {
 
 void Connection::onEvents(int descriptor, std::uint32_t events) {
   active_ = Clock::now();
-  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);  // as below
+  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);  // same as below
   if (phase_ == Phase::proxying) return descriptor == client_.get() ? close(true) : onProxyAnswer();
   if (phase_ == Phase::connecting) {
-    if (descriptor == client_.get()) return close(true);  // only errors are listened for: it went away
+    if (descriptor == client_.get()) return close(true);  // only errors are watched: the client disconnected
     int error = 0;
     socklen_t size = sizeof(error);
     ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -374,7 +374,7 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
   progress();
 }
 
-/// Does whatever the phase allows with what is there.
+/// Processes available data according to the phase.
 void Connection::progress() {
   if (phase_ == Phase::tunnel) return pumpTunnel();
   if (phase_ == Phase::http) return pumpHttp();
@@ -400,7 +400,7 @@ void Connection::progress() {
 }
 
 void Connection::tick(Clock::time_point now) {
-  if (phase_ == Phase::closed || phase_ == Phase::asking) return;  // how long a person may think, the asker decides
+  if (phase_ == Phase::closed || phase_ == Phase::asking) return;  // the prompting process limits that time
   if (phase_ == Phase::connecting && upstream_ && now - connecting_since_ > kConnectTimeout) {
     errno = ETIMEDOUT;
     return next_address_ < addresses_.size() ? connectNext() : unreachable("ETIMEDOUT");
@@ -433,7 +433,7 @@ void Connection::judgeAgain() {
     if (decision.allowed) return goToTarget(decision);
   }
   if (!decision.allowed) {
-    phase_ = Phase::tunnel;  // whatever it was doing: cut, not answered
+    phase_ = Phase::tunnel;  // reset it without a reply, in any phase
     deny("connect", decision);
   }
 }

@@ -2,9 +2,9 @@
 //
 //   proxy port:  SOCKS or HTTP request -> target
 //   captured:    original address -> target
-//   target:      judged -> resolved -> every address judged -> connected to one of these
+//   target:      checked -> resolved -> every address checked -> connected to one of these
 //   then:        the client's first bytes: a TLS hello must name the target, an HTTP request must be for it
-//   then:        bytes both ways (splice), or HTTP requests one by one, each of them judged
+//   then:        bytes both ways (splice), or HTTP requests one by one, each of them checked
 #pragma once
 
 #include <optional>
@@ -19,51 +19,51 @@
 
 namespace caisson::egress {
 
-/// What a connection keeps at most of bytes that the other side does not take yet.
+/// Maximum number of buffered bytes per direction while the other side does not read.
 inline constexpr std::size_t kBufferBytes = 64 * 1024;
 
 class Connection final : public Watcher {
  public:
-  /// `accepted_on`: where the client believes to be connected to.
+  /// `accepted_on`: the address that the client connected to.
   Connection(Server& server, sys::Fd client, const Endpoint& accepted_on);
   ~Connection();
 
-  /// Came to the proxy port: the client will say where it wants to go.
+  /// Accepted on the proxy port: the client will name its target.
   void beginProxy();
-  /// Was captured on its way to `target`.
+  /// Captured on its way to `target`.
   void beginCaptured(const Endpoint& target);
 
   void onEvents(int descriptor, std::uint32_t events) override;
   void resume() { phase_ == Phase::brokered ? pumpBrokered() : pumpTunnel(); }
   void tick(Clock::time_point now);
-  /// Ends it if the rules, which have changed, no longer let it be (N10); one that waited may go on.
+  /// After a rule change: closes the connection if it is no longer allowed; a pending one may continue.
   void judgeAgain();
-  /// A person was asked about `target`: if this connection waits for that, it goes on or is refused.
+  /// The user was prompted for `target`: if this connection waits for that answer, it continues or is denied.
   void answered(const HostPort& target, bool permitted);
-  /// The same where connections to one target may wait for answers of different persons.
+  /// Same, where connections to one target may wait for different users' answers.
   void answered(std::uint64_t ticket, bool permitted);
-  /// The first `connections` that were reported are on record.
+  /// The supervisor has recorded the first `connections` reports.
   void recorded(std::uint64_t connections);
   [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
 
  private:
   enum class Phase : std::uint8_t {
     hello,        ///< first bytes on the proxy port
-    socks,        ///< greeting answered, request awaited
-    asking,       ///< a person decides about the target
+    socks,        ///< greeting answered, waiting for the request
+    asking,       ///< waiting for the user's decision
     connecting,   ///< the target is being resolved or connected
-    proxying,     ///< the upstream proxy was asked to connect
-    recording,    ///< connected; the supervisor records it before a byte goes out
-    first_bytes,  ///< connected; the client's first bytes decide how it goes on
+    proxying,     ///< waiting for the upstream proxy to connect
+    recording,    ///< connected; the supervisor records it before any byte is sent
+    first_bytes,  ///< connected; the client's first bytes select the protocol
     http,         ///< requests one by one
-    tunnel,       ///< bytes
-    brokered,     ///< bytes by way of the credential broker
-    finishing,    ///< only what is left for the client still goes out
+    tunnel,       ///< raw bytes both ways
+    brokered,     ///< raw bytes through the credential broker
+    finishing,    ///< flushing remaining bytes to the client
     closed,
   };
   enum class Style : std::uint8_t { captured, tunnel_request, socks, http };
 
-  // connection.cc: life and target
+  // connection.cc: lifecycle and target
   void aim(HostPort target, Style style);
   void takeAnswer(bool permitted);
   void returnTicket();
@@ -88,7 +88,7 @@ class Connection final : public Watcher {
   bool flush(int descriptor, std::string& buffer);
   void progress();
 
-  // connection_start.cc: what the client says first
+  // connection_start.cc: the client's first bytes
   void onHello();
   void onSocks();
   void onProxyRequest();
@@ -120,27 +120,27 @@ class Connection final : public Watcher {
   bool client_ended_ = false, upstream_ended_ = false, upstream_shut_ = false;
 
   const Endpoint accepted_on_;
-  std::uint64_t ticket_ = 0;  ///< of the answer it waits for, where tickets are given out
+  std::uint64_t ticket_ = 0;  ///< of the pending answer, if tickets are used
   HostPort target_;
   bool has_target_ = false;
-  std::optional<HostPort> permitted_;  ///< by a person, for this connection only
+  std::optional<HostPort> permitted_;  ///< by the user, for this connection only
   std::string rule_;
   std::vector<Address> addresses_;
   std::size_t next_address_ = 0;
   Address address_;
-  std::optional<Endpoint> proxy_;  ///< the upstream one, where the policy has it
+  std::optional<Endpoint> proxy_;  ///< the upstream proxy, if the policy has one
   Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
   bool reported_ = false;
-  std::uint64_t opened_number_ = 0;  ///< of its report that it is open (Server::reportOpened)
+  std::uint64_t opened_number_ = 0;  ///< number of its open report (Server::reportOpened)
 
   Flow up_, down_;
-  sys::Fd broker_client_, broker_upstream_;  ///< our ends of what the broker reads and writes
-  Flow to_broker_, from_broker_;  ///< the client's side of a brokered connection; up_ and down_ are the host's
+  sys::Fd broker_client_, broker_upstream_;  ///< our ends of the pairs to the broker
+  Flow to_broker_, from_broker_;             ///< client side of a brokered connection; up_ and down_ are the host side
   std::uint64_t sent_ = 0, received_ = 0, counted_sent_ = 0, counted_received_ = 0, reported_sent_ = 0,
                 reported_received_ = 0;
 
   bool pinned_ = false;        ///< every HTTP request must be for the target
-  bool response_due_ = false;  ///< a request is out and its response is not complete
+  bool response_due_ = false;  ///< a request was sent and its response is not complete
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;
   http::BodyFramer request_body_, response_body_;
   bool response_head_done_ = false;

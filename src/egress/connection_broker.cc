@@ -1,4 +1,4 @@
-// Connections to hosts with a credential: bytes between the client and the broker, and between the broker and the host.
+// Connections to hosts with a credential: relays bytes between client and broker, and between broker and host.
 #include <sys/epoll.h>
 
 #include "egress/broker_link.h"
@@ -8,11 +8,11 @@ namespace caisson::egress {
 
 void Connection::beginBrokered() {
   auto ends = server_.broker->handOver(target_);
-  // Never on without it: the program would talk to the host as if nobody had given it a credential.
+  // Never continue without the broker: the request would reach the host without its credential.
   if (!ends) return deny("connect", {false, std::string(ends.error()), {}});
   broker_client_ = std::move(ends->client);
   broker_upstream_ = std::move(ends->upstream);
-  // The hello that was checked is the first thing the broker reads. An empty socket has room for all of it.
+  // The checked hello is the first thing that the broker reads. It fits into an empty socket buffer.
   const ssize_t sent = ::send(broker_client_.get(), from_client_.data(), from_client_.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(from_client_.size())) return close(true);
   std::string().swap(from_client_);
@@ -43,11 +43,11 @@ void Connection::pumpBrokered() {
   if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);
   Flow::State down = Flow::State::waiting;
   if (to_client_.empty()) down = from_broker_.pump(server_.pipes, broker_client_.get(), client_.get());
-  // The broker has said all it had to say to the client: it alone knows when an answer is complete.
+  // The broker closed the client's side: only the broker knows when a response is complete.
   if (down == Flow::State::ended) return finishAfterFlush();
   const Flow::State up = to_broker_.pump(server_.pipes, client_.get(), broker_client_.get());
   if (down == Flow::State::broken) return close(true);
-  if (up == Flow::State::broken) {  // the broker does not listen any more; it may have said why
+  if (up == Flow::State::broken) {  // the broker no longer reads; it may have sent a reason
     from_broker_.setReadable();
     if (from_broker_.pump(server_.pipes, broker_client_.get(), client_.get()) == Flow::State::ended) {
       return finishAfterFlush();
@@ -57,7 +57,7 @@ void Connection::pumpBrokered() {
   if (more || up == Flow::State::more || down == Flow::State::more) server_.again(this);
 }
 
-/// True if there is more to do at once. A host that breaks off is told to the broker, which tells the client.
+/// True if there is more to do at once. If the host disconnects, the broker is informed and reports it to the client.
 bool Connection::pumpUpstreamSide() {
   if (!upstream_) return false;
   const Flow::State up = up_.pump(server_.pipes, broker_upstream_.get(), upstream_.get());

@@ -1,10 +1,10 @@
-// Plain HTTP: one request after another, each judged, each answer followed to its end, so that nothing can stand
-// between two requests unseen.
+// Plain HTTP: checks every request and follows each response to its end, so that no request can be smuggled between two
+// others.
 #include "egress/connection.h"
 
 namespace caisson::egress {
 void Connection::answer(int code, std::string_view reason, const std::string& text) {
-  if (response_head_done_) return close(true);  // in the middle of another answer
+  if (response_head_done_) return close(true);  // in the middle of another response
   to_client_ += "HTTP/1.1 " + std::to_string(code) + " " + std::string(reason) +
                 "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(text.size()) +
                 "\r\nConnection: close\r\nVia: caisson\r\n\r\n" + text;
@@ -46,7 +46,7 @@ void Connection::pumpHttp() {
   watchAll();
 }
 
-/// The next request's head; true if it went out.
+/// Handles the next request's head; true if it was forwarded.
 bool Connection::takeRequest() {
   const http::RequestHead head = http::parseRequest(from_client_, pinned_ ? target_.port : 80);
   if (head.status == http::Status::more) {
@@ -82,7 +82,7 @@ bool Connection::takeRequest() {
     }
     if (!head.absolute) return refuse("the target names no host");
     if (!same || !upstream_ready_ || upstream_ended_) {
-      aim(head.authority, Style::http);  // and this request again once the connection stands
+      aim(head.authority, Style::http);  // handles this request again once connected
       return false;
     }
   }
@@ -104,10 +104,10 @@ bool Connection::takeRequest() {
   return true;
 }
 
-/// What the server said; true if something was passed on.
+/// Handles the server's response; true if something was forwarded.
 bool Connection::takeResponse() {
   if (!response_due_) {
-    if (!from_upstream_.empty()) close(true);  // an answer that nobody asked for
+    if (!from_upstream_.empty()) close(true);  // a response without a request
     return false;
   }
   bool moved = false;
@@ -147,7 +147,7 @@ bool Connection::takeResponse() {
   }
   const bool over = response_body_.done() || (response_body_.untilClose() && upstream_ended_);
   if (!over) {
-    if (upstream_ended_ && from_upstream_.empty()) close(true);  // cut short
+    if (upstream_ended_ && from_upstream_.empty()) close(true);  // truncated
     return moved || used > 0;
   }
   const bool last = !keep_alive_ || response_body_.untilClose() || !request_body_.done();
@@ -156,8 +156,8 @@ bool Connection::takeResponse() {
   return true;
 }
 
-/// Whether a redirect may be passed on. Its target would be judged when the client follows it; telling it now says
-/// why (INV-S9).
+/// Whether a redirect may be forwarded. Its target would be checked when the client follows it; denying it now gives
+/// the client the reason.
 bool Connection::judgeRedirect(std::string_view location) {
   const bool plain = http::sameName(location.substr(0, 7), "http://");
   const bool secure = http::sameName(location.substr(0, 8), "https://");
@@ -177,7 +177,7 @@ bool Connection::judgeRedirect(std::string_view location) {
   } else {
     target.host.name = "redirect";
   }
-  // A person may be asked about it, but not before the client really goes there.
+  // The user may be prompted for it, but only when the client connects there.
   if (decision.allowed || (server_.canAsk() && decision.askable)) return true;
   response_head_done_ = false;
   denyObject("redirect", target, decision);

@@ -1,4 +1,4 @@
-// What a client says first: to the proxy, and through an open connection.
+// The first bytes of a client: to the proxy, and through an open connection.
 #include <sys/epoll.h>
 
 #include <cerrno>
@@ -16,7 +16,7 @@ std::span<const std::uint8_t> bytesOf(const std::string& text) {
 }
 
 constexpr char kSocks5 = 5, kSocks4 = 4;
-/// access_denied: what a TLS client shows as a refusal and not as a broken line.
+/// access_denied: TLS clients show it as a denial, not as a broken connection.
 constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 
 }  // namespace
@@ -79,14 +79,14 @@ void Connection::onProxyRequest() {
   if (!head.absolute) {
     return answer(400, "Bad Request", "caisson: this is a proxy; the request names no host in its target\n");
   }
-  aim(head.authority, Style::http);  // the request itself is taken when the connection stands
+  aim(head.authority, Style::http);  // the request itself is handled once connected
 }
 
 void Connection::onFirstBytes() {
-  // A client that does not read while it dribbles bytes must not make us hold what the server sends.
+  // Bounds the buffer for a client that sends slowly and does not read.
   if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
     return close(true);
-  if (!from_upstream_.empty()) {  // a server that speaks first
+  if (!from_upstream_.empty()) {  // the server sends first
     to_client_ += from_upstream_;
     from_upstream_.clear();
     if (!flush(client_.get(), to_client_)) return close(true);
@@ -105,8 +105,8 @@ void Connection::onFirstBytes() {
     pinned_ = true;
     return pumpHttp();
   }
-  // Bytes that nobody here can read name no host. Where web servers listen, many hosts share one address, so only what
-  // names its host goes there; elsewhere the address that the name led to is the boundary.
+  // Unknown protocols name no host. On web ports many hosts share one address, so only protocols that name their host
+  // are allowed; on other ports the address that the name resolved to is the boundary.
   if (target_.port == 80 || target_.port == 443) {
     return deny("connect", {false, "neither TLS nor HTTP on port " + std::to_string(target_.port), {}});
   }
@@ -122,7 +122,7 @@ void Connection::checkTls() {
   } else if (hello.encrypted && !server_.settings.allow_encrypted_hello) {
     refusal = {false, "an encrypted TLS hello hides the host's name", "network.allow_encrypted_hello"};
   } else if (!hello.has_name) {
-    // For an address there is no name to send.
+    // There is no server name for an address.
     if (!target_.host.address && !server_.settings.allow_missing_sni) {
       refusal = {false, "the TLS hello names no host", "network.allow_missing_server_name"};
     }

@@ -36,7 +36,7 @@ void Control::accept() {
   clients_.push_back(std::move(client));
 }
 
-/// One question, one answer: a change is applied before the answer goes out.
+/// One request, one response: a change is applied before the response is sent.
 void Control::answer(int descriptor) {
   char packet[4096];
   const ssize_t got = ::recv(descriptor, packet, sizeof(packet), MSG_DONTWAIT);

@@ -1,5 +1,5 @@
-// For the egress process of a session: takes changes of its rules over a socket in the session's private directory, and
-// ends with the sandbox.
+// For a session's egress process: accepts rule changes over a socket in the session's private directory, and exits with
+// the sandbox.
 #pragma once
 
 #include <list>
@@ -16,7 +16,7 @@ class Server;
 
 class Control final : public Watcher {
  public:
-  /// `init`: pid 1 of the sandbox; `listener`: where processes of the same user ask.
+  /// `init`: pidfd of pid 1 of the sandbox; `listener`: socket for requests of processes of the same user.
   Control(Server& server, sys::Fd init, sys::Fd listener);
 
   [[nodiscard]] bool watch();

@@ -25,7 +25,7 @@ void put32(std::vector<std::uint8_t>& out, std::uint32_t value) {
 
 char lower(std::uint8_t byte) { return static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte - 'A' + 'a' : byte); }
 
-/// Reads a name at `at` and moves past it. A pointer must lead to before the piece it stands in, so there is an end.
+/// Reads the name at `at` and advances past it. A pointer must lead to an earlier position, so the loop terminates.
 bool readName(Bytes bytes, std::size_t& at, bool pointers, std::string& name) {
   name.clear();
   std::size_t position = at;
@@ -54,7 +54,7 @@ bool readName(Bytes bytes, std::size_t& at, bool pointers, std::string& name) {
     if (!name.empty()) name += '.';
     for (std::size_t i = 0; i < size; ++i) {
       const std::uint8_t byte = bytes[position + 1 + i];
-      if (byte == '.' || byte == 0) return false;  // would read as another name once the labels are joined
+      if (byte == '.' || byte == 0) return false;  // would change the name once the labels are joined
       name += lower(byte);
     }
     position += 1 + size;

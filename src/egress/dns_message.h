@@ -1,5 +1,5 @@
-// DNS messages: the questions a sandbox asks, the answers it gets, and the answers of the servers we ask ourselves.
-// Bytes in, values out; nothing here keeps state or trusts a length.
+// DNS messages: queries and responses of the sandbox, and of the servers that we query. Pure functions without state;
+// no length is trusted.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ using Bytes = std::span<const std::uint8_t>;
 struct Question {
   std::uint16_t id = 0;
   bool recursion_desired = false;
-  std::string name;  ///< labels joined by dots as they came; a label that holds a dot or NUL is refused
+  std::string name;  ///< labels joined by dots, unchanged; a label with a dot or NUL is an error
   std::uint16_t type = 0;
-  bool edns = false;                  ///< the asker understands extended errors
-  std::uint16_t payload_bytes = 512;  ///< the largest UDP answer it takes
-  std::vector<std::uint8_t> wire;     ///< the question section, to be repeated in the answer
+  bool edns = false;                  ///< the client understands extended errors
+  std::uint16_t payload_bytes = 512;  ///< the largest UDP response it accepts
+  std::vector<std::uint8_t> wire;     ///< the question section, to be repeated in the response
 };
 
-/// A query with exactly one question of class IN. The error is the code to answer with; none: not worth an answer.
+/// Parses a query with exactly one question of class IN. The error is the code to reply with; nullopt: send no reply.
 std::expected<Question, std::optional<Rcode>> parseQuery(Bytes message);
 
 struct Answer {
@@ -46,26 +46,26 @@ struct Answer {
   std::vector<Address> addresses;  ///< of the question's type
   std::string pointer;             ///< for PTR
   std::uint32_t ttl = 0;
-  std::string_view why;  ///< for people, as an extended error (RFC 8914), where the asker understands it
+  std::string_view why;  ///< description, sent as an extended error (RFC 8914) if the client supports it
 };
 
 std::vector<std::uint8_t> buildAnswer(const Question& question, const Answer& answer);
 
-/// An answer without a question: only the id can be repeated.
+/// A response without a question: repeats only the id.
 std::vector<std::uint8_t> buildFailure(Bytes query, Rcode code);
 
-/// A query of our own; `name` is canonical.
+/// Builds a query of our own; `name` is canonical.
 std::vector<std::uint8_t> buildQuery(std::uint16_t id, std::string_view name, std::uint16_t type);
 
 struct Response {
   Rcode code = Rcode::ok;
   bool truncated = false;
-  std::vector<Address> addresses;  ///< of the asked type, at the end of the chain of aliases
-  std::uint32_t ttl = 0;           ///< the least along the chain
+  std::vector<Address> addresses;  ///< of the requested type, at the end of the alias chain
+  std::uint32_t ttl = 0;           ///< the minimum along the chain
   std::size_t aliases = 0;
 };
 
-/// A server's answer to buildQuery(id, name, type); an error when it is not an answer to that or is malformed.
+/// Parses a server's response to buildQuery(id, name, type); an error if it does not match or is malformed.
 std::expected<Response, std::string_view> parseResponse(Bytes message, std::uint16_t id, std::string_view name,
                                                         std::uint16_t type);
 

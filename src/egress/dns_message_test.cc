@@ -12,7 +12,7 @@ void put16(Message& out, std::size_t value) {
   out.push_back(static_cast<std::uint8_t>(value));
 }
 
-/// A server's answer: the query's question, then these records (already on the wire).
+/// A server's response: the query's question, then these records (in wire format).
 Message respond(Message query, std::size_t records, const Message& wire, std::uint8_t flags = 0x84,
                 std::uint8_t code = 0) {
   query[2] = flags;

@@ -16,7 +16,7 @@ constexpr int kDatagramsATurn = 32;
 constexpr std::size_t kMaxStreams = 16;
 constexpr auto kStreamTimeout = std::chrono::seconds(10);
 
-/// Answers leave from the address that was asked: programs that ask a server of their own choice check that.
+/// Responses are sent from the address that was queried: clients with a configured server check that.
 struct Asker {
   sockaddr_storage from{};
   socklen_t from_size = 0;
@@ -40,7 +40,7 @@ void sendFromAskedAddress(int socket, const Asker& asker, const std::vector<std:
 
 }  // namespace
 
-/// One connection of DNS over TCP: one question at a time.
+/// One connection of DNS over TCP: one query at a time.
 class DnsServer::Stream final : public Watcher {
  public:
   Stream(DnsServer& dns, sys::Fd socket) : dns_(dns), socket_(std::move(socket)) {
@@ -70,7 +70,7 @@ class DnsServer::Stream final : public Watcher {
     if (!socket_) return;
     std::string out{static_cast<char>(answer.size() >> 8), static_cast<char>(answer.size() & 0xff)};
     out.append(answer.begin(), answer.end());
-    // An answer is smaller than any socket's buffer; whoever does not read loses the connection.
+    // A response fits into any socket buffer; a client that does not read is disconnected.
     if (::send(socket_.get(), out.data(), out.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(out.size())) close();
   }
 
@@ -99,7 +99,7 @@ void DnsServer::serve(int datagrams, int listener) {
   const int one = 1;
   ::setsockopt(datagrams_, SOL_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one));
   ::setsockopt(datagrams_, SOL_IP, IP_PKTINFO, &one, sizeof(one));
-  // To answer from whatever address was asked; IPv6 wants it said, although every address is delivered here.
+  // Allows responses from any address; IPv6 requires this option even though all addresses are local here.
   ::setsockopt(datagrams_, SOL_IPV6, IPV6_FREEBIND, &one, sizeof(one));
   server_.loop.watch(datagrams_, EPOLLIN, this);
   if (listener_ >= 0) server_.loop.watch(listener_, EPOLLIN, this);
@@ -170,15 +170,15 @@ void DnsServer::handle(dns::Bytes message, const void* owner, const Reply& reply
   if (!decision.allowed && server_.canAsk() && decision.askable) return answerUnasked(*question, host->name, reply);
   if (!decision.allowed) return refuse(*question, host->name, decision, reply);
   if (question->type != dns::kTypeA && question->type != dns::kTypeAaaa) {
-    // No other record is passed on: TXT and its like are room for tunnels, HTTPS records would switch on encrypted
-    // hellos. The name exists, it has no such record.
+    // Forwards no other record type: TXT and similar could be tunnels, HTTPS records would enable encrypted hellos. The
+    // response is that the name exists without such a record.
     return reply(dns::buildAnswer(*question, {}));
   }
   resolveFor(*question, *host, owner, reply);
 }
 
-/// A person decides when the program connects, since no resolver waits that long. Until then the name has an address
-/// that stands for it, and nothing leaves.
+/// The user is prompted when the program connects, since no resolver waits that long. Until then the name gets a
+/// synthetic address, and no query is sent.
 void DnsServer::answerUnasked(const dns::Question& question, const std::string& name, const Reply& reply) {
   dns::Answer answer;
   answer.ttl = kAnswerTtl;
@@ -221,7 +221,7 @@ void DnsServer::refuse(const dns::Question& question, const std::string& name, c
   reply(dns::buildAnswer(question, answer));
 }
 
-/// 1.0.18.198.in-addr.arpa -> the name behind 198.18.0.1. IPv6 is not worth the code: nobody looks these up.
+/// 1.0.18.198.in-addr.arpa -> the name behind 198.18.0.1. IPv6 is not supported, since programs rarely use it.
 std::string DnsServer::pointerFor(std::string_view name) const {
   constexpr std::string_view kTop = ".in-addr.arpa";
   if (!name.ends_with(kTop)) return {};

@@ -1,5 +1,5 @@
-// The sandbox's resolver: permitted names get synthetic addresses, everything else a negative answer, and no question
-// about a name that is not permitted ever leaves.
+// The sandbox's resolver: allowed names get synthetic addresses, all others a negative response. Queries for names that
+// are not allowed are never sent out.
 #pragma once
 
 #include <netinet/in.h>

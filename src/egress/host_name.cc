@@ -25,7 +25,7 @@ std::vector<std::string_view> split(std::string_view name) {
   return labels;
 }
 
-/// A number as the C library reads it in addresses: 0x is hexadecimal, a leading 0 octal.
+/// Parses a number like the C library does in addresses: 0x is hexadecimal, a leading 0 octal.
 std::optional<std::uint64_t> looseNumber(std::string_view text) {
   int base = 10;
   if (text.starts_with("0x")) {
@@ -42,13 +42,13 @@ std::optional<std::uint64_t> looseNumber(std::string_view text) {
   return value;
 }
 
-/// To resolvers a name that ends in a number is an address, in some notation.
+/// Resolvers treat a name that ends in a number as an address in some notation.
 bool endsInNumber(std::string_view label) {
   if (label.starts_with("0x")) return std::ranges::all_of(label.substr(2), isHex);
   return !label.empty() && std::ranges::all_of(label, isDigit);
 }
 
-/// One to four numbers, the last filling the bytes that are left: 127.1, 0x7f000001, 2130706433, 0177.0.0.1.
+/// One to four numbers, the last filling the remaining bytes: 127.1, 0x7f000001, 2130706433, 0177.0.0.1.
 std::optional<Address> looseV4(const std::vector<std::string_view>& parts) {
   if (parts.size() > 4) return std::nullopt;
   std::uint64_t value = 0;
@@ -63,8 +63,8 @@ std::optional<Address> looseV4(const std::vector<std::string_view>& parts) {
   return Address::v4(static_cast<std::uint32_t>(value));
 }
 
-/// Whether `text` (after xn--) is Punycode (RFC 3492) for something that is not plain ASCII. A label that decodes to
-/// ASCII, or to a character that some software takes for a dot, reads differently elsewhere.
+/// Whether `text` (after xn--) is Punycode (RFC 3492) for non-ASCII text. A label that decodes to ASCII, or to a
+/// character that some software treats as a dot, could be read as another name.
 bool isHonestPunycode(std::string_view text) {
   std::uint64_t code_point = 128, index = 0, bias = 72;
   const std::size_t dash = text.rfind('-');

@@ -1,9 +1,8 @@
-// The one form in which host names and addresses are compared.
+// The canonical form in which host names and addresses are compared.
 //
-// A name reaches the egress as bytes that a hostile program chose: in a DNS question, a CONNECT target, a SOCKS
-// request, a Host field, a TLS server name. Every one of them goes through canonicalHost first, so that two parsers
-// can't disagree about what was meant: case, a trailing dot, addresses in octal, hexadecimal or as one number,
-// internationalised names that are none, NUL and control characters.
+// A hostile program chooses the bytes of a name: in a DNS query, a CONNECT target, a SOCKS request, a Host field, a TLS
+// server name. All go through canonicalHost first, so that two parsers cannot disagree. It handles case, a trailing
+// dot, addresses in octal, hexadecimal or as one number, invalid internationalised names, NUL and control characters.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +17,31 @@ namespace caisson::egress {
 
 struct Host {
   std::string name;                ///< lower case, no trailing dot; empty for an address
-  std::optional<Address> address;  ///< set when the text was an address in any notation
+  std::optional<Address> address;  ///< set if the text was an address in any notation
 
   [[nodiscard]] std::string text() const { return address ? address->text() : name; }
   bool operator==(const Host&) const = default;
 };
 
-/// The canonical form, or why there is none.
+/// The canonical form, or the reason why there is none.
 std::expected<Host, std::string_view> canonicalHost(std::string_view raw);
 
 struct HostPort {
   Host host;
   std::uint16_t port = 0;
 
-  /// "name:port" or "[v6]:port": a pattern that means exactly this.
+  /// "name:port" or "[v6]:port": a pattern that matches exactly this.
   [[nodiscard]] std::string text() const;
   bool operator==(const HostPort&) const = default;
 };
 
-/// "host", "host:port", "[v6]" or "[v6]:port". Without a port, `default_port`; 0 then means that one is required.
+/// "host", "host:port", "[v6]" or "[v6]:port". `default_port` applies without a port; 0: a port is required.
 std::expected<HostPort, std::string_view> canonicalAuthority(std::string_view raw, std::uint16_t default_port);
 
 /// A decimal port, 1 to 65535, without sign, blanks or leading zeros.
 std::optional<std::uint16_t> parsePort(std::string_view text);
 
-/// Names that mean this machine or its own network whoever answers for them: localhost, *.local, *.internal.
+/// Names that refer to this machine or its local network: localhost, *.local, *.internal.
 bool isLocalName(std::string_view canonical);
 
 }  // namespace caisson::egress

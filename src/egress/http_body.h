@@ -1,4 +1,4 @@
-// Where a message's body ends. Passes bytes through unchanged; only finds the end, strictly.
+// Finds the end of a message's body, strictly. Does not change the bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ class BodyFramer {
   BodyFramer() = default;
   explicit BodyFramer(const Framing& framing);
 
-  /// How many of `bytes` belong to the body. Fewer than given: the body ended there, or is bad.
+  /// How many of `bytes` belong to the body. If fewer than given, the body ended there or is bad.
   std::size_t feed(std::string_view bytes);
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] bool bad() const { return bad_; }
-  /// The body ends only with the connection.
+  /// The body ends with the connection.
   [[nodiscard]] bool untilClose() const { return kind_ == Framing::Kind::until_close; }
 
  private:
@@ -27,7 +27,7 @@ class BodyFramer {
   bool step(char c);
 
   Framing::Kind kind_ = Framing::Kind::none;
-  std::uint64_t left_ = 0;  ///< of the body, or of the chunk
+  std::uint64_t left_ = 0;  ///< bytes left of the body or the chunk
   Part part_ = Part::size;
   int digits_ = 0;
   std::size_t extra_ = 0;  ///< bytes of extensions and trailers so far

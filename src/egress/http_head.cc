@@ -72,7 +72,7 @@ std::string_view parseFields(const std::vector<std::string_view>& lines, std::ve
     const std::size_t colon = lines[i].find(':');
     if (colon == std::string_view::npos) return "a field without a colon";
     const Field field{lines[i].substr(0, colon), trim(lines[i].substr(colon + 1))};
-    if (!isTokenText(field.name)) return "a field name with a blank or an odd character";  // folded lines as well
+    if (!isTokenText(field.name)) return "a field name with a blank or an odd character";  // also folded lines
     fields.push_back(field);
   }
   return {};
@@ -106,7 +106,7 @@ bool connectionSays(const std::vector<Field>& fields, std::string_view word) {
   });
 }
 
-/// Content-Length and Transfer-Encoding; returns what is wrong with them.
+/// Parses Content-Length and Transfer-Encoding; returns the error, or empty.
 std::string_view parseFraming(const std::vector<Field>& fields, int minor, Framing& framing) {
   const std::size_t lengths = countFields(fields, "content-length");
   const std::size_t codings = countFields(fields, "transfer-encoding");
@@ -179,7 +179,7 @@ std::string_view parseTarget(RequestHead& head) {
   return {};
 }
 
-/// The Host field: exactly one in HTTP/1.1, and it says what the target says.
+/// The Host field: exactly one in HTTP/1.1, and it must match the target.
 std::string_view parseHost(RequestHead& head, std::uint16_t default_port) {
   const std::size_t count = countFields(head.fields, "host");
   if (count > 1) return "two Host fields";
@@ -289,7 +289,7 @@ Looks looksLikeRequest(std::string_view bytes) {
   if (at == bytes.size()) return Looks::more;
   const bool blank = bytes[at] == ' ' || bytes[at] == '\t';
   if (!blank || at == begin) return Looks::other;
-  // "WORD rest": a request if what follows is a target; a line such as "HELO name" is not.
+  // "WORD rest" is a request if `rest` is a target; a line such as "HELO name" is not.
   const std::size_t next = bytes.find_first_not_of(" \t", at);
   if (next == std::string_view::npos) return Looks::more;
   const std::string_view rest = bytes.substr(next);
@@ -314,7 +314,7 @@ std::string rewriteForOrigin(const RequestHead& head, const OriginForm& form) {
         "connection", "upgrade",          "http2-settings",      "te"};
     const auto same = [&](std::string_view name) { return sameName(name, field.name); };
     if (std::ranges::any_of(kDropped, same) || std::ranges::any_of(form.without, same)) continue;
-    // Fields that the sender declared hop-by-hop stay here too.
+    // Also drops fields that the sender declared hop-by-hop.
     if (!sameName(field.name, "content-length") && !sameName(field.name, "transfer-encoding") &&
         connectionSays(head.fields, field.name)) {
       continue;

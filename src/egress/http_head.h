@@ -1,6 +1,6 @@
-// Heads of HTTP/1 messages, read strictly: whatever two servers could read differently (bare line feeds, folded lines,
-// two lengths, a length beside chunks, blanks before the colon) is refused instead of interpreted, since such a
-// message is how a second request is smuggled past a check.
+// Strict parser for heads of HTTP/1 messages: rejects everything that two servers could interpret differently (bare
+// line feeds, folded lines, two lengths, a length beside chunks, blanks before the colon), since that is how requests
+// are smuggled past a check.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kHeadBytes = 32 * 1024;
 inline constexpr std::size_t kMaxFields = 128;
 
 struct Field {
-  std::string_view name, value;  ///< into the parsed bytes
+  std::string_view name, value;  ///< views into the parsed bytes
 };
 
 enum class Status : std::uint8_t { more, done, bad };
@@ -33,24 +33,24 @@ struct Framing {
 
 struct RequestHead {
   Status status = Status::more;
-  std::string_view flaw;  ///< what is bad about it
-  std::size_t used = 0;   ///< bytes of the head, the empty line included
+  std::string_view flaw;  ///< why it is bad
+  std::size_t used = 0;   ///< bytes of the head, including the empty line
 
   std::string_view method, target;
   int minor = 1;  ///< HTTP/1.minor
   std::vector<Field> fields;
 
   bool connect = false;
-  bool absolute = false;  ///< the target is a whole URL
-  HostPort authority;     ///< where the request wants to go: from the URL, the CONNECT target or the Host field
+  bool absolute = false;  ///< the target is an absolute URL
+  HostPort authority;     ///< the destination: from the URL, the CONNECT target or the Host field
   bool has_authority = false;
-  std::string_view path;  ///< what an origin server is asked for
+  std::string_view path;  ///< the path for the origin server
   Framing body;
-  bool websocket = false;  ///< asks to go on as a WebSocket
+  bool websocket = false;  ///< requests an upgrade to WebSocket
   bool keep_alive = true;
 };
 
-/// `default_port` is that of a Host field without one.
+/// `default_port` is used for a Host field without a port.
 RequestHead parseRequest(std::string_view bytes, std::uint16_t default_port);
 
 struct ResponseHead {
@@ -62,27 +62,26 @@ struct ResponseHead {
   std::vector<Field> fields;
   Framing body;
   bool keep_alive = true;
-  std::string_view location;  ///< of a redirect
+  std::string_view location;  ///< target of a redirect
 };
 
-/// `to_head`: the answer to a HEAD request, which has no body whatever its fields say.
+/// `to_head`: the response to a HEAD request, which never has a body.
 ResponseHead parseResponse(std::string_view bytes, bool to_head);
 
-/// Whether the first bytes are those of an HTTP request, or could become one. Generous: servers skip blank lines.
+/// Whether the first bytes are, or could become, an HTTP request. Lenient: servers skip blank lines.
 enum class Looks : std::uint8_t { more, http, other };
 Looks looksLikeRequest(std::string_view bytes);
 
 struct OriginForm {
-  std::string_view extra = {};                     ///< whole field lines to add
-  std::span<const std::string_view> without = {};  ///< names of fields to leave out
-  std::uint16_t default_port = 80;                 ///< that the Host field need not name
+  std::string_view extra = {};                     ///< complete field lines to add
+  std::span<const std::string_view> without = {};  ///< names of fields to remove
+  std::uint16_t default_port = 80;                 ///< omitted from the Host field
 };
 
-/// The request as an origin server gets it: path form, hop-by-hop fields removed, one Host field that says what was
-/// judged.
+/// The request for the origin server: path form, hop-by-hop fields removed, one Host field with the checked host.
 std::string rewriteForOrigin(const RequestHead& head, const OriginForm& form);
 
-/// Names are compared without case.
+/// Case-insensitive comparison.
 bool sameName(std::string_view a, std::string_view b);
 
 }  // namespace caisson::egress::http

@@ -33,7 +33,7 @@ void Loop::forget(int descriptor) {
   epoll_event unused{};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &unused);
   entries_[index].watcher = nullptr;
-  ++entries_[index].generation;  // a descriptor of the same number is another one
+  ++entries_[index].generation;  // a reused descriptor number gets another generation
 }
 
 void Loop::turn(int milliseconds) {

@@ -1,4 +1,4 @@
-// One thread, one epoll: who wants to know when a descriptor is ready.
+// A single-threaded event loop on epoll that notifies watchers when a descriptor is ready.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,11 @@ class Watcher {
 class Loop {
  public:
   Result<void> open();
-  /// Level-triggered unless `events` has EPOLLET. Calling it again changes the events.
+  /// Level-triggered unless `events` has EPOLLET. A second call changes the events.
   bool watch(int descriptor, std::uint32_t events, Watcher* watcher);
-  /// Before the descriptor is closed. Events that were already fetched for it are dropped.
+  /// Call it before closing the descriptor. Drops events that were already fetched for it.
   void forget(int descriptor);
-  /// Waits at most `milliseconds` (-1: for ever) and tells the watchers.
+  /// Waits at most `milliseconds` (-1: forever) and calls the watchers.
   void turn(int milliseconds);
 
  private:

@@ -1,7 +1,7 @@
-// Synthetic addresses: what the policy resolver answers instead of a host's real address.
+// Synthetic addresses, which the policy resolver returns instead of a host's real address.
 //
-// Programs connect to the address they were told. If every name has one of its own, any protocol carries its host name
-// to the egress, ssh and databases included, and no real address ever has to be trusted.
+// Each name gets a unique address, so the egress knows the host name of every connection in any protocol, including ssh
+// and databases, and never has to trust a real address.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ namespace caisson::egress {
 
 class SyntheticNames {
  public:
-  /// The address of `name`, the same for as long as the sandbox lives; nothing once there are too many.
+  /// The address of `name`, stable for the life of the sandbox; nullopt if there are too many names.
   std::optional<Address> addressOf(std::string_view name, bool v4);
   /// The name behind an address, or empty.
   [[nodiscard]] std::string_view nameOf(const Address& address) const;
-  /// Whether the address lies in the ranges that are handed out (198.18.0.0/15, fdca:1550::/96).
+  /// Whether the address is in the synthetic ranges (198.18.0.0/15, fdca:1550::/96).
   static bool isSynthetic(const Address& address);
 
  private:

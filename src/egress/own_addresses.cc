@@ -44,7 +44,7 @@ bool OwnAddresses::contains(const Address& address) const {
   const ssize_t got = ::recv(netlink_.get(), room, sizeof(room), 0);
   if (got < static_cast<ssize_t>(sizeof(nlmsghdr))) return true;
   const auto* header = reinterpret_cast<const nlmsghdr*>(room);
-  if (header->nlmsg_type == NLMSG_ERROR) return false;  // no route: nothing of ours, and nothing to reach
+  if (header->nlmsg_type == NLMSG_ERROR) return false;  // no route: not ours, and not reachable
   if (header->nlmsg_type != RTM_NEWROUTE || got < static_cast<ssize_t>(sizeof(nlmsghdr) + sizeof(rtmsg))) return true;
   const auto* route = reinterpret_cast<const rtmsg*>(sys::netlinkBody(*header));
   return route->rtm_type == RTN_LOCAL || route->rtm_type == RTN_BROADCAST || route->rtm_type == RTN_ANYCAST ||

@@ -1,5 +1,4 @@
-// Which addresses are this machine's own, asked of the kernel's routing each time: a list made at the start would be
-// wrong an hour later.
+// Which addresses belong to this machine. Queries the kernel's routing each time, since addresses change at runtime.
 #pragma once
 
 #include "base/error.h"
@@ -11,8 +10,8 @@ namespace caisson::egress {
 class OwnAddresses {
  public:
   Result<void> open();
-  /// Whether a connection to `address` would stay on this machine, or go to a whole network at once. An address that
-  /// the kernel gives no answer for counts as one.
+  /// Whether a connection to `address` would stay on this machine, or go to a broadcast or similar address. Returns
+  /// true if the kernel gives no answer.
   [[nodiscard]] bool contains(const Address& address) const;
 
  private:

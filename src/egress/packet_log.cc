@@ -66,7 +66,7 @@ void PacketLog::onEvents(int, std::uint32_t) {
 void PacketLog::finish() {
   for (int i = 0; i < kMessagesAtTheEnd && receive(); ++i) {
   }
-  if (std::exchange(overrun_, false)) server_.reportUnknown(1);  // at least
+  if (std::exchange(overrun_, false)) server_.reportUnknown(1);  // at least one
 }
 
 bool PacketLog::receive() {
@@ -81,7 +81,7 @@ bool PacketLog::receive() {
   return true;
 }
 
-/// A program can send faster than we read; the kernel then drops messages, but goes on numbering them.
+/// If a program sends faster than we read, the kernel drops messages but keeps numbering them.
 void PacketLog::countMissing(std::uint32_t sequence) {
   const std::uint32_t missing = sequence - next_sequence_;
   next_sequence_ = sequence + 1;

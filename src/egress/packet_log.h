@@ -1,4 +1,4 @@
-// Datagrams and other packets that the sandbox's own kernel refused, told to us with their first bytes (NFLOG).
+// Packets that the sandbox's firewall blocked, reported by the kernel with their first bytes (NFLOG).
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace caisson::egress {
 
-/// Where a packet was going, from its first bytes.
+/// The destination of a packet, from its first bytes.
 struct PacketTarget {
   std::string operation;  ///< "udp", "icmp", "protocol 132"
   Address address;
@@ -23,11 +23,11 @@ class PacketLog final : public Watcher {
 
   void serve(int netlink);
   void onEvents(int descriptor, std::uint32_t events) override;
-  /// The sandbox is gone: takes what is left in the socket.
+  /// After the sandbox is gone: reads what is left in the socket.
   void finish();
 
  private:
-  /// One datagram; false when there is none.
+  /// Handles one datagram; false if there is none.
   bool receive();
   void countMissing(std::uint32_t sequence);
   void takeMessage(std::span<const std::uint8_t> rest);
@@ -36,7 +36,7 @@ class PacketLog final : public Watcher {
   Server& server_;
   int netlink_ = -1;
   std::uint32_t next_sequence_ = 0;
-  bool overrun_ = false;  ///< packets are missing since the last one that was seen
+  bool overrun_ = false;  ///< packets are missing since the last received one
 };
 
 }  // namespace caisson::egress

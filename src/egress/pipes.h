@@ -1,4 +1,4 @@
-// Pipes for splice, lent to a flow while it has bytes on their way: an idle connection holds none.
+// A pool of pipes for splice, lent to a flow while it has bytes in transit: an idle connection holds none.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,9 @@ struct Pipe {
 
 class PipePool {
  public:
-  /// An empty pipe; invalid when there is none to be had.
+  /// Returns an empty pipe; invalid if none is available.
   Pipe lend();
-  /// Only an empty one.
+  /// The pipe must be empty.
   void giveBack(Pipe pipe);
 
   static constexpr int kBytes = 256 * 1024;

@@ -34,7 +34,7 @@ Result<Link> makeLink() {
   }
   Link link{sys::Fd(ends[0]), sys::Fd(ends[1])};
   for (sys::Fd* end : {&link.sandbox, &link.egress}) {
-    if (end->get() > 2) continue;  // a caller may have started us with some of 0, 1, 2 closed
+    if (end->get() > 2) continue;  // the caller may have had 0, 1 or 2 closed
     *end = sys::Fd(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
     if (!*end) return fail(sysError(Stage::launch, "fcntl", "F_DUPFD_CLOEXEC", errno));
   }
@@ -95,7 +95,7 @@ Result<Process> Process::spawn(const Settings& settings, sys::Fd link, sys::Fd b
       static_cast<ssize_t>(packet.size())) {
     return fail(sysError(Stage::launch, "send", "egress settings", errno, "use fewer host patterns"));
   }
-  // As program.h counts them.
+  // Order as in program.h.
   auto helper =
       sys::HelperProcess::start({.path = programPath(),
                                  .words = {"caisson", std::string(kProgramWord)},
@@ -127,7 +127,7 @@ bool Process::receive(const std::function<void(const Report&)>& take) {
 void Process::confirmRecorded() {
   if (confirmed_ == opened_) return;
   const std::string packet = encodeRecorded(opened_);
-  // Without room it is tried again with the next report; the number includes all connections before it.
+  // If the socket is full, the next report retries; the number covers all earlier connections.
   const ssize_t sent = ::send(control_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent == static_cast<ssize_t>(packet.size())) confirmed_ = opened_;
 }
@@ -150,7 +150,7 @@ void Process::finish(const std::function<void(const Report&)>& take) {
   using std::chrono::milliseconds, std::chrono::steady_clock;
   const auto latest = steady_clock::now() + milliseconds(kFinishAtMostMs);
   auto deadline = steady_clock::now() + milliseconds(kFinishMs);
-  // As long as reports come in: writing some thousands of them into the audit log takes longer than a second.
+  // The deadline moves while reports arrive: writing thousands of them to the audit log takes more than a second.
   const auto taking = [&](const Report& report) {
     take(report);
     deadline = std::min(latest, steady_clock::now() + milliseconds(kFinishMs));

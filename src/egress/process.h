@@ -1,4 +1,4 @@
-// The supervisor's side of an egress process: start it, hear from it, change its rules, end it.
+// The supervisor's handle of an egress process: starts it, receives reports, changes its rules, ends it.
 #pragma once
 
 #include <functional>
@@ -12,55 +12,55 @@
 
 namespace caisson::egress {
 
-/// The program that is started as the egress process. The command line names itself ("/proc/self/exe"); an application
-/// that embeds the library names an installed caisson, or leaves the default.
+/// Sets the program to start as the egress process. The command line tool sets itself ("/proc/self/exe"); an
+/// application that embeds the library sets an installed caisson, or keeps the default.
 void useProgram(std::string path);
-/// Where that is: what was set, or where the program is installed.
+/// The path of that program: the one set, or the installed one.
 const std::string& ownProgram();
 
-/// The two ends over which pid 1 of a sandbox hands its sockets to its egress process.
+/// The two ends over which pid 1 of a sandbox passes its sockets to its egress process.
 struct Link {
   sys::Fd sandbox, egress;
 };
 Result<Link> makeLink();
 
-/// The addresses of the host's own DNS servers, from its resolver configuration.
+/// The addresses of the host's DNS servers, from its resolver configuration.
 std::vector<std::string> hostDnsServers();
 
 class Process {
  public:
-  /// Starts it as a process of its own, with an empty environment and no descriptor but its own. Quick: it does its
-  /// own set-up while the sandbox does. `broker`: its end of the link to the credential broker, or none.
+  /// Starts the process with an empty environment and only its own descriptors. Fast: it sets itself up in parallel
+  /// with the sandbox. `broker`: its end of the link to the credential broker, or invalid.
   static Result<Process> start(const Settings& settings, sys::Fd link, sys::Fd broker);
 
-  /// For a session: other processes of the user send changes and answer questions through `listener`, a listening
-  /// socket; it ends with pid 1 of the sandbox, `init`. Returns when it is at work.
+  /// For a session: other processes of the user send changes and answers through `listener`, a listening socket. It
+  /// exits with pid 1 of the sandbox, `init`. Returns once it is running.
   static Result<Process> startForSession(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
 
   [[nodiscard]] const std::string& capture() const { return capture_; }
-  /// Readable when there is something to receive().
+  /// Readable if receive() has something.
   [[nodiscard]] int descriptor() const { return control_.get(); }
-  /// Every report that has arrived; false once the process is gone. Connections that were reported as opened wait for
+  /// Passes on every report that has arrived; false once the process is gone. Connections reported as opened wait for
   /// confirmRecorded().
   bool receive(const std::function<void(const Report&)>& take);
-  /// For live sessions (N10): takes effect at once; connections that no longer fit are cut.
+  /// For live sessions: takes effect at once; connections that are no longer allowed are closed.
   Result<void> change(const Change& change);
-  /// What receive() delivered so far is on record: opened connections may carry data.
+  /// Call after everything that receive() delivered is recorded: opened connections may then carry data.
   void confirmRecorded();
-  /// Has it report its totals, after everything it has to report so far.
+  /// Requests its totals, which it sends after all earlier reports.
   void requestTotals();
-  /// The sandbox is gone: the last reports, then the end of the process. Waits at most a second for
-  /// each report and 30 seconds in all.
+  /// Call after the sandbox is gone: receives the last reports, then ends the process. Waits at most a second for each
+  /// report and 30 seconds in total.
   void finish(const std::function<void(const Report&)>& take);
 
  private:
   Process() = default;
   static Result<Process> spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener);
 
-  std::string capture_;  ///< startForSession(): what is captured, as the process said
+  std::string capture_;  ///< startForSession(): what is captured, as reported by the process
   sys::HelperProcess helper_;
   sys::Fd control_;
-  std::uint64_t opened_ = 0, confirmed_ = 0;  ///< connections that were reported as opened, and confirmed as recorded
+  std::uint64_t opened_ = 0, confirmed_ = 0;  ///< number of connections reported as opened, and confirmed as recorded
 };
 
 }  // namespace caisson::egress

@@ -1,6 +1,6 @@
-// Hosts that a person is asked about while the connections to them wait (SPEC A1).
+// Hosts that the user is prompted for while connections to them wait.
 //
-// The payload chooses what is asked, so it is bounded: each target is asked about once at most, and only so many.
+// The payload chooses the hosts, so prompts are bounded: at most one per target, and a limited total.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ class Questions {
  public:
   enum class Step : std::uint8_t { ask, wait, refuse };
 
-  /// What a connection to `target`, which is not permitted, does: its question goes out, it waits for an answer that
-  /// is due, or it is refused, since the answer was no or enough was asked.
+  /// What to do with a connection to `target`, which is not allowed: send a question, wait for a pending answer, or
+  /// deny it because the answer was no or the limit is reached.
   Step about(const std::string& target);
-  /// Whether about() could lead to anything but a refusal.
+  /// Whether about() could return anything but a denial.
   [[nodiscard]] bool mayAsk(const std::string& target) const;
-  /// An answer has come. A refused one is not asked about again; one that was let through once is.
+  /// Handles an answer. A denied target is never asked about again; one allowed once is.
   void answered(const std::string& target, bool refused);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kRecorded = "recorded";
 constexpr std::uint64_t kMaxPort = std::numeric_limits<std::uint16_t>::max();
-// Some 35 years, and few enough digits that a double keeps each.
+// About 35 years, and exactly representable as a double.
 constexpr std::uint64_t kMaxMicroseconds = std::uint64_t{1} << 50;
 
 // The year 10889: later times have no four-digit year in the audit log.
@@ -28,7 +28,7 @@ std::optional<Category> categoryIn(std::string_view text) {
 }
 
 std::uint64_t microseconds(double milliseconds) {
-  if (!(milliseconds > 0)) return 0;  // also what is no number
+  if (!(milliseconds > 0)) return 0;  // also for NaN
   return static_cast<std::uint64_t>(std::llround(std::min(milliseconds * 1000, static_cast<double>(kMaxMicroseconds))));
 }
 

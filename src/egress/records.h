@@ -1,7 +1,7 @@
-// What the egress process and its supervisor tell each other: packets of counted texts.
+// Messages between the egress process and its supervisor: packets of length-prefixed strings.
 //
-// The egress process reads hostile bytes for a living, so the supervisor takes nothing it says on trust: a packet
-// either unpacks completely within its bounds or is dropped.
+// The egress process parses hostile bytes, so the supervisor does not trust it: a packet that does not decode
+// completely within its bounds is dropped.
 #pragma once
 
 #include <cstdint>
@@ -14,50 +14,50 @@ namespace caisson::egress {
 
 inline constexpr std::size_t kPacketBytes = 64 * 1024;
 
-/// What a supervisor sends to have the totals reported, after all that happened before.
+/// Sent by a supervisor to request the totals, which follow all earlier reports.
 inline constexpr std::string_view kWantsTotals = "totals";
 
-/// What a supervisor sends when the first `connections` reports with the operation kOpened are on record. Until then
-/// none of these connections carries a byte: a supervisor that is killed must not leave requests without a record.
+/// Sent by a supervisor when the first `connections` reports with the operation kOpened are recorded. Before that, none
+/// of these connections carries a byte: if the supervisor is killed, no request may be unrecorded.
 std::string encodeRecorded(std::uint64_t connections);
 std::optional<std::uint64_t> decodeRecorded(std::string_view packet);
 
 std::string pack(const std::vector<std::string>& texts);
-/// At most `most` texts; nothing when the packet is malformed.
+/// At most `most` texts; nullopt if the packet is malformed.
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);
-/// A number as std::to_string() writes it, up to `most`; nothing for any other text.
+/// Parses a number in the format of std::to_string(), up to `most`; nullopt for any other text.
 std::optional<std::uint64_t> numberIn(std::string_view text, std::uint64_t most = ~std::uint64_t{0});
-/// "1" or "0", nothing else.
+/// Accepts only "1" or "0".
 std::optional<bool> flagIn(std::string_view text);
 
-/// Where a refused request was headed.
+/// The kind of destination of a denied request.
 enum class Category : std::uint8_t {
   host,  ///< a name or public address; also every allowed request
   metadata,
-  loopback,  ///< and the host's own addresses
+  loopback,  ///< including the host's own addresses
   private_network,
   local_name,
   reserved,  ///< other ranges that are always blocked
-  unknown,   ///< packets that were refused faster than the kernel could show them
+  unknown,   ///< packets blocked faster than the kernel could report them
 };
 inline constexpr std::size_t kCategories = 7;
 std::string_view name(Category category);
 
-/// The operation of a request that reports a connection when it is made; "connect" reports it at its end. The
-/// connection waits until its supervisor has recorded it (encodeRecorded).
+/// The operation of a report about a new connection; "connect" reports it when it closes. The connection waits until
+/// its supervisor has recorded it (encodeRecorded).
 inline constexpr const char* kOpened = "open";
 
-/// One thing that the sandbox asked the network for, and what became of it.
+/// One network request of the sandbox, and its result.
 struct Request {
   std::string operation;  ///< "connect", "resolve", "redirect", "udp", "icmp", ...
-  std::string host;       ///< name or address as it was judged
+  std::string host;       ///< name or address that was checked
   std::uint16_t port = 0;
   std::string address;  ///< connected to, or empty
   bool allowed = false;
   std::string rule, remedy;
   std::uint64_t sent = 0, received = 0;
   double milliseconds = 0;
-  std::uint64_t count = 1;  ///< how many the same so far
+  std::uint64_t count = 1;  ///< number of equal requests so far
   Category category = Category::host;
 
   [[nodiscard]] std::string object() const;
@@ -70,7 +70,7 @@ struct Totals {
   bool operator==(const Totals&) const = default;
 };
 
-/// Requests that got no record of their own (egress/request_log.h). Times are milliseconds since the epoch.
+/// Requests without an individual record (egress/request_log.h). Times are milliseconds since the epoch.
 struct Overflow {
   bool allowed = false;
   Category category = Category::host;
@@ -80,8 +80,8 @@ struct Overflow {
   bool operator==(const Overflow&) const = default;
 };
 
-/// A connection that waits, for the one command among several whose process holds it: both ends as that process has
-/// them, "address:port" each.
+/// A pending connection, sent to all clients so that the one whose command holds it can claim it. Both endpoints as the
+/// process sees them, "address:port" each.
 struct Claim {
   std::uint64_t ticket = 0;
   std::string from, to;
@@ -90,8 +90,8 @@ struct Claim {
 };
 
 /// A report of the egress process: ready, failed (with the reason), one request, requests that were only counted, a
-/// host to ask a person about (only host and port of the request are set), a connection that some command may have
-/// made, or the final totals.
+/// host to prompt the user for (only host and port are set), a connection to be claimed by a client, or the final
+/// totals.
 struct Report {
   enum class Kind : std::uint8_t { ready, failed, request, overflow, question, whose, totals };
 
@@ -106,7 +106,7 @@ struct Report {
 };
 
 std::string encode(const Report& report);
-/// Only what encode() writes: nothing else is understood, however near it comes.
+/// Accepts exactly the output of encode().
 std::optional<Report> decodeReport(std::string_view packet);
 
 }  // namespace caisson::egress

@@ -8,7 +8,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::uint64_t kTurnBytes = 4 * 1024 * 1024;  // before others have their turn
+constexpr std::uint64_t kTurnBytes = 4 * 1024 * 1024;  // per turn, then others run
 constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
 
 }  // namespace
@@ -29,7 +29,7 @@ Flow::State Flow::pump(PipePool& pipes, int from, int to) {
         sender_ended_ = true;
       } else if (errno != EAGAIN && errno != EINTR) {
         return State::broken;
-      } else if (errno == EAGAIN && inside_ == 0) {  // otherwise the pipe may be what is full
+      } else if (errno == EAGAIN && inside_ == 0) {  // otherwise the pipe may be full
         readable_ = false;
       }
     }

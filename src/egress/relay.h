@@ -1,4 +1,4 @@
-// Moves bytes between two sockets without copying them, both ways, until both sides have ended.
+// Moves bytes between two sockets with splice, in both directions, until both sides have closed.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ class Flow {
  public:
   enum class State : std::uint8_t {
     waiting,  ///< nothing to do until a socket is ready
-    more,     ///< stopped in the middle, to let others have their turn
-    ended,    ///< the sender ended and everything was delivered
+    more,     ///< stopped early, so that other connections can run
+    ended,    ///< the sender closed and everything was delivered
     broken,
   };
 
   State pump(PipePool& pipes, int from, int to);
-  /// There may be something to read, or an end to see. Until somebody says so again after pump() found nothing, it does
-  /// not try.
+  /// Marks the source as possibly readable or closed. Once pump() has found nothing to read, it does not try again
+  /// before this call.
   void setReadable() { readable_ = true; }
   void release(PipePool& pipes);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }

@@ -9,7 +9,7 @@
 namespace caisson::egress {
 namespace {
 
-/// The names under which cloud providers offer their metadata service.
+/// The names of cloud metadata services.
 constexpr std::string_view kMetadataNames[] = {"instance-data", "instance-data.ec2.internal", "metadata",
                                                "metadata.goog", "metadata.google.internal"};
 
@@ -73,7 +73,7 @@ std::optional<Request> RequestLog::add(Request request, WallClock::time_point no
   }
   Kind& kind = found->second;
   request.count = ++kind.count;
-  // The first and every tenth power at once, the rest by takeRepetitions().
+  // Reports the first and every power of ten at once, the rest through takeRepetitions().
   if (has_room && isPowerOfTen(kind.count)) {
     kind.reported = kind.count;
     return request;

@@ -1,9 +1,9 @@
-// Which requests are reported one by one and which only as a number: a sandbox makes as many as it likes, and the audit
-// log has room for some thousands.
+// Decides which requests are recorded individually and which are only counted: a sandbox can make any number, and the
+// audit log has room for some thousands.
 //
-// Every request is accounted for. The first ones of each category get a record of their own, repetitions of a recorded
-// one are counted in its further records, and the rest is counted in an Overflow per category. Categories have separate
-// budgets, so a thousand refused names cannot hide one attempt at a metadata service.
+// Every request is counted. The first requests of each category get individual records, repetitions are counted in
+// later records of the same request, and the rest in one Overflow per category. Categories have separate budgets, so a
+// thousand denied names cannot hide one attempt at a metadata service.
 #pragma once
 
 #include <array>
@@ -19,27 +19,27 @@
 
 namespace caisson::egress {
 
-/// The category of a refused request: by the range that refused it, or by its host where that is an address or the name
-/// of a metadata service.
+/// The category of a denied request: from the range that denied it, or from its host if that is an address or a
+/// metadata service's name.
 Category categoryOf(const Request& request, std::string_view blocked_range);
 
 class RequestLog {
  public:
   using WallClock = std::chrono::system_clock;
 
-  static constexpr std::uint64_t kMaxAllowed = 20'000;  ///< reports of allowed requests that each get a record
-  static constexpr std::size_t kMaxKinds = 1000;        ///< distinct ones per category, refused or beyond kMaxAllowed
+  static constexpr std::uint64_t kMaxAllowed = 20'000;  ///< allowed requests that get an individual record
+  static constexpr std::size_t kMaxKinds = 1000;        ///< distinct ones per category, denied or beyond kMaxAllowed
 
-  /// The record to send for `request` now; nothing where it is a repetition or does not fit. `has_room`: whether the
-  /// receiver can keep another record.
+  /// Returns the record to send for `request` now; nullopt if it is a repetition or does not fit. `has_room`: whether
+  /// the receiver can take another record.
   std::optional<Request> add(Request request, WallClock::time_point now, bool has_room = true);
-  /// Counts refusals of which nothing but the number is known.
+  /// Counts denials without details.
   void addUnknown(std::uint64_t count, WallClock::time_point now);
-  /// Whether takeOverflows() has something.
+  /// Whether takeOverflows() would return anything.
   [[nodiscard]] bool hasOverflow() const;
-  /// What was only counted since the last call. The counts of all calls and the records add up to all requests.
+  /// What was only counted since the last call. The counts of all calls plus the records equal all requests.
   std::vector<Overflow> takeOverflows();
-  /// A record with the present count for each kind that was repeated since its last record.
+  /// A record with the current count for each request that was repeated since its last record.
   std::vector<Request> takeRepetitions();
 
  private:
@@ -56,7 +56,7 @@ class RequestLog {
   [[nodiscard]] Group& groupOf(Category category, bool allowed);
   static void overflow(Group& group, std::uint64_t count, WallClock::time_point now);
 
-  std::array<Group, 2 * kCategories> groups_;  // refused, then allowed ones
+  std::array<Group, 2 * kCategories> groups_;  // denied, then allowed requests
   std::uint64_t allowed_ = 0;
 };
 

@@ -17,13 +17,13 @@ constexpr std::size_t kMaxAnswerBytes = 4096;
 
 std::uint16_t drawId() {
   std::uint16_t id = 0;
-  (void)!::getrandom(&id, sizeof(id), 0);  // a constant id still needs the source port, which the kernel draws
+  (void)!::getrandom(&id, sizeof(id), 0);  // on failure the random source port still protects
   return id;
 }
 
 }  // namespace
 
-/// One name: the questions for both families, over UDP, and over TCP where an answer was cut.
+/// One name: queries for both families over UDP, and over TCP if a response was truncated.
 class Resolver::Lookup final : public Watcher {
  public:
   Lookup(Resolver& resolver, std::string name) : resolver_(resolver), name_(std::move(name)) {
@@ -38,7 +38,7 @@ class Resolver::Lookup final : public Watcher {
     if (resolver_.servers_.empty()) return;
     const Address& server = resolver_.servers_[static_cast<std::size_t>(attempt_) % resolver_.servers_.size()];
     udp_ = sys::Fd(::socket(server.isV4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    // Connected: the kernel drops datagrams from anyone but that server.
+    // Connected, so the kernel drops datagrams from other senders.
     const SocketAddress to = socketAddress({server, kPort});
     if (!udp_ || ::connect(udp_.get(), to.get(), to.size) != 0) return;
     resolver_.loop_.watch(udp_.get(), EPOLLIN, this);
@@ -86,7 +86,7 @@ class Resolver::Lookup final : public Watcher {
     std::uint8_t bytes[kMaxAnswerBytes];
     for (int i = 0; i < 8; ++i) {
       const ssize_t got = ::recv(udp_.get(), bytes, sizeof(bytes), 0);
-      if (got < 0 && errno == ECONNREFUSED) deadline_ = Clock::now();  // nobody listens there: the next one at once
+      if (got < 0 && errno == ECONNREFUSED) deadline_ = Clock::now();  // no server there: try the next one at once
       if (got <= 0) return;
       take({bytes, static_cast<std::size_t>(got)}, false);
     }
@@ -99,7 +99,7 @@ class Resolver::Lookup final : public Watcher {
       if (!response) continue;
       if (response->truncated && !by_stream) return askByStream(question);
       if (response->code != dns::Rcode::ok && response->code != dns::Rcode::no_such_name) {
-        deadline_ = Clock::now();  // this server cannot say: ask the next
+        deadline_ = Clock::now();  // this server failed: try the next
         return;
       }
       question.done = true;
@@ -140,7 +140,7 @@ class Resolver::Lookup final : public Watcher {
     if (whole || got <= 0 || incoming_.size() > 65537) {
       resolver_.loop_.forget(tcp_.get());
       tcp_.reset();
-      // The other family may have been cut as well: its datagram is asked for again.
+      // The other family's response may have been truncated as well: query again.
       if (!questions_[0].done || !questions_[1].done) deadline_ = std::min(deadline_, Clock::now());
     }
   }

@@ -1,4 +1,4 @@
-// Asks the configured servers for the addresses of names that were judged already; keeps the answers for their time.
+// Resolves names that were already checked, through the configured servers; caches responses for their TTL.
 #pragma once
 
 #include <functional>
@@ -25,12 +25,12 @@ class Resolver {
   Resolver(Loop& loop, std::vector<Address> servers);
   ~Resolver();
 
-  /// Calls back at once if the answer is known, otherwise later. `owner` can take its calls back.
+  /// Calls back at once if the result is cached, otherwise later. `owner` identifies the call for cancel().
   void resolve(const std::string& name, const void* owner, Callback callback);
   void cancel(const void* owner);
-  /// Whether resolve() would answer without asking anyone.
+  /// Whether resolve() would answer from the cache.
   [[nodiscard]] bool knows(const std::string& name) const;
-  /// Resends and gives up; to be called a few times a second while busy().
+  /// Handles retries and timeouts; call it a few times a second while busy().
   void tick(Clock::time_point now);
   [[nodiscard]] bool busy() const { return !lookups_.empty(); }
 
@@ -49,7 +49,7 @@ class Resolver {
   std::vector<Address> servers_;
   std::unordered_map<std::string, Known> known_;
   std::unordered_map<std::string, std::unique_ptr<Lookup>> lookups_;
-  std::vector<std::unique_ptr<Lookup>> ended_;  // kept until the next tick: their own code may still be running
+  std::vector<std::unique_ptr<Lookup>> ended_;  // kept until the next tick: their code may still be running
 };
 
 }  // namespace caisson::egress

@@ -48,7 +48,7 @@ std::size_t HostPattern::freeBytes(std::string_view name) const {
 std::expected<HostPattern, std::string_view> parsePattern(std::string_view text) {
   HostPattern pattern;
   pattern.text = text;
-  if (Address::parse(text)) {  // a bare IPv6 address: its colons are no port
+  if (Address::parse(text)) {  // a bare IPv6 address: its colons are not a port
     pattern.kind = HostPattern::Kind::address;
     pattern.host.address = Address::parse(text);
     return pattern;
@@ -154,7 +154,7 @@ Decision Rules::judgeName(const Host& host) const {
 }
 
 Decision Rules::judgePort(std::uint16_t port) const {
-  // The narrowest entry decides; of two equally narrow ones the denial.
+  // The narrowest entry decides; between equally narrow ones, the denial.
   const PortRange* best = nullptr;
   for (const PortRange& range : ports_) {
     if (port < range.first || port > range.last) continue;
@@ -181,7 +181,7 @@ Decision Rules::judge(const Host& host, std::uint16_t port) const {
   Decision by_name = judgeName(host);
   if (!by_name.allowed) {
     const Decision by_port = judgePort(port);
-    by_name.askable = by_name.askable && (by_port.allowed || by_port.askable);  // a port that is denied stays so
+    by_name.askable = by_name.askable && (by_port.allowed || by_port.askable);  // a denied port cannot be asked about
     return by_name;
   }
   Decision refusal;

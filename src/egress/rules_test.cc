@@ -122,7 +122,7 @@ TEST(Rules, TheLaterWordWins) {
   EXPECT_TRUE(allows(rules, "example.org"));
   ASSERT_TRUE(rules.allow("db.example:5432"));
   EXPECT_TRUE(allows(rules, "db.example", 5432));
-  // What is forgotten is neither permitted nor denied: a wider pattern still decides.
+  // A forgotten pattern neither allows nor denies: a wider pattern still decides.
   ASSERT_TRUE(rules.forget("example.org"));
   EXPECT_FALSE(allows(rules, "example.org"));
   ASSERT_TRUE(rules.allow(".example.org"));

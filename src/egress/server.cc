@@ -82,7 +82,7 @@ void Server::run() {
       std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
     }
   }
-  connections_.clear();  // each tells what it carried
+  connections_.clear();  // each reports its byte counts
   if (packets_) packets_->finish();
   reportRemaining();
   sendReport({Report::Kind::totals, {}, {}, totals});
@@ -132,7 +132,7 @@ void Server::accept(int listener, bool proxy) {
       continue;
     }
     connections_.push_back(std::make_unique<Connection>(*this, std::move(client), *local));
-    // The listeners are open on every address of the sandbox; only its loopback is the proxy.
+    // The listeners accept on every address of the sandbox; only loopback is the proxy.
     if (proxy && blockedRange(local->address) == "loopback") {
       connections_.back()->beginProxy();
     } else {
@@ -141,7 +141,7 @@ void Server::accept(int listener, bool proxy) {
   }
 }
 
-/// A name that no pattern matches and that is looked up nevertheless was read by a person, letter by letter.
+/// A name that is looked up although no pattern matches was approved by the user, so it is not charged.
 std::size_t Server::freeBytes(const Host& host) const {
   return (settings.ask || settings.for_session) && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
 }
@@ -153,7 +153,7 @@ void Server::lookUp(const Host& host, const void* owner, std::function<void(cons
     result.decision.allowed = true;
     result.list = resolution.addresses;
     for (const Address& address : resolution.addresses) {
-      // One bad address spoils the answer: a name that points both out and in is no accident.
+      // One denied address denies the whole response: a name with both public and private addresses is suspicious.
       Decision decision = rules.judgeAddress(host, address, own_addresses.contains(address));
       if (decision.allowed) continue;
       result.decision = std::move(decision);
@@ -177,7 +177,7 @@ void Server::lookUp(const Host& host, const void* owner, std::function<void(cons
   resolver->resolve(host.name, owner, judged);
 }
 
-/// An owner named it: it may be where no sandbox goes, on this machine even.
+/// The owner configured it, so it may be in a blocked range, even on this machine.
 void Server::findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback) {
   const auto proxy = canonicalAuthority(settings.upstream_proxy, 0);
   if (!proxy) return callback(std::nullopt);
@@ -230,8 +230,8 @@ void Server::sendOverflows() {
 void Server::sendReport(const Report& report) {
   if (report.kind == Report::Kind::request && report.request.operation == kOpened) ++opened_;
   unsent_.push_back(encode(report));
-  // Nothing is dropped: a program must not be able to hide a request behind a thousand others. When the supervisor is
-  // that far behind, the sandbox's network waits for it.
+  // Drops nothing: a program must not be able to hide a request behind a thousand others. If the supervisor is too
+  // slow, the sandbox's network blocks.
   sendUnsent(unsent_.size() > kMaxUnsent ? 0 : MSG_DONTWAIT);
 }
 
@@ -241,7 +241,7 @@ void Server::sendUnsent(int flags) {
     const ssize_t sent = ::send(supervisor_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | flags);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) break;
-    if (sent < 0 && errno == EPIPE) unsent_.clear();  // nobody is left to tell
+    if (sent < 0 && errno == EPIPE) unsent_.clear();  // the supervisor is gone
     if (!unsent_.empty()) unsent_.pop_front();
   }
   if (supervised_) {
@@ -254,7 +254,7 @@ void Server::onSupervisor() {
   char packet[4096];
   const ssize_t got = ::recv(supervisor_.get(), packet, sizeof(packet), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return end();  // without its supervisor no request would be on record
+  if (got <= 0) return end();  // without its supervisor, requests would not be recorded
   const std::string_view received(packet, static_cast<std::size_t>(got));
   if (received == kWantsTotals) {
     reportRemaining();
@@ -288,7 +288,7 @@ bool Server::canAsk() const { return settings.ask || (control_ && control_->aske
 
 Server::Wait Server::ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on) {
   if (!canAsk() || !decision.askable) return {};
-  // Nobody can allow what is always blocked.
+  // The user cannot allow what is always blocked.
   const auto& address = target.host.address;
   if (address && !rules.judgeAddress(target.host, *address, own_addresses.contains(*address)).allowed) return {};
   if (!settings.ask) {

@@ -1,4 +1,4 @@
-// Everything one sandbox's egress consists of: its listeners, the connections through it, its resolver.
+// All parts of one sandbox's egress: its listeners, connections and resolver.
 #pragma once
 
 #include <deque>
@@ -30,9 +30,9 @@ class Control;
 class DnsServer;
 class PacketLog;
 
-/// How the sandbox's connections reach us (isolation/network.cc makes the sockets).
+/// How the sandbox's connections arrive (isolation/network.cc makes the sockets).
 struct SandboxSockets {
-  bool redirected = false;  ///< `capture` gets every port by redirection; else one listener per permitted port
+  bool redirected = false;  ///< `capture` gets every port by redirection; else one listener per allowed port
   sys::Fd proxy, dns, dns_stream, log;
   std::vector<sys::Fd> capture;
 };
@@ -44,16 +44,16 @@ class Server final : public Watcher {
 
   Result<void> open();
   Result<void> serve(SandboxSockets sockets);
-  /// For a session: pid 1 of the sandbox, and where changes come from. Before serve().
+  /// For a session: pidfd of pid 1, and the listener for changes. Call before serve().
   void useControl(sys::Fd init, sys::Fd listener);
-  /// Where connections to hosts with a credential are handed to. Before serve().
+  /// The link to the broker for hosts with a credential. Call before serve().
   void useBroker(sys::Fd link);
-  /// Until the supervisor, or for a session the kernel, says that the sandbox is gone.
+  /// Runs until the supervisor or, for a session, the kernel reports that the sandbox is gone.
   void run();
 
   void onEvents(int descriptor, std::uint32_t events) override;
 
-  // What its parts share.
+  // Shared by its parts.
   Loop loop;
   const Settings settings;
   Rules rules;
@@ -61,50 +61,50 @@ class Server final : public Watcher {
   OwnAddresses own_addresses;
   PipePool pipes;
   std::unique_ptr<Resolver> resolver;
-  std::unique_ptr<BrokerLink> broker;  ///< or none
+  std::unique_ptr<BrokerLink> broker;  ///< null without credentials
   Totals totals;
 
-  /// The addresses of a judged name, each of them judged; the first refusal, when one is not permitted. A
-  /// lookup that goes out counts against the sandbox's budget.
+  /// The addresses of an allowed name, each of them checked; or the first denial, if one is not allowed. A lookup that
+  /// is sent out counts against the sandbox's budget.
   struct Addresses {
     Decision decision;
-    bool failed = false;  ///< nobody could say
+    bool failed = false;  ///< no server answered
     std::vector<Address> list;
   };
   void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
 
-  /// Where connections go first, when the policy names an upstream proxy (N11); nothing if its name leads nowhere.
+  /// Finds the upstream proxy of the policy; nullopt if its name does not resolve.
   void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
 
-  /// Puts a request on record. `blocked_range`: Decision::range of the refusal. False: it is only counted.
+  /// Records a request. `blocked_range`: Decision::range of the denial. False: it was only counted.
   bool report(Request request, std::string_view blocked_range = {});
-  /// Reports a connection that was made. Its number for Connection::recorded(), or 0: it need not wait for that.
+  /// Reports a new connection. Returns its number for Connection::recorded(), or 0 if it need not wait.
   std::uint64_t reportOpened(Request request) { return report(std::move(request)) ? opened_ : 0; }
-  /// Counts refusals of which nothing but the number is known.
+  /// Counts denials without details.
   void reportUnknown(std::uint64_t count);
   /// Reports what was only counted so far, so that records and overflows add up to all requests.
   void reportRemaining();
-  /// Whether anybody is there to decide about hosts that nobody named.
+  /// Whether a user can be prompted for unlisted hosts.
   [[nodiscard]] bool canAsk() const;
-  /// A connection to `target`, refused by `decision`, may wait for a person's answer.
+  /// Whether a connection to `target`, denied by `decision`, waits for the user's answer.
   struct Wait {
     bool waits = false;
-    std::uint64_t ticket = 0;  ///< where several can be asked (Askers); else the target names the question
+    std::uint64_t ticket = 0;  ///< if several users can be asked (Askers); else the target identifies the question
   };
   Wait ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on);
-  /// The answer for the connection with this ticket has come.
+  /// Handles the answer for the connection with this ticket.
   void answer(std::uint64_t ticket, bool permitted);
-  /// The connection with this ticket waits no longer.
+  /// The connection with this ticket no longer waits.
   void forgetTicket(std::uint64_t ticket);
   Result<void> applyChange(std::string_view packet);
   void end() { ended_ = true; }
-  /// Ends a connection after the present turn of the loop.
+  /// Removes a connection after the current turn of the loop.
   void retire(Connection* connection);
   void countBytes(std::uint64_t sent, std::uint64_t received);
   [[nodiscard]] bool overByteLimit() const {
     return settings.max_bytes > 0 && totals.sent + totals.received >= settings.max_bytes;
   }
-  /// Runs `connection` again in the next turn although nothing new happened: it used up its share of this one.
+  /// Runs `connection` again in the next turn, since it used up its share of this one.
   void again(Connection* connection) { unfinished_.push_back(connection); }
 
  private:
@@ -131,8 +131,8 @@ class Server final : public Watcher {
   bool supervised_ = false;
   bool ended_ = false;
   RequestLog requests_;
-  std::uint64_t opened_ = 0;        // reports with the operation kOpened, as the supervisor counts them
-  std::deque<std::string> unsent_;  // reports that the supervisor had no room for
+  std::uint64_t opened_ = 0;        // reports with the operation kOpened, counted like the supervisor does
+  std::deque<std::string> unsent_;  // reports that did not fit into the supervisor's socket
   Clock::time_point next_tick_{}, next_overflow_{};
 };
 

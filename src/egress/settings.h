@@ -1,4 +1,4 @@
-// What the egress process is told at its start: everything it may do, as data.
+// The settings of the egress process at its start: everything it may do, as data.
 #pragma once
 
 #include <sys/types.h>
@@ -16,19 +16,19 @@ namespace caisson::egress {
 
 struct Settings {
   RuleTexts rules;
-  std::vector<std::string> dns_servers;  ///< addresses; asked in this order
-  std::vector<std::string> brokered;     ///< "host:port" whose TLS the credential broker opens
-  std::string upstream_proxy;            ///< "host:port" that connections go through, or empty
+  std::vector<std::string> dns_servers;  ///< addresses; queried in this order
+  std::vector<std::string> brokered;     ///< "host:port" whose TLS the credential broker terminates
+  std::string upstream_proxy;            ///< "host:port" of the proxy for all connections, or empty
   std::uint64_t max_connections = 64;
-  std::uint64_t max_bytes = 0;  ///< both directions together; 0: no limit
+  std::uint64_t max_bytes = 0;  ///< both directions together; 0: unlimited
   std::uint64_t dns_queries_per_minute = 120;
   std::uint64_t idle_seconds = 300;
   bool allow_missing_sni = false;
   bool allow_encrypted_hello = false;
-  std::optional<uid_t> become;  ///< a root caller's egress runs as this user and group
+  std::optional<uid_t> become;  ///< if the caller is root, the egress runs as this user and group
   int landlock_abi = 0;
-  bool ask = false;          ///< a person can decide about hosts that the policy does not name
-  bool for_session = false;  ///< ends with the sandbox, not with the process that started it
+  bool ask = false;          ///< the user can be prompted for hosts that the policy does not list
+  bool for_session = false;  ///< exits with the sandbox, not with the process that started it
 
   bool operator==(const Settings&) const = default;
 };
@@ -38,9 +38,9 @@ Settings settingsFor(const policy::Network& network);
 std::string encode(const Settings& settings);
 std::optional<Settings> decodeSettings(std::string_view packet);
 
-/// A change while it runs (N10). To forget a pattern is to take it off the list of permitted ones without denying it.
-/// To permit or refuse answers a question about one host and port, for the connections that wait for that answer.
-/// `mine` and `other` answer a Claim: the pattern is its ticket.
+/// A change at runtime. `forget` removes a pattern from the allowed ones without denying it. `permit` and `refuse`
+/// answer a question about one host and port, for the connections that wait for it. `mine` and `other` answer a Claim:
+/// the pattern is its ticket.
 struct Change {
   enum class Kind : std::uint8_t { allow, deny, forget, permit, refuse, mine, other };
   Kind kind = Kind::deny;

@@ -26,17 +26,17 @@ struct SocketAddress {
 SocketAddress socketAddress(const Endpoint& endpoint);
 std::optional<Endpoint> endpointOf(const sockaddr_storage& storage);
 
-/// Where an accepted connection was meant to go: the address it had before the redirection, or without one the address
-/// it was accepted on.
+/// The original destination of an accepted connection: its address before the redirection or, without redirection, the
+/// address it was accepted on.
 std::optional<Endpoint> originalTarget(int descriptor, bool redirected);
 
-/// The other end of a connection.
+/// The remote end of a connection.
 std::optional<Endpoint> peerOf(int descriptor);
 
-/// A non-blocking TCP socket on its way to `endpoint`; invalid (with errno) when that fails at once.
+/// A non-blocking TCP socket that connects to `endpoint`; invalid with errno on immediate failure.
 sys::Fd startConnect(const Endpoint& endpoint);
 
-/// Ends a connection with a reset, so that the other side sees a refusal and not a quiet end.
+/// Makes close() reset the connection, so that the other side sees a denial and not a normal end.
 void resetOnClose(int descriptor);
 
 }  // namespace caisson::egress

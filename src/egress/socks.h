@@ -1,5 +1,5 @@
-// SOCKS version 5 (RFC 1928): CONNECT without authentication, by name or address. Anything else is answered with the
-// protocol's own refusal.
+// SOCKS version 5 (RFC 1928): CONNECT without authentication, by name or address. Anything else gets the protocol's
+// error reply.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,17 @@ struct Step {
   enum class Kind : std::uint8_t { more, done, bad };
 
   Kind kind = Kind::more;
-  std::size_t used = 0;  ///< bytes of the input that belong to this step
+  std::size_t used = 0;  ///< bytes of the input consumed by this step
 };
 
-/// The client's greeting; `done` when "no authentication" is among its methods.
+/// The client's greeting; `done` if it offers "no authentication".
 Step parseGreeting(std::span<const std::uint8_t> bytes);
 
 struct Request {
   Step step;
-  Reply reply = Reply::granted;  ///< why it is bad, as the protocol says it
+  Reply reply = Reply::granted;  ///< the protocol's error code if it is bad
   HostPort target;
-  std::string why;  ///< the same for people
+  std::string why;  ///< the reason as text
 };
 
 Request parseRequest(std::span<const std::uint8_t> bytes);

@@ -56,7 +56,7 @@ TEST(Socks, UdpAssociateBindAndOtherVersionsAreRefused) {
   EXPECT_EQ(parseRequest(named("example.org", 443, 3)).reply, Reply::no_such_command);
   EXPECT_EQ(parseRequest(named("example.org", 443, 2)).reply, Reply::no_such_command);
   EXPECT_EQ(parseGreeting(Bytes{4, 1, 0}).kind, Step::Kind::bad);
-  EXPECT_EQ(parseGreeting(Bytes{5, 1, 2}).kind, Step::Kind::bad);  // only a password is offered
+  EXPECT_EQ(parseGreeting(Bytes{5, 1, 2}).kind, Step::Kind::bad);  // offers only password authentication
   EXPECT_EQ(parseGreeting(Bytes{5, 2, 2, 0}).kind, Step::Kind::done);
   EXPECT_EQ(parseRequest(named("example.org", 0)).step.kind, Step::Kind::bad);
 }
