@@ -28,7 +28,7 @@ bool addExtension(X509* certificate, X509* issuer, int kind, const std::string& 
   return added;
 }
 
-/// A certificate with a random number, a name and a time, not signed yet.
+/// An unsigned certificate with a random serial number, a name and a lifetime.
 Certificate draft(const Key& key, const std::string& name, std::uint64_t lifetime) {
   Certificate certificate(X509_new());
   std::uint64_t serial = 0;
@@ -44,7 +44,7 @@ Certificate draft(const Key& key, const std::string& name, std::uint64_t lifetim
   return made ? std::move(certificate) : nullptr;
 }
 
-/// Names of other kinds are shut out too: a certificate for an address would not be held to permitted names.
+/// Also excludes other name types: a certificate for an address would not be restricted by DNS constraints.
 std::string constraintsFor(const std::vector<std::string>& hosts) {
   std::string text = "critical";
   for (const std::string& host : hosts) text += ",permitted;DNS:" + host;
@@ -55,7 +55,7 @@ int chooseProtocol(SSL*, const unsigned char** out, unsigned char* size, const u
                    unsigned int offered_size, void*) {
   unsigned char* chosen = nullptr;
   if (SSL_select_next_proto(&chosen, size, kHttp11, sizeof(kHttp11), offered, offered_size) != OPENSSL_NPN_NEGOTIATED) {
-    return SSL_TLSEXT_ERR_ALERT_FATAL;  // HTTP/2 and the like would be bytes that nobody here can read
+    return SSL_TLSEXT_ERR_ALERT_FATAL;  // HTTP/2 and others cannot be parsed here
   }
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
@@ -143,7 +143,7 @@ Result<Context> clientTrusting(std::string_view authorities) {
     if (!one) break;
     X509_STORE_add_cert(store, one.get());
   }
-  ERR_clear_error();  // the end of the text is told as an error
+  ERR_clear_error();  // the end of the text is reported as an error
   return context;
 }
 

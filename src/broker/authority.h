@@ -1,5 +1,5 @@
-// The sandbox's own certificate authority: made in memory at the broker's start, known to one sandbox only, good for
-// the hosts with a credential and nothing else, gone with the broker.
+// The sandbox's certificate authority: created in memory when the broker starts, trusted by one sandbox only, valid
+// only for hosts with a credential, and gone when the broker exits.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -26,16 +26,16 @@ using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 using Tls = std::unique_ptr<SSL, Free<SSL_free>>;
 
-/// What OpenSSL has to say about the last failure.
+/// An error with OpenSSL's description of the last failure.
 Error tlsError(std::string_view call, std::string_view object);
 
 class Authority {
  public:
-  /// `hosts`: the only names it can vouch for, by its own certificate.
+  /// `hosts`: the only names that its certificate allows it to sign for.
   static Result<Authority> make(const std::vector<std::string>& hosts, std::uint64_t lifetime_seconds);
 
   [[nodiscard]] Result<std::string> pem() const;
-  /// The broker's side towards the client: a certificate for exactly this host, HTTP/1.1 only, nothing resumed.
+  /// TLS server context towards the client: a certificate for exactly this host, HTTP/1.1 only, no resumption.
   [[nodiscard]] Result<Context> serverFor(const std::string& host) const;
 
  private:
@@ -46,7 +46,7 @@ class Authority {
   std::uint64_t lifetime_ = 0;
 };
 
-/// The broker's side towards hosts: only who proves its name by one of `authorities` (PEM) is spoken to.
+/// TLS client context towards hosts: accepts only certificates signed by one of `authorities` (PEM).
 Result<Context> clientTrusting(std::string_view authorities);
 
 }  // namespace caisson::broker

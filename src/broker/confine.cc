@@ -12,7 +12,7 @@ namespace {
 
 namespace rules = plan::rules;
 
-// Bytes, waiting, memory. No socket, connect, accept or open: it speaks only where it is handed a socket.
+// I/O, waiting, memory. No socket, connect, accept or open: it only uses sockets that it receives.
 constexpr std::string_view kCalls[] = {
     "brk",          "clock_gettime", "close",           "epoll_ctl",      "epoll_pwait",  "epoll_wait",
     "exit",         "exit_group",    "futex",           "getpid",         "getrandom",    "gettid",

@@ -1,4 +1,4 @@
-// What is left to the broker once it is set up.
+// Confines the broker after its set-up.
 #pragma once
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 namespace caisson::broker {
 
-/// No files, no sockets but those that are handed over, no other process, some thirty system calls.
+/// Denies files, sockets other than received ones, and other processes; allows some thirty system calls.
 Result<void> confine(const Settings& settings);
 
 }  // namespace caisson::broker

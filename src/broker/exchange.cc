@@ -10,7 +10,7 @@ namespace http = egress::http;
 
 constexpr std::size_t kPending = 64 * 1024;
 constexpr std::uint16_t kSecurePort = 443;
-/// Shorter ones stand in innocent texts by chance.
+/// Shorter secrets occur in harmless text by chance.
 constexpr std::size_t kMaskedBytes = 8;
 
 }  // namespace
@@ -86,7 +86,7 @@ bool Exchange::passRequestBody() {
   return used > 0;
 }
 
-/// The next request's head; true if it went out.
+/// Handles the next request's head; true if it was forwarded.
 bool Exchange::takeRequest() {
   if (!proved_ && failure_.empty()) return false;
   const http::RequestHead head = http::parseRequest(from_client_, kSecurePort);
@@ -106,7 +106,7 @@ bool Exchange::takeRequest() {
   if (head.connect || head.absolute) return refused("its target is no path");
   if (!head.has_authority) return refused("it has no Host field");
   if (head.authority != target_) return refused("it is for another host than the connection");
-  // The answer would be the request, with the credential in it.
+  // The response would repeat the request with the credential.
   if (http::sameName(head.method, "TRACE") || http::sameName(head.method, "TRACK")) {
     return refused("its method has the host repeat the credential");
   }
@@ -133,10 +133,10 @@ void Exchange::sendRequest(const http::RequestHead& head) {
   from_client_.erase(0, head.used);
 }
 
-/// What the host said; true if something was passed on.
+/// Handles the host's response; true if something was forwarded.
 bool Exchange::takeResponse() {
   if (!response_due_) {
-    if (!from_upstream_.empty()) breakOff();  // an answer that nobody asked for
+    if (!from_upstream_.empty()) breakOff();  // a response without a request
     return false;
   }
   bool moved = false;
@@ -154,7 +154,7 @@ bool Exchange::takeResponse() {
   }
   const bool over = response_body_.done() || (response_body_.untilClose() && upstream_ended_);
   if (!over) {
-    if (upstream_ended_ && from_upstream_.empty()) breakOff();  // cut short
+    if (upstream_ended_ && from_upstream_.empty()) breakOff();  // truncated
     return moved || used > 0;
   }
   const bool last = !keep_alive_ || response_body_.untilClose() || !request_body_.done();
@@ -163,7 +163,7 @@ bool Exchange::takeResponse() {
   return true;
 }
 
-/// One head of an answer, interim ones included; true if it was passed on.
+/// Handles one response head, including interim ones; true if it was forwarded.
 bool Exchange::takeResponseHead() {
   const http::ResponseHead head = http::parseResponse(from_upstream_, head_request_);
   if (head.status == http::Status::more) {
@@ -187,14 +187,14 @@ bool Exchange::takeResponseHead() {
   return true;
 }
 
-/// A host that repeats what it was sent, a cookie or a redirect with the token in it for instance, is not to be the way
-/// in. Bodies are not looked at.
+/// A host may echo the secret, for example in a cookie or a redirect: mask it, or the payload could read it. Bodies are
+/// not searched.
 std::string Exchange::withoutSecrets(std::string_view head) const {
   std::string text(head);
   for (const Injection& one : injections_) {
     if (one.secret.size() < kMaskedBytes) continue;
     for (std::size_t at = text.find(one.secret); at != std::string::npos; at = text.find(one.secret, at)) {
-      text.replace(at, one.secret.size(), "***");  // not even its length
+      text.replace(at, one.secret.size(), "***");  // hides the length, too
     }
   }
   return text;
@@ -207,7 +207,7 @@ void Exchange::refuse(std::string_view flaw) {
 }
 
 void Exchange::answer(int code, std::string_view reason, const std::string& text) {
-  if (response_head_done_) return breakOff();  // in the middle of another answer
+  if (response_head_done_) return breakOff();  // in the middle of another response
   to_client_ += "HTTP/1.1 " + std::to_string(code) + " " + std::string(reason) +
                 "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(text.size()) +
                 "\r\nConnection: close\r\nVia: caisson\r\n\r\n" + text;

@@ -1,13 +1,13 @@
-// HTTP/1 between a client and a host that were both proved to be who they are: every request is read strictly, must be
-// for the host, and goes on with the credential's fields in place of its own of that name.
+// HTTP/1 between an authenticated client and an authenticated host: parses every request strictly, requires that it is
+// for the host, and replaces the credential's header fields.
 //
 //   exchange.fromClient(bytes); exchange.fromUpstream(bytes);      // decrypted
-//   send(exchange.toUpstream()), send(exchange.toClient())         // and take off what went out
+//   send(exchange.toUpstream()), send(exchange.toClient())         // and remove what was sent
 //
-// Pure: it neither reads nor writes anything, so tests and a fuzzer drive it with any bytes.
-// Guarantees: no field of a credential goes out before hostProved(), for another host, or more than once in a request;
-// what two servers could read differently is refused, not passed on. A WebSocket goes on as bytes after the host
-// agreed.
+// Pure: performs no I/O, so tests and a fuzzer can drive it with any bytes.
+// Guarantees: a credential is never sent before hostProved(), to another host, or more than once per request. Input
+// that two servers could interpret differently is denied, not forwarded. A WebSocket continues as raw bytes after the
+// host has accepted it.
 #pragma once
 
 #include <string>
@@ -19,45 +19,45 @@
 
 namespace caisson::broker {
 
-/// A field that is set in requests.
+/// A header field to set in requests.
 struct Injection {
   std::string_view name;  ///< of the credential, for records
   std::string_view header;
-  std::string_view value;  ///< with the secret in it
+  std::string_view value;  ///< including the secret
   std::string_view secret;
 };
 
 class Exchange {
  public:
   struct Event {
-    bool used = false;  ///< a request went out with `text`'s credential; else one was refused for this reason
+    bool used = false;  ///< a request was sent with the credential `text`; else `text` is why one was denied
     std::string text;
   };
 
-  /// What `injections` point at outlives this.
+  /// The memory that `injections` refer to must outlive this object.
   Exchange(egress::HostPort target, std::vector<Injection> injections);
 
   void fromClient(std::string_view bytes);
   void fromUpstream(std::string_view bytes);
   void clientEnded();
   void upstreamEnded();
-  /// From now on requests go out.
+  /// Allows requests to be sent from now on.
   void hostProved();
-  /// The host could not be reached as who it should be: requests are answered with 502 and this reason.
+  /// The host could not be reached or authenticated: requests get a 502 with this reason.
   void hostFailed(std::string_view reason);
 
   std::string& toClient() { return to_client_; }
   std::string& toUpstream() { return to_upstream_; }
   [[nodiscard]] bool wantsClient() const;
   [[nodiscard]] bool wantsUpstream() const;
-  /// Bytes were taken off toClient() or toUpstream(): there may be room to go on.
+  /// Call after removing bytes from toClient() or toUpstream(): there may be room to continue.
   void advance();
 
-  /// Nothing more will come of it but what is in toClient().
+  /// Only the content of toClient() remains to be sent.
   [[nodiscard]] bool finished() const { return finished_; }
-  /// The last bytes of a WebSocket for the host.
+  /// Whether the last bytes of a WebSocket must still be sent to the host.
   [[nodiscard]] bool owesUpstream() const { return tunnel_ && !upstream_ended_ && !to_upstream_.empty(); }
-  /// It must end at once, in the middle of a message, and visibly so.
+  /// The connection must be closed at once, in the middle of a message and visibly.
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] std::vector<Event> takeEvents();
 

@@ -40,7 +40,7 @@ TEST(Exchange, SetsTheField) {
   EXPECT_FALSE(exchange.finished());
 }
 
-/// The identity of the host comes first, whatever the client has already said.
+/// The host must be authenticated first, whatever the client has sent.
 TEST(Exchange, NothingGoesOutBeforeTheHostIsProved) {
   Exchange exchange = make(false);
   exchange.fromClient(kGet);
@@ -72,7 +72,7 @@ TEST(Exchange, TheProgramsOwnFieldIsReplacedHoweverItIsWritten) {
   }
 }
 
-/// "Connection: authorization" asks the next proxy to drop the field.
+/// "Connection: authorization" would make the next proxy drop the field.
 TEST(Exchange, TheFieldCannotBeDeclaredHopByHop) {
   Exchange exchange = make();
   exchange.fromClient("GET / HTTP/1.1\r\nHost: api.example.org\r\nConnection: authorization\r\n\r\n");

@@ -1,9 +1,8 @@
-// The `caisson-broker` program: holds the secrets of one sandbox's credentials, and the key of its certificate
-// authority.
+// The `caisson-broker` program: holds the secrets of one sandbox's credentials, and its certificate authority's key.
 //
-// Started by a supervisor and by nobody else, with no environment and no arguments. It reads its settings, makes the
-// authority, takes everything else from itself (no files, no network, some thirty system calls) and then only
-// transforms: bytes of a client and of a host come over sockets that the egress process hands it.
+// Started only by a supervisor, without environment and arguments. It reads its settings, creates the authority, drops
+// all other rights (no files, no network, some thirty system calls) and then only transforms bytes between client and
+// host, over sockets that the egress process passes to it.
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -29,7 +28,7 @@ constexpr std::string_view kMark = "{secret}";
 
 class Program final : public Broker, public egress::Watcher {
  public:
-  /// Everything that needs files or takes time; returns the authority's certificate.
+  /// Does everything that needs files or takes time; returns the authority's certificate.
   Result<std::string> prepare(const Settings& settings);
   void serve(sys::Fd egress);
   void onEvents(int descriptor, std::uint32_t events) override;
@@ -44,7 +43,7 @@ class Program final : public Broker, public egress::Watcher {
   bool ended_ = false;
 };
 
-/// The value with the secret in it, in memory like the secret's own.
+/// The value with the secret inserted, in protected memory like the secret itself.
 SecretBytes fill(std::string_view pattern, std::string_view secret) {
   const std::size_t mark = pattern.find(kMark);
   if (mark == std::string_view::npos) return SecretBytes(0);
@@ -115,7 +114,7 @@ void Program::serve(sys::Fd egress) {
   }
 }
 
-/// A connection to a host with a credential, from the egress; its end is ours.
+/// Receives a connection to a host with a credential from the egress; ends when the egress closes the link.
 void Program::onEvents(int, std::uint32_t) {
   char packet[egress::kBrokerPacketBytes];
   sys::Fd ends[2];
@@ -134,12 +133,12 @@ void Program::onEvents(int, std::uint32_t) {
   relays_.back()->begin();
 }
 
-/// Before anything secret is read: no core file, no look into our memory from outside.
+/// Call before any secret is read: disables core files and ptrace.
 void hide() {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-  ::signal(SIGPIPE, SIG_IGN);  // a client that went away is no reason to end
+  ::signal(SIGPIPE, SIG_IGN);  // a client that disconnects must not kill us
 }
 
 int giveUp(const Error& error) {
@@ -151,7 +150,7 @@ int run() {
   hide();
   OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   const auto packet = receiveCounted(kStarterEnd);
-  if (!packet) return 1;  // not started by a supervisor: nobody to tell
+  if (!packet) return 1;  // not started by a supervisor: there is no peer to report to
   const auto settings = decodeSettings(packet->text());
   if (!settings) return giveUp(plainError(Stage::launch, "broker", "settings", "they are malformed"));
   Program program;

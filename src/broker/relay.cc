@@ -11,7 +11,7 @@ namespace caisson::broker {
 namespace {
 
 constexpr std::size_t kPiece = 16 * 1024;
-constexpr int kTurns = 64;  // before others have theirs
+constexpr int kTurns = 64;  // per turn, then others run
 
 bool wouldBlock(SSL* tls, int result) {
   const int error = SSL_get_error(tls, result);
@@ -42,10 +42,10 @@ bool Relay::prepare() {
       SSL_set_fd(upstream_.get(), upstream_fd_.get()) != 1) {
     return false;
   }
-  // SSL_set_tlsext_host_name, whose macro casts in the old style.
+  // SSL_set_tlsext_host_name, whose macro uses an old-style cast.
   auto* sent_name = const_cast<char*>(name.c_str());
   if (SSL_ctrl(upstream_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, sent_name) != 1) return false;
-  // Without this any certificate of a trusted authority would do, whoever it is for.
+  // Without this, a trusted authority's certificate for any other host would be accepted.
   SSL_set_hostflags(upstream_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   if (SSL_set1_host(upstream_.get(), name.c_str()) != 1) return false;
   SSL_set_accept_state(client_.get());
@@ -75,7 +75,7 @@ void Relay::progress() {
   }
 }
 
-/// False if the connection is over. Both sides shake hands at the same time; requests wait for the host's.
+/// False if the connection is over. Both handshakes run in parallel; requests wait for the host's.
 bool Relay::shakeHands() {
   if (!client_ready_) {
     const int result = SSL_do_handshake(client_.get());
@@ -119,7 +119,7 @@ void Relay::hostFailed() {
   exchange_.hostFailed(reason);
 }
 
-/// True if something came.
+/// True if data was received.
 bool Relay::read(SSL* tls, bool from_client) {
   char piece[kPiece];
   const int got = SSL_read(tls, piece, sizeof(piece));
@@ -134,7 +134,7 @@ bool Relay::read(SSL* tls, bool from_client) {
   return true;
 }
 
-/// True if something went out. What went out is overwritten: it may hold a credential.
+/// True if data was sent. Overwrites sent bytes, since they may contain a credential.
 bool Relay::write(SSL* tls, std::string& bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -143,7 +143,7 @@ bool Relay::write(SSL* tls, std::string& bytes) {
     if (sent <= 0) {
       if (!wouldBlock(tls, sent)) {
         ERR_clear_error();
-        done = bytes.size();  // nobody reads it any more; a host may still have said why
+        done = bytes.size();  // the peer no longer reads; a host may still have sent a reason
         if (tls == client_.get()) close(false);
       }
       break;

@@ -1,4 +1,4 @@
-// One brokered connection: TLS with the client, TLS with the host, and the exchange between.
+// One brokered connection: TLS with the client, TLS with the host, and the exchange in between.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace caisson::broker {
 
-/// A host with a credential, ready to be spoken for and to.
+/// A host with a credential, with both TLS contexts.
 struct Host {
   egress::HostPort target;
   std::vector<Injection> injections;
@@ -25,10 +25,10 @@ class Relay final : public egress::Watcher {
  public:
   Relay(Broker& broker, const Host& host, sys::Fd client, sys::Fd upstream);
 
-  /// Closed at once when it can't.
+  /// Closes the connection at once on failure.
   void begin();
   void onEvents(int descriptor, std::uint32_t events) override;
-  /// Does what can be done now.
+  /// Does all work that is possible without blocking.
   void progress();
   [[nodiscard]] bool closed() const { return closed_; }
 
@@ -50,13 +50,13 @@ class Relay final : public egress::Watcher {
   bool closed_ = false;
 };
 
-/// What relays share.
+/// State shared by all relays.
 class Broker {
  public:
   egress::Loop loop;
 
   void say(const egress::BrokerWord& word) const;
-  /// Runs `relay` again in the next turn: it used up its share of this one.
+  /// Runs `relay` again in the next turn, since it used up its share of this one.
   void again(Relay* relay) { unfinished_.push_back(relay); }
   void retire() { retired_ = true; }
 

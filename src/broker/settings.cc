@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kHeadTexts = 5, kTextsEach = 6;
 constexpr timeval kTimeout{10, 0};
 
-/// Counted texts, as egress/records.h has them, but as views: no copy of a secret is made.
+/// Length-prefixed strings like egress/records.h, but as views, so that no secret is copied.
 std::optional<std::vector<std::string_view>> split(std::string_view packet) {
   std::vector<std::string_view> texts;
   while (!packet.empty()) {
@@ -68,7 +68,7 @@ SecretBytes::SecretBytes(std::size_t size) : size_(size), mapped_(size) {
     return;
   }
   data_ = static_cast<char*>(pages);
-  (void)::mlock(data_, mapped_);  // beyond the limit of locked memory it is swapped like anything else
+  (void)::mlock(data_, mapped_);  // fails beyond the locked-memory limit; then it may be swapped
   (void)::madvise(data_, mapped_, MADV_DONTDUMP);
 }
 

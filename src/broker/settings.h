@@ -1,6 +1,6 @@
-// What the broker is told at its start, secrets included: one packet over a socket that nobody else has.
+// The broker's settings, including secrets: one packet over a private socket.
 //
-// The packet is memory that is wiped: no copy of a secret is made on either side but the one the broker keeps.
+// The packet's memory is wiped: the only remaining copy of a secret is the one that the broker keeps.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,7 @@
 
 namespace caisson::broker {
 
-/// Bytes that are overwritten when they are no longer needed, and that swapping and core files leave alone if the
-/// kernel lets us say so.
+/// Bytes that are overwritten when released, and excluded from swap and core files where the kernel allows that.
 class SecretBytes {
  public:
   explicit SecretBytes(std::size_t size);
@@ -27,7 +26,7 @@ class SecretBytes {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::string_view text() const { return {data_, size_}; }
   [[nodiscard]] bool valid() const { return data_ != nullptr; }
-  /// Forgets what comes after the first `size`.
+  /// Wipes what follows the first `size` bytes.
   void shrink(std::size_t size);
 
  private:
@@ -35,19 +34,19 @@ class SecretBytes {
   std::size_t size_ = 0, mapped_ = 0;
 };
 
-/// Views, into memory of whoever made it.
+/// Views into memory that the creator owns.
 struct CredentialView {
   std::string_view name;
   std::string_view target;  ///< "host:port"
   std::string_view header;
-  std::string_view value;  ///< with {secret} in it
+  std::string_view value;  ///< contains {secret}
   std::string_view secret;
-  std::string_view authorities;  ///< PEM; empty: the common ones
+  std::string_view authorities;  ///< PEM; empty: Settings::authorities
 };
 
 struct Settings {
   std::vector<CredentialView> credentials;
-  std::string_view authorities;  ///< PEM: who may vouch for a host
+  std::string_view authorities;  ///< PEM: trusted authorities for hosts
   std::uint64_t lifetime_seconds = 3600;
   std::uint64_t max_connections = 64;
   std::optional<uid_t> become;
@@ -55,20 +54,20 @@ struct Settings {
 };
 
 SecretBytes encode(const Settings& settings);
-/// Views into `packet`.
+/// The result has views into `packet`.
 std::optional<Settings> decodeSettings(std::string_view packet);
 
-/// Descriptors that the broker finds open: to who started it, and to the egress process.
+/// The broker's open descriptors: to the process that started it, and to the egress process.
 inline constexpr int kStarterEnd = 3, kEgressEnd = 4;
 inline constexpr std::size_t kMaxSettingsBytes = 32 * 1024 * 1024;
 
-/// The answer to the settings: "ready" and the certificate of its authority, or "failed" and why.
+/// The reply to the settings: "ready" and the authority's certificate, or "failed" and the reason.
 struct Answer {
   bool ready = false;
   std::string text;
 };
 
-/// Messages with their length before them; an answer is small. Each returns whether it went through in ten seconds.
+/// Length-prefixed messages. Each function returns whether it succeeded within ten seconds.
 bool sendCounted(int socket, std::string_view bytes);
 std::optional<SecretBytes> receiveCounted(int socket);
 std::string encode(const Answer& answer);

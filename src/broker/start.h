@@ -1,4 +1,4 @@
-// Starting a sandbox's broker, from outside it.
+// Starts a sandbox's broker, from outside the sandbox.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace caisson::broker {
 
-/// Where the broker's program is: beside `caisson`, or where it is installed. Empty: not on this machine.
+/// The path of the broker's program: beside `caisson`, or its installation path. Empty: not installed.
 std::string program();
 
 struct Started {
   sys::HelperProcess process;
-  sys::Fd egress;           ///< for the egress process; when its last copy is closed, the broker ends
+  sys::Fd egress;           ///< for the egress process; the broker exits when the last copy is closed
   std::string certificate;  ///< of its authority, PEM
 };
 
