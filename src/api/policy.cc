@@ -22,7 +22,7 @@ Result<Policy> Policy::profile(std::string_view name) {
 Result<Policy> Policy::load(const std::string& path) {
   auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
-  // An owner's ceilings depend on the level, which is in the file: read without any, then held against the owner's.
+  // The owner's ceilings depend on the level, which is in the file: load without ceilings, then check.
   auto model = owner->empty() ? policy::load(path) : policy::load(path, approval::noCeilings());
   if (model && !owner->empty()) {
     if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {

@@ -37,8 +37,8 @@ Result<void> checkRequest(const Request& request) {
   return {};
 }
 
-/// Level `none` gives the program all the caller's rights: only with an owner's approval, each time (SPEC A1). A policy
-/// may ask for an owner's word on more.
+/// Level `none` gives the program all rights of the caller, so it needs the owner's approval each time. A policy may
+/// require approvals for more.
 Result<void> checkApprovals(const Request& request) {
   const policy::Policy& policy = request.policy.model();
   const auto approved = [&](const std::string& what) {
@@ -69,7 +69,7 @@ Result<plan::Plan> planFor(const Request& request, bool own_scope, sys::CgroupBa
   return plan::build(*policy, facts, {request.command, request.interactive});
 }
 
-/// A command that the policy's rules refuse: nothing is wrong with the request, so it is a result (S5).
+/// Whether the error is a command that the policy's rules deny: the request is valid, so run() returns a result.
 bool isDenial(const Error& error) {
   return error.stage == Stage::policy && error.call == "run" &&
          (error.object.starts_with("commands.") || error.object.starts_with("process."));
@@ -87,7 +87,7 @@ RunResult refused(const Request& request, const Error& error) {
   return result;
 }
 
-/// 000's guess whether a command wants the network, told when it failed without one. A hint, never a protection.
+/// If a command failed without network and looks like it needs it, adds a notice. A hint, not a protection.
 void explainMissingNetwork(const Request& request, RunResult& result) {
   if (request.policy.model().network.mode != policy::NetworkMode::none) return;
   if (result.outcome != OutcomeKind::exited || result.exit_code == 0) return;
@@ -96,8 +96,8 @@ void explainMissingNetwork(const Request& request, RunResult& result) {
   }
 }
 
-/// For learn mode: calls that no list knows are answered ENOSYS as ever, but by the supervisor, which so sees them; and
-/// calls that ask for files or hosts are shown to it before they go on.
+/// Learn mode: the supervisor instead of the filter answers unlisted calls with ENOSYS, so it sees them; calls on files
+/// and hosts are shown to it before they continue.
 void hearEverything(const Request& request, plan::Plan& plan) {
   if (plan.builtin_syscalls) {
     auto filter = plan::filterForFull(request.policy.model(), {});
@@ -113,7 +113,7 @@ void hearEverything(const Request& request, plan::Plan& plan) {
   }
 }
 
-/// R7: results come back on a time quantum, so that a payload cannot signal by how long it takes.
+/// Delays the result to a time quantum, so that a payload cannot signal by its duration.
 void waitForQuantum(const plan::Plan& plan, RunResult& result) {
   Usage& usage = result.usage;
   if (plan.time_quantum_seconds <= 0) return;
@@ -198,7 +198,7 @@ int exitStatus(const RunResult& result) {
     case OutcomeKind::signaled: return kSignal + result.signal;
     case OutcomeKind::limit:
       if (result.limit == Limit::time) return kTimeOut;
-      if (result.exit_code != 0) return result.exit_code;  // it met the limit and gave up by itself
+      if (result.exit_code != 0) return result.exit_code;  // the program hit the limit and exited by itself
       return kSignal + (result.signal != 0 ? result.signal : SIGKILL);
     case OutcomeKind::cancelled: return kSignal + SIGTERM;
     case OutcomeKind::denied: return kRefused;
@@ -218,7 +218,7 @@ Result<RunResult> run(const Request& request) {
   sys::CgroupBase cgroups;
   auto plan = planFor(request, request.own_scope, &cgroups);
   if (!plan) {
-    // The host's shortcomings are a result; a request that makes no sense is an error.
+    // Missing host features are a result; an invalid request is an error.
     if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
