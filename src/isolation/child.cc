@@ -21,9 +21,9 @@ namespace caisson::isolation {
 
 namespace {
 
-constexpr int kTriesForRoom = 50;  // a millisecond each
+constexpr int kTriesForRoom = 50;  // one millisecond each
 
-/// Returns how many descriptors came along, if `entries` has room for them.
+/// Returns the number of received descriptors, if `entries` is given.
 std::size_t waitForGo(const Block& block, int* entries = nullptr) {
   Message message;
   iovec io{&message, sizeof(message)};
@@ -45,7 +45,8 @@ std::size_t waitForGo(const Block& block, int* entries = nullptr) {
   return count;
 }
 
-/// The end of building: the supervisor has made the cgroups and the record meanwhile. What follows is in its cgroups.
+/// Waits at the end of the set-up: meanwhile the supervisor has made the cgroups and the audit record. Then enters the
+/// cgroups.
 void waitForRelease(const Block& block) {
   int entries[kMaxCgroupEntries];
   const std::size_t count = waitForGo(block, entries);
@@ -68,7 +69,7 @@ void resetToDefault(int signal) {
   raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
 }
 
-/// Closes every descriptor but those listed (-1 entries ignored).
+/// Closes every descriptor except those listed (ignores -1).
 void closeAllBut(const int* keep, std::size_t count) {
   unsigned first = 0;
   for (;;) {
@@ -133,7 +134,8 @@ void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool ti
   for (std::uint32_t bits = tree.sized_mask; bits != 0; bits &= bits - 1) descriptors[count++] = tree.sized[sized++];
   long sent = sendMessage(block.control, message, descriptors, count);
   if (sent == -ETOOMANYREFS) {
-    // Descriptors on their way are counted per user, and somebody uses up the count: let the supervisor fetch them.
+    // The kernel limits descriptors in flight per user, and another process exhausts that limit: the supervisor fetches
+    // them instead.
     message.descriptors |= kFetch;
     message.sized = 0;
     message.numbers[0] = tree.upper;
@@ -158,15 +160,15 @@ int payloadEntry(void* argument) {
   becomePayload(*start->block, *start->helper, start->terminal, *start->listening);
 }
 
-/// Shares memory with the child until its exec: nothing is copied, and the child touches only its own stack and the
-/// block. Shares descriptors too: the filter's listener is made in the child, whose filter may not let it send
-/// anything, and so is here as well. The kernel gives the child a table of its own in exec.
+/// Shares memory with the child until its exec, so nothing is copied; the child writes only to its own stack and the
+/// block. Also shares descriptors: the child creates the filter's listener, but its filter may forbid sending it, so
+/// pid 1 sends it. exec gives the child a separate descriptor table.
 int startPayload(const Block& block, const Helper& helper, int terminal, bool time, Listening& listening) {
   PayloadStart start{&block, &helper, terminal, &listening};
   constexpr int kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;
   int payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
-  // A limit on processes that just has no room for the helper beside it. The kernel counts a thread a little longer
-  // than it lets others wait for it.
+  // EAGAIN: the process limit may have no room beside the helper. The kernel still counts an exited thread for a short
+  // time after waiters are woken.
   for (int tries = 0; payload < 0 && errno == EAGAIN && tries < kTriesForRoom; ++tries) {
     helper.waitForEnd();
     const timespec pause{0, tries == 0 ? 0 : 1'000'000};
@@ -174,8 +176,8 @@ int startPayload(const Block& block, const Helper& helper, int terminal, bool ti
     payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   }
   if (payload < 0 && errno == EINVAL && time) {
-    // Before Linux 6.3 a process that is to enter another time namespace may not share memory: so enter it here first,
-    // which only a process with a single thread may.
+    // Before Linux 6.3, a process that enters another time namespace may not share memory. So pid 1 enters it first,
+    // which only a single-threaded process may do.
     helper.waitForEnd();
     const long own = raw(SYS_openat, AT_FDCWD, "/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC, 0);
     must(block, Stage::namespaces, "open", "/proc/self/ns/time_for_children", own);
@@ -197,7 +199,7 @@ long openBeneath(int root_fd, const char* path, int flags) {
   long fd = raw(SYS_openat2, root_fd, path, &how, sizeof(how));
   if (fd != -ENOSYS && fd != -EPERM) return fd;
 
-  // No openat2: one component at a time, none of them a link.
+  // Without openat2: one component at a time, rejecting links.
   fd = raw(SYS_openat, root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
   while (fd >= 0 && *path != 0) {
     char name[256];
@@ -236,7 +238,8 @@ long openBeneath(int root_fd, const char* path, int flags) {
 
 bool enterTimeNamespace(const Block& block) {
   if (!block.own_time) return false;
-  // A clock that begins with the sandbox hides the host's boot time. Children land in it; pid 1 stays outside.
+  // A clock that starts with the sandbox hides the host's boot time. Only children enter the namespace; pid 1 stays
+  // outside.
   long result = raw(SYS_unshare, sys::kCloneNewTime);
   if (result == 0) {
     const char* path = "/proc/self/timens_offsets";
@@ -254,11 +257,11 @@ bool enterTimeNamespace(const Block& block) {
 
 void runChild(const Block& block) {
   closeFd(block.supervisor_end);
-  if (block.raise_descriptor_limit) sys::raiseDescriptorLimit();  // before the helper sends the egress its sockets
+  if (block.raise_descriptor_limit) sys::raiseDescriptorLimit();  // before the helper sends the sockets to the egress
   Helper helper(block);
   helper.start();
   raw(SYS_umask, 022);
-  resetToDefault(SIGCHLD);  // a caller that ignores it would have the payload reaped behind our back
+  resetToDefault(SIGCHLD);  // a caller that ignores SIGCHLD would make the kernel reap the payload
   if (block.parent_writes_maps) {
     waitForGo(block);
   } else if (block.own_user_namespace) {
@@ -282,21 +285,21 @@ void runChild(const Block& block) {
   waitForRelease(block);
   sendPrepared(block, tree, master, time);
   if (block.init_program.program >= 0) {
-    helper.waitForEnd();  // an exec would end it half way
+    helper.waitForEnd();  // exec would kill it in the middle of its work
     becomeInitProgram(block);
   }
 
   const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
   if (block.close_descriptors) closeAllBut(keep, sizeof(keep) / sizeof(keep[0]));
   if (block.subreaper) raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  // From here on nobody without privilege over the host can look into this process, and with hidepid nobody in the
-  // sandbox even sees it. After the maps are written: a process like this may not write its own /proc files.
+  // From here on, only a process with privileges over the host can inspect this process; with hidepid the sandbox does
+  // not even see it. Must follow writing the id maps, since a non-dumpable process may not write its own /proc files.
   raw(SYS_prctl, PR_SET_DUMPABLE, block.hide_init ? 0 : 1, 0, 0, 0);
 
-  // Before the payload exists: nothing that pid 1 needs may fail once it runs.
+  // Before the payload exists: nothing that pid 1 needs may fail later.
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
   const long lowest = must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC));
-  // Above 0, 1, 2: the payload's process makes these its standard streams, in the table that both share until exec.
+  // Above 2: the payload's process sets up 0, 1, 2 in the descriptor table that both share until exec.
   const int signals =
       static_cast<int>(must(block, Stage::launch, "fcntl", "signalfd", raw(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, 3)));
   closeFd(static_cast<int>(lowest));

@@ -1,4 +1,4 @@
-// Opening below a directory without following any link, with openat2 and with the walk by hand.
+// Opens paths below a directory without following links, with openat2 and with the fallback walk.
 #include "isolation/child.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace {
 
 using test::TempDir;
 
-/// From here on openat2 answers `error` in this process.
+/// Makes openat2 fail with `error` in this process from now on.
 bool loseOpenat2(int error) {
   sock_filter code[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
                         {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat2},
@@ -39,7 +39,7 @@ int openDescriptors() {
 
 struct Way {
   const char* name;
-  int openat2_error;  ///< or 0 for a kernel that has it
+  int openat2_error;  ///< 0 for a kernel that has it
 };
 
 class OpenBeneath : public testing::TestWithParam<Way> {
@@ -54,7 +54,7 @@ class OpenBeneath : public testing::TestWithParam<Way> {
     ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
   }
 
-  /// 0, or the errno of opening `path`; asked in a child, because the filter would stay.
+  /// 0, or the errno of opening `path`; runs in a child, since a filter cannot be removed.
   [[nodiscard]] int openError(const char* path, int flags = O_PATH) const {
     const sys::Fd root(::open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const pid_t pid = ::fork();
@@ -63,7 +63,7 @@ class OpenBeneath : public testing::TestWithParam<Way> {
       ::alarm(20);
       const int before = openDescriptors();
       const long fd = openBeneath(root.get(), path, flags);
-      if (openDescriptors() != before + (fd >= 0 ? 1 : 0)) ::_exit(254);  // one was left open on the way
+      if (openDescriptors() != before + (fd >= 0 ? 1 : 0)) ::_exit(254);  // a descriptor leaked
       ::_exit(fd >= 0 ? 0 : static_cast<int>(-fd));
     }
     int status = 0;

@@ -1,4 +1,4 @@
-// From a plan to the flat block that a launch's child walks.
+// Compiles a plan into the flat block that a launch's child applies.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace caisson::isolation {
 
-/// The lower directories of an overlay in its store, as the kernel wants them. What is masked is masked in the host's
-/// directory; a session may make files of the same names.
+/// The lower directories of an overlay in its store, in the kernel's format. Masks apply to the host's directory only;
+/// a session may create files of the same names.
 std::string lowerNames(const plan::MountOverlay& step);
 
-/// Owns the mapping a Block lives in.
+/// Owns the mapping that contains a Block.
 class BlockMapping {
  public:
   BlockMapping(BlockMapping&& other) noexcept;
@@ -39,8 +39,8 @@ struct BlockFile {
   std::uint64_t address = 0, bytes = 0;
 };
 
-/// Compiles plans for pid 1 of a session. The memory they are compiled in is kept for the next ones; consecutive blocks
-/// have different addresses. The blocks have no stacks: pid 1 has its own.
+/// Compiles plans for pid 1 of a session. Reuses its memory for later plans; consecutive blocks have different
+/// addresses. The blocks have no stacks, since pid 1 has its own.
 class BlockSpace {
  public:
   BlockSpace() = default;
@@ -48,7 +48,7 @@ class BlockSpace {
   BlockSpace& operator=(const BlockSpace&) = delete;
   ~BlockSpace();
 
-  /// `adjust`: changes the block before it is copied to the file.
+  /// `adjust` changes the block before it is copied to the file.
   Result<BlockFile> compile(const plan::Plan& plan, const std::function<void(Block&)>& adjust = {});
 
  private:

@@ -1,5 +1,5 @@
-// The sandbox's way out: sockets made inside its network namespace and handed to the egress process, which sits
-// outside. A socket belongs to the namespace it was made in, so nothing else has to cross.
+// The sandbox's network sockets: made inside its network namespace and sent to the egress process outside. A socket
+// stays in the namespace it was made in, so nothing else has to cross the boundary.
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ constexpr int kTimeoutMs = 2000;
 
 long openNetlink(int protocol) { return raw(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol); }
 
-/// Sends a batch and reads its acknowledgements: the kernel has queued them when the send returns.
+/// Sends a batch and reads its acknowledgements, which the kernel has queued when send returns.
 long exchange(int netlink, const FlatBatch& batch) {
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
@@ -50,7 +50,7 @@ long exchangeOnce(int protocol, const FlatBatch& batch) {
   return result;
 }
 
-/// Bound to every address of either family (there is one socket for both), or of IPv4 where the kernel has no other.
+/// A socket bound to every address of both families, or of IPv4 only if the kernel has no IPv6.
 int openSocket(const Block& block, int type, std::uint16_t port) {
   long fd = raw(SYS_socket, AF_INET6, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const bool v6 = fd >= 0;
@@ -75,8 +75,8 @@ int openSocket(const Block& block, int type, std::uint16_t port) {
   return static_cast<int>(fd);
 }
 
-/// The descriptors and how they are meant, in one message. Descriptors on their way are counted per user, and somebody
-/// may have used up the count for a moment.
+/// Sends the descriptors and their description in one message. Retries, since the kernel limits descriptors in flight
+/// per user and another process may have exhausted that limit for a moment.
 long handOver(const Block& block, const EgressHandOver& message, const int* descriptors, std::size_t count) {
   long sent = -ETOOMANYREFS;
   for (int waited = 0; sent == -ETOOMANYREFS && waited < kTimeoutMs; ++waited) {
@@ -94,7 +94,7 @@ long handOver(const Block& block, const EgressHandOver& message, const int* desc
 void openEgress(const Block& block) {
   const FlatEgress& egress = block.egress;
   must(block, Stage::namespaces, "netlink", "route to lo", exchangeOnce(NETLINK_ROUTE, egress.route4));
-  (void)exchangeOnce(NETLINK_ROUTE, egress.route6);  // a kernel without IPv6 needs none
+  (void)exchangeOnce(NETLINK_ROUTE, egress.route6);  // may fail: a kernel without IPv6 needs no route
 
   EgressHandOver message{};
   int descriptors[kMaxEgressSockets];
@@ -113,7 +113,7 @@ void openEgress(const Block& block) {
     }
     descriptors[count++] = openSocket(block, SOCK_STREAM, egress.capture_port);
   } else {
-    (void)exchangeOnce(NETLINK_ROUTE, egress.rules4);  // courtesy: without them UDP is refused all the same, later
+    (void)exchangeOnce(NETLINK_ROUTE, egress.rules4);  // optional: makes UDP fail at once instead of later
     (void)exchangeOnce(NETLINK_ROUTE, egress.rules6);
     if (egress.too_many_ports) {
       reportAndExit(block, Stage::namespaces, "nf_tables", "more than 64 permitted ports", EOPNOTSUPP);

@@ -20,7 +20,7 @@ namespace {
 
 std::int32_t now(const std::int32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
-/// Not the private kind of futex: the payload's process waits too, and the kernel wakes by the other kind.
+/// Not a private futex: the payload's process waits too, and the kernel uses the shared kind for CLEARTID.
 void waitOnce(const std::int32_t& word, std::int32_t value, const timespec* longest) {
   raw(SYS_futex, &word, FUTEX_WAIT, value, longest, nullptr, 0);
 }
@@ -34,26 +34,26 @@ void publish(std::int32_t& word, std::int32_t value) {
   raw(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-/// The kernel tends to leave a new thread with the processor that made it, and another idle: then what was to be done
-/// side by side is done in turn.
+/// The kernel tends to keep a new thread on the CPU of its creator even if others are idle; then both would run one
+/// after the other instead of in parallel.
 void sendElsewhere(int thread) {
   unsigned here = 0;
   std::uint8_t processors[kAffinityBytes] = {};
   const long known = raw(SYS_sched_getaffinity, 0, sizeof(processors), processors);
   if (known <= 0 || raw(SYS_getcpu, &here, nullptr, nullptr) < 0 || here >= sizeof(processors) * 8) return;
   processors[here / 8] = static_cast<std::uint8_t>(processors[here / 8] & ~(1U << (here % 8)));
-  raw(SYS_sched_setaffinity, thread, known, processors);  // refused where there is no other
+  raw(SYS_sched_setaffinity, thread, known, processors);  // fails if there is no other CPU
 }
 
-/// What pivot_root stacks on the root is what its parent directory is.
+/// Whether the old root is still stacked on "/" after pivot_root: then "/.." differs from "/".
 bool hasOldRoot() {
   struct stat root, above;
   return raw(SYS_newfstatat, AT_FDCWD, "/", &root, 0) != 0 || raw(SYS_newfstatat, AT_FDCWD, "/..", &above, 0) != 0 ||
          root.st_dev != above.st_dev || root.st_ino != above.st_ino;
 }
 
-/// The kernel lets a TCP socket grow to 10 MiB unread, which no memory limit sees on cgroup v1 or without a cgroup.
-/// Where /proc/sys is read-only, as in containers, its own values stay.
+/// By default a TCP socket can buffer 10 MiB of unread data, which no memory limit covers on cgroup v1 or without a
+/// cgroup. If /proc/sys is read-only, as in containers, the defaults stay.
 void boundSocketBuffers(int settings) {
   struct Setting {
     const char *path, *value;
@@ -71,12 +71,12 @@ void boundSocketBuffers(int settings) {
 
 void Helper::start() {
   if (!block_.own_network && !block_.own_root) return;
-  // Opened here: the thread may find the new root in place of this one, where the settings are read-only.
+  // Opened here: the thread may already see the new root, where /proc/sys is read-only.
   if (block_.own_network) {
     settings_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
   }
-  // On the stack that pid 1 takes over once this is finished. Descriptors are shared, so that the namespace can be
-  // handed over; the working directory and root are not.
+  // Runs on the stack that pid 1 uses after the thread has exited. Shares descriptors, so that the namespace can be
+  // passed on, but not the working directory and root.
   constexpr int kFlags =
       CLONE_VM | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
   const int made = sys::clone(entry, block_.init_stack_top, kFlags, this, &thread_, nullptr, &thread_);
@@ -124,16 +124,16 @@ void Helper::detachOldRoot() {
 }
 
 void Helper::detach() const {
-  // The working directory of this thread is still the caller's.
+  // This thread's working directory is still the caller's.
   must(block_, Stage::mounts, "chdir", "new root", raw(SYS_chdir, "/"));
-  // This thread's root followed pivot_root; what is stacked on "/" is the old one. Gone, the host is unreachable.
+  // This thread's root followed pivot_root; the mount stacked on "/" is the old root. Without it the host is
+  // unreachable.
   must(block_, Stage::mounts, "umount2", "old root", raw(SYS_umount2, "/", MNT_DETACH));
 }
 
 void Helper::waitUntilOldRootIsGone() const {
-  // umount2 takes it out of the tree first and then waits until nobody in the kernel looks at it, which takes far
-  // longer: that is left to the thread, out of the payload's sight. Where pid 1 is not hidden, or a thread more counts,
-  // it has to end first.
+  // umount2 first detaches the mount and then waits for a kernel grace period, which takes far longer. Only the thread
+  // waits for that, invisible to the payload. If pid 1 is visible or one more thread matters, wait until it has exited.
   if (!block_.own_root || !block_.hide_init || block_.few_processes) return waitForEnd();
   constexpr timespec kShort{0, 20'000};
   for (;;) {

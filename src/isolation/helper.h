@@ -1,9 +1,8 @@
-// A second thread of pid 1, for the two steps of a launch that mostly wait inside the kernel.
+// A second thread of pid 1, for the two steps of a launch that mostly wait in the kernel.
 //
-// Making a network namespace and detaching the old root take a third of a launch, and neither needs anything from
-// what happens meanwhile. They are done beside the rest; the payload's program is not executed before it is in the one
-// and the other is out of reach.
-// A failure in the thread is reported like any other and ends pid 1, and everything with it.
+// Making a network namespace and detaching the old root take a third of a launch, and depend on nothing else, so they
+// run in parallel. The payload is not executed before it is in the new network namespace and the old root is
+// unreachable. A failure in the thread is reported like any other and ends pid 1, and thus the sandbox.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +17,15 @@ class Helper {
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
-  /// Begins to make the network namespace. Where no thread can be had (a tight limit on processes), does it here.
+  /// Starts making the network namespace. Does it synchronously if no thread can be created (a low process limit).
   void start();
-  /// Enters the network namespace. Waits for it.
+  /// Waits for the network namespace and enters it.
   void joinNetwork();
-  /// Has the old root detached, which pivot_root left on top of the new one.
+  /// Starts detaching the old root, which pivot_root left on top of the new one.
   void detachOldRoot();
-  /// For the payload's process: returns when no path leads to the old root any more.
+  /// For the payload's process: returns when no path leads to the old root.
   void waitUntilOldRootIsGone() const;
-  /// Returns when the thread has run its last instruction; from then on its stack and this object are free.
+  /// Returns when the thread has exited; after that its stack and this object may be reused.
   void waitForEnd() const;
 
  private:
@@ -36,10 +35,10 @@ class Helper {
 
   const Block& block_;
   bool threaded_ = false;
-  int settings_ = -1;  ///< /proc/sys of the host's proc; what is below `net` is of the namespace that looks
-  mutable std::int32_t thread_ = 0;   ///< its id; the kernel clears it at its end and wakes who waits
+  int settings_ = -1;                 ///< /proc/sys of the host's proc; `net` below it shows the reader's namespace
+  mutable std::int32_t thread_ = 0;   ///< its id; on exit the kernel clears it and wakes waiters
   std::int32_t network_ = kPending;   ///< descriptor of the namespace
-  std::int32_t old_root_ = kPending;  ///< anything else: pivot_root is done
+  std::int32_t old_root_ = kPending;  ///< any other value: pivot_root is done
 
   static constexpr std::int32_t kPending = -1;
 };

@@ -1,9 +1,9 @@
-// pid 1 of a sandbox: reaps, passes signals on, tells how the payload ended.
+// pid 1 of a sandbox: reaps processes, forwards signals, reports how the payload ended.
 //
-// It shares the payload's user id, so it must hold nothing worth taking. It was cloned from the
-// supervisor, whose memory may hold anything; after the payload has started it unmaps everything but the
-// pages of this section and the launch block. From then on there is no libc, no thread storage and no stack
-// but the block's: the code below is compiled without instrumentation and calls nothing.
+// It has the payload's user id, so it must hold nothing secret. It was cloned from the supervisor, whose memory may
+// contain anything; after the payload has started it unmaps everything but the pages of this section and the launch
+// block. From then on there is no libc, no thread storage and only the block's stack: the code below is compiled
+// without instrumentation and calls no functions outside this section.
 #include <linux/rseq.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ struct SignalInfo {  // signalfd_siginfo
   char bytes[128];
 };
 
-/// Unmaps [from, to). Parts that the kernel seals (the vdso on newer kernels) are left, the rest goes.
+/// Unmaps [from, to). Skips parts that the kernel seals (the vdso on newer kernels).
 CAISSON_INIT void unmapRange(std::uintptr_t from, std::uintptr_t to) {
   struct {
     std::uintptr_t from, to;
@@ -42,7 +42,7 @@ CAISSON_INIT void unmapRange(std::uintptr_t from, std::uintptr_t to) {
     const auto range = pending[--count];
     if (range.from >= range.to) continue;
     const long result = raw(SYS_munmap, range.from, range.to - range.from);
-    if (result != -EPERM || range.to - range.from <= kPage) continue;  // only a sealed part is worth going around
+    if (result != -EPERM || range.to - range.from <= kPage) continue;  // only a sealed part needs splitting
     const std::uintptr_t middle = ((range.from + (range.to - range.from) / 2) / kPage) * kPage;
     if (middle <= range.from || count + 2 > 64) continue;
     pending[count++] = {range.from, middle};
@@ -68,11 +68,11 @@ CAISSON_INIT void giveUpMemory(const Block& block) {
 
 CAISSON_INIT void forward(int payload, int signal) {
   if (signal <= 0 || signal > 64) return;
-  // To the payload's whole process group first (a terminal would do the same), else to itself.
+  // To the payload's whole process group, like a terminal does; if that fails, to the payload itself.
   if (raw(SYS_kill, -payload, signal) < 0) raw(SYS_kill, payload, signal);
 }
 
-/// Whoever loses its parent in this pid namespace becomes a child of pid 1.
+/// Whether pid 1 has no children: orphans of this pid namespace become its children.
 CAISSON_INIT bool isAlone() {
   for (;;) {
     int status = 0;
@@ -86,13 +86,13 @@ CAISSON_INIT [[noreturn]] void finish(const Block& block, int control, int statu
   for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
   message.kind = MessageKind::finished;
   message.value = status;
-  // Then the supervisor need not wait until the kernel has taken the namespaces apart.
+  // If alone, the supervisor need not wait until the kernel has destroyed the namespaces.
   if (!block.subreaper && isAlone()) {
     message.alone = raw(SYS_getrusage, RUSAGE_SELF, &message.used[0]) == 0 &&
                     raw(SYS_getrusage, RUSAGE_CHILDREN, &message.used[1]) == 0;
   }
   raw(SYS_write, control, &message, sizeof(message));
-  // The end of pid 1 is the end of everything in its namespace, however it daemonised.
+  // When pid 1 exits, the kernel kills everything in its namespace, daemons included.
   for (;;) raw(SYS_exit_group, 0);
 }
 
@@ -104,7 +104,8 @@ CAISSON_INIT void answerMeasure(int control) {
   raw(SYS_sendto, control, &message, sizeof(message), 0x40 /* MSG_DONTWAIT */, nullptr, 0);
 }
 
-/// Without a pid namespace nobody kills the orphans for us: they were handed to this subreaper, so end them one by one.
+/// Without a pid namespace the kernel does not kill orphans. They became children of this subreaper: kill them one by
+/// one.
 CAISSON_INIT void killRemaining(const char* children) {
   long tick[2];
   tick[0] = 0;
@@ -113,10 +114,10 @@ CAISSON_INIT void killRemaining(const char* children) {
     int status;
     const long pid = raw(SYS_wait4, -1, &status, WNOHANG, nullptr);
     if (pid == -ECHILD) return;
-    if (pid > 0) continue;  // reaping is progress, however much of it there is
+    if (pid > 0) continue;  // reaping counts as progress
     const long fd = raw(SYS_openat, -100 /* AT_FDCWD */, children, 02000000 /* O_CLOEXEC */, 0);
     if (fd < 0) return;
-    // Living children keep their numbers while they are ours to wait for. Stopped first, so that none forks on.
+    // Pids of unreaped children cannot be reused. Stop all first, so that none can fork.
     for (const int signal : {SIGSTOP, SIGKILL}) {
       raw(SYS_lseek, fd, 0, 0);
       char text[512];
@@ -161,7 +162,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
     waits[1].events = POLLIN;
     waits[1].revents = 0;
     const long ready = raw(SYS_ppoll, waits, 2, nullptr, nullptr, 0);
-    if (ready < 0 && ready != -EINTR) giveUp(*block, payload);  // without eyes nothing may go on running
+    if (ready < 0 && ready != -EINTR) giveUp(*block, payload);  // cannot supervise any longer: kill the sandbox
     if (waits[1].revents != 0) {
       SignalInfo info;
       raw(SYS_read, signals, &info, sizeof(info));
@@ -179,7 +180,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
       Message message;
       const long got = raw(SYS_recvfrom, control, &message, sizeof(message), 0, nullptr, nullptr);
       if (got != static_cast<long>(sizeof(message))) {
-        giveUp(*block, payload);  // the supervisor is gone: nobody is left to hold this sandbox to its limits
+        giveUp(*block, payload);  // the supervisor is gone, so limits are no longer enforced
       }
       if (message.kind == MessageKind::signal) forward(payload, message.value);
       if (message.kind == MessageKind::measure) answerMeasure(control);
@@ -187,7 +188,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
   }
 }
 
-/// The kernel writes to the registered area on every return to user mode: it has to be released before its memory is.
+/// The kernel writes to the registered area on return to user mode, so unregister it before unmapping.
 bool releaseRseq() {
 #if defined(__x86_64__)
   constexpr std::uint32_t kSignature = 0x53053053;

@@ -1,4 +1,4 @@
-// A sandbox that outlives its first command: pid 1 executes another program.
+// A sandbox that outlives its first command: pid 1 executes a session's init program.
 #include <fcntl.h>
 #include <linux/prctl.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kFirst = 3;
 constexpr int kCount = 2;
-constexpr int kAbove = 64;  // higher than any descriptor that is moved down to
+constexpr int kAbove = 64;  // above every target number
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void becomeInitProgram(const Block& block) {
   }
   const long program = must(block, Stage::launch, "fcntl", "F_DUPFD",
                             raw(SYS_fcntl, block.init_program.program, F_DUPFD_CLOEXEC, kAbove));
-  // The number itself may be overwritten below; the copy reports until exec.
+  // The original number may be overwritten below; the copy is used for errors until exec.
   const_cast<Block&>(block).control = static_cast<int>(high[0]);
   for (int i = 0; i < kCount; ++i) {
     must(block, Stage::launch, "dup3", "init program", raw(SYS_dup3, high[i], kFirst + i, 0));
@@ -32,8 +32,8 @@ void becomeInitProgram(const Block& block) {
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 0, kFirst - 1, 0));
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, kFirst + kCount, ~0U, sys::kCloseRangeCloexec));
   must(block, Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-  // Landlock is left to the program: it enters a domain before the first command, and another one when the workspace is
-  // mounted anew, since rules refer to the mounts of that moment.
+  // The program applies Landlock itself: it enters a domain before the first command, and a new one when the workspace
+  // is remounted, since rules refer to the mounts of that moment.
   dropCapabilities(block);
   if (hasAnyCapability()) reportAndExit(block, Stage::identity, "capset", "a capability is left", EPERM);
   const char* const environment[] = {nullptr};

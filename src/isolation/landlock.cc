@@ -1,4 +1,4 @@
-// Landlock: the rights of the plan, tied to the tree as it is now mounted.
+// Landlock: applies the plan's rights to the mounted tree.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ void restrictWithLandlock(const Block& block) {
     struct stat status;
     must(block, Stage::landlock, "fstat", rule.path, raw(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH));
     std::uint64_t access = rule.access;
-    if (!S_ISDIR(status.st_mode)) {  // the kernel refuses directory rights on a file
+    if (!S_ISDIR(status.st_mode)) {  // the kernel rejects directory rights on a file
       access &= sys::kFsExecute | sys::kFsWriteFile | sys::kFsReadFile | sys::kFsTruncate | sys::kFsIoctlDev;
     }
     if (access != 0) {

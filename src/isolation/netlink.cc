@@ -20,10 +20,10 @@ namespace {
 constexpr int kLoopback = 1;                 // the interface index of lo in a new network namespace
 constexpr std::uint32_t kOutputHook = 3;     // NF_INET_LOCAL_OUT
 constexpr std::int32_t kNatPriority = -100;  // destination NAT, before filters
-constexpr std::uint32_t kLoggedBytes = 64;   // of a refused packet: its headers
+constexpr std::uint32_t kLoggedBytes = 64;   // headers of a blocked packet
 constexpr std::string_view kTable = "caisson";
 
-/// Appends messages with nested attributes; lengths are filled in when a scope ends.
+/// Builds messages with nested attributes; fills in lengths when a scope ends.
 class Writer {
  public:
   template <class T>
@@ -81,7 +81,7 @@ class Writer {
   std::uint32_t sequence_ = 0;
 };
 
-/// One rule of a chain, expression by expression, in the words of `nft`.
+/// One rule of a chain, built from expressions, in the terms of `nft`.
 class Rule {
  public:
   explicit Rule(Writer& writer) : w_(writer) {}
@@ -175,7 +175,7 @@ void rule(Writer& w, std::string_view chain_name, Body body) {
   w.end();
 }
 
-/// What goes to the sandbox's own loopback is its own business.
+/// Accepts traffic to the sandbox's own loopback.
 void leaveLoopbackAlone(Writer& w, std::string_view chain_name) {
   rule(w, chain_name, [](Rule& r) {
     const std::uint8_t first_byte = 127;
@@ -196,7 +196,7 @@ NetlinkBatch localRoute(bool v6) {
   Writer w;
   rtmsg route{};
   route.rtm_family = v6 ? AF_INET6 : AF_INET;
-  route.rtm_table = RT_TABLE_LOCAL;  // where the kernel looks whether an address is its own
+  route.rtm_table = RT_TABLE_LOCAL;  // the table in which the kernel looks up its own addresses
   route.rtm_protocol = RTPROT_BOOT;
   route.rtm_scope = v6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_HOST;
   route.rtm_type = RTN_LOCAL;
@@ -242,7 +242,7 @@ NetlinkBatch packetFilter() {
     r.meta(NFT_META_L4PROTO, IPPROTO_TCP);
     r.verdict(NF_ACCEPT);
   });
-  for (const std::uint32_t offset : {0U, 2U}) {  // questions, and our answers to whatever address was asked
+  for (const std::uint32_t offset : {0U, 2U}) {  // queries, and our responses from any queried address
     rule(w, "refuse", [&](Rule& r) {
       r.meta(NFT_META_L4PROTO, IPPROTO_UDP);
       r.port(offset, kDnsPort);
@@ -251,7 +251,7 @@ NetlinkBatch packetFilter() {
   }
   rule(w, "refuse", [](Rule& r) {
     r.log();
-    r.verdict(NF_DROP);  // on the way out: the sender gets EPERM at once
+    r.verdict(NF_DROP);  // in the output hook: the sender gets EPERM at once
   });
   w.begin(NFNL_MSG_BATCH_END, 0, nfgenmsg{AF_UNSPEC, NFNETLINK_V0, htons(NFNL_SUBSYS_NFTABLES)});
   w.end();
@@ -270,8 +270,8 @@ NetlinkBatch packetLog() {
   mode.copy_range = htonl(kLoggedBytes);
   mode.copy_mode = NFULNL_COPY_PACKET;
   w.number(NFULA_CFG_MODE, mode);
-  w.big32(NFULA_CFG_QTHRESH, 1);                       // each one at once
-  w.number(NFULA_CFG_FLAGS, htons(NFULNL_CFG_F_SEQ));  // so that the reader can count those it had no room for
+  w.big32(NFULA_CFG_QTHRESH, 1);                       // deliver each one at once
+  w.number(NFULA_CFG_FLAGS, htons(NFULNL_CFG_F_SEQ));  // lets the reader count lost messages
   w.end();
   return w.take();
 }
@@ -303,7 +303,7 @@ NetlinkBatch refusingRules(bool v6) {
   protocol(FR_ACT_PROHIBIT, IPPROTO_UDP, 0);
   protocol(FR_ACT_PROHIBIT, v6 ? static_cast<std::uint8_t>(IPPROTO_ICMPV6) : static_cast<std::uint8_t>(IPPROTO_ICMP),
            0);
-  // The look-up in the local table comes first by default, and there everything is local: it has to stand behind these.
+  // The local table is looked up first by default, and it matches everything here: move it behind these rules.
   begin(RTM_NEWRULE, FR_ACT_TO_TBL, 0);
   w.end();
   begin(RTM_DELRULE, FR_ACT_TO_TBL, 0);

@@ -1,8 +1,8 @@
-// The messages that give a sandbox its egress, as the kernel's netlink reads them.
+// Builds the netlink messages that set up a sandbox's egress.
 //
-// Built by the parent before the clone: the child only sends them. With `local default dev lo` every address is
-// delivered inside the sandbox; the packet filter sends all TCP to one listener and refuses everything else loudly.
-// Neither is a boundary: that is the network namespace, which has no other interface.
+// The parent builds them before the clone; the child only sends them. `local default dev lo` delivers every address
+// inside the sandbox; the packet filter redirects all TCP to one listener and rejects everything else with an error.
+// Neither is the security boundary: that is the network namespace, which has no other interface.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace caisson::isolation {
 
-/// Several netlink messages, one after another, and how many of them are acknowledged.
+/// Several consecutive netlink messages, and how many are acknowledged.
 struct NetlinkBatch {
   std::vector<std::uint8_t> bytes;
   std::uint32_t acknowledged = 0;
@@ -19,14 +19,14 @@ struct NetlinkBatch {
 inline constexpr std::uint16_t kProxyPort = 3128, kCapturePort = 3129, kDnsPort = 53;
 inline constexpr std::uint16_t kLogGroup = 1;
 
-/// `local default dev lo`, for one family, and an address on lo that is not loopback: libc asks for a family's names
-/// only where it sees one (AI_ADDRCONFIG).
+/// `local default dev lo` for one family, and a non-loopback address on lo: libc queries a family's names only if there
+/// is one (AI_ADDRCONFIG).
 NetlinkBatch localRoute(bool v6);
-/// The packet filter: one transaction, all or nothing.
+/// The packet filter, as one atomic transaction.
 NetlinkBatch packetFilter();
-/// Sends what the filter refuses to the socket that sends this.
+/// Delivers packets that the filter blocks to the socket that sends this message.
 NetlinkBatch packetLog();
-/// Without a packet filter: routing rules that refuse UDP (but for DNS) and ICMP at once, for one family.
+/// Without a packet filter: routing rules that reject UDP (except DNS) and ICMP at once, for one family.
 NetlinkBatch refusingRules(bool v6);
 
 }  // namespace caisson::isolation

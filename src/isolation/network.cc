@@ -1,4 +1,4 @@
-// The sandbox's own loopback, the only interface it has.
+// The sandbox's loopback, its only interface.
 #include <linux/if.h>
 #include <linux/sockios.h>
 

@@ -1,4 +1,4 @@
-// The payload's process, up to its exec: the last layers, in the order of SPEC L4.
+// The payload's process up to its exec: applies the last layers, in a fixed order.
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <signal.h>
@@ -28,18 +28,18 @@ struct KernelLimit {
 
 void takeStandardStreams(const Block& block, int terminal) {
   if (terminal >= 0) must(block, Stage::launch, "ioctl TIOCSCTTY", "pty", raw(SYS_ioctl, terminal, TIOCSCTTY, 0));
-  // The supervisor keeps its descriptors above 2, so none of these copies overwrites one still needed.
+  // The supervisor's descriptors are above 2, so these copies do not overwrite one that is still needed.
   for (int i = 0; i < 3; ++i) {
     const int from = block.terminal[i] ? terminal : block.stdio[i];
     must(block, Stage::launch, "dup3", "standard stream", raw(SYS_dup3, from, i, 0));
   }
-  // Everything else goes at exec; the control socket is needed until then.
+  // All others are closed at exec; the control socket is needed until then.
   if (!block.close_descriptors) return;
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 3, ~0U, sys::kCloseRangeCloexec));
 }
 
 void resetSignals() {
-  // Handlers went with the clone; what a caller ignores (nohup, background jobs, Python) would still be inherited.
+  // clone reset the handlers, but ignored signals (nohup, background jobs, Python) are inherited.
   const KernelSigaction standard{};
   for (int signal = 1; signal <= 64; ++signal) {
     if (signal != SIGKILL && signal != SIGSTOP) raw(SYS_rt_sigaction, signal, &standard, nullptr, 8);
@@ -48,8 +48,7 @@ void resetSignals() {
   raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, 8);
 }
 
-/// Keeps as many of the processors that are offered as the plan wants, from the one this runs on: so nothing has to
-/// move.
+/// Keeps as many of the offered CPUs as the plan wants, including the current one, so that nothing has to migrate.
 void settleHere(const Block& block) {
   unsigned here = 0;
   if (raw(SYS_getcpu, &here, nullptr, nullptr) < 0) return;
@@ -69,7 +68,7 @@ void applyLimits(const Block& block) {
     const FlatLimit& wish = block.limits[i];
     KernelLimit now{};
     raw(SYS_prlimit64, 0, wish.resource, nullptr, &now);
-    // Never above what the caller itself has: raising needs a privilege that nobody here has.
+    // Never above the caller's own hard limit: raising it needs a privilege that we do not have.
     const std::uint64_t value = wish.value < now.hard ? wish.value : now.hard;
     const KernelLimit limit{value, value};
     must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wish.resource, &limit, nullptr));
@@ -101,14 +100,14 @@ long execute(const Block& block, const char* path) {
   if (!block.single_exec) {
     return raw(SYS_execve, path, block.exec.argv, block.exec.envp, 0L, 0L, static_cast<long>(plan::kOwnExecMark));
   }
-  // The halves of these registers that the kernel ignores carry the secret that the filter looks for.
+  // The register halves that the kernel ignores carry the secret token that the filter checks.
   const std::uint64_t directory =
       (static_cast<std::uint64_t>(block.exec_token_first) << 32) | static_cast<std::uint32_t>(AT_FDCWD);
   const std::uint64_t flags = static_cast<std::uint64_t>(block.exec_token_second) << 32;
   return raw(SYS_execveat, directory, path, block.exec.argv, block.exec.envp, flags);
 }
 
-/// Skips the directories of PATH that do not have the program: a look costs a tenth of a failed execve.
+/// Skips PATH directories without the program: a stat costs a tenth of a failed execve.
 const char* const* firstPresent(const char* const* candidate) {
   struct stat status;
   while (candidate[0] != nullptr && candidate[1] != nullptr) {
@@ -130,13 +129,13 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   must(block, Stage::exec, "chdir", block.exec.working_directory, raw(SYS_chdir, block.exec.working_directory));
   applyAppArmor(block);
   applyLimits(block);
-  // Landlock, then no_new_privs; without a user namespace of our own the kernel wants it the other way round.
+  // Landlock, then no_new_privs; without a user namespace, the kernel requires no_new_privs first.
   if (!block.own_user_namespace) forbidNewPrivileges(block);
   restrictWithLandlock(block);
   forbidNewPrivileges(block);
   if (block.drop_capabilities) dropCapabilities(block);
   const char* const* const first = firstPresent(block.exec.candidates);
-  helper.waitUntilOldRootIsGone();  // before the filter, which may not let this process wait
+  helper.waitUntilOldRootIsGone();  // before the filter, which may forbid waiting
   selfTest(block);
   if (hooks.before_filter != nullptr) hooks.before_filter(block);
   listening = installFilter(block);
@@ -149,7 +148,7 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
     const long result = execute(block, *candidate);
     const bool more = candidate[1] != nullptr || candidate != block.exec.candidates;
     if (result == -ENOENT || result == -ENOTDIR || (result == -ENAMETOOLONG && more)) continue;
-    error = result;  // as a shell does: the first that is there decides, and EACCES goes on looking
+    error = result;  // like a shell: the first existing one decides, but after EACCES the search continues
     tried = *candidate;
     if (result != -EACCES) break;
   }

@@ -1,5 +1,5 @@
-// Messages of the child to the supervisor, fixed records. A file of its own: pid 1 of a session, a program without
-// a C library, is made of it as well.
+// Fixed-size messages from the child to the supervisor. A separate file, since pid 1 of a session, a program without a
+// C library, links it too.
 #include "isolation/child.h"
 
 #include <sys/socket.h>
@@ -36,7 +36,7 @@ void reportAndExit(const Block& block, Stage stage, const char* call, const char
   message.value = static_cast<std::int32_t>(error);
   copyText(message.call, kCallBytes, call);
   copyText(message.object, kObjectBytes, object);
-  raw(SYS_write, block.control, &message, sizeof(message));  // the one call every filter leaves open
+  raw(SYS_write, block.control, &message, sizeof(message));  // write is allowed by every filter
   for (;;) raw(SYS_exit_group, 125);
 }
 

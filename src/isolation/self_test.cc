@@ -1,5 +1,5 @@
-// The sandbox checks itself from inside, with the payload's own rights, before the payload starts (L2).
-// A check that succeeds in doing the forbidden thing ends the launch.
+// The sandbox's self-test, run inside with the payload's rights before the payload starts. If a forbidden action
+// succeeds, the launch fails.
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ void selfTest(const Block& block) {
     if (root >= 0) notProtected(block, "the host's root can be listed");
   }
   if (block.network_none) {
-    // Connecting a datagram socket only looks a route up: nothing is sent even if the protection is gone.
+    // Connecting a datagram socket only looks up a route: it sends nothing even if the protection is missing.
     const long probe = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (probe >= 0) {
       sockaddr_in address{};
@@ -49,7 +49,7 @@ void selfTest(const Block& block) {
 
 void selfTestOfFilter(const Block& block) {
   if (!block.self_test || !block.has_filter) return;
-  // The kernel itself would complain about the size; every filter of ours answers before it looks.
+  // The kernel would return EINVAL for the size; our filters answer first.
   const long answer = raw(SYS_openat2, AT_FDCWD, nullptr, nullptr, 0);
   if (answer != -ENOSYS && answer != -EPERM) notProtected(block, "the system-call filter is not in force");
 }

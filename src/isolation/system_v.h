@@ -1,5 +1,5 @@
-// What System V objects hold. They belong to the sandbox's IPC namespace and to no process: only somebody inside can
-// count them. Inlined, since pid 1 of a single run has unmapped everything but its own code.
+// Memory of System V objects. They belong to the sandbox's IPC namespace and to no process, so they can only be counted
+// from inside. Inlined, since pid 1 of a single run has unmapped everything but its own code.
 #pragma once
 
 #include <sys/ipc.h>
@@ -15,7 +15,7 @@ namespace caisson::isolation {
 
 [[gnu::always_inline]] inline std::int64_t systemVBytes() {
   constexpr std::int64_t kPerSemaphore = 64, kPerObject = 512, kPageBytes = 4096;
-  shm_info shared;  // not initialised: that could be a call into a library that is unmapped by now
+  shm_info shared;  // not initialised: the compiler could emit a call to memset, which is unmapped by now
   msginfo queues;
   seminfo semaphores;
   std::int64_t bytes = 0;

@@ -1,4 +1,4 @@
-// A terminal of the sandbox's own, so that the caller's is never within reach (TIOCSTI, CVE-2017-5226).
+// A pty inside the sandbox, so that the payload never has access to the caller's terminal (TIOCSTI, CVE-2017-5226).
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
