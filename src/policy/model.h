@@ -160,7 +160,7 @@ struct Syscalls {
       names;                       ///< unset: the built-in allowlist; with denylist: built-in minus these
   std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening
   std::string oci_profile;         ///< path of a seccomp profile in OCI JSON form (L6)
-  // Severity of a blocked call (S3). Unset: the built-in table (plan/severity.h); calls in neither list are low.
+  // Severity of a blocked call (S3). Unset: the built-in table (policy/severity.h); calls in neither list are low.
   std::optional<std::vector<std::string>> critical;  ///< one attempt kills the sandbox
   std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` kill it
   std::uint64_t high_limit = 10;

@@ -35,12 +35,12 @@ std::string asJson(const audit::Event& event) {
   return alert.raw("data", event.fields.json()).json() + "\n";
 }
 
-/// A file in memory rather than a pipe: a program that does not read can't make us wait.
+/// A memory file rather than a pipe: a program that does not read can't block us.
 Fd inputOf(const std::string& text) {
   Fd file(::memfd_create("caisson-alert", MFD_CLOEXEC));
   if (file && ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.reset();
   if (file) ::lseek(file.get(), 0, SEEK_SET);
-  // Away from the numbers that the program is given.
+  // Above the descriptor numbers that the program gets.
   return file ? Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10)) : Fd();
 }
 
@@ -49,12 +49,12 @@ std::string ended(int status) {
   return "signal " + std::to_string(WTERMSIG(status));
 }
 
-/// Where a program finds what it is told in confidence.
+/// The descriptor on which a program gets confidential input.
 constexpr int kConfidence = 3;
 constexpr const char* kConfidencePath = "/proc/self/fd/3";
 
-/// Runs the program with the text as its standard input; why that did not work, or "". What is told `in_confidence` is
-/// behind kConfidencePath: arguments can be read by every user of the host.
+/// Runs the program with the text as its standard input; returns an error text, or "". `in_confidence` is readable at
+/// kConfidencePath: arguments are visible to every user of the host.
 std::string tellProgram(const std::vector<std::string>& command, const std::string& text,
                         const std::string& in_confidence = {}) {
   const Fd input = inputOf(text);
@@ -69,7 +69,7 @@ std::string tellProgram(const std::vector<std::string>& command, const std::stri
   if (!in_confidence.empty()) ::posix_spawn_file_actions_adddup2(&streams, confidence.get(), kConfidence);
   ::posix_spawn_file_actions_addopen(&streams, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&streams, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // What the supervisor blocks or handles is not the program's business.
+  // Reset the signal mask and handlers of the supervisor.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -87,14 +87,14 @@ std::string tellProgram(const std::vector<std::string>& command, const std::stri
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd wait{pidfd.get(), POLLIN, 0};
   const bool in_time = pidfd && ::poll(&wait, 1, kTimeoutMs) == 1;
-  if (!in_time) ::kill(pid, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+  if (!in_time) ::kill(pid, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return in_time ? ended(status) : "it did not end within ten seconds";
 }
 
-/// Scheme and host of an address, for messages: the rest often is what makes it a secret.
+/// Scheme and host of an address, for messages: the rest is often a secret.
 std::string placeOf(const std::string& address) {
   const std::size_t begin = address.find("://") + 3;
   const std::size_t end = std::min(address.find_first_of("/?#", begin), address.size());
@@ -103,7 +103,7 @@ std::string placeOf(const std::string& address) {
   return address.substr(0, begin) + address.substr(host, end - host);
 }
 
-/// A line of curl's configuration.
+/// A line of a curl configuration file.
 std::string curlSetting(std::string_view key, std::string_view value) {
   std::string line = std::string(key) + " = \"";
   for (const char letter : value) {
@@ -113,8 +113,7 @@ std::string curlSetting(std::string_view key, std::string_view value) {
   return line + "\"\n";
 }
 
-/// By the host's curl: it has TLS, proxies and certificates as this host is set up, and none of it is ours to get
-/// wrong.
+/// Uses the host's curl, which has TLS, proxies and certificates as configured on this host.
 std::string tellWebhook(const std::string& address, const std::string& text) {
   std::string problem =
       tellProgram({"curl", "--silent", "--fail", "--max-time", "9", "--proto", "=http,https", "--header",

@@ -1,4 +1,4 @@
-// A critical event told at once to whom the owner named: a program, a webhook (SPEC U3).
+// Sends an alert about a critical event to the program or webhook that the owner configured (SPEC U3).
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@
 
 namespace caisson::supervise {
 
-/// Starts the programs and calls the webhooks of the owner's configuration (approval/owner.h) with a text, and waits
-/// for each ten seconds at most. Returns what did not work. Without a configured alert nothing happens.
+/// Runs the programs and calls the webhooks of the owner's configuration (approval/owner.h) with a text, and waits at
+/// most ten seconds for each. Returns the failures. Does nothing without a configured alert.
 std::vector<std::string> sendAlert(const std::string& text);
 
 /// For callers that may not start programs.
 using AlertSender = std::function<std::vector<std::string>(const std::string& text)>;
 
-/// Sends the event as one JSON object. What did not work is on record as `alert_failed` and a warning in the result.
+/// Sends the event as one JSON object. Failures are recorded as `alert_failed` and are warnings in the result.
 void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result, const AlertSender& send = sendAlert);
 
 }  // namespace caisson::supervise

@@ -1,4 +1,4 @@
-// The cgroup that a plan asks for.
+// Creates the cgroup of a plan.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace caisson::supervise {
 
-/// An empty one when the plan has none. `account_cpu`: as in sys::CgroupLimits.
+/// Returns an empty one if the plan has none. `account_cpu`: as in sys::CgroupLimits.
 Result<sys::Cgroup> makeCgroup(const plan::Plan& plan, const sys::CgroupBase& base, std::string_view name,
                                bool account_cpu);
 

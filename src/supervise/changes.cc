@@ -22,7 +22,7 @@ struct Count {
   bool complete = true;
 };
 
-/// Depth first with one open directory per level: the depth is bounded, so the descriptors are.
+/// Depth first with one open directory per level: the depth is bounded, and so are the descriptors.
 void countEntries(int directory, std::size_t depth, Count& count) {
   if (depth > kDepthLimit) {
     count.complete = false;
@@ -42,7 +42,7 @@ void countEntries(int directory, std::size_t depth, Count& count) {
       break;
     }
     if (entry->d_type != DT_DIR) {
-      ++count.entries;  // a changed or new file, or the mark of a deleted one
+      ++count.entries;  // a changed or new file, or a whiteout
       continue;
     }
     const int below = ::openat(::dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -52,7 +52,7 @@ void countEntries(int directory, std::size_t depth, Count& count) {
     }
     const std::size_t before = count.entries;
     countEntries(below, depth + 1, count);
-    if (count.entries == before) ++count.entries;  // an empty directory is a change of its own
+    if (count.entries == before) ++count.entries;  // an empty directory counts as one change
   }
   ::closedir(stream);
 }

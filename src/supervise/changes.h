@@ -1,4 +1,4 @@
-// What a run leaves to say: discarded changes, and failures put into words.
+// Notices at the end of a run: discarded changes, and explanations of failures.
 #pragma once
 
 #include "caisson/run.h"
@@ -6,11 +6,11 @@
 
 namespace caisson::supervise {
 
-/// Counts what the payload changed in the workspace overlay and adds the notice that it is gone.
-/// `upper` is a directory that the payload wrote: walked by descriptor, no link followed, bounded in time and depth.
+/// Counts the payload's changes in the workspace overlay and adds the notice that they were discarded. `upper` is a
+/// directory that the payload wrote: walked by descriptor, no link followed, bounded in time and depth.
 void noteDiscardedChanges(int upper, const plan::Plan& plan, RunResult& result);
 
-/// Adds the reason and the remedy that a bare errno does not tell.
+/// Adds reason and remedy to a bare errno.
 void explainFailure(Error& error, const plan::Plan& plan);
 
 }  // namespace caisson::supervise

@@ -17,7 +17,7 @@ using test::TempDir;
 
 class DiscardedChanges : public testing::Test {
  protected:
-  /// The notice about this tree, or "" without one.
+  /// The notice about this tree, or "" if there is none.
   [[nodiscard]] std::string notice() const {
     const sys::Fd fd(::open(upper.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     plan::Plan plan;
@@ -81,7 +81,7 @@ TEST_F(DiscardedChanges, NoDescriptorIsLeftOpen) {
   EXPECT_EQ(after.get(), lowest + 1);
 }
 
-// --- failures in words ---
+// --- failure explanations ---
 
 Error failure(Stage stage, const char* call, int code) {
   Error error;

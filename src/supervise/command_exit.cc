@@ -9,7 +9,7 @@
 namespace caisson::supervise {
 namespace {
 
-/// The kernel starts to enforce a CPU limit a little before the exact value is reached.
+/// The kernel enforces a CPU limit slightly before the exact value is reached.
 constexpr double kCpuLimitTolerance = 0.95;
 
 const char* callOf(const CommandExit& exit) { return exit.in_session ? "session exec" : "run"; }
@@ -20,14 +20,14 @@ void endedForLimit(Limit limit, int signal, RunResult& result) {
   result.signal = signal;
 }
 
-/// The limit that a program met which then failed by itself: its own exit status stays in the result.
+/// The limit that a program hit before it failed by itself: its exit status stays in the result.
 Limit limitMet(const CommandExit& exit, const plan::Plan& plan) {
   const int status = *exit.wait_status;
   const bool exited = WIFEXITED(status);
   const int code = exited ? WEXITSTATUS(status) : 0;
   if (exited && code == 0) return Limit::none;
   if (code == 128 + SIGXFSZ || (!exited && WTERMSIG(status) == SIGXFSZ)) {
-    // Where the disk quota is enforced by watching, it also limits the size of each file.
+    // Where the disk quota is enforced by polling, it also limits the size of each file.
     const bool quota = plan.disk && plan.disk->bytes && !plan.max_file_size;
     return quota ? Limit::disk : Limit::file_size;
   }
@@ -58,7 +58,7 @@ void classifyStatus(const CommandExit& exit, const plan::Plan& plan, RunResult& 
   }
 }
 
-/// The first process of the command left no status.
+/// For a command whose first process left no exit status.
 void classifyLost(const CommandExit& exit, const plan::Plan& plan, RunResult& result) {
   if (!exit.killed && !exit.in_session) {
     return setupFailed(plainError(Stage::supervise, "wait", "pid 1 of the sandbox", "it exited without a report",

@@ -1,4 +1,4 @@
-// How a command ended, and what its result says about it: one set of rules for runs and for commands of a session.
+// How a command ended, and how its result reports it: one set of rules for runs and for commands of a session.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace caisson::supervise {
 
-/// The first thing that ended a command.
+/// The first cause of a command's end.
 enum class EndedBy : std::uint8_t {
   itself,          ///< its exit, a signal that caisson did not send, or a failed set-up
   timeout,         ///< its time limit
@@ -24,20 +24,20 @@ enum class EndedBy : std::uint8_t {
 struct CommandExit {
   EndedBy ended_by = EndedBy::itself;
   Limit limit = Limit::none;       ///< with EndedBy::limit
-  std::string reason;              ///< of the limit or of the sandbox's end, for people
+  std::string reason;              ///< of the limit or of the sandbox's end, for display
   std::optional<Error> failure;    ///< of the set-up, or of a part that the command depends on
   std::optional<int> wait_status;  ///< of the command's first process
   bool killed = false;             ///< by caisson
-  bool out_of_memory = false;      ///< the kernel killed one of its processes for want of memory
-  Limit met = Limit::none;         ///< a limit that the kernel enforces and that a failing program met
+  bool out_of_memory = false;      ///< the kernel's OOM killer killed one of its processes
+  Limit met = Limit::none;         ///< a limit that the kernel enforces and that a failing program hit
   bool in_session = false;
-  bool alone = false;  ///< in a session: the limit ended this command and no other
+  bool alone = false;  ///< in a session: the limit ended only this command
 };
 
-/// Fills in outcome, limit, exit code, signal, error and notices. `result` has usage and escape already. Pure.
+/// Sets outcome, limit, exit code, signal, error and notices. `result` already has usage and escape. Pure.
 void classify(CommandExit exit, const plan::Plan& plan, RunResult& result);
 
-/// For a sandbox that was killed after an escape attempt, which is in the result already.
+/// For a sandbox that was killed after an escape attempt, which is already in the result.
 void classifyEscape(std::string_view call, const std::string& program, RunResult& result);
 
 void setupFailed(Error error, const plan::Plan& plan, RunResult& result);

@@ -1,8 +1,8 @@
-// Runs one command to its end, for `caisson run` and for the commands of a session: enforces its time limit, watches
-// its blocked system calls, kills it once, and remembers the first cause of its end.
+// Runs one command to its end, for `caisson run` and for the commands of a session: enforces its time limit, monitors
+// its blocked system calls, kills it at most once, and keeps the first cause of its end.
 //
-// How processes are started and killed differs (a sandbox per run, a process tree in a session's sandbox) and is given
-// as functions. What the result says is classify()'s decision.
+// Starting and killing processes differ (a sandbox per run, a process tree in a session's sandbox) and are passed as
+// functions. classify() turns the cause into the result.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class CommandRunner {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `kill` is called at most once; it must end in an exit of the command or of the whole sandbox.
+  /// `kill` is called at most once; it must lead to an exit of the command or of the whole sandbox.
   CommandRunner(sys::EventLoop& loop, std::function<void()> kill) : loop_(loop), kill_(std::move(kill)) {}
   ~CommandRunner() { stopClock(); }
   CommandRunner(const CommandRunner&) = delete;
@@ -28,20 +28,20 @@ class CommandRunner {
 
   /// Kills the command `seconds` after `began`.
   void limitTime(Clock::time_point began, double seconds);
-  /// Its time no longer counts.
+  /// Stops the time limit.
   void stopClock() { loop_.cancel(std::exchange(deadline_, 0)); }
 
-  /// Notes why the command ends, or ended. The first cause is the one that its result reports.
+  /// Records why the command ends, or ended. The result reports the first cause.
   void noteCause(EndedBy cause, Limit limit = Limit::none, std::string reason = {});
-  /// Notes the cause and kills the command.
+  /// Records the cause and kills the command.
   void end(EndedBy cause, Limit limit = Limit::none, std::string reason = {});
-  /// A failed set-up, or a failed part that the command depends on. Errors that follow from being killed don't count.
+  /// A failed set-up, or a failed part that the command depends on. Ignored after a kill.
   void fail(Error failure);
-  /// As above, and kills what runs already.
+  /// The same, and kills running processes.
   void failAndKill(Error failure);
   void exited(int wait_status) { exit_.wait_status = wait_status; }
 
-  /// Blocked calls of the command and of processes that it leaves behind, which the monitor may outlive.
+  /// Monitors blocked calls of the command and of its left-behind processes; the monitor may outlive this object.
   void useMonitor(std::shared_ptr<SyscallMonitor> monitor) { monitor_ = std::move(monitor); }
   [[nodiscard]] const std::shared_ptr<SyscallMonitor>& monitor() const { return monitor_; }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxRounds = 16;
 
-/// Signals a process only while it is the one that was seen: its number may be another process's by then.
+/// Signals a process only if it is still the one that was found: its pid may have been reused.
 void signalExactly(const CommandTree::Member& member, int signal) {
   const long opened = sys::raw(SYS_pidfd_open, member.pid, 0);
   if (opened < 0) return;
@@ -41,7 +41,7 @@ std::vector<CommandTree::Member> CommandTree::members() const {
     if (pid == init_) continue;
     const std::string stat = readFile(pid, "stat");
     const auto times = parseProcessTimes(stat);
-    if (!times) continue;  // gone meanwhile
+    if (!times) continue;  // exited meanwhile
     processes[pid] = {relationsIn(stat), {pid, sys::processStartIn(stat), times->ticks}};
     if (root == 0 && innermostNumberIn(readFile(pid, "status")) == root_) root = pid;
   }

@@ -1,8 +1,8 @@
 // The processes of one command in a session, found and killed from outside through the host's /proc.
 //
 // A process belongs to a command if it descends from the command's first process or is still in its session or process
-// group. One that has left all of these (a daemon) belongs to the session only, and ends with it. Nothing here depends
-// on what the processes do: stopped, undumpable and forking ones are found all the same.
+// group. A process that left all of these (a daemon) belongs to the session only, and is killed with it. Stopped,
+// undumpable and forking processes are found too.
 #pragma once
 
 #include <sys/types.h>
@@ -17,23 +17,23 @@ namespace caisson::supervise {
 
 class CommandTree {
  public:
-  /// `init`: pid 1 of the sandbox, as this process sees it; `root`: the command's first process, as pid 1 sees it.
+  /// `init`: the host pid of the sandbox's pid 1; `root`: the command's first process, as a pid inside the sandbox.
   CommandTree(pid_t init, pid_t root) : init_(init), root_(root) {}
 
   struct Member {
-    pid_t pid = 0;            ///< as this process sees it
+    pid_t pid = 0;            ///< on the host
     std::uint64_t start = 0;  ///< its start time
     std::uint64_t ticks = 0;  ///< CPU time, own and of children it waited for
   };
   [[nodiscard]] std::vector<Member> members() const;
-  /// Sends SIGKILL to all of them. They are stopped first, until no new one appears, so that none forks away.
+  /// Sends SIGKILL to all of them. Stops them first, until no new one appears, so that none escapes by forking.
   void kill() const;
   /// Sends a signal to all of them.
   void signal(int signal) const;
-  /// Has the kernel count the CPU time of what the command starts from now on. Where that is not permitted,
-  /// cpuMicroseconds() only samples, and misses children that exit unseen.
+  /// Makes the kernel count the CPU time of processes that the command starts from now on. Where that is not permitted,
+  /// cpuMicroseconds() only samples, and misses children that exit between samples.
   void countCpu();
-  /// CPU time of all members and the children they waited for. Never falls from one call to the next.
+  /// CPU time of all members and the children they waited for. Never decreases.
   std::uint64_t cpuMicroseconds();
 
  private:

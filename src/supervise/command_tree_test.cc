@@ -16,7 +16,7 @@
 namespace caisson::supervise {
 namespace {
 
-/// A child that stands for pid 1, and below it a command of `count` processes that only wait.
+/// A child that plays pid 1, and below it a command of `count` sleeping processes.
 class CommandTreeTest : public testing::Test {
  protected:
   void start(int count, void (*work)() = nullptr) {
@@ -27,7 +27,7 @@ class CommandTreeTest : public testing::Test {
     if (init == 0) {
       const pid_t root_process = ::fork();
       if (root_process == 0) {
-        // Once the test knows the number, killing the process group reaches all of them.
+        // Once the test has the pid, killing the process group reaches all of them.
         const pid_t self = ::setsid();
         (void)!::write(ends[1], &self, sizeof(self));
         for (int i = 1; i < count; ++i) {

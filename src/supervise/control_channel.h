@@ -1,4 +1,4 @@
-// What pid 1 of a sandbox says over its control socket.
+// Messages of a sandbox's pid 1 on its control socket.
 #pragma once
 
 #include "base/error.h"
@@ -11,15 +11,15 @@ struct Arrival {
   static constexpr std::size_t kMost = 2 + isolation::kMaxSized;
 
   isolation::Message message{};
-  sys::Fd descriptors[kMost];  ///< that came along, in their order
+  sys::Fd descriptors[kMost];  ///< received with it, in order
 };
 
 enum class Channel { message, empty, closed };
 
-/// What a failure message says, as an error.
+/// Converts a failure message to an error.
 Error errorOf(isolation::Message message);
 
-/// Takes the next message, if there is one. Does not wait.
+/// Receives the next message, if there is one. Does not block.
 Channel receive(int control, Arrival& arrival);
 
 }  // namespace caisson::supervise

@@ -22,7 +22,7 @@ using broker::SecretBytes;
 constexpr std::size_t kLongestSecret = 16 * 1024;
 constexpr std::uint64_t kLongestBundle = 8 * 1024 * 1024;
 constexpr std::uint64_t kSlackSeconds = 3600, kWithoutLimit = 7 * 24 * 3600;
-/// Between the ids that payloads get and those of their brokers (supervise/host.cc draws the former).
+/// Offset between the uids of payloads and those of their brokers (supervise/host.cc draws the former).
 constexpr uid_t kBrokerIds = 0x10000;
 
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
@@ -51,7 +51,7 @@ Result<SecretBytes> readAll(const sys::Fd& file, const std::string& path, std::s
   return bytes;
 }
 
-/// The text of a secret; says what is wrong with it without showing it.
+/// Checks a secret; the error does not show its text.
 Result<void> checkSecret(std::string_view secret, const policy::Credential& one) {
   const std::string where = one.secret_env.empty() ? one.secret_file : one.secret_env;
   if (secret.empty()) {
@@ -65,7 +65,7 @@ Result<void> checkSecret(std::string_view secret, const policy::Credential& one)
   return {};
 }
 
-/// What was read, for as long as it takes to hand it on.
+/// Holds the secrets until they are passed on.
 struct Held {
   std::list<SecretBytes> files;
   std::list<std::string> texts;
@@ -127,7 +127,7 @@ Result<broker::Started> startBroker(plan::Plan& plan, const BrokerOptions& optio
                                   ? static_cast<std::uint64_t>(*plan.wall_seconds) + kSlackSeconds
                                   : kWithoutLimit;
   settings.max_connections = plan.egress->network.max_connections;
-  // Not the payload's: nothing that gets out of the sandbox as that user may come near this process.
+  // Not the payload's uid: a process that escapes as that user must not reach the broker.
   if (plan.identity.change_user) settings.become = plan.identity.outside_uid + kBrokerIds;
   settings.landlock_abi = plan.landlock.abi;
   Held held;

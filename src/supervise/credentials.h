@@ -1,4 +1,4 @@
-// The broker of a sandbox with credentials: where the secrets are read, for the last time outside it.
+// Starts the broker of a sandbox with credentials, and reads the secrets for it.
 #pragma once
 
 #include "base/error.h"
@@ -8,12 +8,12 @@
 namespace caisson::supervise {
 
 struct BrokerOptions {
-  bool for_session = false;       ///< the sandbox runs more than one command: the policy's wall time does not end it
-  bool forget_variables = false;  ///< overwrite the variables that held secrets: this process has no other use for them
+  bool for_session = false;       ///< more than one command: the policy's wall time does not end it
+  bool forget_variables = false;  ///< overwrite the variables that held secrets, which this process no longer needs
 };
 
-/// Reads the secrets that `plan` names, hands them to a broker of its own, and fills the plan's trust file with the
-/// host's authorities and the broker's. Before the launch.
+/// Reads the secrets that `plan` names, passes them to a new broker, and fills the plan's trust file with the
+/// authorities of the host and of the broker. Call before the launch.
 Result<broker::Started> startBroker(plan::Plan& plan, const BrokerOptions& options);
 
 }  // namespace caisson::supervise

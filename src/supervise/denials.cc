@@ -68,7 +68,7 @@ std::string socketName(const Violation& call) {
   return fmt::format("{}({}, type {}, protocol {})", call.syscall, name, low(call, 1) & 0xfU, low(call, 2));
 }
 
-/// Calls that are allowed, but not with these arguments.
+/// For calls that are allowed, but not with these arguments.
 Denial explainArguments(const plan::Plan& plan, const Violation& call) {
   const std::string_view name = call.syscall;
   if (name == "socket" || name == "socketpair") {
@@ -102,13 +102,13 @@ Denial explainArguments(const plan::Plan& plan, const Violation& call) {
 
 /// Whether the call is allowed with other arguments.
 bool isPartlyAllowed(const plan::Plan& plan, int number) {
-  if (plan.builtin_syscalls) return true;  // of calls that are not forbidden, it refuses only these
+  if (plan.builtin_syscalls) return true;  // of calls that are not forbidden, it denies only these
   if (!plan.syscalls) return false;
   const auto rule = std::ranges::find(plan.syscalls->rules, number, &plan::SyscallRule::number);
   return rule != plan.syscalls->rules.end() && !rule->branches.empty();
 }
 
-/// Refused only because no rule allows it.
+/// Denied only because no rule allows it.
 bool isUnlisted(const plan::Plan& plan, int number) {
   return plan.syscalls &&
          std::ranges::find(plan.syscalls->rules, number, &plan::SyscallRule::number) == plan.syscalls->rules.end();

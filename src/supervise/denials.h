@@ -1,4 +1,4 @@
-// Refusals in words: which rule, what it was about, and what would allow it (SPEC S5).
+// Explains denials: the rule, the object, and what would allow it (SPEC S5).
 #pragma once
 
 #include "caisson/run.h"
@@ -6,16 +6,17 @@
 
 namespace caisson::supervise {
 
-/// For a system call that the filter refused. `call` has the name and the arguments.
+/// For a system call that the filter blocked. `call` has the name and the arguments.
 Denial explainRefusedCall(const plan::Plan& plan, const Violation& call);
 
-/// For a process that died of SIGSYS: where nobody listens, calls of a foreign architecture end it.
+/// For a process killed by SIGSYS: without a listener, calls of a foreign architecture kill it.
 void noteUnheardForeignCall(RunResult& result);
 
-/// Why the sandbox was ended: one attempt, or the last of `many`.
+/// Why the sandbox was killed: one attempt, or the last of `many`.
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many);
 
-/// Adds the limits that the payload met, whether or not they ended it. `full`: the sized directory that had no room.
+/// Adds the limits that the payload hit, whether or not they ended it. `full`: the size-limited directory that was
+/// full.
 void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& result);
 
 }  // namespace caisson::supervise

@@ -27,7 +27,7 @@ std::optional<Room> roomOf(int fd) {
   return Room{status.f_bavail * unit, status.f_blocks * unit, status.f_ffree};
 }
 
-/// Processor time of this thread: waiting for its turn on a busy machine costs nobody anything.
+/// CPU time of this thread: waiting on a busy machine is not a cost.
 std::chrono::nanoseconds worked() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -39,7 +39,7 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / kMiB)
 }  // namespace
 
 DiskWatch::DiskWatch(const plan::DiskQuota& quota) : quota_(quota) {
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &start_);  // the clock that files are stamped with
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &start_);  // the clock of file timestamps
   for (const std::string& path : quota.trees)
     add(sys::Fd(::open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)), start_);
 }
@@ -57,7 +57,7 @@ void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since) {
             .free = room->free,
             .free_inodes = room->inodes,
             .inodes_at_start = room->inodes};
-  // A twentieth of the disk, but a disk that is nearly full already must not make every run fail.
+  // A twentieth of the disk, but a disk that is nearly full already must not fail every run.
   tree.floor = std::min({room->total / 20, kMaxFloor, room->free / 2});
   trees_.push_back(std::move(tree));
 }
@@ -65,8 +65,9 @@ void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since) {
 bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   if (!quota_.bytes && !quota_.inodes) return false;
   const auto since = now - walked_;
-  if (since < walk_cost_ * 10) return false;  // a huge tree must not eat a processor
-  // Files alone are limited: as long as the disk has not lost half as many, no tree can have gained them.
+  if (since < walk_cost_ * 10) return false;  // a huge tree must not use a whole processor
+  // Only the number of files is limited: while the disk lost less than half as many inodes, the tree cannot have
+  // reached it.
   if (!quota_.bytes && counts_inodes_ && inodes_gone_ < *quota_.inodes / 2) return false;
   const std::uint64_t left = quota_.bytes.value_or(~0ULL) - std::min(quota_.bytes.value_or(~0ULL), bytes_);
   const std::uint64_t grown = grown_ - std::min(grown_, grown_at_walk_);
@@ -85,8 +86,8 @@ void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
     inodes += size.inodes;
     hidden = hidden || size.hidden;
   }
-  // Files that are deleted but open, and what lies where we cannot look, show in the file system's free room. Others
-  // write there too, so that is asked only when there is more missing than the tree explains.
+  // Files that are deleted but open, and files in unreadable directories, show only in the file system's free space.
+  // Others write there too, so this is checked only if more is missing than the tree explains.
   if (grown_ > bytes + kMiB) bytes += std::min(processes.deletedBytes(), grown_ - bytes);
   if (hidden) bytes = std::max(bytes, grown_);
   bytes_ = bytes;
@@ -107,9 +108,9 @@ std::optional<std::string> DiskWatch::look(Clock::time_point now, const ProcessT
     changed = changed || room->free != tree.free || room->inodes != tree.free_inodes;
     tree.free = room->free;
     tree.free_inodes = room->inodes;
-    counts_inodes_ = counts_inodes_ && room->inodes > 0;  // btrfs, for one, does not count them
+    counts_inodes_ = counts_inodes_ && room->inodes > 0;  // btrfs, for example, does not count them
     if (room->inodes < tree.inodes_at_start) gone = std::max(gone, tree.inodes_at_start - room->inodes);
-    // Several trees on one file system show the same growth.
+    // Several trees on one file system see the same growth.
     if (room->free < tree.free_at_start) grown = std::max(grown, tree.free_at_start - room->free);
     if (room->free < tree.floor && tree.free_at_start > room->free)
       return "the host's disk has only " + mebibytes(room->free) + " left";

@@ -1,9 +1,8 @@
-// Disk limits where the kernel holds none (class `watched` of SPEC F8): trees on disk that a payload writes to.
+// Disk limits where the kernel enforces none (class `watched` of SPEC F8): trees on disk that a payload writes to.
 //
-// What is written between two looks is the overshoot. A look is cheap while nothing grows: it asks the file system how
-// much is free, and only when that has fallen noticeably, or at times, the tree is added up. Single files cannot grow
-// beyond the limit at all (RLIMIT_FSIZE). Beside the limit itself there is a floor: the host keeps some room in any
-// case.
+// Data written between two polls is the overshoot. A poll is cheap while nothing grows: it queries free space, and sums
+// up the tree only if that fell noticeably, or from time to time. RLIMIT_FSIZE limits single files. There is also a
+// floor: some space always stays free for the host.
 #pragma once
 
 #include <chrono>
@@ -23,17 +22,17 @@ class DiskWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Before the launch: what is written from now on counts.
+  /// Construct before the launch: data written from now on counts.
   explicit DiskWatch(const plan::DiskQuota& quota);
 
-  /// The overlay's upper directory, all of which is the payload's.
+  /// The overlay's upper directory, which counts completely.
   void addUpper(int directory);
 
   [[nodiscard]] bool active() const { return !trees_.empty(); }
-  /// Why the run has to end, if it has to.
+  /// Returns the reason if the run must end.
   std::optional<std::string> look(Clock::time_point now, const ProcessTree& processes);
 
-  /// Whether the last look found less room than the one before.
+  /// Whether the last poll found less free space than the one before.
   [[nodiscard]] bool growing() const { return growing_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t inodes() const { return inodes_; }
@@ -52,9 +51,9 @@ class DiskWatch {
   timespec start_{};
   std::vector<Tree> trees_;
   std::uint64_t bytes_ = 0, inodes_ = 0;
-  std::uint64_t grown_ = 0, grown_at_walk_ = 0;  ///< how much less is free than at the start
-  std::uint64_t inodes_gone_ = 0;                ///< how many fewer are free than at the start
-  bool counts_inodes_ = false;                   ///< every file system of the trees does
+  std::uint64_t grown_ = 0, grown_at_walk_ = 0;  ///< decrease of free space since the start
+  std::uint64_t inodes_gone_ = 0;                ///< decrease of free inodes since the start
+  bool counts_inodes_ = false;                   ///< all file systems of the trees count inodes
   bool changed_since_walk_ = false, growing_ = false;
   Clock::time_point walked_{};
   Clock::duration walk_cost_{};

@@ -16,7 +16,7 @@ audit::EventType eventOf(const egress::Request& request) {
   if (request.allowed && request.operation == egress::kOpened) return audit::EventType::proxy_opened;
   if (request.allowed) return audit::EventType::proxy_request;
   if (request.operation == "redirect") return audit::EventType::redirect_blocked;
-  // A permitted name that leads inside is an attack, not a missing entry.
+  // A permitted name that resolves to an internal address is an attack, not a missing entry.
   if (request.rule.find("addresses are always blocked") != std::string::npos) {
     return audit::EventType::dns_rebind_blocked;
   }
@@ -70,12 +70,12 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
       if (!report.overflow.allowed) omitted_ += report.overflow.count;
       break;
     case egress::Report::Kind::whose:
-    case egress::Report::Kind::question: break;  // for whoever can ask a person
+    case egress::Report::Kind::question: break;  // handled by the code that can prompt a user
     case egress::Report::Kind::request: {
       const egress::Request& request = report.request;
       if (log != nullptr && !record(request, *log, sandbox_id)) recorded_all_ = false;
       if (request.allowed || request.count > 1) break;
-      // The same number again for addresses inside: refused names must not hide an attempt at them.
+      // The same number again for internal addresses: denied names must not hide an attempt at them.
       const std::size_t most = request.category == egress::Category::host ? kMaxDenials : 2 * kMaxDenials;
       if (denials_.size() >= most) {
         ++omitted_;

@@ -1,4 +1,4 @@
-// What a run keeps of its egress: settings from the plan, denials and counters for the result.
+// A run's record of its egress: settings from the plan, denials and counters for the result.
 #pragma once
 
 #include <optional>
@@ -16,17 +16,17 @@ egress::Settings egressSettings(const plan::Plan& plan);
 class EgressRecord {
  public:
   EgressRecord() = default;
-  /// For a sandbox whose egress has reported that it is ready: what it captures, in words.
+  /// For a sandbox whose egress reported that it is ready; `capture` describes what it captures.
   explicit EgressRecord(std::string capture) : capture_(std::move(capture)) {}
 
-  /// `log`: where every request goes on record (N8), or null.
+  /// `log`: the audit log for every request (N8), or null.
   void take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id);
-  /// Whether everything that take() was given is in its log.
+  /// Whether everything passed to take() is in the log.
   [[nodiscard]] bool recordedAll() const { return recorded_all_; }
-  /// Why there is no egress, when it said so.
+  /// Why there is no egress, if it reported a reason.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   void fill(RunResult& result) const;
-  /// For one command of several: what was reported since the last call.
+  /// For one of several commands: what was reported since the last call.
   void fillAndReset(RunResult& result);
 
  private:

@@ -20,7 +20,7 @@ using audit::EventType;
 using audit::Fields;
 using audit::Severity;
 
-constexpr std::size_t kMaxTraces = 100;  // a payload chooses how often it is caught
+constexpr std::size_t kMaxTraces = 100;  // a payload controls how often it is caught
 
 Severity severityOf(const std::string& text) {
   if (text == name(policy::Severity::critical)) return Severity::critical;
@@ -39,7 +39,7 @@ Fields fieldsOf(const Violation& violation) {
   return fields;
 }
 
-/// Values of variables and words of the command may be secrets; a trace is read by more people than its owner.
+/// Values of variables and arguments of the command may be secrets; others than the owner may read a trace.
 std::string planWithoutSecrets(const plan::Plan& plan) {
   plan::Plan copy = plan;
   copy.command = {audit::redactedPreview(plan.command, 4000)};
@@ -64,7 +64,7 @@ void removeOldest(const sys::RootDir& traces) {
   for (std::size_t i = 0; i + kMaxTraces <= by_age.size(); ++i) (void)traces.removeTree(by_age[i].second);
 }
 
-/// A session may see more than one attempt.
+/// A session may have more than one attempt.
 std::string freeName(const sys::RootDir& traces, const std::string& id) {
   std::string name = id;
   for (std::size_t number = 2; number <= kMaxTraces && traces.stat(name); ++number) {
@@ -111,7 +111,7 @@ std::string rollbackOf(const plan::Plan& plan) {
   return "every change is discarded";
 }
 
-/// The tool, or exactly this command, is refused until an owner releases it.
+/// Puts the tool, or exactly this command, into quarantine.
 void putAway(const Request& request, audit::Log* log, RunResult& result) {
   Escape& escape = *result.escape;
   const auto key = request.tool.empty() ? audit::keyForQuarantine(request.command) : request.tool;

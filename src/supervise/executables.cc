@@ -32,7 +32,7 @@ std::string realPath(const std::string& path) {
   return real != nullptr ? real.get() : "";
 }
 
-/// The directories in which the payload looks for programs.
+/// The payload's PATH.
 std::vector<std::string> searchPath(const policy::Policy& policy) {
   std::string path(plan::kProgramPath);
   if (const auto own = policy.environment.set.find("PATH"); own != policy.environment.set.end()) path = own->second;
@@ -45,7 +45,7 @@ std::vector<std::string> searchPath(const policy::Policy& policy) {
   return directories;
 }
 
-/// Follows what programs need, each file once.
+/// Collects the dependencies of programs, each file once.
 class Closure {
  public:
   void add(const std::string& real) {
@@ -58,7 +58,7 @@ class Closure {
     if (!needs->interpreter.empty()) require(realPath(needs->interpreter));
     for (const std::string& library : needs->libraries) require(find(library, parentOf(real), *needs));
   }
-  /// glibc opens it by name when a thread is cancelled or unwound.
+  /// glibc loads it by name when a thread is cancelled or unwound.
   void addUnwinder() { require(find("libgcc_s.so.1", "/", {})); }
 
   [[nodiscard]] const std::set<std::string>& files() const { return required_; }
@@ -96,7 +96,7 @@ class Closure {
   std::set<std::string> seen_, required_;
 };
 
-/// Adds what the programs below a listed directory need; false when there are too many to look at.
+/// Adds the dependencies of programs below a listed directory; false if there are too many files.
 bool addBelow(int parent, const char* name, const std::string& path, int depth, std::size_t& count, Closure& closure) {
   const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return true;
@@ -150,7 +150,7 @@ plan::Program observe(const std::string& entry, const std::vector<std::string>& 
   return program;
 }
 
-/// Every name in the directories of programs that leads to one of `blocked` files: links resolve to it, hard links
+/// Adds every name in the program directories that leads to one of `blocked` files: links resolve to it, hard links
 /// share its inode.
 void addOtherNames(const std::vector<std::string>& directories, std::vector<std::string>& blocked) {
   std::set<std::pair<dev_t, ino_t>> files;
@@ -228,7 +228,7 @@ plan::ExecutableFacts observeExecutables(const policy::Policy& policy) {
       if (const std::string real = realPath(entry); !real.empty()) facts.blocked.push_back(real);
       continue;
     }
-    for (const std::string& directory : directories) {  // every one of that name, not only the first
+    for (const std::string& directory : directories) {  // every match, not only the first
       if (const std::string real = realPath(directory + "/" + entry); !real.empty()) facts.blocked.push_back(real);
     }
   }

@@ -1,5 +1,5 @@
-// What executable lists mean on this host: where the named programs are, what they need to start, and every other name
-// that leads to the same file.
+// Resolves executable lists on this host: paths of the named programs, their dependencies, and every other name of the
+// same file.
 //
 // Observes only; plan/executables.h decides. Costs a few file reads per listed program, and nothing without lists.
 #pragma once

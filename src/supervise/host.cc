@@ -52,7 +52,7 @@ std::string nameOf(int fd) {
 HostPath observe(const std::string& requested) {
   HostPath result;
   result.requested = requested;
-  // O_PATH: looks at the thing without opening it, so a FIFO cannot hold us and a device is not touched.
+  // O_PATH does not open the file itself, so a FIFO cannot block us and a device is not touched.
   const sys::Fd fd(::open(requested.c_str(), O_PATH | O_CLOEXEC));
   if (!fd) {
     result.sys_errno = errno;
@@ -73,13 +73,13 @@ HostPath observe(const std::string& requested) {
   return result;
 }
 
-/// Secrets, and for a workspace that is written to directly the files that the host would execute.
+/// Finds secrets and, for a workspace that is written directly, files that the host would execute.
 plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& path) {
   const policy::ProtectedFiles files(workspace.protected_files);
   const bool protect = workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
   if (workspace.show_secrets && !protect) return {};
   ScanOptions options{.secrets = !workspace.show_secrets, .protected_files = protect ? &files : nullptr};
-  if (protect) {  // what is not found here stays writable
+  if (protect) {  // files not found here stay writable
     options.max_entries = kMaxGuardedEntries;
     options.max_time = kMaxGuardedTime;
   }
@@ -109,7 +109,7 @@ void observeSystem(const std::string& root, HostFacts& facts) {
   }
 }
 
-/// Whether this process may map ids that are not its own: root, with the ids it would use mapped in its own namespace.
+/// Whether this process may map other ids: root, with the ids it would use mapped in its own namespace.
 bool mayMapOtherIds() {
   if (::geteuid() != 0) return false;
   const sys::Fd fd(::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
@@ -129,8 +129,8 @@ bool mayMapOtherIds() {
   return inside == 0 && count > 0x70000000 && (data[0].effective & needed) == needed;
 }
 
-/// Ids for payloads of a root caller: above what systemd's containers use, in nobody's passwd file, and a different one
-/// for each sandbox, since limits and counts per user would be shared otherwise.
+/// Draws an id for the payload of a root caller: above the range of systemd's containers, in no passwd file, and
+/// different for each sandbox, since per-user limits and counts would otherwise be shared.
 uid_t drawPayloadId() {
   constexpr uid_t kFirst = 0x70000000;
   std::uint16_t offset = 0;
@@ -138,7 +138,7 @@ uid_t drawPayloadId() {
   return kFirst + offset;
 }
 
-/// The caller's home directories by their real names: /home may be a link, and HOME may be missing or not the truth.
+/// The caller's home directories by their real names: /home may be a link, and HOME may be missing or wrong.
 std::vector<std::string> observeHomes(uid_t uid) {
   std::vector<std::string> homes;
   const auto add = [&](const std::string& path) {
@@ -153,7 +153,7 @@ std::vector<std::string> observeHomes(uid_t uid) {
   return homes;
 }
 
-/// The real name of what may not exist yet: of as much as there is, and the rest as it will be made.
+/// The real name of a path that may not exist yet: resolves the existing part and appends the rest.
 std::string realName(const std::string& path) {
   std::string rest;
   for (std::string there = path; there.size() > 1 && there[0] == '/';) {
@@ -184,7 +184,7 @@ std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const 
   return found;
 }
 
-/// What denied patterns match in the workspace now; one directory is listed per pattern, none is walked.
+/// Files that denied patterns match in the workspace now; lists one directory per pattern, not recursively.
 std::vector<std::string> deniedMatches(const policy::Policy& policy, const HostFacts& facts) {
   std::vector<std::string> found;
   for (const std::string& entry : policy.filesystem.denied) {
@@ -209,8 +209,8 @@ std::vector<std::string> deniedMatches(const policy::Policy& policy, const HostF
   return found;
 }
 
-/// The disks of the system, of the workspace, of directories that are written to directly, and of our own state, where
-/// an overlay may keep its changes.
+/// The disks of the system, of the workspace, of directly writable directories, and of our state, where an overlay may
+/// keep its changes.
 std::vector<dev_t> observeDisks(const HostFacts& facts) {
   std::vector<dev_t> disks;
   const auto add = [&](const std::string& path) {
@@ -252,7 +252,7 @@ std::uint64_t numberIn(const char* path) {
   return std::strtoull(text, nullptr, 10);
 }
 
-/// One block of /proc/cpuinfo: the kernel writes it when it is read, so a large machine's others cost nothing.
+/// Reads one block of /proc/cpuinfo: the kernel generates it on read, so a large machine's other blocks cost nothing.
 std::string firstProcessor() {
   const sys::Fd fd(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC));
   char text[8192];
@@ -292,7 +292,7 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   facts.gid = ::getegid();
   const int groups = ::getgroups(0, nullptr);
   facts.supplementary_groups = groups > 0 ? static_cast<std::size_t>(groups) : 0;
-  if (groups > 0) {  // the caller's own primary group is often listed again: nothing is lost by keeping that one
+  if (groups > 0) {  // ignore the primary group, which is often listed again
     std::vector<gid_t> list(static_cast<std::size_t>(groups));
     if (::getgroups(groups, list.data()) == groups) {
       facts.supplementary_groups = static_cast<std::size_t>(
@@ -356,7 +356,7 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
     const char* equals = std::strchr(*variable, '=');
     if (equals == nullptr) continue;
     const std::string_view name(*variable, static_cast<std::size_t>(equals - *variable));
-    // What a credential is made of is copied nowhere.
+    // Variables that hold a credential's secret are not copied.
     const bool secret = std::ranges::any_of(policy.network.credentials,
                                             [&](const policy::Credential& one) { return one.secret_env == name; });
     if (!secret && (wants_environment || name == "TERM")) facts.caller_environment.emplace(name, equals + 1);

@@ -1,4 +1,4 @@
-// Observes the host: the facts a plan is made from.
+// Probes the host: the facts a plan is made from.
 #pragma once
 
 #include "plan/plan.h"
@@ -6,13 +6,12 @@
 
 namespace caisson::supervise {
 
-/// Facts for `policy`, seen from this process. Reads only; what is missing is a fact, not an error.
-/// `own_scope`: where no cgroup of ours can be made, first move this process into a scope that the user's service
-/// manager gives; the one thing here that changes something. `found`, if given, gets the place that was found for
-/// them: whoever launches soon need not look again.
+/// Collects facts for `policy`, as seen by this process. Reads only; a missing feature is a fact, not an error.
+/// `own_scope`: if no cgroup can be created, first moves this process into a scope of the user's service manager; this
+/// is the only change made here. `found`, if given, gets the cgroup base, so that the caller need not search again.
 plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope = false, sys::CgroupBase* found = nullptr);
 
-/// The processors that this process may run on.
+/// The processors on which this process may run.
 std::vector<std::uint32_t> observeCpus();
 
 }  // namespace caisson::supervise

@@ -21,11 +21,11 @@ namespace {
 constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
 constexpr std::size_t kPathBytes = 4096;
 
-/// What the looking process writes for each path; smaller than PIPE_BUF, so it comes whole.
+/// What the probing process writes for each path; smaller than PIPE_BUF, so writes are atomic.
 struct Seen {
   HostFile on_host = HostFile::absent;
   bool readable = false, writable = false, executable = false;
-  std::uint32_t directory_bytes = 0;  ///< the nearest directory is this much of the path; 0: none was looked for
+  std::uint32_t directory_bytes = 0;  ///< length of the nearest existing directory in the path; 0: not searched
   bool directory_writable = false;
 };
 
@@ -42,7 +42,7 @@ HostFile kindOf(const struct stat& status) {
   return S_ISDIR(status.st_mode) ? HostFile::directory : HostFile::other;
 }
 
-/// No allocation: the process is a copy of one that may have threads.
+/// Must not allocate: the process is a copy of one that may have threads.
 Seen look(const FileRequest& request) {
   Seen seen;
   struct stat status{};
@@ -87,7 +87,7 @@ void fill(FileRequest& request, const Seen& seen) {
   request.host_directory_writable = seen.directory_writable;
 }
 
-/// Looks from `first` on; returns the first path that got no answer, or the number of paths.
+/// Probes from `first` on; returns the index of the first path without an answer, or the number of paths.
 std::size_t lookFrom(const std::vector<FileRequest*>& requests, std::size_t first, std::chrono::milliseconds per_path) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return first;
@@ -95,7 +95,7 @@ std::size_t lookFrom(const std::vector<FileRequest*>& requests, std::size_t firs
   sys::Fd writing(ends[1]);
   Task task{&requests, first, writing.get()};
   std::vector<char> stack(kStackBytes);
-  // No exit signal: an application that embeds us must not see this child.
+  // No exit signal: an embedding application must not see this child.
   char* top = stack.data() + stack.size() - reinterpret_cast<std::uintptr_t>(stack.data() + stack.size()) % 16;
   int pidfd_number = -1;
   const pid_t pid = sys::clone(lookAtEach, top, CLONE_PIDFD, &task, &pidfd_number);
@@ -112,7 +112,7 @@ std::size_t lookFrom(const std::vector<FileRequest*>& requests, std::size_t firs
     fill(*requests[next++], seen);
   }
   sys::raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
-  // Not waited for while it hangs: some file systems don't let it be killed. It is reaped with our own end.
+  // Do not wait for it while it hangs: some file systems make it unkillable. It is reaped when we exit.
   pollfd ended{pidfd.get(), POLLIN, 0};
   if (::poll(&ended, 1, 100) > 0) sys::raw(SYS_wait4, pid, nullptr, __WALL | WNOHANG, nullptr);
   return next;

@@ -36,7 +36,7 @@ TEST(HostLook, TellsWhatTheHostHas) {
   EXPECT_EQ(absent.host_directory, "");
 }
 
-/// A FUSE file system whose program never answers, in a mount namespace of this process.
+/// A FUSE file system whose server never answers, in a mount namespace of this process.
 bool mountDeadFileSystem(const std::string& target) {
   const uid_t uid = geteuid();
   const gid_t gid = getegid();

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxTyped = 16;
 constexpr auto kTimeout = std::chrono::minutes(2);
 constexpr std::string_view kBy = "terminal";
 
-/// The words in which the two spans differ.
+/// The texts that differ between the two spans.
 struct Words {
   std::string_view letter, word, lasting, no, over;
 };
@@ -72,7 +72,7 @@ void HostQuestions::askNext() {
   }
 }
 
-/// An approval that was given before, used up if it was for once.
+/// A stored approval; consumed if it was for one use.
 HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
   if (!approval::checkWhat(what)) return Before::nothing;
   auto store = approval::Store::open();
@@ -83,12 +83,12 @@ HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
   return (*used)->scope == approval::Scope::once ? Before::once : Before::standing;
 }
 
-/// Puts the question on the screen; false if nobody can be asked.
+/// Shows the prompt; false if there is no user to prompt.
 bool HostQuestions::ask(const std::string& target) {
   const std::string what = "host:" + target;
   if (never_ || asked_ >= kMaxQuestions || !approval::checkWhat(what)) return false;
   sys::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
-  // In the background nobody sees us, and touching the terminal would stop us.
+  // In the background the prompt would be invisible, and accessing the terminal would stop us.
   if (!terminal || ::tcgetpgrp(terminal.get()) != ::getpgrp()) return false;
   if (::tcgetattr(terminal.get(), &before_) != 0) return false;
   if (!approval::recordQuestion(what, kBy, sandbox_id_)) return false;
@@ -96,8 +96,8 @@ bool HostQuestions::ask(const std::string& target) {
   ::cfmakeraw(&raw);
   terminal_ = std::move(terminal);
   write(questionAbout(target, wordsOf(span_)));
-  // What was typed or pasted before the question was shown is no answer to it. Nothing here waits for the terminal: one
-  // that has stopped must not stop the supervisor.
+  // Discards input that was typed or pasted before the prompt was shown. Nothing here waits for the terminal: a stopped
+  // terminal must not stop the supervisor.
   if (::tcsetattr(terminal_.get(), TCSANOW, &raw) != 0) {
     closeTerminal({});
     return false;
@@ -123,7 +123,7 @@ void HostQuestions::onInput() {
       typed_.pop_back();
       write("\b \b");
     } else if (typed_.size() < kMaxTyped) {
-      typed_ += key;  // also what does not show: an answer with the bytes of a terminal's own reply is unclear
+      typed_ += key;  // also control bytes: an answer mixed with a terminal's reply is unclear
       if (key > ' ' && key < kDelete) write({&key, 1});
     }
   }
@@ -133,8 +133,8 @@ HostQuestions::Answer HostQuestions::meaningOf(std::string_view word) const {
   if (word == "o" || word == "once") return Answer::once;
   if (word == wordsOf(span_).letter || word == wordsOf(span_).word) return Answer::lasting;
   if (word == "g" || word == "good") return Answer::good;
-  // Anything else is no. Asking again would let a terminal's reply to a sequence of the payload's be cleared away by
-  // one line end and a second line count as the answer.
+  // Anything else is no. Prompting again would let one line end discard a terminal's reply to a payload's escape
+  // sequence, and count the second line as the answer.
   return word == "never" ? Answer::never : Answer::no;
 }
 
@@ -149,7 +149,7 @@ void HostQuestions::take(Answer answer) {
     kind = answer == Answer::once ? Kind::permit : Kind::allow;
   }
   if (const auto recorded = record("host:" + target, answer); !recorded) {
-    // Also when it is the record of a "no" that failed: then the person should know.
+    // Also if recording a "no" failed: the user should see that.
     kind = Kind::refuse;
     words = target + " stays refused: " + recorded.error().message();
   }
@@ -195,7 +195,7 @@ Result<void> HostQuestions::decide(const std::string& target, const Verdict& ver
 }
 
 void HostQuestions::write(std::string_view text) const {
-  // A terminal that takes nothing now (stopped with Ctrl-S) shows less of it; the loop must not wait for that.
+  // A stopped terminal (Ctrl-S) shows less of it; the event loop must not wait for it.
   while (!text.empty()) {
     const ssize_t done = ::write(terminal_.get(), text.data(), text.size());
     if (done <= 0) return;

@@ -1,10 +1,10 @@
-// The person at the terminal decides about a host that the policy does not name, while the connection to it waits
-// (SPEC A1, A2): once, for this run or session, for good, or not.
+// Prompts the user for a host that the policy does not name, while the connection to it waits (SPEC A1, A2). Answers:
+// once, for this run or session, for good, or no.
 //
-// The payload decides when a question comes and which host it is about, so: the text is made here from a canonical
-// name; the payload's own output waits while a question is on the screen, and cannot draw over it; what was typed
-// before it is no answer to it; an answer takes a letter and the Enter key; and there is an end to the questions.
-// Every question and answer is on record before it counts.
+// The payload controls when a prompt appears and for which host. So the text is built here from a canonical name; the
+// payload's output waits while a prompt is on the screen and cannot draw over it; input typed before it is discarded;
+// an answer needs a letter and Enter; and the number of prompts is limited. Every prompt and answer is recorded before
+// it takes effect.
 #pragma once
 
 #include <termios.h>
@@ -25,31 +25,31 @@ namespace caisson::supervise {
 class HostQuestions {
  public:
   using Clock = std::chrono::steady_clock;
-  /// What "allowed" lasts for: the run, or the session that the command is one of.
+  /// How long an approval lasts: for the run, or for the session of the command.
   enum class Span : std::uint8_t { run, session };
   struct Verdict {
     egress::Change change;        ///< allow, permit or refuse
-    bool while_approved = false;  ///< allow: only as long as the approval on record stands
+    bool while_approved = false;  ///< allow: only while the stored approval is valid
   };
   using Tell = std::function<Result<void>(const Verdict&)>;
 
-  /// `tell` gets each answer, for the egress process; if it fails, it is told to refuse instead.
+  /// `tell` sends each answer to the egress process; if that fails, a refusal is sent instead.
   HostQuestions(Span span, std::string sandbox_id, Tell tell)
       : span_(span), sandbox_id_(std::move(sandbox_id)), tell_(std::move(tell)) {}
   ~HostQuestions() { withdraw(); }
   HostQuestions(const HostQuestions&) = delete;
   HostQuestions& operator=(const HostQuestions&) = delete;
 
-  /// What the egress process asks. Taken on trust no further than that some host is wanted.
+  /// A request of the egress process. Trusted only for the fact that some host is wanted.
   void add(const egress::Request& wish);
-  /// Whether a question is on the screen: until it is answered nothing else may write to the terminal or read from it.
+  /// Whether a prompt is on the screen: until it is answered nothing else may use the terminal.
   [[nodiscard]] bool open() const { return terminal_.valid(); }
   [[nodiscard]] int descriptor() const { return terminal_.get(); }
   [[nodiscard]] std::optional<Clock::time_point> deadline() const { return deadline_; }
   void onInput();
-  /// Nobody answers: no.
+  /// Handles the timeout: no answer means no.
   void look(Clock::time_point now);
-  /// The run or the command ends; the terminal is as it was.
+  /// The run or the command ends: withdraws the prompt and restores the terminal.
   void withdraw();
 
  private:
@@ -69,7 +69,7 @@ class HostQuestions {
   const Span span_;
   const std::string sandbox_id_;
   const Tell tell_;
-  std::deque<std::string> waiting_;  ///< "host:port" each; the first is the one on the screen
+  std::deque<std::string> waiting_;  ///< "host:port" each; the first is on the screen
   std::size_t asked_ = 0;
   bool never_ = false;
   sys::Fd terminal_;

@@ -25,7 +25,7 @@ using test::TempDir;
 
 class ObservedHost : public testing::Test {
  protected:
-  void SetUp() override { ::alarm(30); }  // whatever is looked at, nothing may hold us
+  void SetUp() override { ::alarm(30); }  // no probed path may block us
   void TearDown() override { ::alarm(0); }
 
   static HostFacts withWorkspace(const std::string& path) {

@@ -25,7 +25,7 @@ void InputFeed::addPolls(std::vector<pollfd>& polls) {
   first_poll_ = polls.size();
   const bool wants_more = !ended_ && pending_.empty() && sink() >= 0;
   polls.push_back({wants_more ? STDIN_FILENO : -1, POLLIN, 0});
-  // An idle pipe is watched as well, for nothing but POLLERR: it tells when nobody reads any more.
+  // An idle pipe is watched for POLLERR only, which reports that the reader closed it.
   const bool watch_sink = !pending_.empty() || pipe_;
   polls.push_back({watch_sink ? sink() : -1, static_cast<short>(pending_.empty() ? 0 : POLLOUT), 0});
 }

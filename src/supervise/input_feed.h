@@ -1,4 +1,4 @@
-// Standard input on its way to the payload: some bytes given ahead, then what our own standard input has.
+// Standard input of the payload: given bytes first, then our own standard input.
 #pragma once
 
 #include <poll.h>
@@ -11,21 +11,20 @@
 
 namespace caisson::supervise {
 
-/// Whether a payload needs a pipe at all: standard input that has nothing to give (/dev/null) is replaced by a null
-/// device of the payload's own.
+/// Whether a payload needs a pipe: an empty standard input (/dev/null) is replaced by a null device inside the sandbox.
 bool hasInput(bool relay, const std::string& first);
 
-/// Never blocks, and holds one buffer at most: while the payload does not read, nobody reads our standard input.
+/// Never blocks, and holds at most one buffer: while the payload does not read, our standard input is not read either.
 class InputFeed {
  public:
   InputFeed(std::string first, bool relay) : pending_(std::move(first)), ended_(!relay) {}
 
-  /// The write end of the payload's pipe, non-blocking; closed when there is no more to give or nobody reads.
+  /// The write end of the payload's pipe, non-blocking; closed at the end of input or when the reader closed it.
   void usePipe(sys::Fd pipe) { pipe_ = std::move(pipe); }
-  /// The master side of the payload's pty, which stays its owner's.
+  /// The master side of the payload's pty; not owned.
   void useTerminal(int master) { terminal_ = master; }
 
-  /// Adds what to wait for; `pump` finds its entries again in the same vector.
+  /// Adds the descriptors to poll; `pump` finds its entries in the same vector.
   void addPolls(std::vector<pollfd>& polls);
   void pump(const std::vector<pollfd>& polls);
 
@@ -37,7 +36,7 @@ class InputFeed {
 
   std::string pending_;
   std::size_t written_ = 0;  ///< of pending_
-  bool ended_;               ///< nothing more will come
+  bool ended_;               ///< end of input
   sys::Fd pipe_;
   int terminal_ = -1;
   std::size_t first_poll_ = 0;

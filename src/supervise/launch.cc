@@ -26,7 +26,7 @@ using isolation::Message;
 using isolation::MessageKind;
 using sys::Fd;
 
-/// A copy above the standard descriptors: callers may have started us with some of those closed.
+/// A copy above the standard descriptors: a caller may have started us with some of those closed.
 Result<Fd> aboveStandard(Fd fd) {
   if (fd.get() > 2) return fd;
   Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
@@ -54,18 +54,18 @@ std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
   if (namespaces.user) flags |= CLONE_NEWUSER;
   if (namespaces.pid) flags |= CLONE_NEWPID;
   if (namespaces.mount) flags |= CLONE_NEWNS;
-  // The network namespace takes longest to make: pid 1 has it made beside its other work.
+  // The network namespace takes longest to create: a second thread of pid 1 creates it in parallel.
   if (namespaces.ipc) flags |= CLONE_NEWIPC;
   if (namespaces.uts) flags |= CLONE_NEWUTS;
   return flags;
 }
 
-/// clone3, or clone where a filter around us answers ENOSYS (container engines do). Returns like fork.
+/// clone3, or clone where a filter around us returns ENOSYS (container engines do). Returns like fork.
 long cloneProcess(std::uint64_t flags, int cgroup, int* pidfd) {
   sys::CloneArgs arguments{};
   arguments.flags = flags | CLONE_PIDFD | sys::kCloneClearSighand;
   arguments.pidfd = reinterpret_cast<std::uint64_t>(pidfd);
-  // No exit signal: an application that embeds us must not see our children in its own SIGCHLD handling.
+  // No exit signal: an embedding application must not see our children in its SIGCHLD handling.
   if (cgroup >= 0) {
     arguments.flags |= sys::kCloneIntoCgroup;
     arguments.cgroup = static_cast<std::uint64_t>(cgroup);
@@ -112,7 +112,7 @@ Result<void> mapChild(const plan::Identity& identity, const Block& block, pid_t 
   return {};
 }
 
-/// Blocks every signal while it lives, so that no handler of ours runs in the child.
+/// Blocks all signals, so that none of our handlers runs in the child.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -152,7 +152,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   block.control = child_control->get();
   block.supervisor_end = launched.control.get();
   block.egress.link = wish.egress_link;
-  const std::string& store = wish.store;  // in this process's memory, which the child has a copy of
+  const std::string& store = wish.store;  // in this process's memory, of which the child has a copy
   block.store_path = store.empty() ? nullptr : store.c_str();
   if (!store.empty() && plan.identity.parent_writes_maps) {
     auto mount = detachedMount(store.c_str());
@@ -185,7 +185,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
     } else {
       auto pipe = makePipe();
       if (!pipe) return fail(pipe.error());
-      if (plan.identity.change_user) {  // or the payload could not open its own /dev/stdout
+      if (plan.identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
         (void)!::fchown(pipe->read.get(), plan.identity.outside_uid, plan.identity.outside_gid);
       } else if (plan.identity.subordinate()) {  // only the payload's processes can reach it
         (void)!::fchmod(pipe->read.get(), 0666);
@@ -211,8 +211,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
       if (pid == 0) isolation::runChild(block);
       launched.in_cgroup = pid > 0;
     }
-    if (pid <
-        0) {  // also where a kernel or filter does not let a process start inside a cgroup: release() brings it in
+    if (pid < 0) {  // also if a kernel or filter forbids clone into a cgroup: release() moves it
       pid = cloneProcess(flags, -1, &pidfd);
       if (pid == 0) isolation::runChild(block);
     }
@@ -235,7 +234,7 @@ Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup) {
   go.kind = MessageKind::go;
   if (cgroup.valid() && !sandbox.in_cgroup) {
     const std::span<const int> entries = cgroup.entries();
-    // Walking in by itself costs pid 1 next to nothing; being moved waits for a grace period of the kernel's.
+    // Entering by itself costs pid 1 next to nothing; being moved waits for an RCU grace period.
     if (!entries.empty() && entries.size() <= isolation::kMaxCgroupEntries) {
       const long sent = isolation::sendMessage(sandbox.control.get(), go, entries.data(), entries.size());
       cgroup.closeEntries();

@@ -1,4 +1,4 @@
-// Starts a sandbox: streams, clone into its namespaces, id maps. From here on there is a process to watch.
+// Starts a sandbox: streams, clone into its namespaces, id maps.
 #pragma once
 
 #include <sys/types.h>
@@ -15,14 +15,14 @@
 
 namespace caisson::supervise {
 
-/// Which standard streams are the sandbox's pty, and how large that is.
+/// Which standard streams are the sandbox's pty, and its size.
 struct TerminalStreams {
   bool stream[3] = {false, false, false};
   std::uint16_t rows = 24, columns = 80;
   [[nodiscard]] bool any() const { return stream[0] || stream[1] || stream[2]; }
 };
 
-/// A sandbox that was cloned; its pid 1 is at work. Descriptors are the supervisor's ends.
+/// A cloned sandbox whose pid 1 runs. Descriptors are the supervisor's ends.
 struct Launched {
   pid_t init = -1;
   sys::Fd pidfd;
@@ -35,7 +35,7 @@ struct Launched {
 };
 
 /// A program that becomes pid 1 and outlives its first command; see isolation::InitProgram. No payload is started then,
-/// and no stream made.
+/// and no streams are created.
 struct InitProgramOptions {
   int program = -1;
   std::vector<std::string> arguments;
@@ -51,12 +51,12 @@ struct LaunchOptions {
   const InitProgramOptions* init_program = nullptr;
 };
 
-/// The sandbox is being built when this returns, and then waits for release(). `cgroup`: one to be born in (v2), if it
-/// has a descriptor.
+/// Returns while the sandbox is being built; it then waits for release(). `cgroup`: clone into it (v2), if it has a
+/// descriptor.
 Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& wish);
 
-/// Lets the sandbox go on, inside `cgroup` if that is not an empty one: nothing of the payload's runs outside. A
-/// sandbox that has ended meanwhile is found by whoever watches it.
+/// Lets the sandbox continue, inside `cgroup` if that is not empty: no payload code runs outside. If the sandbox exited
+/// meanwhile, this is not an error; its watcher finds out.
 Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup);
 
 }  // namespace caisson::supervise

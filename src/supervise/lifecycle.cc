@@ -26,7 +26,7 @@ void Lifecycle::reach(RunState state) {
 void Lifecycle::end(const RunResult& result) {
   const bool timeout = result.outcome == OutcomeKind::limit && result.limit == Limit::time;
   const bool exited = result.outcome == OutcomeKind::exited;
-  // A program that ended ran, whether or not every message about it was still read.
+  // A program that exited was running, even if not every message about it was read.
   if (exited || timeout) reach(RunState::monitoring);
   reach(timeout ? RunState::timeout : exited ? RunState::completed : RunState::error);
 }

@@ -1,5 +1,5 @@
-// The states that a run goes through: Created, Initialized, Running, Monitoring, one of Completed, Timeout and Error,
-// Cleanup. Each is entered once and in this order; a run that fails early goes from where it is to Error.
+// The states of a run: Created, Initialized, Running, Monitoring, one of Completed, Timeout and Error, Cleanup. Each is
+// entered once and in this order; a run that fails early skips to Error.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@ namespace caisson::supervise {
 class Lifecycle {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Told of every state that is entered, for the record.
+  /// Called for every state that is entered, for the audit log.
   using Listener = std::function<void(const StateChange&)>;
 
   /// Writes to `steps`, which it does not own.
   Lifecycle(std::vector<StateChange>& steps, Clock::time_point start) : steps_(steps), start_(start) {}
   void tell(Listener listener) { listener_ = std::move(listener); }
 
-  /// Enters `state`, and before it what comes before it on the way to a running program. Later again is no change.
+  /// Enters `state`, and the states before it on the way to a running program. Entering again is ignored.
   void reach(RunState state);
-  /// Completed, Timeout or Error, as the result says.
+  /// Enters Completed, Timeout or Error, according to the result.
   void end(const RunResult& result);
 
  private:

@@ -15,10 +15,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr auto kAtOnce = milliseconds(5);      // a disk is filling
-constexpr auto kSoon = milliseconds(20);       // a limit is near, or the kernel does not hold it
-constexpr auto kOften = milliseconds(50);      // nobody else counts
-constexpr auto kSeldom = milliseconds(250);    // the kernel holds the limits, we only want to warn
-constexpr auto kBlind = milliseconds(200);     // no longer than this, if it can be helped
+constexpr auto kSoon = milliseconds(20);       // a limit is near, or the kernel does not enforce it
+constexpr auto kOften = milliseconds(50);      // only we count
+constexpr auto kSeldom = milliseconds(250);    // the kernel enforces the limits; only for warnings
+constexpr auto kBlind = milliseconds(200);     // the longest interval between polls, if possible
 constexpr double kNear = 0.8;                  // SPEC R5
 constexpr std::uint64_t kClockSlack = 50'000;  // microseconds: /proc counts in ticks of 10 ms per process
 constexpr std::uint64_t kMiB = 1024 * 1024;
@@ -50,8 +50,8 @@ std::optional<Fill> fillOf(int fd) {
 
 }  // namespace
 
-/// Until its exec the payload's process is a copy of ours, and the kernel's high-water mark remembers that: a figure no
-/// higher than our own is ours. A launcher as small as the command line hides nothing worth telling apart.
+/// Until its exec the payload's process is a copy of ours, and the kernel's high-water mark includes that: ignore a
+/// peak not above our own. For a launcher as small as the command line the difference is negligible.
 bool LimitWatch::isLaunchersPeak(std::uint64_t bytes) {
   constexpr std::uint64_t kSmall = 16 << 20;
   rusage own{};
@@ -128,7 +128,8 @@ std::uint64_t LimitWatch::lookAtSized() {
     noteUse(Limit::disk, one.name, static_cast<double>(fill->used), static_cast<double>(fill->total));
     noteUse(Limit::none, "files in " + one.name, static_cast<double>(fill->inodes_used),
             static_cast<double>(fill->inodes));
-    // A program that cleans up after ENOSPC may leave a page or two; nobody stops at the very last byte by himself.
+    // A program that cleans up after ENOSPC may free a page or two; an unlimited program would not stop this close to
+    // the end.
     if (fill->used + 64 * 1024 > fill->total || fill->inodes_used + 4 > fill->inodes) {
       met_disk_ = true;
       full_ = one.name;
@@ -141,14 +142,14 @@ void LimitWatch::lookAtCgroup(const sys::CgroupUsage& counted) {
   if (counted.cpu_usec) cpu_usec_ = *counted.cpu_usec;
   if (watches_memory_ || !counted.memory_current || plan_.memory_bytes == 0) return;
   if (*counted.memory_current < static_cast<std::uint64_t>(kNear * static_cast<double>(plan_.memory_bytes))) return;
-  // Page cache is given back when somebody needs the room: it does not bring the limit nearer.
+  // The kernel reclaims page cache under pressure, so it does not count towards the limit.
   const std::uint64_t cache = std::min(cgroup_.pageCache(), *counted.memory_current);
   noteUse(Limit::memory, "memory", static_cast<double>(*counted.memory_current - cache),
           static_cast<double>(plan_.memory_bytes));
 }
 
-/// The clock misses a process that executed a file it may not read (the kernel drops the event then), and /proc one
-/// that the kernel reaps between two looks: the larger count stands.
+/// The perf clock misses a process that executed an unreadable file (the kernel drops the event), and /proc misses one
+/// that is reaped between two polls: use the larger count.
 void LimitWatch::takeCpu(const TreeUsage& sampled) {
   const std::uint64_t clocked = cpu_clock_ ? static_cast<std::uint64_t>(cpu_clock_->used().count()) : 0;
   clock_misses_ = cpu_clock_ && sampled.cpu_usec > clocked + kClockSlack;
@@ -166,7 +167,7 @@ std::optional<Limit> LimitWatch::lookAtTree(bool counts_cpu) {
     met_processes_ = met_processes_ || usage.threads >= plan_.max_processes;
   }
   if (!watches_memory_) return std::nullopt;
-  // Shared memory that is mapped is mostly the same that is counted where it belongs: the larger of the two stands.
+  // Mapped shared memory is mostly the same that is counted at its owner: use the larger of the two.
   memory_ = usage.memory + std::max(usage.mapped, elsewhere + usage.memfds);
   memory_peak_ = std::max(memory_peak_, memory_);
   noteUse(Limit::memory, "memory", static_cast<double>(memory_), static_cast<double>(plan_.memory_bytes));
@@ -188,16 +189,15 @@ void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
   if (disk || (watches_memory_ && memory_ > plan_.memory_bytes / 2)) wait = kSoon;
   if (disk && disk_->growing()) wait = kAtOnce;
   if (plan_.cpu_seconds) {
-    // Not before the time could have run out on as many processors as it may use.
+    // Not before the time could have run out on all processors that it may use.
     const double left = *plan_.cpu_seconds - static_cast<double>(cpu_usec_) / 1e6;
     const double cpus =
         cgroup_.enforced().cpus ? *plan_.cgroup->cpus : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
     const auto could = microseconds(static_cast<std::int64_t>(std::max(left, 0.0) / cpus * 1e6)) + milliseconds(2);
     wait = std::min<Clock::duration>(wait, could);
-    if (clock_misses_) wait = kAtOnce;  // only frequent looks see its short-lived children
+    if (clock_misses_) wait = kAtOnce;  // only frequent polls see its short-lived children
   }
-  // Looking costs a tenth of a processor at most; on a machine so slow that this would leave us blind for long, a
-  // third.
+  // Polling costs at most a tenth of a processor; a third on a machine so slow that the interval would become too long.
   const Clock::duration rest = std::min<Clock::duration>(cost * 10, std::max<Clock::duration>(kBlind, cost * 2));
   next_ = now + std::max(wait, rest);
 }
@@ -207,7 +207,7 @@ std::optional<Limit> LimitWatch::look(Clock::time_point now) {
   const sys::CgroupUsage counted = cgroup_.usage();
   lookAtCgroup(counted);
   std::optional<Limit> reached = lookAtTree(counted.cpu_usec.has_value());
-  // v1 wakes its listener before it kills, so the count may have been 0 then; and it lets the others go on.
+  // v1 notifies before it kills, so the count may have been 0 then; and it leaves the other processes running.
   if (!reached && counted.oom_kills.value_or(0) > earlier_kills_) reached = Limit::memory;
   if (!reached) reached = lookAtDisk(now);
   if (plan_.cpu_seconds) {
@@ -226,17 +226,17 @@ void LimitWatch::beforeTheEnd() {
 
 void LimitWatch::takeUsage(const sys::CgroupUsage& counted, Usage& usage) const {
   if (counted.cpu_user_usec && counted.cpu_system_usec) {
-    // The cgroup also knows those that nobody waited for; the kernel's two ways of splitting differ a little.
+    // The cgroup also counts processes that were not waited for; the kernel's two ways of splitting differ slightly.
     usage.user_cpu_ms = std::max(usage.user_cpu_ms, static_cast<double>(*counted.cpu_user_usec) / 1e3);
     usage.system_cpu_ms = std::max(usage.system_cpu_ms, static_cast<double>(*counted.cpu_system_usec) / 1e3);
   }
-  // Processes that the end of pid 1 killed are in no account of ours; what was seen of them before is.
-  // On cgroup v1 the split is sampled by the kernel's tick, and only the sum is exact.
+  // Processes killed with pid 1 are missing in rusage, but not in earlier polls. On cgroup v1 the user/system split is
+  // sampled by the kernel's tick; only the sum is exact.
   const double seen = static_cast<double>(std::max(cpu_usec_, counted.cpu_usec.value_or(0))) / 1e3;
   if (const double known = usage.user_cpu_ms + usage.system_cpu_ms; known < seen) usage.user_cpu_ms += seen - known;
   usage.peak_memory_bytes = counted.memory_peak.value_or(std::max(usage.peak_memory_bytes, memory_peak_));
   if (counted.pids_peak) {
-    usage.processes_peak = *counted.pids_peak - std::min<std::uint64_t>(*counted.pids_peak, 1);  // not our own pid 1
+    usage.processes_peak = *counted.pids_peak - std::min<std::uint64_t>(*counted.pids_peak, 1);  // without our pid 1
   } else if (processes_peak_ > 0) {
     usage.processes_peak = processes_peak_;
   }
@@ -250,7 +250,7 @@ void LimitWatch::finish(bool by_force, RunResult& result) {
   if (clock_error_)
     result.warnings.push_back("cpu time is sampled, short-lived processes can escape the limit: " +
                               clock_error_->message());
-  // What ended after the last look is in the clock, too.
+  // The clock includes processes that exited after the last poll.
   if (cpu_clock_) cpu_usec_ = std::max(cpu_usec_, static_cast<std::uint64_t>(cpu_clock_->used().count()));
   if (isLaunchersPeak(usage.peak_memory_bytes)) usage.peak_memory_bytes = memory_peak_;
   const auto near = [&](Limit limit, const std::string& what, double used, double most) {

@@ -1,5 +1,5 @@
-// The limits of a running sandbox that somebody has to look at: CPU time of the tree, disk, and without a cgroup memory
-// and processes. Also what was used, and which limits came near (SPEC R3 to R5).
+// The limits of a running sandbox that must be polled: CPU time of the tree, disk, and without a cgroup memory and
+// processes. Also usage, and warnings for limits that came near (SPEC R3 to R5).
 //
 //   LimitWatch watch(plan, cgroup, on_near);
 //   watch.countCpu(init_pid);                 before the payload is started
@@ -33,39 +33,39 @@ class LimitWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `on_near` is told once about each limit that comes to 80 %, when it does.
+  /// `on_near` is called once for each limit that reaches 80 %.
   LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup, std::function<void(const std::string&)> on_near);
 
-  /// Has the kernel count the CPU time of the tree, where the plan limits it and no cgroup counts it. Before pid 1
-  /// forks the payload: processes that exist already are not counted.
+  /// Makes the kernel count the CPU time of the tree, if the plan limits it and no cgroup counts it. Call before pid 1
+  /// forks the payload: existing processes are not counted.
   void countCpu(pid_t init);
   void begin(pid_t init, Clock::time_point now);
-  /// Descriptors of the plan's sized directories, as the child sent them: bit n of `mask` is the n-th tmpfs step.
+  /// Descriptors of the plan's size-limited directories, as the child sent them: bit n of `mask` is the n-th tmpfs
+  /// step.
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
   void addUpper(int directory);
-  /// Of a cgroup that was used before: so many processes were killed for want of memory earlier.
+  /// For a reused cgroup: the number of earlier OOM kills.
   void ignoreMemoryKills(std::uint64_t count) { earlier_kills_ = count; }
-  /// What pid 1 counted of System V objects.
+  /// Bytes in System V objects, as counted by pid 1.
   void setIpcBytes(std::uint64_t bytes) { ipc_bytes_ = bytes; }
-  /// Whether pid 1 should be asked for that before the next look.
+  /// Whether to request that count from pid 1 before the next poll.
   [[nodiscard]] bool wantsIpcBytes() const { return watches_memory_ && plan_.namespaces.ipc; }
 
-  /// When to look again; nothing when there is nothing to look at.
+  /// When to poll next; nothing if there is nothing to poll.
   [[nodiscard]] std::optional<Clock::time_point> next() const { return next_; }
-  /// The limit that was exceeded, if one was: the run has to end.
+  /// Polls. Returns the exceeded limit, if any: the run must end.
   std::optional<Limit> look(Clock::time_point now);
 
-  /// When the tree is about to be killed: the last chance to see what its processes used.
+  /// Call before the tree is killed: the last chance to measure its processes.
   void beforeTheEnd();
 
-  /// After the end, with the rusage of all children in `result.usage` already.
-  /// `by_force`: something ended it that was not its own decision.
+  /// Call after the end, with the rusage of all children in `result.usage`. `by_force`: it was killed.
   void finish(bool by_force, RunResult& result);
-  /// After finish: whether the kernel killed somebody for want of memory.
+  /// After finish: whether the kernel's OOM killer killed a process.
   [[nodiscard]] bool ranOutOfMemory() const { return oom_kills_ > 0; }
-  /// After finish: the limit that a program met which then failed by itself, if any.
+  /// After finish: the limit that a program hit before it failed by itself, if any.
   [[nodiscard]] Limit met() const;
-  /// The sized directory that was full, if one was.
+  /// The size-limited directory that was full, if any.
   [[nodiscard]] const std::string& full() const { return full_; }
 
  private:
@@ -77,7 +77,7 @@ class LimitWatch {
   void noteUse(Limit limit, const std::string& what, double used, double most);
   void lookAtCgroup(const sys::CgroupUsage& counted);
   void takeCpu(const TreeUsage& sampled);
-  /// Bytes in the sized directories.
+  /// Returns the bytes in the size-limited directories.
   std::uint64_t lookAtSized();
   std::optional<Limit> lookAtTree(bool counts_cpu);
   std::optional<Limit> lookAtDisk(Clock::time_point now);
@@ -91,7 +91,7 @@ class LimitWatch {
   std::optional<ProcessTree> tree_;
   std::optional<DiskWatch> disk_;
   std::optional<sys::CpuClock> cpu_clock_;
-  bool clock_misses_ = false;  ///< a process is seen that the clock does not count
+  bool clock_misses_ = false;  ///< there is a process that the clock does not count
   std::string cpu_layer_;      ///< how CPU time is counted, for the result
   std::optional<Error> clock_error_;
   std::vector<Sized> sized_;
@@ -104,7 +104,7 @@ class LimitWatch {
     std::string text;
     double share = 0;
   };
-  std::map<std::string, Near> near_;  ///< what came to 80 % of its limit, by name
+  std::map<std::string, Near> near_;  ///< limits that reached 80 %, by name
   std::string why_;
 };
 

@@ -20,7 +20,7 @@ constexpr auto kSlot = std::chrono::milliseconds(10);
 constexpr unsigned kPerSlot = 32;
 constexpr unsigned kShownPerSlot = 400;
 
-/// Room for what a newer kernel might add; both directions must be zero where we say nothing.
+/// Room for fields of newer kernels; unused bytes must be zero in both directions.
 template <class T>
 union Room {
   T value;
@@ -41,7 +41,7 @@ std::optional<Attempt> Listener::next(std::chrono::steady_clock::time_point now)
   if (++in_slot_ >= kPerSlot) paused_until_ = slot_begin_ + kSlot;
   Room<seccomp_notif> room;
   std::memset(&room, 0, sizeof(room));
-  // Never waits: each attempt that poll saw leaves a count behind, even if its process is gone (then: ENOENT).
+  // Never blocks: each notification that poll reported leaves a count, even if its process exited (then: ENOENT).
   if (::ioctl(descriptor_.get(), SECCOMP_IOCTL_NOTIF_RECV, &room) != 0) return std::nullopt;
   const seccomp_notif& got = room.value;
   Attempt attempt{got.id, static_cast<pid_t>(got.pid), got.data.arch, got.data.nr, {}};
@@ -83,8 +83,7 @@ void Listener::countShown() {
   if (++shown_in_slot_ >= kShownPerSlot) paused_until_ = slot_begin_ + kSlot;
 }
 
-/// After a look at what the process number leads to: it may have become another process's, and then the attempt is
-/// gone.
+/// Call after using the pid: it may have been reused, and then the notification is no longer valid.
 bool Listener::isValid(const Attempt& attempt) const {
   std::uint64_t id = attempt.id;
   return ::ioctl(descriptor_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;

@@ -1,4 +1,4 @@
-// The supervisor's end of a filter's notifications: what a payload tried and the filter refused.
+// The supervisor's end of a filter's notifications about blocked calls.
 //
 // Everything in an Attempt was copied by the kernel when the call was made. Memory of the payload is never read: what
 // it points to could change before or after a look, so nothing may be decided by it. It is written only to answer a
@@ -24,7 +24,7 @@ struct Attempt {
   std::uint32_t architecture = 0;  ///< AUDIT_ARCH_*
   int number = 0;
   std::uint64_t arguments[6] = {};
-  bool foreign_program = false;  ///< its whole executable is of another architecture, not only this call
+  bool foreign_program = false;  ///< the whole executable is of another architecture, not only this call
 };
 
 class Listener {
@@ -32,22 +32,22 @@ class Listener {
   Listener() = default;
   explicit Listener(sys::Fd descriptor) : descriptor_(std::move(descriptor)) {}
 
-  /// For poll, or -1: also while the pace is kept (see resumeAt).
+  /// For poll; -1 while paused (see resumeAt).
   [[nodiscard]] int descriptor() const { return paused_until_ ? -1 : descriptor_.get(); }
-  /// When to look again, if not now.
+  /// When to resume, if paused.
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> resumeAt() const { return paused_until_; }
-  /// To be called before poll: ends a pause that is over.
+  /// Call before poll: ends an expired pause.
   void keepPace(std::chrono::steady_clock::time_point now);
 
-  /// The next attempt, after poll said that there is one; nothing when its process died meanwhile. A flood is slowed
-  /// down here: whoever makes it waits, and we spend at most a few percent of a processor on it.
+  /// Receives the next attempt after poll reported one; nothing if its process died meanwhile. Slows down a flood: the
+  /// caller waits, and we use at most a few percent of a processor.
   std::optional<Attempt> next(std::chrono::steady_clock::time_point now);
 
   /// Answers the attempt with an errno.
   void refuse(const Attempt& attempt, int error) const;
 
-  /// Lets a call go on that the filter allows by what the kernel copied, and only shows (plan/observation.h). Such
-  /// calls are many, and expected: they have a pace of their own.
+  /// Continues a call that the filter allows from the kernel's copy of the arguments and only reports
+  /// (plan/observation.h). Such calls are many, and have a separate rate limit.
   void letGoOn(const Attempt& attempt);
 
   /// Answers a call with success, after `bytes` were written to `address` of its process. Where that process is closed
@@ -57,14 +57,14 @@ class Listener {
   /// Whether the thread that made the attempt still waits: to be asked after a look at whatever its number leads to.
   [[nodiscard]] bool isValid(const Attempt& attempt) const;
 
-  /// Path of the program that made the attempt, as it calls itself inside; "" when it can't be told any more.
+  /// Path of the program that made the attempt, as seen inside; "" if it is no longer known.
   [[nodiscard]] std::string programOf(const Attempt& attempt) const;
 
-  /// Whether the executable that made the attempt is a 32-bit one. `ldd` starts the 32-bit loader where there is one,
-  /// to ask it: that is no attack, only a program that cannot run here.
+  /// Whether the executable that made the attempt is a 32-bit one. `ldd` starts the 32-bit loader where there is one:
+  /// that is not an attack.
   [[nodiscard]] bool isForeignProgram(const Attempt& attempt) const;
 
-  /// Ends the process that made the attempt; if that can't be done, the attempt is refused.
+  /// Kills the process that made the attempt; if that fails, denies the call.
   void endProcess(const Attempt& attempt) const;
 
   /// No process with this filter is left.

@@ -1,4 +1,4 @@
-// The kernel's side of notifications: who answers, and what happens when nobody does any more.
+// The kernel's side of notifications: who answers, and what happens without a listener.
 #include "supervise/listener.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ int receiveDescriptor(int socket) {
   return descriptor;
 }
 
-/// A child that makes the same refused call `times` and exits with the errno of the last.
+/// A child that makes the same blocked call `times` and exits with the errno of the last.
 class Payload {
  public:
   explicit Payload(int times) {
@@ -80,7 +80,7 @@ class Payload {
     ::close(ends[0]);
   }
   ~Payload() {
-    if (pid_ <= 0) return;  // a failed fork: kill(-1) would signal every process of the machine
+    if (pid_ <= 0) return;  // fork failed: kill(-1) would signal every process of the machine
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
@@ -133,7 +133,7 @@ TEST(Listener, ThatIsGoneMeansRefusalOfEveryLaterCall) {
   EXPECT_EQ(payload.exitStatus(), ENOSYS);
 }
 
-/// The process may be killed between poll and read: then there is nothing to read, and no waiting for it.
+/// The process may be killed between poll and read: then there is nothing to read, and the read must not block.
 TEST(Listener, DoesNotWaitForAProcessThatIsGone) {
   Payload payload(1);
   ASSERT_TRUE(payload.waits());

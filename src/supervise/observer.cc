@@ -33,7 +33,7 @@ bool isBelow(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-/// Places of the kernel's or the sandbox's own: nothing of the host's could be shown there.
+/// Paths of the kernel or the sandbox itself, where no host file could be shown.
 bool isOwn(std::string_view path) { return isBelow(path, "/proc") || isBelow(path, "/sys") || isBelow(path, "/dev"); }
 
 FileOperation operationOf(plan::FileOperation kind, std::uint64_t flags) {
@@ -129,7 +129,7 @@ void Observer::noteFile(const Attempt& attempt, const Listener& listener, plan::
   }
   if (!root_) root_ = sys::rootOf(attempt.pid);
   if (!listener.isValid(attempt)) {
-    root_.reset();  // whose it was is not certain any more
+    root_.reset();  // it may belong to another process now
     return;
   }
   std::string path = plainPath(directory, *text);
@@ -156,7 +156,7 @@ FileState Observer::stateOf(const std::string& path, FileOperation operation) co
     if (seen.error != 0) return FileState::absent;
     return operation == FileOperation::execute && seen.noexec ? FileState::noexec : FileState::present;
   }
-  // What is to be made lies in the nearest directory that is there.
+  // A new file is created in the nearest existing directory.
   const bool there = seen.error == 0;
   std::string place = path;
   while (seen.error != 0 && place != "/") {
@@ -175,7 +175,7 @@ void Observer::noteNetwork(const Attempt& attempt, const Listener& listener, std
     if (words[4] != 0) noteAddress(attempt, listener, words[4], words[5]);
     return noteQuestion(attempt, listener, words[1], words[2]);
   }
-  // The first messages of a list, the first piece of each: a resolver sends whole questions.
+  // The first messages of a list, the first buffer of each: a resolver sends whole queries.
   const std::size_t count = call == "sendmmsg" ? std::min<std::uint64_t>(words[2], 4) : 1;
   for (std::size_t at = 0; at < count; ++at) {
     mmsghdr one{};
@@ -219,13 +219,13 @@ void Observer::noteAddress(const Attempt& attempt, const Listener& listener, std
   } else {
     return;
   }
-  if (port == kNameService) {  // the question that follows says what is really wanted
+  if (port == kNameService) {  // the DNS query that follows names the host
     if (resolvers_.size() < kMaxResolvers) {
       resolvers_.emplace(attempt.pid, static_cast<int>(attempt.arguments[0]));
     }
     return;
   }
-  // A resolver asks the kernel which address it would use, with no port.
+  // A resolver connects without a port to find out which source address the kernel would use.
   if (!own && port != 0) addHost(text, port);
 }
 
@@ -258,7 +258,7 @@ void Observer::report(RunResult& result) {
   const std::vector<std::string> automounts = sys::automountPoints();
   std::vector<FileRequest*> wanted;
   for (auto& [key, request] : files_) {
-    // The names are the payload's: none of them may make this host reach for another.
+    // The payload chose the names: probing them must not make this host connect to another.
     const bool far = std::ranges::any_of(automounts, [&](const std::string& at) { return isBelow(request.path, at); });
     if (request.state != FileState::present && !far) wanted.push_back(&request);
   }

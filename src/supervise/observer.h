@@ -1,7 +1,7 @@
-// What a program asks of files and hosts, written down while it runs (`--learn`, `--trace files`).
+// Records the files and hosts that a program tries to access (`--learn`, `--trace files`).
 //
-// The supervisor is shown calls that go on in any case (plan/observation.h). Paths are read from the program's memory,
-// which it can change at will: what is here is advice for a person, and no protection rests on it.
+// The supervisor is notified of calls that continue in any case (plan/observation.h). Paths are read from the program's
+// memory, which it can change at any time: they are advice, and no protection depends on them.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace caisson::supervise {
 
-/// Memory is bounded whatever the payload does.
+/// Memory is bounded.
 class Observer {
  public:
   explicit Observer(const plan::Plan& plan);
 
-  /// Whether the filter allows this call and only shows it to us. Told by what the kernel copied.
+  /// Whether the filter allows this call and only reports it. Decided from the kernel's copy of the arguments.
   [[nodiscard]] bool isShown(const Attempt& attempt) const;
-  /// Writes down what a shown call asks for, while its thread waits.
+  /// Records the path or host of a reported call, while its thread waits.
   void note(const Attempt& attempt, const Listener& listener);
-  /// After the end: looks at what the host has at those paths, and moves everything into the result.
+  /// After the end: probes those paths on the host, and moves everything into the result.
   void report(RunResult& result);
 
  private:
@@ -47,11 +47,11 @@ class Observer {
   sys::Fd root_;  ///< of the sandbox
   std::map<std::pair<std::string, FileOperation>, FileRequest> files_;
   std::map<std::string, HostRequest> hosts_;
-  std::set<std::pair<pid_t, int>> resolvers_;  ///< sockets that were connected to a name server
+  std::set<std::pair<pid_t, int>> resolvers_;  ///< sockets connected to a name server
   std::uint64_t dropped_ = 0;
 };
 
-/// An absolute path without `.`, `..`, or doubled slashes; empty if it is none or has a control character in it.
+/// An absolute path without `.`, `..`, or doubled slashes; empty if it is not absolute or has a control character.
 std::string plainPath(const std::string& directory, const std::string& path);
 
 }  // namespace caisson::supervise

@@ -36,15 +36,16 @@ Result<void> writeIds(pid_t pid, const char* file, unsigned on_disk, unsigned sh
   return {};
 }
 
-/// A user namespace that says: on-disk `uid` is the sandbox's. Only its descriptor is needed; the process that made it
-/// ends at once.
+/// Creates a user namespace that maps the on-disk `uid` to the sandbox's. Only its descriptor is needed; the process
+/// that created it exits at once.
 Result<Fd> mappingNamespace(uid_t uid, gid_t gid, const plan::Identity& identity) {
   const long parent = sys::raw(SYS_getpid);
   const long pid = sys::raw(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
   if (pid < 0) return fail(sysError(Stage::launch, "clone", "id-mapping namespace", static_cast<int>(-pid)));
   if (pid == 0) {
     sys::raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (sys::raw(SYS_getppid) != parent) sys::raw(SYS_exit_group, 0);  // it died before that took effect
+    if (sys::raw(SYS_getppid) != parent)
+      sys::raw(SYS_exit_group, 0);  // the parent died before the death signal was set
     for (;;) sys::raw(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
   }
   const auto child = static_cast<pid_t>(pid);

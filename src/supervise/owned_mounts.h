@@ -1,4 +1,4 @@
-// For root callers: host trees shown so that their owner's files are the sandbox user's (idmapped mounts).
+// For root callers: idmapped mounts of host trees, in which the owner's files belong to the sandbox user.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ namespace caisson::supervise {
 /// A detached copy of the mount at `path`, in which no component may be a link.
 Result<sys::Fd> detachedMount(const char* path);
 
-/// Prepares a detached mount for every step marked `owned` and puts its descriptor into the block. The payload's
-/// host id is nobody's, so without this it could neither enter a private directory nor own what it writes.
+/// Prepares a detached mount for every step marked `owned` and puts its descriptor into the block. The payload's host
+/// id owns no files, so otherwise it could neither enter a private directory nor own what it writes.
 Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<sys::Fd>& owned);
 
 }  // namespace caisson::supervise

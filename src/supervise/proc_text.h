@@ -1,4 +1,4 @@
-// What the host's /proc says about a process, as text.
+// Reads text files of the host's /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -9,13 +9,13 @@
 
 namespace caisson::supervise {
 
-/// At most a mebibyte of it; empty when it cannot be read.
+/// Reads at most a mebibyte; empty if it cannot be read.
 std::string readFile(const char* path);
-/// Of /proc/PID/`name`.
+/// Reads /proc/PID/`name`.
 std::string readFile(pid_t pid, const char* name);
-/// The name of the program that a process executes, as it calls itself.
+/// The name of a process's program, as the process set it.
 std::string programName(pid_t pid);
-/// Every number that names an entry of a directory below /proc/PID.
+/// All numeric entry names of a directory below /proc/PID.
 std::vector<int> numbersIn(pid_t pid, const char* name, std::size_t most);
 
 }  // namespace caisson::supervise

@@ -24,11 +24,11 @@ namespace {
 
 using sys::Fd;
 
-constexpr std::size_t kMaxProcesses = 4096;  // above every ceiling; a look has an end
+constexpr std::size_t kMaxProcesses = 4096;  // above every ceiling; bounds a poll
 constexpr std::size_t kMaxDescriptors = 65536;
 
-// What the kernel may hold for a descriptor beyond what a process shows. Programs with a few hundred sockets are
-// ordinary; beyond that each is charged with all that its buffers may grow to.
+// Kernel memory per descriptor that no process shows. A few hundred sockets are ordinary; each further one is charged
+// with the maximum of its buffers.
 constexpr std::uint64_t kFreeDescriptors = 256;
 constexpr std::uint64_t kPerSocket = 208 * 1024, kPerOther = 1024;
 // A pipe holds 64 KiB until its user has 64 MiB in pipes, then a page or two (fs.pipe-user-pages-soft).
@@ -58,10 +58,10 @@ std::uint64_t inPipes(std::uint64_t ends) {
 
 std::uint64_t beyondFree(std::uint64_t count) { return count > kFreeDescriptors ? count - kFreeDescriptors : 0; }
 
-/// Sockets of the tree that descriptors wait in.
+/// Sockets of the tree in whose queues descriptors are in flight.
 class QueueFinder {
  public:
-  /// `target` is the text of the descriptor's link: "socket:[4711]". Processes share sockets; one look is enough.
+  /// `target` is the text of the descriptor's link: "socket:[4711]". Processes share sockets; each is checked once.
   void add(pid_t pid, int number, std::string_view target) {
     if (!seen_.insert(std::string(target)).second) return;
     char path[64];
@@ -164,7 +164,7 @@ Held estimate(pid_t pid) {
           parseKilobytes(status, "RssShmem")};
 }
 
-/// The same with every page that several processes share divided among them.
+/// The same, with each shared page divided among its processes.
 Held proportional(pid_t pid, Held otherwise) {
   const std::string rollup = readFile(pid, "smaps_rollup");
   if (rollup.empty()) return otherwise;
@@ -176,7 +176,7 @@ Held proportional(pid_t pid, Held otherwise) {
 }  // namespace
 
 std::optional<ProcessTimes> parseProcessTimes(std::string_view stat) {
-  const std::size_t name_end = stat.rfind(')');  // the name in front may hold anything, spaces and brackets too
+  const std::size_t name_end = stat.rfind(')');  // the name may contain spaces and brackets
   if (name_end == std::string_view::npos) return std::nullopt;
   ProcessTimes times;
   int field = 2;
@@ -218,7 +218,7 @@ std::uint64_t parseKilobytes(std::string_view text, std::string_view key) { retu
 std::vector<pid_t> ProcessTree::members() const {
   std::vector<pid_t> found{init_};
   for (std::size_t at = 0; at < found.size() && found.size() < kMaxProcesses; ++at) {
-    // Children are listed by the thread that made them.
+    // Children are listed under the thread that created them.
     for (const int thread : numbersIn(found[at], "task", kMaxProcesses)) addChildren(found[at], thread, found);
   }
   return found;
@@ -228,7 +228,7 @@ ProcessTree::InFlightUse ProcessTree::lookInFlight(std::span<const sys::SocketOf
                                                    const std::set<Inode>& elsewhere) {
   using Kind = sys::InFlightFile::Kind;
   const sys::InFlight found = sys::filesInFlight(sockets);
-  // Where some of them were not shown, those of the look before are taken to be in flight still.
+  // If the list is incomplete, those of the previous poll are assumed to be still in flight.
   if (found.complete) in_flight_.clear();
   std::set<Inode> others;
   std::uint64_t waiting_sockets = 0, waiting_pipes = 0;
@@ -256,11 +256,11 @@ TreeUsage ProcessTree::look(std::uint64_t precise_above) {
   QueueFinder queues;
   for (const pid_t pid : pids) {
     const auto times = parseProcessTimes(readFile(pid, "stat"));
-    if (!times) continue;  // gone meanwhile; what it used is with its parent now
+    if (!times) continue;  // exited meanwhile; its parent has its usage now
     ticks += times->ticks;
     if (pid == init_) continue;
     ++usage.processes;
-    usage.threads += std::max<std::uint64_t>(times->threads, 1);  // a zombie has none left and still counts
+    usage.threads += std::max<std::uint64_t>(times->threads, 1);  // a zombie has none left but counts
     held.emplace_back(pid, estimate(pid));
     usage.memory += held.back().second.own;
     usage.mapped += held.back().second.mapped;
@@ -280,7 +280,7 @@ TreeUsage ProcessTree::look(std::uint64_t precise_above) {
     }
   }
   usage.memory += kernel;
-  // Time that was seen stays counted, also when the kernel forgets a process that nobody waited for.
+  // Time once seen stays counted, even if the kernel forgets a process that was not waited for.
   static const std::uint64_t per_tick = 1'000'000ULL / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const std::uint64_t now = ticks * per_tick;
   if (now + cpu_lost_ < cpu_seen_) cpu_lost_ = cpu_seen_ - now;

@@ -1,4 +1,4 @@
-// What the processes of a sandbox use, read from the host's /proc: for hosts where no cgroup counts it.
+// Resource usage of a sandbox's processes, read from the host's /proc: for hosts without a usable cgroup.
 #pragma once
 
 #include <sys/types.h>
@@ -17,24 +17,24 @@
 namespace caisson::supervise {
 
 struct TreeUsage {
-  std::uint64_t processes = 0;  ///< without the sandbox's own pid 1
+  std::uint64_t processes = 0;  ///< without the sandbox's pid 1
   std::uint64_t threads = 0;
-  std::uint64_t cpu_usec = 0;  ///< never falls from one look to the next
-  std::uint64_t memory = 0;    ///< private to the processes, and the kernel's for them
-  std::uint64_t mapped = 0;    ///< shared memory that they have mapped, whatever it belongs to
-  std::uint64_t memfds = 0;    ///< shared memory behind descriptors without a name, also of those in flight
+  std::uint64_t cpu_usec = 0;  ///< never decreases
+  std::uint64_t memory = 0;    ///< private memory, and kernel memory of the processes
+  std::uint64_t mapped = 0;    ///< mapped shared memory, whatever it belongs to
+  std::uint64_t memfds = 0;    ///< unnamed shared memory behind descriptors, also in flight
 };
 
-/// The tree below one process of ours. Each look costs some 50 us per process.
+/// The tree below one process of ours. Each poll costs about 50 us per process.
 ///
-/// Not seen: the time of a process that lives less than one interval and whose parent has the kernel reap it unseen;
-/// memory that no process shows: System V objects, which pid 1 counts; queued messages of sockets, which are charged
-/// by the number of sockets instead; a memfd that is mapped but neither touched nor open.
+/// Not counted: the time of a process that lives less than one interval and is reaped by the kernel unseen; memory that
+/// no process shows: System V objects, which pid 1 counts; queued socket messages, which are charged per socket
+/// instead; a memfd that is mapped but neither touched nor open.
 class ProcessTree {
  public:
   explicit ProcessTree(pid_t init) : init_(init) {}
 
-  /// What processes share is counted for each of them, until the sum exceeds `precise_above`: then once in all.
+  /// Shared memory is counted for each process until the sum exceeds `precise_above`: then once in all.
   TreeUsage look(std::uint64_t precise_above);
 
   /// pid 1 and every process below it.
@@ -48,12 +48,12 @@ class ProcessTree {
   struct InFlightUse {
     std::uint64_t kernel = 0, memfds = 0;
   };
-  /// What waits in the queues of `sockets`, without the files of `elsewhere`.
+  /// What is in flight in the queues of `sockets`, without the files of `elsewhere`.
   InFlightUse lookInFlight(std::span<const sys::SocketOf> sockets, const std::set<Inode>& elsewhere);
 
   pid_t init_;
   std::uint64_t cpu_seen_ = 0, cpu_lost_ = 0;
-  std::map<Inode, std::uint64_t> in_flight_;  ///< memfds that were seen in flight, and their bytes
+  std::map<Inode, std::uint64_t> in_flight_;  ///< memfds seen in flight, and their bytes
 };
 
 // Pure parsers of /proc texts.

@@ -34,7 +34,7 @@ TEST(Kilobytes, AreFoundByTheirWholeKey) {
   EXPECT_EQ(parseKilobytes("RssAnon:", "RssAnon"), 0U);
 }
 
-/// A child with a child of its own, each of which holds memory and uses the processor a little.
+/// A child and a grandchild that hold memory and use some CPU time.
 class ProcessTreeTest : public testing::Test {
  protected:
   static constexpr std::size_t kHeld = 24 << 20;
@@ -44,13 +44,13 @@ class ProcessTreeTest : public testing::Test {
   static constexpr unsigned kOfTheSanitizer = 0;
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr std::size_t kInherited = std::size_t{4} << 30;  // what a sanitizer keeps beside a program's memory
+  static constexpr std::size_t kInherited = std::size_t{4} << 30;  // memory of the sanitizer
 #else
   static constexpr std::size_t kInherited = 16 << 20;  // from the test program, by fork
 #endif
 
   void SetUp() override {
-    ::malloc_trim(0);  // what the tests before this one have let go of would be inherited too
+    ::malloc_trim(0);  // memory freed by earlier tests would be inherited too
     int ready[2];
     ASSERT_EQ(::pipe(ready), 0);
     child_ = ::fork();

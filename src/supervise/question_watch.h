@@ -1,5 +1,5 @@
-// Shows questions about hosts on the terminal of a command that runs: pauses its streams meanwhile, and waits for the
-// answer on the event loop.
+// Shows host prompts on the terminal of a running command: pauses its streams, and waits for the answer on the event
+// loop.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class QuestionWatch {
   QuestionWatch(const QuestionWatch&) = delete;
   QuestionWatch& operator=(const QuestionWatch&) = delete;
 
-  /// To be called after everything that may have opened or closed a question.
+  /// Call after anything that may have opened or closed a prompt.
   void update();
 
  private:

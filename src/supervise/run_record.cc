@@ -125,14 +125,14 @@ void RunRecord::entered(const std::string& sandbox_id, const StateChange& step) 
   if (!log_ || !states_) return;
   const Event event{EventType::lifecycle, Severity::info, sandbox_id,
                     Fields().text("state", name(step.state)).real("at_ms", step.at_ms)};
-  (void)log_->append(event);  // the run's end is recorded again, and says if that fails
+  (void)log_->append(event);  // the end of the run is recorded too, and reports a failure
 }
 
 void RunRecord::limitNear(const std::string& sandbox_id, const std::string& what) {
   if (!log_) return;
   const std::array events = {
       Event{EventType::limit_approached, Severity::warn, sandbox_id, Fields().text("what", what)}};
-  (void)log_->append(events);  // a warning: the run's end is recorded again, and says if that fails
+  (void)log_->append(events);  // a warning: the end of the run is recorded too, and reports a failure
 }
 
 void RunRecord::end(RunResult& result) {

@@ -23,8 +23,8 @@ Result<Fd> lockOf(const RootDir& runs, const std::string& name, bool create) {
   return runs.openFile(name + "/" + kLock, {.flags = O_RDWR | (create ? O_CREAT | O_EXCL : 0), .mode = 0600});
 }
 
-/// Removes the stores whose holder has died: their lock is free, or they died before they had one. Called with the
-/// directory locked, so that none is just being made.
+/// Removes the stores whose holder died: their lock is free, or was never taken. Called with the directory locked, so
+/// that none is being created.
 std::vector<std::string> removeAbandoned(const RootDir& runs) {
   std::vector<std::string> removed;
   const auto entries = runs.list("");
@@ -33,7 +33,7 @@ std::vector<std::string> removeAbandoned(const RootDir& runs) {
     auto lock = lockOf(runs, entry.name, false);
     if (!lock && lock.error().sys_errno != ENOENT) continue;
     if (lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
-    if (runs.removeTree(entry.name)) removed.push_back(entry.name);  // else again at the next start
+    if (runs.removeTree(entry.name)) removed.push_back(entry.name);  // otherwise retried at the next start
   }
   return removed;
 }
@@ -53,7 +53,7 @@ RunStore::RunStore(RunStore&& other) noexcept
 
 RunStore::~RunStore() {
   if (name_.empty()) return;
-  (void)runs_->removeTree(name_);  // what stays is removed by the next run: its lock is free
+  (void)runs_->removeTree(name_);  // leftovers are removed by the next run: the lock is free
 }
 
 Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Identity& identity) {
@@ -81,7 +81,7 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
   if (identity.parent_writes_maps && ::fchown(layers->get(), identity.outside_uid, identity.outside_gid) != 0) {
     return fail(sysError(Stage::state, "fchown", layers_name, errno));
   }
-  // By its canonical name: the child opens it again without following any link.
+  // Use the canonical name: the child opens it again without following links.
   const std::string link = "/proc/self/fd/" + std::to_string(layers->get());
   char canonical[4096];
   const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));

@@ -1,4 +1,4 @@
-// Room on disk for the changes of one run, where the kernel cannot keep them in memory.
+// Disk space for the changes of one run, where the kernel cannot keep them in memory.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace caisson::supervise {
 
-/// A private directory below CAISSON_HOME/runs, removed when this goes. A lock held on it dies with its holder, so what
-/// a killed caisson left is recognised and removed by the next one that needs a store.
+/// A private directory below CAISSON_HOME/runs, removed by the destructor. Its lock is released when the holder dies,
+/// so the next caisson that needs a store recognises and removes leftovers of a killed one.
 class RunStore {
  public:
   static Result<RunStore> create(const std::string& sandbox_id, const plan::Identity& identity);
@@ -21,7 +21,7 @@ class RunStore {
   RunStore& operator=(RunStore&&) = delete;
   ~RunStore();
 
-  /// The directory the overlay's layers go into.
+  /// The directory of the overlay's layers.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -33,7 +33,7 @@ class RunStore {
   std::string path_;
 };
 
-/// Removes the stores whose holder has died; their names.
+/// Removes the stores whose holder died; returns their names.
 Result<std::vector<std::string>> removeAbandonedStores();
 
 }  // namespace caisson::supervise

@@ -21,7 +21,7 @@ namespace {
 using test::exists;
 using test::TempDir;
 
-/// Sets a variable while it lives.
+/// Sets an environment variable for a scope.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -37,7 +37,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-/// Another process that holds a store until it is killed by its pid.
+/// Another process that holds a store until it is killed.
 class Holder {
  public:
   explicit Holder(const std::string& id) {
@@ -150,7 +150,8 @@ TEST_F(RunStoreTest, OfTheSameProcessIsLeftAlone) {
 }
 
 TEST_F(RunStoreTest, WhoseMakerWasKilledBeforeItHadALockIsRemoved) {
-  // F9: nothing stays behind. Stores are made and removed under one lock: one without its own has no maker any more.
+  // F9: nothing stays behind. Stores are created and removed under one lock: one without its own lock has no creator
+  // left.
   dir.makeDir("state/deep/runs/cs-old", 0700);
   const auto store = RunStore::create("cs-next", {});
   ASSERT_TRUE(store);

@@ -18,7 +18,7 @@ std::string newSandboxId() {
     if (got < 0 && errno != EINTR) break;
     if (got > 0) have += static_cast<std::size_t>(got);
   }
-  if (have < sizeof(bytes)) {  // a filter around us refuses the call; the device gives the same
+  if (have < sizeof(bytes)) {  // a filter around us blocks the call; the device is equivalent
     const sys::Fd device(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
     if (::read(device.get(), bytes, sizeof(bytes)) != static_cast<ssize_t>(sizeof(bytes))) return {};
   }

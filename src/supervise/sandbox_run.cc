@@ -37,7 +37,7 @@ void SandboxRun::onEgress() {
                                  "see the kernel's log; please report it"));
 }
 
-/// A person at a keyboard who sees what is written. For a declared tool, its declaration decides.
+/// Whether a user at a terminal can answer prompts. For a declared tool, its declaration decides.
 bool SandboxRun::canAskAboutHosts() const {
   const bool* stream = terminal_streams_.stream;
   return request_.tool.empty() && stream[0] && (stream[1] || stream[2]);
@@ -54,13 +54,13 @@ void SandboxRun::checkLimits() {
   armLimits();
 }
 
-/// After the payload's exit its output may still wait for a slow reader, a pager for instance. No process is left that
-/// could write more, so the pipes end by themselves; without a pid namespace that is not certain.
+/// After the payload's exit its output may still wait for a slow reader such as a pager. No process is left that could
+/// write more, so the pipes reach end of file; without a pid namespace that is not certain.
 bool SandboxRun::streamsBusy() const { return !abandoned_ && sandbox_.pid_namespace && streams_.busy(); }
 
 void SandboxRun::watch() {
   loop_.on(sandbox_.pidfd.get(), POLLIN, [this](short) {
-    onMessage();  // the last message may have come together with the exit
+    onMessage();  // the last message may have arrived together with the exit
     sandboxEmpty();
   });
   loop_.on(sandbox_.control.get(), POLLIN, [this](short) { onMessage(); });
@@ -97,7 +97,7 @@ void SandboxRun::sandboxEmpty() {
   loop_.remove(sandbox_.pidfd.get());
 }
 
-/// Takes the descriptors a child could not send out of it, while it waits.
+/// Fetches descriptors that a child could not send, while it waits.
 void SandboxRun::fetch(Arrival& arrival) {
   std::size_t count = 0;
   for (int bit = 0; bit < 2; ++bit) {
@@ -161,7 +161,7 @@ void SandboxRun::onPrepared(Arrival& arrival) {
   limits_->addSized(message.sized, std::move(directories));
 }
 
-/// Not before: until its exec the payload's process has the memory of the one that launched it.
+/// Not earlier: until its exec the payload's process has the launcher's memory.
 void SandboxRun::onRunning() {
   limits_->begin(sandbox_.init, Clock::now());
   armLimits();
@@ -176,7 +176,7 @@ void SandboxRun::onRunning() {
 
 void SandboxRun::onFinished(const Message& message) {
   runner_.exited(message.value);
-  // pid 1 exits as well, but the kernel takes a while to remove the namespaces.
+  // pid 1 exits as well, but the kernel takes some time to remove the namespaces.
   if (!message.alone) return;
   usage_known_ = true;
   for (const rusage& used : message.used) addUsage(used, result_.usage);
@@ -204,7 +204,7 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
   }
 }
 
-/// Listening costs more than a short command; memory kills before it are found when it starts, or at the end.
+/// Listening costs more than a short command; earlier OOM kills are found when it starts, or at the end.
 void SandboxRun::listenForMemory() {
   if (runner_.killed() || sandbox_empty_) return;
   out_of_memory_ = cgroup_.oomEvents();
@@ -239,10 +239,10 @@ void SandboxRun::kill() {
   if (sandbox_.pid_namespace) {
     // The kernel kills the whole namespace with its pid 1, daemons included.
     if (sys::raw(SYS_pidfd_send_signal, sandbox_.pidfd.get(), SIGKILL, nullptr, 0) < 0) {
-      ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number cannot be reused
+      ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
     }
   } else {
-    send(MessageKind::signal, SIGKILL);  // the collector kills the payload, then the orphans it was handed
+    send(MessageKind::signal, SIGKILL);  // the collector kills the payload, then the orphans reparented to it
   }
 }
 

@@ -33,7 +33,7 @@
 
 namespace caisson::supervise {
 
-/// Adds what a process used.
+/// Adds the usage of a process.
 void addUsage(const rusage& used, Usage& sum);
 
 class SandboxRun {
@@ -99,7 +99,7 @@ class SandboxRun {
   Lifecycle& life_;
   RunResult& result_;
   sys::EventLoop loop_;
-  SignalRelay signals_;  // before all that has to be removed again: a signal must not end us in between
+  SignalRelay signals_;  // before everything that needs cleanup: a signal must not kill us in between
   Launched sandbox_;
   egress::Link link_;
   TerminalStreams terminal_streams_;
@@ -114,15 +114,15 @@ class SandboxRun {
   CommandRunner runner_;
   HandedStreams handed_;
   StreamRelay streams_;
-  std::optional<plan::Plan> completed_;    // with what only the broker could add
-  std::optional<broker::Started> broker_;  // holds the credentials' secrets; ends with the egress
+  std::optional<plan::Plan> completed_;    // with the parts that only the broker could add
+  std::optional<broker::Started> broker_;  // holds the credentials' secrets; exits with the egress
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;
   std::optional<HostQuestions> questions_;
   std::optional<QuestionWatch> question_watch_;
-  bool sandbox_empty_ = false;  // nothing runs in it any more, although pid 1 may still be exiting
-  bool usage_known_ = false;    // from pid 1 itself; otherwise from wait4
-  bool abandoned_ = false;      // requested to end while only the output was left
+  bool sandbox_empty_ = false;  // no process is left in it, although pid 1 may still be exiting
+  bool usage_known_ = false;    // reported by pid 1; otherwise from wait4
+  bool abandoned_ = false;      // stop requested while only output was left
 };
 
 }  // namespace caisson::supervise

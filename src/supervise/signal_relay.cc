@@ -43,7 +43,7 @@ SignalRelay::SignalRelay(bool forward) {
 }
 
 SignalRelay::~SignalRelay() {
-  // A write to a reader that is gone left SIGPIPE pending; it was answered as EPIPE already.
+  // A write to a closed pipe left SIGPIPE pending; it was already handled as EPIPE.
   if (::sigismember(&before_, SIGPIPE) == 0) {
     sigset_t pipe;
     ::sigemptyset(&pipe);

@@ -1,4 +1,4 @@
-// The signals a program passes on to its payload.
+// The signals that a program forwards to its payload.
 #pragma once
 
 #include <signal.h>
@@ -11,33 +11,32 @@
 
 namespace caisson::supervise {
 
-/// What becomes of the signals that a program gets while a command runs.
+/// Handlers of signals that arrive while a command runs.
 struct SignalActions {
   std::function<void(int)> forward;  ///< to the command
-  std::function<void()> kill;        ///< after a third request to end, or `grace` after SIGTERM or SIGHUP
-  std::function<void()> resize;      ///< our terminal's size has changed
+  std::function<void()> kill;        ///< after a third termination request, or `grace` after SIGTERM or SIGHUP
+  std::function<void()> resize;      ///< the size of our terminal changed
   std::chrono::seconds grace{10};
 };
 
-/// Whether the signal requests an end.
+/// Whether the signal requests termination.
 bool requestsEnd(int signal);
 
-/// Blocks the signals a program passes on (and SIGPIPE) for this thread while it lives, and reads them from a
-/// descriptor.
+/// Blocks the forwarded signals (and SIGPIPE) for this thread during its lifetime, and reads them from a descriptor.
 class SignalRelay {
  public:
-  /// Without `forward` only SIGPIPE is held back: a library does not take its caller's signals.
+  /// Without `forward` only SIGPIPE is blocked: a library must not take its caller's signals.
   explicit SignalRelay(bool forward);
   ~SignalRelay();
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
 
-  /// Handles signals on `loop`, which must not run after this object is gone.
+  /// Handles signals on `loop`, which must not run after this object is destroyed.
   void attach(sys::EventLoop& loop, SignalActions actions);
 
   /// For poll, or -1.
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  /// The next signal that came, or 0.
+  /// Returns the next pending signal, or 0.
   [[nodiscard]] int next() const;
 
  private:

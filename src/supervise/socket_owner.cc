@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxDescriptors = 65536;
 
-/// The next word of a line, which moves behind it.
+/// Returns the next word of a line and removes it from the line.
 std::string_view nextWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
@@ -35,14 +35,14 @@ std::optional<Number> numberOf(std::string_view text, int base = 10) {
   return value;
 }
 
-/// "0100007F:1F90": words of the address as the processor has them in memory, then the port.
+/// "0100007F:1F90": address words in host byte order, then the port.
 std::optional<egress::HostPort> endOf(std::string_view text) {
   constexpr std::size_t kWord = 8;
   const std::size_t digits = text.find(':');
   if (digits != kWord && digits != 4 * kWord) return std::nullopt;
   const auto port = numberOf<std::uint16_t>(text.substr(digits + 1), 16);
   if (!port) return std::nullopt;
-  std::array<std::uint8_t, 16> bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};  // IPv4 is kept as mapped
+  std::array<std::uint8_t, 16> bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};  // IPv4 is stored as mapped
   std::uint8_t* to = bytes.data() + (digits == kWord ? 12 : 0);
   for (std::size_t at = 0; at < digits; at += kWord, to += sizeof(std::uint32_t)) {
     const auto word = numberOf<std::uint32_t>(text.substr(at, kWord), 16);
@@ -65,7 +65,7 @@ std::vector<pid_t> processesOf(pid_t init, pid_t root) {
   for (const pid_t pid : ProcessTree(init).members()) {
     if (pid == init) continue;
     const Relations relations = relationsIn(readFile(pid, "stat"));
-    if (relations.parent == 0) continue;  // gone meanwhile
+    if (relations.parent == 0) continue;  // exited meanwhile
     all.push_back({pid, relations, false});
     if (relations.parent == init && innermostNumberIn(readFile(pid, "status")) == root) first = pid;
   }
@@ -113,7 +113,7 @@ std::uint64_t inodeIn(std::string_view table, const egress::HostPort& from, cons
 }
 
 Relations relationsIn(std::string_view stat) {
-  // The name in brackets is the payload's to choose and may hold brackets: the last one counts.
+  // The payload chooses the name in brackets, which may contain brackets: the last one counts.
   const std::size_t end = stat.rfind(')');
   if (end == std::string_view::npos) return {};
   stat.remove_prefix(end + 1);

@@ -1,10 +1,9 @@
-// Which command of a session a connection comes from: its commands share one network, and a connection does not say who
-// made it.
+// Finds the command of a session that holds a connection: the commands share one network namespace.
 //
-// Found in the host's /proc: the socket with these two ends, and whether a process of the command holds it. A process
-// belongs to a command as for its end (session/init/tree.cc): it descends from the command's first one, or is still in
-// its session or process group. One that has left both behind is nobody's any more. Whatever cannot be read is not
-// found: the answer is then no.
+// Uses the host's /proc: finds the socket with these two ends, and checks whether a process of the command holds it. A
+// process belongs to a command by the same rule as for a kill (session/init/tree.cc): it descends from the command's
+// first process, or is still in its session or process group. A process that left both belongs to no command. If
+// something cannot be read, the answer is no.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +15,7 @@
 
 namespace caisson::supervise {
 
-/// `init`: pid 1 of the sandbox, as this process sees it; `root`: the command's first process, as pid 1 sees it.
+/// `init`: the host pid of the sandbox's pid 1; `root`: the command's first process, as a pid inside the sandbox.
 bool commandHolds(pid_t init, pid_t root, const egress::HostPort& from, const egress::HostPort& to);
 
 // Pure parsers of /proc texts.
@@ -26,9 +25,9 @@ std::uint64_t inodeIn(std::string_view table, const egress::HostPort& from, cons
 struct Relations {
   pid_t parent = 0, group = 0, session = 0;
 };
-/// Of /proc/PID/stat; zeros for anything else.
+/// Parses /proc/PID/stat; zeros for anything else.
 Relations relationsIn(std::string_view stat);
-/// The process's number in the innermost pid namespace it is in, from /proc/PID/status; 0 for anything else.
+/// The process's pid in its innermost pid namespace, from /proc/PID/status; 0 for anything else.
 pid_t innermostNumberIn(std::string_view status);
 
 }  // namespace caisson::supervise

@@ -50,7 +50,7 @@ TEST(SocketOwner, RelationsAreReadBehindANameThatHoldsAnything) {
     EXPECT_EQ(innermostNumberIn(text), 0) << text;
 }
 
-/// A child that connects to `port`, says so and waits; apart from its parent's session and group if `away`.
+/// A child that connects to `port`, reports that and waits; outside its parent's session and group if `away`.
 pid_t connectInChild(std::uint16_t port, bool away, int ready) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -92,10 +92,10 @@ TEST(SocketOwner, OnlyTheCommandWhoseProcessHoldsItHasIt) {
   const egress::HostPort from = at("127.0.0.1:" + std::to_string(ntohs(peer.sin_port)));
   const egress::HostPort to = at("127.0.0.1:" + std::to_string(ntohs(here.sin_port)));
   const auto inside = [](pid_t pid) { return innermostNumberIn(readFile(pid, "status")); };
-  // This process stands for pid 1 of the sandbox: it is the parent of both commands.
+  // This process plays pid 1 of the sandbox: it is the parent of both commands.
   EXPECT_TRUE(commandHolds(::getpid(), inside(child), from, to));
   EXPECT_FALSE(commandHolds(::getpid(), inside(idle), from, to));
-  EXPECT_FALSE(commandHolds(::getpid(), inside(child), to, from));  // our own end of it, which is nobody's
+  EXPECT_FALSE(commandHolds(::getpid(), inside(child), to, from));  // our own end of it, which belongs to no command
   for (const pid_t one : {idle, child}) {
     ::kill(one, SIGKILL);
     ::waitpid(one, nullptr, 0);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kChunk = 64 * 1024;
 constexpr std::size_t kTail = 4096;
-constexpr std::size_t kNeverBlocks = 4096;  // POLLOUT on a pipe promises room for PIPE_BUF bytes
+constexpr std::size_t kNeverBlocks = 4096;  // POLLOUT on a pipe guarantees room for PIPE_BUF bytes
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void OutputStream::readSome() {
   const ssize_t got = ::read(source_.get(), buffer, sizeof(buffer));
   if (got > 0) return accept(buffer, static_cast<std::size_t>(got));
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  source_.reset();  // end of file; a pty answers EIO when its last user is gone
+  source_.reset();  // end of file; a pty returns EIO when its last user exited
 }
 
 void OutputStream::writeSome() {
@@ -101,7 +101,7 @@ void OutputStream::drain(int patience_ms) {
     if (!source_) return;
     const std::uint64_t before = seen_;
     readSome();
-    if (seen_ == before && source_) {  // nothing there now; everybody who could write has ended
+    if (seen_ == before && source_) {  // nothing there now; all writers have exited
       source_.reset();
       return;
     }

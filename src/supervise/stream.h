@@ -1,4 +1,4 @@
-// One stream of the payload on its way out: cut at the limit, kept or passed on, never growing our memory.
+// One output stream of the payload: cut at the limit, captured or relayed, with bounded memory.
 #pragma once
 
 #include <poll.h>
@@ -15,34 +15,34 @@ namespace caisson::supervise {
 
 /// Reads from `source` (a non-blocking pipe or pty) and captures, relays or discards.
 ///
-/// Relaying never blocks: at most one pipe buffer is held, and while the reader of our output is slow the payload
-/// waits instead of us, so that time-outs and signals are still served. `limit` counts all bytes of the stream; what
-/// lies beyond is read and dropped, so that a flooding payload is not stuck either.
+/// Relaying never blocks: at most one pipe buffer is held, and while the reader of our output is slow the payload waits
+/// instead of us, so that timeouts and signals are still handled. `limit` counts all bytes of the stream; the rest is
+/// read and dropped, so that a flooding payload does not block either.
 class OutputStream {
  public:
-  /// Bytes beyond the limit after which nobody can want the rest: some seconds of a program that does nothing else.
+  /// Bytes beyond the limit after which the run is killed: some seconds of a program that only writes.
   static constexpr std::uint64_t kFlood = 16ULL << 30;
 
   OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit, std::uint64_t flood = kFlood);
 
-  /// Also hands every kept piece to `observer` as it comes.
+  /// Also passes every kept piece to `observer`.
   void observe(std::function<void(std::string_view)> observer) { observer_ = std::move(observer); }
 
   /// The poll entries this stream needs now (0, 1 or 2).
   void addPolls(std::vector<pollfd>& polls) const;
-  /// Moves what can be moved.
+  /// Moves the available data.
   void pump();
-  /// After the payload's end: takes what is left in the pipe and writes it, waiting for the reader at most `patience`.
+  /// After the payload's exit: reads the rest of the pipe and writes it, waiting for the reader at most `patience`.
   void drain(int patience_ms);
 
   [[nodiscard]] bool open() const { return source_.valid(); }
-  /// Whether there is still something to come or to pass on.
+  /// Whether there is more to read or to write.
   [[nodiscard]] bool busy() const { return source_.valid() || !pending_.empty(); }
-  /// More than `flood` bytes beyond the limit came: the run should end.
+  /// Whether more than `flood` bytes beyond the limit arrived: the run should be killed.
   [[nodiscard]] bool flooded() const;
-  /// The last bytes that came, 4 to 8 KiB of them, whatever became of them.
+  /// The last 4 to 8 KiB of the stream, including dropped bytes.
   [[nodiscard]] const std::string& tail() const { return tail_; }
-  /// The stream as a result; leaves this object empty.
+  /// Returns the stream as a result; leaves this object empty.
   Stream take();
 
  private:

@@ -43,7 +43,7 @@ void StreamRelay::setPaused(bool paused) {
   if (std::exchange(paused_, paused) != paused) update();
 }
 
-/// Makes the loop watch just what the streams wait for now.
+/// Updates the descriptors that the loop watches.
 void StreamRelay::update() {
   polls_.clear();
   parts_.clear();

@@ -26,7 +26,7 @@ class StreamRelayTest : public testing::Test {
     loop.at(Clock::now() + time, [this] { loop.stop(); });
     loop.run();
   }
-  /// Until both outputs have ended, or for five seconds.
+  /// Runs until both outputs ended, or for five seconds.
   void runToEnd() {
     loop.afterTurn([this] {
       if (!streams.busy()) loop.stop();
@@ -73,10 +73,10 @@ TEST_F(StreamRelayTest, PausedStreamMovesNothing) {
   EXPECT_EQ(seen, "x");
 }
 
-/// A question about a host opens in the handler of another descriptor, in the same round as output arrives.
+/// A host prompt opens in the handler of another descriptor, in the same round in which output arrives.
 TEST_F(StreamRelayTest, PauseHoldsForOutputOfTheSameRound) {
   Pipe egress;
-  // The loop serves lower numbers first: the question before the output.
+  // The loop serves lower descriptors first: the prompt before the output.
   if (egress.read.get() > out.read.get()) std::swap(egress, out);
   std::string seen;
   streams.setOutput(STDOUT_FILENO, std::move(out.read), StreamMode::capture, 100,

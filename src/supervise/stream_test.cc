@@ -32,7 +32,7 @@ struct Pipe {
   }
 };
 
-/// Writes until the pipe is full; returns how much went in.
+/// Writes until the pipe is full; returns the number of bytes.
 std::size_t fill(int fd, char byte = 'x') {
   const std::string chunk(4096, byte);
   std::size_t total = 0;
@@ -47,7 +47,7 @@ void put(const Fd& fd, std::string_view text) {
   ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
 }
 
-/// What is there now.
+/// Reads what is available now.
 std::string get(const Fd& fd) {
   std::string text;
   char buffer[4096];
@@ -66,7 +66,7 @@ class OutputStreamTest : public testing::Test {
     return *stream_;
   }
 
-  /// Ends the payload's side and takes what came.
+  /// Closes the payload's side and returns the stream.
   Stream finish(int patience_ms = 1000) {
     payload.write.reset();
     stream_->drain(patience_ms);
@@ -185,7 +185,7 @@ TEST_F(OutputStreamTest, ASlowReaderMakesThePayloadWaitAndNotUs) {
   }
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(2)) << "pump() waited for the reader";
   EXPECT_LT(accepted, 512U * 1024) << "what the reader does not take piles up in our memory";
-  // While something is pending only the sink is waited for: a readable source would spin the poll loop.
+  // While something is pending only the sink is polled: a readable source would spin the poll loop.
   std::vector<pollfd> polls;
   stream.addPolls(polls);
   ASSERT_EQ(polls.size(), 1U);
@@ -203,11 +203,11 @@ TEST_F(OutputStreamTest, ASlowReaderMakesThePayloadWaitAndNotUs) {
 
 TEST_F(OutputStreamTest, ABlockingSinkIsNeverWrittenBeyondWhatItTakesAtOnce) {
   int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);  // as a shell's pipe: blocking
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);  // like a shell's pipe: blocking
   const Fd read_end(ends[0]);
   const Fd write_end(ends[1]);
   OutputStream& stream = open(StreamMode::relay, kNoLimit, write_end.get());
-  ::alarm(20);  // a write that blocks would hang the test for ever
+  ::alarm(20);  // a blocking write would hang the test forever
   for (int round = 0; round < 20; ++round) {
     fill(payload.write.get());
     stream.pump();

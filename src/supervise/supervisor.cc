@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kDrainTimeoutMs = 5000;
 
-/// An overlay whose changes the kernel cannot keep in memory.
+/// Whether the plan has an overlay whose changes the kernel cannot keep in memory.
 bool needsStore(const plan::Plan& plan) {
   return std::any_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& step) {
     const auto* overlay = std::get_if<plan::MountOverlay>(&step);
@@ -49,7 +49,7 @@ void addUsage(const rusage& used, Usage& sum) {
 void SandboxRun::run() {
   const auto start = Clock::now();
   const auto started = launchHeld();
-  // While the sandbox is being built: it waits before its payload starts until this is on record.
+  // In parallel with building the sandbox, which waits with its payload until this is recorded.
   if (auto recorded = record_.begin(plan_, request_, result_.sandbox_id); !recorded) {
     if (started) abandon();
     result_.error = recorded.error();
@@ -66,7 +66,7 @@ void SandboxRun::run() {
     return setupFailed(released.error(), plan_, result_);
   }
   record_.handOver();
-  // Its sockets wait for the egress process, not the other way round.
+  // The sandbox's sockets wait for the egress process, not the other way round.
   if (plan_.egress) {
     if (auto served = startEgress(std::move(link_.egress)); !served) {
       runner_.failAndKill(served.error());
@@ -81,7 +81,7 @@ void SandboxRun::run() {
   }
   streams_.setInput(std::move(sandbox_.input));
   if (plan_.cgroup)
-    (void)sys::removeAbandonedCgroups(cgroup_base_, cgroup_);  // of callers that were killed; off the launch's path
+    (void)sys::removeAbandonedCgroups(cgroup_base_, cgroup_);  // of killed callers; not during the launch
   std::optional<RawTerminal> raw_mode;
   if (terminal_streams_.any()) raw_mode.emplace(terminal_streams_);
   watch();
@@ -123,7 +123,7 @@ Result<void> SandboxRun::launchHeld() {
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());
   sandbox_ = std::move(*launched);
-  if (!at_birth) {  // while the sandbox is being built
+  if (!at_birth) {  // in parallel with building the sandbox
     if (auto made = prepareCgroup(); !made) {
       abandon();
       return made;
@@ -134,9 +134,9 @@ Result<void> SandboxRun::launchHeld() {
   return {};
 }
 
-/// Ends a sandbox whose payload was never let start.
+/// Kills a sandbox whose payload was never started.
 void SandboxRun::abandon() {
-  ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+  ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
   reap(nullptr);
 }
 
@@ -148,8 +148,8 @@ void SandboxRun::reap(rusage* usage) {
 
 SandboxRun::~SandboxRun() {
   if (sandbox_.init <= 0) return;
-  // It has said that it ends. No deadline is left that would end one that does not.
-  ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its number is nobody else's
+  // It reported that it exits. No deadline is left that would kill it if it does not.
+  ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
   reap(nullptr);
 }
 
@@ -220,13 +220,13 @@ RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupB
   result.layers = plan.layers;
   result.warnings = plan.warnings;
   result.notices = plan.notices;
-  // Where a tree that is shown holds it, it is masked only if it is there when the mounts are made, beside which the
-  // log is opened for the first time.
+  // A mask over CAISSON_HOME needs it to exist when the mounts are made, but the log is first opened in parallel with
+  // that: create the directory now.
   if (const std::string home = sys::stateHome(); ::access(home.c_str(), F_OK) != 0) (void)sys::makePrivatePath(home);
   RunRecord record;
   Lifecycle life(result.lifecycle, std::chrono::steady_clock::now());
   life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
-  // Lives until the end is on record: the kernel takes the sandbox apart meanwhile.
+  // Lives until the end is recorded: the kernel tears down the sandbox meanwhile.
   SandboxRun run(plan, request, std::move(cgroups), record, life, result);
   run.run();
   if (!result.lifecycle.empty()) {

@@ -1,4 +1,4 @@
-// Watches one running sandbox to its end: streams, signals, time, and what the result says.
+// Supervises one running sandbox to its end: streams, signals, time, and the result.
 #pragma once
 
 #include "caisson/run.h"
@@ -7,8 +7,8 @@
 
 namespace caisson::supervise {
 
-/// Launches `plan` and waits for its end. Everything that happens, a failed set-up included, is in the result.
-/// `cgroups`: where they can be made, if the caller has looked already.
+/// Launches `plan` and waits for its end. Everything that happens, including a failed set-up, is in the result.
+/// `cgroups`: where to create cgroups, if the caller already found out.
 RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups = {});
 
 }  // namespace caisson::supervise

@@ -18,7 +18,7 @@ void SyscallMonitor::unwatch() {
   loop_.cancel(std::exchange(resume_, 0));
 }
 
-/// Watches the listener, or waits until the pace of a flood allows it.
+/// Watches the listener, or waits until the rate limit allows it.
 void SyscallMonitor::watch() {
   listener_.keepPace(Clock::now());
   const int descriptor = listener_.descriptor();

@@ -1,5 +1,5 @@
-// Watches the system calls that a filter blocks: grades each attempt, answers and records it, and ends the sandbox
-// after an escape attempt. What ending means is the owner's decision: one run, or everything in a session.
+// Monitors the system calls that a filter blocks: grades each attempt, answers and records it, and ends the sandbox
+// after an escape attempt. The owner decides what to end: one run, or everything in a session.
 #pragma once
 
 #include <functional>
@@ -31,9 +31,9 @@ class SyscallMonitor {
   SyscallMonitor& operator=(const SyscallMonitor&) = delete;
 
   void listen(sys::Fd listener);
-  /// In a run that learns: calls that the filter allows and only reports go to `observer`, and then continue.
+  /// In a learning run: calls that the filter allows and only reports go to `observer`, and then continue.
   void learn(Observer& observer) { observer_ = &observer; }
-  /// The sandbox is being killed: attempts are no longer graded or answered, their threads wait until they die.
+  /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
   void stop() { stopped_ = true; }
 
   [[nodiscard]] const std::optional<Escape>& escape() const { return violations_.escape(); }

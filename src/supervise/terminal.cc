@@ -20,7 +20,7 @@ TerminalStreams observeTerminal(const Request& request) {
   wish.stream[0] = request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   wish.stream[1] = request.out == StreamMode::relay && ::isatty(STDOUT_FILENO) == 1;
   wish.stream[2] = request.err == StreamMode::relay && ::isatty(STDERR_FILENO) == 1;
-  if (!wish.stream[0]) return {};  // not somebody at a keyboard
+  if (!wish.stream[0]) return {};  // no user at a terminal
   winsize size{};
   if (currentSize(size)) {
     wish.rows = size.ws_row;

@@ -1,4 +1,4 @@
-// The caller's terminal during an interactive run: raw while the sandbox's own pty does the line editing.
+// The caller's terminal during an interactive run: raw while the sandbox's pty does the line editing.
 #pragma once
 
 #include <termios.h>
@@ -11,10 +11,10 @@ namespace caisson::supervise {
 /// Which of our standard streams are terminals, and their size.
 TerminalStreams observeTerminal(const Request& request);
 
-/// Passes our terminal's size on to the pty behind `master`.
+/// Forwards our terminal's size to the pty behind `master`.
 void copyTerminalSize(int master);
 
-/// Puts our standard input, if it is a terminal, into raw mode for as long as this lives.
+/// Puts our standard input, if it is a terminal, into raw mode during its lifetime.
 class RawTerminal {
  public:
   explicit RawTerminal(const TerminalStreams& wish);

@@ -13,7 +13,7 @@
 namespace caisson::supervise {
 namespace {
 
-// One open directory per level; no ordinary program nests this deep.
+// One open directory per level; ordinary programs do not nest this deep.
 constexpr std::size_t kDeepest = 200;
 
 bool reached(const statx_timestamp& time, const timespec& since) {
@@ -33,8 +33,8 @@ class Walk {
     *is_directory = S_ISDIR(status.stx_mode);
     const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
     if (!since_ || reached(status.stx_ctime, *since_)) {
-      // A directory that stood before is changed by every new entry; only its growth would count, and that is little.
-      // A file of several names is met once for each.
+      // Every new entry changes an existing directory; its own growth is negligible. A file with several names is met
+      // once for each.
       const std::uint64_t names = *is_directory || status.stx_nlink == 0 ? 1 : status.stx_nlink;
       if (!since_ || !*is_directory) size.bytes += status.stx_blocks * 512 / names;
     }

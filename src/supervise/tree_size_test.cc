@@ -58,7 +58,7 @@ TEST_F(TreeSizeTest, CountsOnlyWhatCameSince) {
   EXPECT_GE(size.bytes, 50'000U);
   EXPECT_LT(size.bytes, 100'000U);
   EXPECT_EQ(size.inodes, 2U);
-  // A payload may set modification times back, not times of change.
+  // A payload may set back mtime, but not ctime.
   const timespec past[2] = {{1, 0}, {1, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, (directory / "new/file").c_str(), past, 0), 0);
   EXPECT_GE(measure(since).bytes, 50'000U);

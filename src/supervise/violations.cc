@@ -34,15 +34,15 @@ std::string architectureName(const Attempt& attempt) {
   return fmt::format("architecture {:#x}", attempt.architecture);
 }
 
-/// A number means another call under another architecture, so only our own are named.
+/// A number is a different call on another architecture, so only native calls are named.
 std::string callName(const Attempt& attempt) {
   if (isForeign(attempt)) return architectureName(attempt) + " call " + std::to_string(attempt.number & ~kX32Bit);
   const std::string_view known = syscallName(attempt.number);
   return known.empty() ? "call " + std::to_string(attempt.number) : std::string(known);
 }
 
-/// The arguments without what is left in registers the call does not read: that differs from one attempt to the next
-/// and would split them. Another architecture's numbers mean other calls, so all six are kept.
+/// The arguments without registers that the call does not read: those differ from one attempt to the next and would
+/// split entries. For another architecture all six are kept.
 std::array<std::uint64_t, 6> ownArguments(const Attempt& attempt) {
   std::array<std::uint64_t, 6> own{};
   const std::size_t count = isForeign(attempt) ? own.size() : syscallArgumentCount(attempt.number);
@@ -51,10 +51,10 @@ std::array<std::uint64_t, 6> ownArguments(const Attempt& attempt) {
 }
 
 policy::Severity severityOf(const Attempt& attempt, std::string_view call, const policy::Syscalls& table) {
-  // Not one call of such a program is ever let through, so there is nothing to fear from it.
+  // No call of such a program is ever allowed, so it is harmless.
   if (isForeign(attempt)) return attempt.foreign_program ? policy::Severity::low : policy::Severity::critical;
   const policy::Severity severity = policy::severityOf(table, call);
-  // PTRACE_TRACEME asks to be watched, it watches nobody.
+  // PTRACE_TRACEME only makes the caller traceable.
   const bool own = call == "ptrace" && static_cast<std::uint32_t>(attempt.arguments[0]) == 0;
   return own && severity == policy::Severity::high ? policy::Severity::low : severity;
 }
@@ -94,7 +94,7 @@ Violation& Violations::entryFor(const Attempt& attempt, const std::function<std:
     alike = &entry;
     if (entry.pid == attempt.pid && std::ranges::equal(entry.arguments, arguments)) return entry;
   }
-  // A payload chooses arguments and process numbers as it likes: what has no room is counted with the last of its kind.
+  // A payload controls arguments and pids: attempts beyond the limit are counted with the last entry of their kind.
   if (alike != nullptr && (of_this_call >= kMaxPerCall || entries_.size() >= kMaxEntries)) return *alike;
   Violation entry;
   entry.syscall = callName(attempt);
@@ -122,7 +122,7 @@ Verdict Violations::judge(const Attempt& attempt, Time now, const std::function<
   ++entry.count;
   Verdict verdict{.error = entry.error, .entry = &entry, .worth_logging = (entry.count & (entry.count - 1)) == 0};
   if (escape_) return verdict;
-  // Of this attempt, which may be of a graver kind than the one whose entry it shares (ptrace).
+  // Of this attempt, which may be more severe than the one whose entry it shares (ptrace).
   switch (severityOf(attempt, entry.syscall, plan_.severities)) {
     case policy::Severity::low: verdict.end_process = attempt.foreign_program; return verdict;
     case policy::Severity::high:

@@ -1,4 +1,4 @@
-// The book of refused system calls: how often, how grave, and when it is enough (SPEC S2, S3).
+// The log of blocked system calls: counts, severity, and when to kill the sandbox (SPEC S2, S3).
 #pragma once
 
 #include <chrono>
@@ -15,21 +15,21 @@
 namespace caisson::supervise {
 
 struct Verdict {
-  int error = 0;               ///< the answer to the call
-  bool end = false;            ///< the sandbox ends now
-  bool end_process = false;    ///< only the process that tried
-  const Violation* entry{};    ///< where the attempt is written down; valid until the next call
+  int error = 0;               ///< the errno for the caller
+  bool end = false;            ///< kill the sandbox now
+  bool end_process = false;    ///< kill only the calling process
+  const Violation* entry{};    ///< the entry of the attempt; valid until the next call
   bool worth_logging = false;  ///< the 1st, 2nd, 4th, 8th ... of its kind: a flood leaves a short trace
 };
 
-/// Pure: the kernel's side is Listener. Memory is bounded whatever the payload does.
+/// Pure: Listener is the kernel's side. Memory is bounded.
 class Violations {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   explicit Violations(const plan::Plan& plan) : plan_(plan) {}
 
-  /// Writes an attempt down and says what to do. `program` is asked only for attempts that get an entry of their own.
+  /// Records an attempt and decides what to do. `program` is called only for attempts that get a new entry.
   Verdict judge(const Attempt& attempt, Time now, const std::function<std::string()>& program);
 
   /// Whether the filter leaves the result of this call to the supervisor (plan::kAnswer).
@@ -47,7 +47,7 @@ class Violations {
   [[nodiscard]] bool tooMany(Time now);
 
   const plan::Plan& plan_;
-  std::vector<sock_filter> program_;  ///< compiled again at the first attempt, where it is not the built-in one
+  std::vector<sock_filter> program_;  ///< recompiled at the first attempt, if it is not the built-in one
   std::vector<Violation> entries_;
   std::deque<Time> high_;
   std::optional<Escape> escape_;
