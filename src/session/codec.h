@@ -1,8 +1,8 @@
-// Values as bytes, for two processes of this very build of caisson.
+// Encodes values as bytes, between two processes of the same build of caisson.
 //
-// Not a format for others: it has neither names nor versions, and changes with the types. Whatever the bytes are,
-// decoding them ends, reads nothing behind their end and allocates no more than a small multiple of their length.
-// A type takes part by a function fields(archive, value) that hands every member to the archive.
+// Not a stable format: it has neither names nor versions, and changes with the types. Decoding any bytes terminates,
+// reads nothing beyond their end and allocates at most a small multiple of their length. A type takes part through a
+// function fields(archive, value) that passes every member to the archive.
 #pragma once
 
 #include <concepts>
@@ -71,7 +71,7 @@ class Reader {
   void operator()(T&... values) {
     (value(values), ...);
   }
-  /// Whether everything was there, and nothing more.
+  /// Whether all input was read, and nothing was missing.
   [[nodiscard]] bool complete() const { return good_ && rest_.empty(); }
 
  private:
@@ -119,7 +119,7 @@ class Reader {
   std::uint64_t count() {
     std::uint64_t count = 0;
     value(count);
-    good_ = good_ && count <= rest_.size();  // each takes a byte at least
+    good_ = good_ && count <= rest_.size();  // each takes at least a byte
     return good_ ? count : 0;
   }
   std::string_view text() { return piece(count()); }
@@ -136,7 +136,7 @@ std::string encode(const T& value) {
   return writer.take();
 }
 
-/// Nothing when the bytes are not exactly one value.
+/// Returns nothing unless the bytes are exactly one value.
 template <class T>
 std::optional<T> decode(std::string_view bytes) {
   Reader reader(bytes);

@@ -23,7 +23,7 @@ extern const char caissonSessionInitEnd[] __attribute__((visibility("hidden")));
 namespace caisson::session {
 namespace {
 
-constexpr unsigned kExecutable = 0x0010;  // MFD_EXEC, Linux 6.3: asks for what was always given before
+constexpr unsigned kExecutable = 0x0010;  // MFD_EXEC, Linux 6.3: makes the earlier default explicit
 
 std::string_view program() {
   return {caissonSessionInit, static_cast<std::size_t>(caissonSessionInitEnd - caissonSessionInit)};

@@ -1,4 +1,4 @@
-// pid 1's program, which is part of this library, as a file to execute.
+// pid 1's program, which is embedded in this library, as an executable file.
 #pragma once
 
 #include "base/error.h"

@@ -62,11 +62,11 @@ enum class MessageType : std::uint32_t {
 
 struct Welcome {
   bool sandbox_runs = false;
-  bool review_first = false;  ///< approvals of hosts have to be checked before a command (Session::reviewHosts)
+  bool review_first = false;  ///< approvals of hosts must be checked before a command (Session::reviewHosts)
   bool passes_whole_environment = false;  ///< send every variable with a command, else only `pass`
   std::vector<std::string> pass;
   std::uint64_t output_bytes = 0;  ///< limit of each stream
-  std::uint32_t payload_id = 0;    ///< of a root caller's session: whose the command's pipes have to be
+  std::uint32_t payload_id = 0;    ///< of a root caller's session: owner of the command's pipes
 };
 
 struct StartOptions {
@@ -81,7 +81,7 @@ struct TerminalOptions {
 struct CommandOptions {
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;         ///< added to the policy's
-  std::map<std::string, std::string> caller_environment;  ///< what the policy passes on
+  std::map<std::string, std::string> caller_environment;  ///< passed by the policy
   std::string working_directory;
   std::optional<double> timeout_seconds;
   bool background = false;
@@ -90,7 +90,7 @@ struct CommandOptions {
   bool interactive = false;
   bool wants_started = false;
   TerminalOptions terminal;
-  std::string notice;  ///< of the client's, for the result
+  std::string notice;  ///< of the client, for the result
 };
 
 struct CommandNumber {
@@ -115,7 +115,7 @@ struct PortOptions {
 
 struct StartedCommand {
   std::uint32_t number = 0;  ///< of a background command
-  std::int32_t pid = 0;      ///< as pid 1 of the sandbox numbers it
+  std::int32_t pid = 0;      ///< inside the sandbox
 };
 
 struct Seconds {
@@ -132,7 +132,7 @@ struct ProcessList {
 
 struct Nothing {};
 
-/// A message as it arrived.
+/// A received message.
 struct Packet {
   MessageType type = MessageType::done;
   std::string value;
@@ -141,13 +141,13 @@ struct Packet {
 
 inline constexpr std::size_t kMaxPacketDescriptors = 4;
 
-/// Sends one message. 0, or why it was not sent (EPIPE: the peer is gone; EAGAIN: its buffer is full and `wait` is
-/// false; ETOOMANYREFS: too many descriptors of this user are in flight).
+/// Sends one message. Returns 0 or an errno (EPIPE: the peer is gone; EAGAIN: its buffer is full and `wait` is false;
+/// ETOOMANYREFS: too many descriptors of this user are in flight).
 int sendPacket(int socket, MessageType type, const std::string& value, std::vector<int> descriptors = {},
                bool wait = true);
 
 enum class Receipt : std::uint8_t { message, nothing, closed };
-/// Receives one message; does not wait. A malformed one counts as the end.
+/// Receives one message; does not block. A malformed one counts as end of file.
 Receipt receivePacket(int socket, Packet& packet);
 
 // --- codec.h ---
@@ -219,7 +219,7 @@ void fields(A&, T&) {}
 
 namespace caisson {
 
-// In the namespace of the types, where codec.h finds them.
+// In the namespace of the types, so that codec.h finds them.
 template <class A, session::Of<Error> T>
 void fields(A& archive, T& v) {
   auto& [stage, call, object, sys_errno, reason, hint] = v;
@@ -246,7 +246,7 @@ void fields(A& archive, T& v) {
   auto& [indicator, severity, reason, rollback, quarantined, trace] = v;
   archive(indicator, severity, reason, rollback, quarantined, trace);
 }
-/// What a supervisor knows of a command; streams, files and hosts stay empty.
+/// The supervisor's part of a result; streams, files and hosts stay empty.
 template <class A, session::Of<RunResult> T>
 void fields(A& archive, T& v) {
   archive(v.sandbox_id, v.outcome, v.exit_code, v.signal, v.limit, v.usage, v.denials, v.violations, v.escape);

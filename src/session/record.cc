@@ -25,7 +25,7 @@ Event refused(const std::string& session, const std::string& key, const std::vec
 
 }  // namespace
 
-/// Null when the policy switches the audit off.
+/// Null if the policy disables the audit log.
 Result<audit::Log*> Record::open(const policy::Policy& policy) {
   if (!policy.audit.enabled) return nullptr;
   if (!log_) {

@@ -1,4 +1,4 @@
-// A session in the audit log: what it runs before it runs, how that ended, and what becomes of the session.
+// A session in the audit log: commands before they run, how they ended, and changes of the session's state.
 #pragma once
 
 #include <optional>
@@ -21,28 +21,29 @@ class Record {
   void flush(bool wait = false) {
     if (log_) log_->flush(wait);
   }
-  /// Puts on record that a command is about to start. An error means that it must not; EWOULDBLOCK, that another writer
-  /// holds the log and it is to be tried again.
+  /// Records that a command is about to start. On an error it must not; EWOULDBLOCK: another writer holds the log,
+  /// retry.
   Result<void> starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
                         const std::vector<std::string>& command, bool background);
-  /// Opens the log for what follows. An error means that nothing could be recorded.
+  /// Opens the log. On an error nothing could be recorded.
   Result<void> ready(const policy::Policy& policy);
-  /// Sees to it that what was recorded so far reaches the disk. After deferWhenBusy() only handOverIfDue() does, which
-  /// is for when the answers to clients are sent.
+  /// Starts the sync of recorded events to disk. After deferWhenBusy() only handOverIfDue() does it, after responses to
+  /// clients are sent.
   void handOver();
   void handOverIfDue();
-  /// A refused call.
+  /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back);
   /// A limit of the whole session was exceeded.
   void limitExceeded(const std::string& session, Limit limit, std::string_view reason);
-  /// The log, for other events; null when the policy switches the audit off, or it cannot be opened.
+  /// The log, for other events; null if the policy disables it, or it cannot be opened.
   audit::Log* log(const policy::Policy& policy);
-  /// How it ended. What can't be recorded any more is a warning: it has happened.
+  /// Records the end. A failure is a warning: the command is over.
   void ended(RunResult& result);
-  /// A change of the session's state: "created", "checkpointed", "committed" ... An error means that it must not be.
+  /// Records a change of the session's state: "created", "checkpointed", "committed" ... On an error it must not
+  /// happen.
   Result<void> lifecycle(const std::string& session, const policy::Policy& policy, std::string_view state,
                          std::string_view detail = {});
 

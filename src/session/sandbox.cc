@@ -30,7 +30,7 @@ using sys::Fd;
 
 constexpr int kKillTimeoutMs = 10'000;
 
-/// The overlay of the plan, over the session's own layers.
+/// Sets the plan's overlay to the session's layers.
 Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
   for (plan::Step& step : plan.steps) {
     auto* overlay = std::get_if<plan::MountOverlay>(&step);
@@ -67,7 +67,7 @@ Result<void> checkFeatures(const std::string& path, int directory) {
   const auto type = static_cast<unsigned>(system.f_type);
   if (type == kOverlay) return unfit("it lies on an overlay, which cannot hold another one's changes");
   for (const auto& [number, name] : kForeign) {
-    // Their names may change behind the kernel's back, and are looked up again each time.
+    // Their names may change on the server, and are looked up each time.
     if (type != number) continue;
     return unfit(std::string("it lies on ") + name +
                  ", which cannot hold an overlay's changes: the kernel wants names there that nobody else changes");
@@ -160,12 +160,12 @@ Result<void> killSandbox(const sys::RootDir& directory) {
     (void)directory.remove("init.json");
     return {};
   }
-  // The supervisor first, or it would take the end of pid 1 for an attack.
+  // The supervisor first: otherwise it would treat the exit of pid 1 as an attack.
   for (const ProcessId& process : {record->supervisor, record->init}) {
     const long opened = process.pid > 0 ? sys::raw(SYS_pidfd_open, process.pid, 0) : -ESRCH;
     if (opened < 0) continue;
     const Fd pidfd(static_cast<int>(opened));
-    if (!process.isAlive()) continue;  // the number is another process's, or that of a zombie
+    if (!process.isAlive()) continue;  // the pid was reused, or is that of a zombie
     sys::raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
     pollfd wait{pidfd.get(), POLLIN, 0};
     if (::poll(&wait, 1, kKillTimeoutMs) == 0) return fail(notAlive());

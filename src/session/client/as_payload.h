@@ -8,7 +8,7 @@
 
 namespace caisson::session {
 
-/// Makes the calling thread touch files as `id` while it lives; 0 changes nothing.
+/// Switches the file system identity of the calling thread to `id` during its lifetime; 0 changes nothing.
 class AsPayload {
  public:
   explicit AsPayload(uid_t id) : active_(id != 0) {

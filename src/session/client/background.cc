@@ -1,4 +1,4 @@
-// Background commands, from the client's side. What is kept of them is in background_files.h.
+// Background commands, client side. background_files.h describes their files.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// For a command to read what it is fed.
+/// How long to wait for a command to read its input.
 constexpr auto kFeedTimeout = std::chrono::seconds(30);
 
 }  // namespace
@@ -89,7 +89,7 @@ Result<LogPiece> SessionContext::logs(std::uint32_t exec, OutputStreamKind strea
                                       std::size_t max_bytes) {
   auto logs = logDirectory();
   if (!logs) return fail(logs.error());
-  auto info = status(exec);  // before the log is read: what it ended with is in the log by then
+  auto info = status(exec);  // before reading the log: the end is written after all output
   if (!info) return fail(info.error());
   auto file = logs->openFile(fileName(exec, stream == OutputStreamKind::out ? ".out" : ".err"), {.flags = O_RDONLY});
   if (!file) return fail(file.error());
@@ -153,7 +153,7 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
     if (!sent && sent.error().sys_errno != ESRCH) return fail(sent.error());
     info = wait(exec, signal == SIGTERM ? grace_seconds : 5);
     if (!info) return fail(info.error());
-    // What it started may live on: that is killed, too.
+    // Also kills its left-behind processes.
   }
   if (!info->running) return {};
   return fail(plainError(Stage::supervise, "session stop", std::to_string(exec), "it survives SIGKILL",

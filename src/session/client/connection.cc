@@ -17,8 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Descriptors in flight are counted per user against the sender's soft limit, which a payload may have reached: one
-/// of ours may be as high as the hard limit while it sends.
+/// Descriptors in flight are counted per user against the sender's soft limit, which a payload may have reached: raises
+/// it to the hard limit while sending.
 class RaisedFileLimit {
  public:
   RaisedFileLimit() : held_(mutex()) {
@@ -49,7 +49,7 @@ Result<std::optional<SupervisorConnection>> SupervisorConnection::open(const sys
   address.sun_family = AF_UNIX;
   std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory.descriptor(),
                 kControlSocket);
-  // A supervisor that does not accept has a full backlog: connect() would wait for ever.
+  // A supervisor that does not accept has a full backlog: connect() would block forever.
   const timeval patience{kRequestTimeout.count(), 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   int connected;
@@ -62,7 +62,7 @@ Result<std::optional<SupervisorConnection>> SupervisorConnection::open(const sys
   }
   SupervisorConnection connection(std::move(socket));
   auto packet = connection.receive("connect", "session", Clock::now() + kRequestTimeout);
-  if (!packet && isGone(packet.error())) return std::nullopt;  // it was just ending
+  if (!packet && isGone(packet.error())) return std::nullopt;  // it was just exiting
   if (!packet) return fail(packet.error());
   const auto welcome = codec::decode<Welcome>(packet->value);
   if (packet->type != MessageType::welcome || !welcome) {

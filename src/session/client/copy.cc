@@ -16,7 +16,7 @@ namespace {
 using sys::FileType;
 using sys::RootDir;
 
-/// A path of the host's, which its user named: the directory it lies in, and the name there.
+/// A host path named by the user: its directory, and the name there.
 struct HostPath {
   std::string directory, name;
 };
@@ -25,7 +25,7 @@ Error noSuchPath(const std::string& path, int error) {
   return sysError(Stage::usage, "session cp", path, error, "name an existing file or directory of the host");
 }
 
-/// Links in a path that the user typed are followed, as by any program.
+/// Follows links in a path that the user typed, like any program.
 Result<HostPath> hostSource(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
   if (!real) return fail(noSuchPath(path, errno));
@@ -40,7 +40,7 @@ bool isHostDirectory(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// Where a copy called `name` goes when the user named `path`.
+/// The target of a copy called `name` if the user named `path`.
 Result<HostPath> hostTarget(const std::string& path, const std::string& name) {
   if (path.empty()) return fail(noSuchPath(path, ENOENT));
   if (name == "..")
@@ -54,7 +54,7 @@ Result<HostPath> hostTarget(const std::string& path, const std::string& name) {
   return HostPath{slash == std::string::npos ? "." : slash == 0 ? "/" : whole.substr(0, slash), last};
 }
 
-/// The last name of a path inside; the workspace itself is called like its directory.
+/// The last name of a path inside; for the workspace itself, the name of its directory.
 std::string lastName(std::string_view path) {
   while (path.ends_with('/') || path == "." || path.ends_with("/.")) path.remove_suffix(1);
   const std::size_t slash = path.rfind('/');

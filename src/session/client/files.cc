@@ -1,7 +1,7 @@
-// Files of a session, read and written from outside through the sandbox's own mount of the workspace.
+// Reads and writes files of a session from outside, through the sandbox's mount of the workspace.
 //
-// The supervisor hands out the directory; everything below is resolved by RootDir beneath it. So the merged view of the
-// layers is the kernel's own, and what a payload plants leads nowhere.
+// The supervisor provides the directory; RootDir resolves everything beneath it. So the kernel merges the layers, and
+// links planted by a payload cannot lead outside.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uin
         ::pread(file->get(), piece.data.data() + have, piece.data.size() - have, static_cast<off_t>(offset + have));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(sysError(Stage::state, "read", path, errno));
-    if (got == 0) break;  // it was cut meanwhile
+    if (got == 0) break;  // truncated meanwhile
     have += static_cast<std::size_t>(got);
   }
   piece.data.resize(have);
@@ -70,7 +70,7 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
   result.reserve(entries->size());
   for (const sys::DirectoryEntry& entry : *entries) {
     const auto info = directory->stat(entry.name);
-    if (!info) continue;  // gone meanwhile
+    if (!info) continue;  // removed meanwhile
     result.push_back({entry.name, std::string(sys::name(info->type)), info->size,
                       static_cast<std::uint32_t>(info->mode), info->modified_ns / 1'000'000'000});
   }
@@ -117,8 +117,8 @@ Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offs
   return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, path, offset, max_bytes); });
 }
 
-/// What is written from outside counts as well. Adding up the layer costs by the number of files in it, so that is done
-/// again only after `unmeasured` bytes.
+/// Data written from outside counts too. Measuring the layer takes time per file, so it is repeated only after
+/// `unmeasured` bytes.
 Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeasured) {
   const auto& quota = metadata_.policy.filesystem.max_total_size;
   if (!quota) return {};

@@ -27,7 +27,7 @@ using sys::Fd;
 
 constexpr int kDrainTimeoutMs = 5000;
 constexpr auto kGraceAfterTerminate = std::chrono::seconds(4);
-/// For the supervisor to answer after it was told to kill the command.
+/// How long to wait for the supervisor after a kill request.
 constexpr auto kKillTimeout = std::chrono::seconds(5);
 
 class ForegroundCommand {
@@ -99,7 +99,7 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
   }
   Fd ours(stream == 0 ? ends[1] : ends[0]);
   Fd theirs(stream == 0 ? ends[0] : ends[1]);
-  if (connection_.welcome().payload_id != 0) {  // or the payload could not open its own /dev/stdout
+  if (connection_.welcome().payload_id != 0) {  // otherwise the payload could not open its own /dev/stdout
     (void)!::fchown(theirs.get(), connection_.welcome().payload_id, connection_.welcome().payload_id);
   }
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
@@ -159,19 +159,19 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   std::optional<supervise::RawTerminal> raw_mode;
   if (terminal_streams_.any()) raw_mode.emplace(terminal_streams_);
   watch();
-  if (options_.prompt != nullptr) {  // before our terminal's own settings come back
+  if (options_.prompt != nullptr) {  // before our terminal settings are restored
     options_.prompt->close();
     questions_->update();
   }
   if (failure_ && isGone(*failure_)) return std::nullopt;
   if (failure_) return fail(*failure_);
   if (!result_ && !killed_) {
-    // Not to be tried again: the command may have run.
+    // Do not retry: the command may have run.
     return fail(plainError(Stage::supervise, "session exec", options_.session,
                            "the session's supervisor was killed, and the command with it",
                            "the session's files are kept; the next command starts it again"));
   }
-  if (!result_) {  // it does not answer
+  if (!result_) {  // no response
     result_.emplace();
     result_->sandbox_id = options_.session;
     result_->outcome = OutcomeKind::cancelled;
@@ -204,7 +204,7 @@ void ForegroundCommand::watch() {
   loop_.run();
 }
 
-/// Once the command's process is known: the egress asks about the hosts that it wants to reach.
+/// Once the command's process is known: the egress prompts for the hosts that it wants to reach.
 void ForegroundCommand::watchPrompt() {
   const int descriptor = options_.prompt->descriptor();
   if (descriptor < 0) return;

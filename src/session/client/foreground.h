@@ -12,15 +12,15 @@ namespace caisson::session {
 struct ForegroundOptions {
   std::string session;
   std::string notice;            ///< for the result
-  HostPrompt* prompt = nullptr;  ///< asks the person at the terminal about hosts, or null
+  HostPrompt* prompt = nullptr;  ///< prompts for hosts on the terminal, or null
 };
 
-/// Runs a command through the supervisor. Nothing when the sandbox went away before the command started: then it may be
-/// tried again.
+/// Runs a command through the supervisor. Returns nothing if the sandbox ended before the command started: the caller
+/// may retry.
 Result<std::optional<RunResult>> runForeground(const SupervisorConnection& connection, const ExecRequest& request,
                                                const ForegroundOptions& options);
 
-/// The part of a request that the supervisor gets, with those variables of this process that the policy passes on.
+/// The part of a request for the supervisor, with the variables of this process that the policy passes.
 CommandOptions commandOptionsOf(const ExecRequest& request, const Welcome& welcome);
 
 }  // namespace caisson::session

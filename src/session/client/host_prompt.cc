@@ -48,7 +48,7 @@ HostPrompt::HostPrompt(sys::Fd socket, pid_t init, const std::string& session, O
       questions_(supervise::HostQuestions::Span::session, session,
                  [this](const supervise::HostQuestions::Verdict& verdict) { return carryOut(verdict); }) {}
 
-/// One report a turn: a program that opens connections without end must not keep its own output from being read.
+/// One report per turn: a program that keeps opening connections must not block reading its output.
 void HostPrompt::onEvents() {
   bool ended = false;
   const auto report = receive(socket_, ended);
@@ -69,7 +69,7 @@ bool HostPrompt::isOurs(const egress::Claim& claim) const {
 
 Result<void> HostPrompt::carryOut(const supervise::HostQuestions::Verdict& verdict) {
   if (verdict.change.kind != egress::Change::Kind::allow) return send(verdict.change);
-  return open_(verdict.change.pattern, verdict.while_approved);  // which tells the egress itself
+  return open_(verdict.change.pattern, verdict.while_approved);  // which also updates the egress
 }
 
 Result<void> HostPrompt::send(const egress::Change& change) const {

@@ -1,8 +1,8 @@
-// For one command of a session on a terminal: hosts that nobody named are asked about there while it runs (SPEC A1).
+// Prompts for hosts that the policy does not name, on the terminal of one command of a session (SPEC A1).
 //
-// The egress belongs to the session and serves all its commands, so this process tells it which connections are its
-// command's, and is asked about those only (egress/askers.h). When this process ends, by whatever way, its end of the
-// socket closes and what waited for an answer is refused.
+// The egress serves all commands of the session, so this process reports which connections belong to its command, and
+// gets only those prompts (egress/askers.h). When this process exits, its end of the socket closes and waiting
+// connections are denied.
 #pragma once
 
 #include <sys/types.h>
@@ -21,23 +21,23 @@ namespace caisson::session {
 
 class HostPrompt {
  public:
-  /// Opens a host in the session's rules: until its end, or as long as an approval on record stands.
+  /// Opens a host in the session's rules: until the session ends, or while a stored approval is valid.
   using Open = std::function<Result<void>(const std::string& target, bool while_approved)>;
 
-  /// Before the command starts. Null when the session's egress puts no questions: there is none, or one that an older
-  /// caisson started.
+  /// Call before the command starts. Null if the session's egress does not prompt: there is none, or an older caisson
+  /// started it.
   static std::unique_ptr<HostPrompt> attach(const sys::RootDir& directory, const std::string& session, Open open);
 
   HostPrompt(const HostPrompt&) = delete;
   HostPrompt& operator=(const HostPrompt&) = delete;
 
-  /// The command's first process, as pid 1 of the session numbers it. Nothing is taken from descriptor() before.
+  /// The command's first process, as a pid inside the sandbox. descriptor() is not read before.
   void follow(pid_t root) { root_ = root; }
-  /// Readable when the egress has something to ask; -1 when not to be looked at.
+  /// Readable when the egress has a prompt; -1 if it must not be polled.
   [[nodiscard]] int descriptor() const { return root_ > 0 ? socket_.get() : -1; }
   void onEvents();
   supervise::HostQuestions& questions() { return questions_; }
-  /// The command is over, or being ended: what waits is refused, the terminal is as it was.
+  /// The command ended or is being killed: denies waiting connections and restores the terminal.
   void close();
 
  private:

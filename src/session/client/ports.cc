@@ -1,4 +1,4 @@
-// Ports between a session and the host's loopback, from the client's side.
+// Ports between a session and the host's loopback, client side.
 #include "session/network/ports.h"
 
 #include <charconv>
@@ -65,7 +65,7 @@ Result<std::vector<OpenPort>> SessionContext::openPorts() {
     OpenPort one;
     one.inward = entry.name.starts_with("in-");
     if (!readNumber(std::string_view(entry.name).substr(one.inward ? 3 : 4), one.port)) continue;
-    // The supervisor holds the lock; a file that a killed one left is no open port.
+    // The supervisor holds the lock; a file left by a killed one is not an open port.
     if (lockFile(directory_, portFile(one.port, one.inward).c_str(), false)) {
       (void)directory_.remove(portFile(one.port, one.inward));
       continue;

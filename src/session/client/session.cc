@@ -150,7 +150,7 @@ Result<void> Session::renew(double ttl_seconds) { return context_->renew(ttl_sec
 Result<void> Session::destroy() {
   context_->disconnect();
   auto destroyed = context_->store().destroy(id());
-  if (destroyed) (void)context_->note("destroyed");  // also when the log is lost: ending must always be possible
+  if (destroyed) (void)context_->note("destroyed");  // even without the log: destroying must always be possible
   return destroyed;
 }
 

@@ -45,8 +45,8 @@ Result<void> checkRequest(const ExecRequest& request) {
   return {};
 }
 
-/// A time-out for one command: as a policy could ask for it now. The rest of the policy was held against the ceilings
-/// when the session was made.
+/// Checks a timeout for one command against the current ceilings. The rest of the policy was checked when the session
+/// was created.
 Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
@@ -70,7 +70,7 @@ Result<sys::Fd> SessionContext::lock() {
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);
   if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
-  (void)finishInterruptedCommit();  // what cannot be finished now stops only the next commit
+  (void)finishInterruptedCommit();  // a failure only blocks the next commit
   (void)extendByActivity(directory_, metadata_);
   forgetKept(directory_);
   return lock;
@@ -95,7 +95,7 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   auto opened = SupervisorConnection::open(directory_);  // another process may have started it while we waited
   if (!opened) return opened;
   if (metadata_.creator && !metadata_.creator->isAlive()) {
-    metadata_.creator = ProcessId::of(::getpid());  // the next user of a dead process's session takes it over
+    metadata_.creator = ProcessId::of(::getpid());  // take over the session of a dead process
     if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
   }
   if (!*opened) {
@@ -103,7 +103,7 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
       restart_notice_ = restartNotice("its supervisor was killed");
       if (auto noted = note("supervisor lost"); !noted) return fail(noted.error());
     }
-    if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // what a killed supervisor left
+    if (auto killed = killSandbox(directory_); !killed) return fail(killed.error());  // left by a killed supervisor
     if (auto started = startSupervisor(store_->paths(), id()); !started) return fail(started.error());
     opened = SupervisorConnection::open(directory_);
     if (!opened) return opened;
@@ -121,7 +121,7 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   }
   auto started = (*opened)->startSandbox(options, id());
   if (!started && started.error().sys_errno == ENOSPC) {
-    store_->emptyTrash();  // layers that no session uses any more
+    store_->emptyTrash();  // layers that no session uses
     started = (*opened)->startSandbox(options, id());
   }
   if (!started) return fail(started.error());
@@ -149,7 +149,7 @@ Result<RunResult> SessionContext::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
   if (isCommitPending(directory_)) {
-    if (auto free = lockFile(directory_, kLockFile, false)) {  // else the commit is under way
+    if (auto free = lockFile(directory_, kLockFile, false)) {  // otherwise the commit is in progress
       free->reset();
       if (auto held = lock(); !held) return fail(held.error());
     }
@@ -162,7 +162,7 @@ Result<RunResult> SessionContext::exec(const ExecRequest& request) {
                              {.session = id(), .notice = std::exchange(restart_notice_, {}), .prompt = prompt.get()});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
-    disconnect();  // ended by a checkpoint, a restore, its own time: start it again
+    disconnect();  // ended by a checkpoint, a restore or its expiry: start it again
   }
   return fail(goneError("session exec", id()));
 }
@@ -173,7 +173,7 @@ Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, 
   auto directory = id ? store->paths().sessions().enter(*id) : fail(id.error());
   auto opened = directory && isId(id_or_name) ? SupervisorConnection::open(*directory)
                                               : Result<std::optional<SupervisorConnection>>(std::nullopt);
-  // The usual case needs nothing of the policy: the supervisor has it.
+  // The usual case needs no policy here: the supervisor has it.
   const bool simple = opened && *opened && !isCommitPending(*directory) && (*opened)->welcome().sandbox_runs &&
                       !(*opened)->welcome().review_first && !request.interactive && !request.timeout_seconds;
   if (simple) {

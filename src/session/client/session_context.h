@@ -13,7 +13,7 @@
 
 namespace caisson::session {
 
-/// Of directories that are made for a file that a client writes.
+/// Mode of directories created for a file that a client writes.
 inline constexpr mode_t kNewDirectoryMode = 0755;
 
 class SessionContext {
@@ -27,24 +27,24 @@ class SessionContext {
   [[nodiscard]] Store& store() const { return *store_; }
   [[nodiscard]] const std::shared_ptr<Store>& sharedStore() const { return store_; }
 
-  /// A connection to the supervisor of a running sandbox. Both are started if they are not there.
+  /// Returns a connection to the supervisor of a running sandbox. Starts both if needed.
   Result<const SupervisorConnection*> connect();
-  /// Forgets the connection: the sandbox went away.
+  /// Drops the connection: the sandbox ended.
   void disconnect() {
     connection_.reset();
     room_.reset();
   }
-  /// Puts a change of the session's state on record; an error means that it must not happen.
+  /// Records a change of the session's state; on an error the change must not happen.
   Result<void> note(std::string_view state, std::string_view detail = {}) {
     return record_.lifecycle(id(), metadata_.policy, state, detail);
   }
   Result<RunResult> exec(const ExecRequest& request);
-  /// The same for a one-shot caller: the policy is not decoded unless it has to be.
+  /// The same for a one-shot caller: decodes the policy only if needed.
   static Result<RunResult> execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
                                     const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
-  /// Out of the pool: from now on it is a session like any other, that begins now. Who dies finds it so; for the loss
-  /// of power, syncMetadata is still to be called.
+  /// Turns a pooled session into a normal one that starts now. The change survives a crash of this process; for a power
+  /// loss, call syncMetadata.
   Result<void> handOut(const std::string& name, double ttl_seconds);
 
   // network.cc
@@ -52,7 +52,7 @@ class SessionContext {
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
   Result<void> closeHost(std::string_view pattern);
   Result<void> reviewHosts();
-  /// For a command on a terminal that a person sits at; else null. The sandbox lives.
+  /// Creates the prompt for a command on a user's terminal; otherwise null. The sandbox must run.
   std::unique_ptr<HostPrompt> promptForHosts(const ExecRequest& request);
 
   // ports.cc
@@ -92,41 +92,40 @@ class SessionContext {
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
 
-  /// Takes the session's lock and reads its metadata again; an error when it was destroyed meanwhile.
+  /// Takes the session's lock and rereads its metadata; an error if it was destroyed meanwhile.
   Result<sys::Fd> lock();
 
  private:
   Result<std::optional<SupervisorConnection>> startSandbox();
-  /// Has the supervisor read the metadata again, if one runs.
+  /// Makes the supervisor reread the metadata, if one runs.
   Result<void> reload();
-  /// The workspace as the session's programs see it, from outside. To be released after use: while a client has it, the
-  /// supervisor does not mount the workspace anew.
+  /// The workspace as the session's programs see it, from outside. Must be released after use: while a client has it,
+  /// the supervisor does not remount the workspace.
   Result<sys::RootDir> workspace();
-  /// Does `work` with the workspace, in a new sandbox if the old one went away.
+  /// Calls `work` with the workspace, in a new sandbox if the old one ended.
   Result<void> useWorkspace(const std::function<Result<void>(const sys::RootDir&)>& work);
   /// The same with the rights of the sandbox's user.
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
-  /// Writes `after` and tells the egress, if there is one. The caller holds the lock.
+  /// Writes `after` and notifies the egress, if there is one. The caller holds the lock.
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
-  /// Whether the session may keep `bytes` more; its layers are added up again after `unmeasured` bytes.
+  /// Whether the session may store `bytes` more; measures its layers again after `unmeasured` bytes.
   Result<void> checkRoom(std::uint64_t bytes, std::uint64_t unmeasured);
   Result<sys::RootDir> logDirectory();
-  /// Ends the sandbox if nothing runs in it, or, when told to, in any case. The caller holds the lock.
+  /// Ends the sandbox if nothing runs in it or `when_busy` says to stop it. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
-  /// What writes to the layers that a commit reads.
+  /// Who may write to the layers that a commit reads.
   enum class LayerUse : std::uint8_t {
     none,    ///< no sandbox runs, and none starts while the caller holds the lock
     frozen,  ///< a new upper layer was begun, which is not part of the commit
-    live,    ///< processes run: each file is read once, whatever happens to it
+    live,    ///< processes run: each file is read once, even if it changes
   };
   Result<LayerUse> freezeForCommit(const CommitRequest& request);
   /// After a crash. The caller holds the lock.
   Result<void> finishInterruptedCommit();
   void makeRoom();
   void squashIfDeep() const;
-  /// The workspace at a checkpoint and now, to be read without the session's lock: what is removed meanwhile is an
-  /// error then.
+  /// The workspace at a checkpoint and now, readable without the session's lock: layers removed meanwhile are an error.
   struct Compared {
     LayerRoots roots;
     LayerStack before, now;
@@ -139,7 +138,7 @@ class SessionContext {
   sys::RootDir directory_;
   Metadata metadata_;
   std::optional<SupervisorConnection> connection_;
-  std::optional<std::uint64_t> room_;  ///< that the session has left on disk, when it was last added up
+  std::optional<std::uint64_t> room_;  ///< disk space left for the session, when last measured
   std::string restart_notice_;         ///< for the next command's result
   std::uint64_t written_ = 0;          ///< by us since then
   Record record_;

@@ -20,10 +20,10 @@ using sys::Fd;
 using sys::FileInfo;
 using sys::FileType;
 
-constexpr std::uint64_t kMaxEntries = 5'000'000;  // a payload may add directories for as long as the copy runs
+constexpr std::uint64_t kMaxEntries = 5'000'000;  // a payload may add directories while the copy runs
 constexpr mode_t kSafeBits = 0777;                // never setuid, setgid or sticky
 
-/// Errors of the target that every further file would meet as well.
+/// Errors of the target that every further file would hit too.
 bool endsCopy(int error) {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO || error == EMFILE || error == ENFILE;
 }
@@ -50,7 +50,7 @@ class TreeCopy {
  private:
   struct Pending {
     std::string below;  // "" is the top itself
-    std::size_t depth;  // of the directory it lies in, below the top
+    std::size_t depth;  // of its directory, below the top
   };
 
   static std::string join(const std::string& top, const std::string& below) {
@@ -60,7 +60,7 @@ class TreeCopy {
   void leaveOut(const std::string& below, std::string reason) {
     addLeftOut(report_.left_out, join(from_.path, below), std::move(reason));
   }
-  /// At the top an error is the whole copy's; below, the copy continues.
+  /// An error at the top fails the whole copy; below, the copy continues.
   Result<void> leaveOutOrFail(const Pending& one, Error error) {
     if (one.below.empty()) return fail(std::move(error));
     leaveOut(one.below, error.message());
@@ -85,7 +85,7 @@ class TreeCopy {
     return {};
   }
 
-  /// The directory of the target in which `path` lies, walked without following a link, and the last name.
+  /// Returns the target directory of `path`, walked without following links, and the last name.
   Result<int> targetDirectory(const std::string& path, std::string& name) {
     const std::size_t slash = path.rfind('/');
     name = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -124,7 +124,7 @@ class TreeCopy {
 
   Result<void> makeDirectory(const std::string& path, mode_t mode) {
     const AsPayload identity(to_.identity);
-    if (path.empty()) return {};  // the target's root itself
+    if (path.empty()) return {};  // the target's root
     std::string name;
     const auto parent = targetDirectory(path, name);
     if (!parent) return fail(parent.error());
@@ -167,7 +167,7 @@ class TreeCopy {
     return putInPlace(one, *parent, *temporary, name);
   }
 
-  /// Moves what was made under a temporary name to its own. A directory is never replaced.
+  /// Renames a temporary file to its final name. Never replaces a directory.
   Result<void> putInPlace(const Pending& one, int parent, const std::string& temporary, const std::string& name) {
     if (::renameat(parent, temporary.c_str(), parent, name.c_str()) == 0) {
       ++report_.files;
@@ -221,7 +221,7 @@ class TreeCopy {
     return {};
   }
 
-  /// 0, or the errno of the target.
+  /// Returns 0, or the errno of the target.
   static int write(int source, int target, const std::vector<Extent>& extents, std::uint64_t size, bool& cut) {
     for (const Extent& extent : extents) {
       std::uint64_t at = extent.offset;

@@ -35,11 +35,11 @@ struct Start {
   int say, passed;
 };
 
-/// Shares memory with the parent until it has made a process of its own: raw calls only.
+/// Shares memory with the parent until its exec: raw system calls only.
 int becomeProgram(void* argument) {
   const auto* start = static_cast<const Start*>(argument);
   if (raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
-  raw(SYS_setsid);  // the caller's terminal is not its business
+  raw(SYS_setsid);  // detach from the caller's terminal
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   const long say = raw(SYS_fcntl, start->say, F_DUPFD_CLOEXEC, 16);
   const long passed = start->passed < 0 ? -1 : raw(SYS_fcntl, start->passed, F_DUPFD_CLOEXEC, 16);
@@ -60,7 +60,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// Everything until the end of file, or what came within the time.
+/// Reads until end of file or the timeout.
 std::string readAll(const sys::Fd& from, int milliseconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
@@ -91,7 +91,7 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
   std::vector<std::string> line{"caisson", std::string(kWorkerArgument)};
   line.insert(line.end(), words.begin(), words.end());
   std::vector<std::string> variables{"CAISSON_HOME=" + paths.home()};
-  for (const char* name : {"HOME", "XDG_CONFIG_HOME"}) {  // by which it finds the owner's configuration
+  for (const char* name : {"HOME", "XDG_CONFIG_HOME"}) {  // to find the owner's configuration
     if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
   }
   const std::vector<char*> arguments = pointers(line), environment = pointers(variables);
@@ -100,7 +100,7 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: only SIGKILL ends it before its work is done
-  // No exit signal: a program that embeds us must not see this child in its own handling of SIGCHLD.
+  // No exit signal: an embedding program must not see this child in its SIGCHLD handling.
   const int child = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &start);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -1,5 +1,5 @@
-// A process of its own for what a session needs done while nobody waits for it: the caisson program, started again
-// with a hidden first word. It is nobody's child and lives for as long as its work takes.
+// A background process for a session: the caisson program, started again with a hidden first argument. It is not a
+// child of its starter and exits when its work is done.
 #pragma once
 
 #include <span>
@@ -13,21 +13,21 @@
 
 namespace caisson::session {
 
-/// The hidden first word of the command line.
+/// The hidden first argument.
 inline constexpr std::string_view kWorkerArgument = "__session";
 
-/// Whether the program is there to be started again; a library may be used without it.
+/// Whether the program exists on disk; the library may be used without it.
 bool hasWorkers();
 
-/// Starts `caisson __session WORDS...` on the sessions of `place`. The descriptor reads what it says to who started it
-/// (one line), and the end of file when it has ended. It may be closed at once. `pass`: a descriptor for its work.
+/// Starts `caisson __session WORDS...` on the sessions of `place`. The returned descriptor reads one line of status,
+/// and end of file when the worker exits. It may be closed at once. `pass`: a descriptor for its work.
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass = -1);
 
 /// Starts the supervisor of a session, unless one runs; the caller holds the session's lock. Returns when it accepts
 /// connections.
 Result<void> startSupervisor(const SessionPaths& paths, const std::string& id);
 
-/// Waits for its line, or its end, at most this long. Empty: it ended, or said nothing in time.
+/// Waits at most this long for its line or its exit. Empty: it exited, or sent nothing in time.
 std::string awaitLine(const sys::Fd& worker, int milliseconds);
 
 /// The worker itself; returns the exit status.

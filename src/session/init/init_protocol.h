@@ -1,7 +1,7 @@
 // Messages between the session supervisor and pid 1 of its sandbox, over one SOCK_SEQPACKET socket pair.
 //
 // pid 1 spawns and reaps; everything else (time, limits, output, audit) is the supervisor's work. Requests are fixed
-// records with descriptors attached. A command reports its own set-up failure on a socket of its own (`report`), as an
+// records with descriptors attached. A command reports its set-up failure on a separate socket (`report`), as an
 // isolation::Message, so pid 1 never waits for a child.
 #pragma once
 
@@ -15,19 +15,19 @@ inline constexpr std::uint32_t kInitProtocol = 0x43530006;
 inline constexpr int kControlDescriptor = 3;
 inline constexpr int kAliveDescriptor = 4;  ///< a locked file: the kernel drops the lock when pid 1 exits
 
-/// Descriptors of a spawn before those of its cgroups, and how many of these there may be: one per v1 hierarchy.
+/// Number of descriptors of a spawn before its cgroups, and the maximum of those: one per v1 hierarchy.
 inline constexpr int kSpawnDescriptors = 5;
 inline constexpr int kMaxCgroups = 6;
 
-/// What the cgroup descriptors of a spawn are.
+/// The kind of a spawn's cgroup descriptors.
 enum class CgroupEntry : std::uint32_t {
-  tasks,      ///< files that the command writes itself to before its program starts (v1)
-  directory,  ///< the directory that the command is born in (v2)
+  tasks,      ///< files to which the command writes its pid before its program starts (v1)
+  directory,  ///< the directory into which the command is cloned (v2)
 };
 
 enum class InitRequestType : std::uint32_t {
   enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
-  pause,          ///< spawns no more until the next enter -> paused, with EBUSY if any process runs
+  pause,          ///< stops spawning until the next enter -> paused, with EBUSY if any process runs
   spawn,          ///< descriptors: block, 0, 1, 2, report, cgroups; answered with spawned, later with exited
   close,          ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
   send_listener,  ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
@@ -41,7 +41,7 @@ enum class InitRequestType : std::uint32_t {
 struct InitRequest {
   std::uint32_t protocol = kInitProtocol;
   InitRequestType type = InitRequestType::measure;
-  std::uint64_t address = 0, bytes = 0;  ///< enter, spawn: of the block, where pid 1 maps it
+  std::uint64_t address = 0, bytes = 0;  ///< enter, spawn: address and size at which pid 1 maps the block
   std::uint32_t command = 0;             ///< chosen by the supervisor, returned in the answers
   std::int32_t number = 0;
   CgroupEntry cgroup = CgroupEntry::tasks;
@@ -53,7 +53,7 @@ struct InitReply {
   InitReplyType type = InitReplyType::ready;
   std::uint32_t command = 0;
   std::int32_t error = 0;       ///< errno, or 0
-  std::int32_t pid = 0;         ///< spawned: as pid 1 numbers it
+  std::int32_t pid = 0;         ///< spawned: inside the sandbox
   std::int32_t status = 0;      ///< exited: as wait4 returns it
   std::uint32_t alone = 0;      ///< exited: no other process is left in the sandbox
   std::uint32_t in_cgroup = 0;  ///< spawned: in the cgroups of the request

@@ -31,7 +31,7 @@ State state;
   isolation::reportAndExit(block, Stage::launch, call, object, error < 0 ? -error : error);
 }
 
-/// The number of bytes, or a negative errno; the descriptors that came along.
+/// Returns the number of bytes, or a negative errno; sets the received descriptors.
 long receive(InitRequest& request, int* descriptors, int& count) {
   iovec io{&request, sizeof(request)};
   alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
@@ -71,11 +71,11 @@ void sendListener(const InitRequest& request) {
   raw(SYS_close, request.number);
 }
 
-/// Only pid 1 itself can tell for certain that it is alone: lists in /proc are read one after the other.
+/// Only pid 1 itself can check reliably that it is alone: reading /proc from outside is not atomic.
 void pauseIfAlone() {
   reapAll(state);
   state.pausing = !state.newborn.pending && raw(SYS_kill, -1, 0) == -ESRCH;
-  if (state.pausing) return;  // the reply follows when the thread ends
+  if (state.pausing) return;  // the reply follows when the thread exits
   InitReply reply;
   reply.type = InitReplyType::paused;
   reply.error = EBUSY;
@@ -89,7 +89,7 @@ void serve() {
   int count = 0;
   const long got = receive(request, descriptors, count);
   if (got == -EAGAIN || got == -EINTR) return;
-  // Without its supervisor nobody enforces the session's limits: pid 1 exits, and everything in the namespace with it.
+  // Without a supervisor the session's limits are not enforced: pid 1 exits, and the kernel kills the namespace.
   if (got != static_cast<long>(sizeof(request)) || request.protocol != kInitProtocol) leave(125);
   switch (request.type) {
     case InitRequestType::enter: break;  // only while paused
@@ -135,7 +135,7 @@ void turn() {
   for (int i = 0; i < state.command_bound; ++i) unsent = unsent || (state.commands[i].used && state.commands[i].exited);
   pollfd polls[2] = {{state.signals, POLLIN, 0},
                      {kControlDescriptor, static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0}};
-  // A newborn's exec raises no event: look again soon, less and less often.
+  // A newborn's exec raises no event: poll, with growing intervals.
   const bool waiting = state.newborn.pending;
   const long time[2] = {0, pause};
   const long ready = raw(SYS_ppoll, polls, 2, waiting ? time : nullptr, nullptr, 0);
@@ -166,7 +166,7 @@ alignas(64) char loop_stack[64 * 1024];
   for (;;) raw(SYS_exit, 0);
 }
 
-/// Waits for the supervisor, which at this moment has no command running.
+/// Waits for the supervisor; no command runs now.
 void awaitDomain() {
   state.pausing = false;
   for (;;) {
@@ -212,12 +212,12 @@ int sendReply(const InitReply& message, int descriptor) {
   return sent == -EAGAIN || sent == -EINTR ? EAGAIN : 0;
 }
 
-/// argv: name, then nothing.
+/// argv has only the name.
 extern "C" [[noreturn]] void initMain() {
-  // An exec makes a process readable again; nothing of the payload's runs yet.
+  // An exec makes a process dumpable again; no payload runs yet.
   if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0)
     failStart("prctl", "dumpable", hidden);
-  raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // besides the end of the control socket
+  raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // in addition to end of file on the control socket
   for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
     raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
   }

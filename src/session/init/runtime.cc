@@ -1,4 +1,4 @@
-// What a program without a C library needs: an entry, and the functions compilers call by themselves.
+// The runtime of a program without a C library: an entry point, and functions that compilers call implicitly.
 #include <cstddef>
 
 extern "C" {
@@ -77,7 +77,7 @@ asm(".globl _start\n"
     "  brk #1\n");
 #endif
 
-// Volatile accesses: or the compiler turns each loop into a call of itself.
+// Volatile accesses: otherwise the compiler turns each loop into a call of the same function.
 void* memset(void* to, int value, std::size_t count) {
   auto* at = static_cast<volatile unsigned char*>(to);
   for (std::size_t i = 0; i < count; ++i) at[i] = static_cast<unsigned char>(value);

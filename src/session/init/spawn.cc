@@ -30,7 +30,7 @@ struct NewbornArguments {
   isolation::Listening* listening;
   int* descriptors;  ///< Newborn::descriptors
   bool enters;       ///< the cgroups by itself
-  bool reported;     ///< the supervisor was told the listener's number, and closes it
+  bool reported;     ///< the supervisor got the listener's number, and closes it
 };
 NewbornArguments newborn_arguments;
 
@@ -41,7 +41,7 @@ void closeDescriptor(int& descriptor) {
   descriptor = -1;
 }
 
-/// Replaces 0, 1 and 2, which are a command's streams after its spawn: they must end when the command does.
+/// Replaces 0, 1 and 2, which a spawn sets to the command's streams: these must close when the command exits.
 void resetStandardStreams() {
   for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
     raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
@@ -59,7 +59,7 @@ SpawnedCommand* freeCommand(State& state) {
 
 }  // namespace
 
-/// Private: nobody else sees what is changed there.
+/// A private mapping: changes are not shared.
 long mapBlock(const InitRequest& request, int descriptor) {
   if (request.bytes < sizeof(isolation::Block) || request.bytes > kMaxBlock) return -EINVAL;
   const long at = raw(SYS_mmap, request.address, request.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | kFixedNoReplace,
@@ -76,7 +76,7 @@ long mapBlock(const InitRequest& request, int descriptor) {
 
 namespace {
 
-/// A terminal in the sandbox's own devpts. A payload may have used them all up: that is an error of this command only.
+/// A terminal in the sandbox's devpts. A payload may have used up all of them: only this command fails then.
 int openPty(const isolation::Block& block, int& master, int& slave) {
   const long ptmx = raw(SYS_openat, AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0);
   if (ptmx < 0) return static_cast<int>(-ptmx);
@@ -91,8 +91,8 @@ int openPty(const isolation::Block& block, int& master, int& slave) {
   return 0;
 }
 
-/// Reports the filter's listener by its number. The supervisor fetches it from pid 1, which shares its descriptors
-/// with this process: that works no matter how many descriptors the payload has in flight.
+/// Reports the filter's listener by its number. The supervisor fetches it from pid 1, which shares descriptors with
+/// this process; this works regardless of how many descriptors the payload has in flight.
 void reportListener(const isolation::Block& block, const isolation::Listening& listening) {
   isolation::Message message{};
   message.kind = isolation::MessageKind::started;
@@ -102,8 +102,7 @@ void reportListener(const isolation::Block& block, const isolation::Listening& l
   newborn_arguments.reported = true;
 }
 
-/// Descriptors that are no longer needed: the payload's limit on them is in force, and the listener wants a number
-/// below it.
+/// Closes unneeded descriptors: the payload's limit is already in force, and the listener needs a number below it.
 void freeNumbers() {
   for (int i = 0; i <= kTerminal; ++i) {
     if (i == kReport || newborn_arguments.descriptors[i] < 0) continue;
@@ -112,7 +111,7 @@ void freeNumbers() {
   }
 }
 
-/// The supervisor puts the command on record while this process gets ready, and sends a byte when that is done.
+/// The supervisor records the command in parallel with this set-up, and sends a byte when that is done.
 void awaitRecord(const isolation::Block& block) {
   freeNumbers();
   char released = 0;
@@ -125,13 +124,13 @@ void awaitRecord(const isolation::Block& block) {
 
 [[noreturn]] void runNewborn() {
   const NewbornArguments& arguments = newborn_arguments;
-  // A thread that moves only itself needs no grace period of the kernel.
+  // A thread that moves only itself needs no RCU grace period.
   for (int i = kSpawnDescriptors; arguments.enters && i < kTerminal; ++i) {
     if (arguments.descriptors[i] < 0) continue;
     const long written = raw(SYS_write, arguments.descriptors[i], "0", 1);
     if (written < 0) isolation::reportAndExit(*arguments.block, Stage::limits, "write", "cgroup", -written);
   }
-  const isolation::Helper none(*arguments.block);  // the sandbox is built: there is nothing to wait for
+  const isolation::Helper none(*arguments.block);  // the sandbox is built: nothing to wait for
   isolation::becomePayload(*arguments.block, none, arguments.terminal, *arguments.listening,
                            {.before_filter = awaitRecord, .after_filter = reportListener});
 }
@@ -141,7 +140,7 @@ void keepDescriptors(Newborn& newborn, const int* descriptors, int terminal) {
   newborn.descriptors[kTerminal] = terminal;
 }
 
-/// The pid, or a negative errno. Where the kernel does not let it be born in the cgroup, it is born in pid 1's.
+/// Returns the pid, or a negative errno. If clone into the cgroup fails, the newborn starts in pid 1's.
 long cloneNewborn(Newborn& newborn, const InitRequest& request, bool& in_cgroup) {
   constexpr unsigned long kFlags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID;
   const int cgroup = newborn.descriptors[kSpawnDescriptors];
@@ -162,8 +161,8 @@ long cloneNewborn(Newborn& newborn, const InitRequest& request, bool& in_cgroup)
   return cloneOnStack(kFlags | SIGCHLD, newborn_stack + sizeof(newborn_stack), &newborn.tid, runNewborn);
 }
 
-/// The error, or 0. Memory and descriptors are shared with pid 1 until exec, on a stack of its own: nothing is copied,
-/// and pid 1 does not wait.
+/// Returns an errno, or 0. The newborn shares memory and descriptors with pid 1 until exec, on a separate stack:
+/// nothing is copied, and pid 1 does not wait.
 int startNewborn(State& state, const InitRequest& request, int* descriptors, SpawnedCommand& command, int& master,
                  bool& in_cgroup) {
   const long mapped = mapBlock(request, descriptors[0]);
@@ -228,7 +227,7 @@ void spawn(State& state, const InitRequest& request, int* descriptors, int count
     command->number = request.command;
     reply.pid = command->pid;
   }
-  // Without its terminal a command is of no use; the supervisor has the error instead.
+  // A command without its terminal is useless; the supervisor got the error.
   if (sendReply(reply, master) == ETOOMANYREFS) raw(SYS_kill, state.newborn.pid, SIGKILL);
   closeDescriptor(master);
 }
@@ -290,7 +289,7 @@ void reapAll(State& state) {
       break;
     }
   }
-  finishNewborn(state);  // before the replies: the streams of a command end before its exit is reported
+  finishNewborn(state);  // before the replies: a command's streams must close before its exit is reported
   sendExits(state);
 }
 

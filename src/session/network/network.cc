@@ -1,4 +1,4 @@
-// A session's egress: started with its sandbox, ended with it, its rules changed while it runs (N10).
+// A session's egress: starts and ends with its sandbox; its rules can change while it runs (N10).
 #include "session/network/network.h"
 
 #include <poll.h>
@@ -28,7 +28,7 @@ constexpr int kAnswerMs = 5000;
 sockaddr_un addressIn(const sys::RootDir& directory) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // Through the descriptor: the path itself may be longer than an address has room for.
+  // Through the descriptor: the path itself may exceed the length of a socket address.
   std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory.descriptor(),
                 kEgressSocket);
   return address;
@@ -47,7 +47,7 @@ Result<sys::Fd> listenIn(const sys::RootDir& directory) {
   return listener;
 }
 
-/// Asks the session's egress process; `take` gets each report of its answer.
+/// Sends a request to the session's egress process; `take` gets each report of the response.
 Result<void> ask(const sys::RootDir& directory, const std::string& packet,
                  const std::function<void(const egress::Report&)>& take) {
   const auto connected = connectEgress(directory);
@@ -132,7 +132,7 @@ Result<void> SessionContext::changeNetwork(bool allow, std::string_view pattern)
   }
   const std::string text(pattern);
   put(allow ? network.allowed_hosts : network.denied_hosts, allow ? network.denied_hosts : network.allowed_hosts, text);
-  std::erase(after.granted, text);  // by now it stands by itself, or not at all
+  std::erase(after.granted, text);  // it is now allowed without an approval, or not at all
   return applyNetwork(std::move(after), {{allow ? Kind::allow : Kind::deny, text}});
 }
 
@@ -146,7 +146,7 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
   }
   const std::string text(pattern);
   if (network.mode == policy::NetworkMode::none) {
-    // What a policy without network lists was never looked at by anybody who knew that it would count.
+    // A policy without network may list hosts that were never meant to be reachable: start with an empty list.
     network.mode = policy::NetworkMode::proxy;
     network.allowed_hosts.clear();
     network.private_hosts.clear();
@@ -156,21 +156,21 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
   if (term == HostTerm::while_approved) after.granted.push_back(text);
   if (auto checked = policy::validate(after.policy, approval::noCeilings()); !checked) return checked;
   if (metadata_.policy.network.mode == policy::NetworkMode::none) {
-    // The egress and the sandbox are started together.
+    // The egress must be started together with the sandbox.
     if (auto settled = settle("session network", when_busy); !settled) return settled;
   }
   if (auto noted = note("network", "allow " + text); !noted) return noted;
   return applyNetwork(std::move(after), {{Kind::allow, text}});
 }
 
-/// Somebody sits at a keyboard and sees what is written.
+/// Only with a user at a terminal.
 std::unique_ptr<HostPrompt> SessionContext::promptForHosts(const ExecRequest& request) {
   const auto relays = [](StreamMode mode, int stream) { return mode == StreamMode::relay && ::isatty(stream) == 1; };
   const bool sees = relays(request.out, STDOUT_FILENO) || relays(request.err, STDERR_FILENO);
   const bool types = request.interactive && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   if (!sees || !types || metadata_.policy.network.mode != policy::NetworkMode::proxy) return nullptr;
   return HostPrompt::attach(directory_, id(), [this](const std::string& target, bool while_approved) -> Result<void> {
-    // Apart from this handle, whose command runs by what it was planned from.
+    // Use a separate context: the command of this one runs with the metadata it was planned from.
     auto found = store_->find("session network", id());
     if (!found) return fail(found.error());
     const HostTerm term = while_approved ? HostTerm::while_approved : HostTerm::session;
@@ -185,7 +185,7 @@ Result<void> SessionContext::closeHost(std::string_view pattern) {
   const std::string text(pattern);
   std::erase(after.granted, text);
   if (std::erase(after.policy.network.allowed_hosts, text) == 0) return {};
-  (void)note("network", "close " + text);  // also when the log is lost: closing must always be possible
+  (void)note("network", "close " + text);  // even without the log: closing must always be possible
   return applyNetwork(std::move(after), {{Kind::forget, text}});
 }
 

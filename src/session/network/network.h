@@ -11,10 +11,10 @@ namespace caisson::session {
 
 inline constexpr const char* kEgressSocket = "egress";
 
-/// As a policy writes it.
+/// The name in a policy.
 std::string_view networkName(policy::NetworkMode mode);
 
-/// A connection to a session's egress process, which is there as long as its sandbox is.
+/// Connects to a session's egress process, which runs as long as its sandbox.
 Result<sys::Fd> connectEgress(const sys::RootDir& directory);
 
 struct EgressLinks {
@@ -22,7 +22,7 @@ struct EgressLinks {
   sys::Fd broker;   ///< to the credential broker, or none
 };
 
-/// Starts it for the sandbox whose pid 1 `init` is a descriptor of; it ends with that. Returns when it is at work.
+/// Starts it for the sandbox whose pid 1 `init` refers to; it exits with that. Returns when it is ready.
 Result<egress::Process> startEgress(const plan::Plan& plan, const sys::RootDir& directory, EgressLinks links, int init);
 
 }  // namespace caisson::session

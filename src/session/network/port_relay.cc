@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxPairs = 128;
 constexpr int kMaxEvents = 64;
 
-/// Whether a connect that was begun has succeeded, failed (an errno) or not ended (EINPROGRESS).
+/// Whether a pending connect succeeded (0), failed (an errno) or is in progress (EINPROGRESS).
 int connectOutcome(int socket) {
   int error = 0;
   socklen_t size = sizeof(error);
@@ -29,7 +29,7 @@ PortRelay::PortRelay(Connect connect) : connect_(std::move(connect)), events_(::
 
 void PortRelay::watch(int descriptor, void* what) {
   epoll_event event{};
-  // Edges: each flow is pumped until nothing moves.
+  // Edge-triggered: each flow is pumped until nothing moves.
   event.events = what == nullptr ? EPOLLIN : EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = what;
   ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event);
@@ -42,7 +42,7 @@ void PortRelay::listenAt(sys::Fd listener) {
 
 void PortRelay::accept() {
   sys::Fd near(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!near || pairs_.size() >= kMaxPairs) return;  // one too many is turned away
+  if (!near || pairs_.size() >= kMaxPairs) return;  // too many connections
   sys::Fd far = connect_();
   if (!far) return;
   Pair& pair = pairs_.emplace_back();
@@ -81,7 +81,7 @@ void PortRelay::turn(int milliseconds) {
       arrived = true;
     } else {
       Pair& pair = *static_cast<Pair*>(events[i].data.ptr);
-      pair.outward.setReadable();  // or the other one is: the event does not tell
+      pair.outward.setReadable();  // or the other one is: the event does not tell which
       pair.inward.setReadable();
       pump(pair);
     }

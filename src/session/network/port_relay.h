@@ -1,4 +1,4 @@
-// Relays TCP connections from one listening socket, each to a new socket that somebody else makes.
+// Relays TCP connections from one listening socket, each to a new socket from a callback.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace caisson::session {
 
 class PortRelay {
  public:
-  /// A socket for the other side that is connected or about to be; invalid: there is none now.
+  /// Returns a socket for the other side, connected or connecting; invalid: none available.
   using Connect = std::function<sys::Fd()>;
 
   explicit PortRelay(Connect connect);
 
   [[nodiscard]] bool valid() const { return events_.valid(); }
-  /// Takes connections from this one from now on; an invalid one: from none.
+  /// Accepts connections from this listener from now on; an invalid one: from none.
   void listenAt(sys::Fd listener);
-  /// Readable when there is something to do.
+  /// Readable when turn() has work.
   [[nodiscard]] int descriptor() const { return events_.get(); }
-  /// Whether turn() left something that raises no new event.
+  /// Whether turn() left work that raises no new event.
   [[nodiscard]] bool pending() const;
   [[nodiscard]] bool listening() const { return listener_.valid(); }
   [[nodiscard]] int listener() const { return listener_.get(); }
-  /// Does what there is to do, waiting for it at most this long.
+  /// Processes events, waiting at most this long.
   void turn(int milliseconds);
 
  private:

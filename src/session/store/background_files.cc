@@ -38,7 +38,7 @@ Error noSuchCommand(std::uint32_t exec) {
                     "`caisson session ps ID` lists them");
 }
 
-/// A payload chooses these: they need not be text.
+/// A payload chooses these: they may not be text.
 std::string printable(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = c < ' ' || c > '~' ? '?' : c;

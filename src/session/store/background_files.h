@@ -1,5 +1,5 @@
-// What is kept of a background command in the session's logs/: N.json tells what was started, N.out and N.err hold its
-// output, N.end tells how it ended, N.blocked lists blocked system calls, if any. Written by the supervisor.
+// Files of a background command in the session's logs/: N.json describes the command, N.out and N.err hold its output,
+// N.end how it ended, N.blocked its blocked system calls, if any. Written by the supervisor.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace caisson::session {
 
 inline std::string fileName(std::uint32_t exec, const char* ending) { return std::to_string(exec) + ending; }
 
-/// The next free number; its N.json is made, so nobody else gets it.
+/// Reserves the next free number by creating its N.json.
 Result<std::uint32_t> claimNumber(const sys::RootDir& logs);
 Result<void> writeCommandFile(const sys::RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command);
 /// Removes all files of a command that was never started.
@@ -35,12 +35,12 @@ struct EndRecord {
   std::uint64_t dropped[2] = {0, 0};  ///< bytes of 1 and 2 beyond the limit
 };
 Result<void> writeEnd(const sys::RootDir& logs, std::uint32_t exec, const EndRecord& record);
-/// Commands without an N.end ended together with a sandbox that is gone: says so in each.
+/// Commands without an N.end ended together with a sandbox that is gone: writes that to each.
 void writeMissingEnds(const sys::RootDir& logs);
 
 Result<void> writeBlocked(const sys::RootDir& logs, std::uint32_t exec, const std::vector<Violation>& violations);
 
-/// Everything known of a command. `sandbox_alive`: looked at before.
+/// Describes a command. `sandbox_alive`: checked before.
 Result<ExecInfo> describeCommand(const sys::RootDir& logs, std::uint32_t exec, bool sandbox_alive);
 /// Their numbers, in order.
 Result<std::vector<std::uint32_t>> listCommands(const sys::RootDir& logs);

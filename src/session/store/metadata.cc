@@ -58,8 +58,8 @@ std::string process(const ProcessId& id) {
          ",\"boot\":" + jsonString(id.boot) + "}";
 }
 
-/// Time that is left until `end`, below zero after it. Until a restart the monotonic clock counts, which cannot be set;
-/// after one only the wall clock is left.
+/// Time left until `end`, negative after it. Until a reboot the monotonic clock counts, which cannot be set; after one
+/// only the wall clock is left.
 std::int64_t leftNs(const Moment& end, const Moment& now) {
   return now.boot == end.boot && !now.boot.empty() ? end.boot_ns - now.boot_ns : end.wall_ns - now.wall_ns;
 }
@@ -71,7 +71,7 @@ Moment later(Moment moment, double seconds) {
   return moment;
 }
 
-/// What extendByActivity wrote.
+/// Adds the time that extendByActivity wrote.
 void addActivity(const sys::RootDir& session, Metadata& metadata) {
   const auto text = session.readFile(kActivityFile, 256);
   if (!text) return;
@@ -85,7 +85,7 @@ void addActivity(const sys::RootDir& session, Metadata& metadata) {
   if (leftNs(end, now) > leftNs(metadata.expires, now)) metadata.expires = end;
 }
 
-/// Reads members of a table; the first that is missing or of another type becomes the error.
+/// Reads members of a table; the first missing or mistyped one becomes the error.
 class Reader {
  public:
   Reader(const Node& table, std::string where) : table_(table), where_(std::move(where)) {}
@@ -114,7 +114,7 @@ class Reader {
     }
     return result;
   }
-  /// Absent in what an older caisson wrote: false.
+  /// Missing in files of an older caisson: false.
   [[nodiscard]] bool flag(const char* key) const {
     const Node* node = table_.find(key);
     return node != nullptr && node->type == Node::Type::boolean && node->boolean;
@@ -215,7 +215,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.workspace = reader.text("workspace");
   metadata.began = reader.moment("began");
   metadata.expires = reader.moment("expires");
-  metadata.ttl_seconds = document->root.find("ttl_ms") != nullptr  // older ones have none
+  metadata.ttl_seconds = document->root.find("ttl_ms") != nullptr  // missing in older files
                              ? static_cast<double>(reader.integer("ttl_ms")) / 1000
                              : static_cast<double>(metadata.expires.wall_ns - metadata.began.wall_ns) / 1e9;
   metadata.family = reader.text("family");
@@ -223,7 +223,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.upper = reader.text("upper");
   metadata.auto_checkpoint = reader.flag("auto_checkpoint");
   metadata.pooled = reader.flag("pooled");
-  if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // older ones have none
+  if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // missing in older files
   if (document->root.find("creator") != nullptr) metadata.creator = reader.process("creator");
   metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
   if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
@@ -235,7 +235,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   }
   const Node* stored = reader.member("policy", Node::Type::table);
   if (reader.error()) return fail(*reader.error());
-  // Held against the owner's ceilings when it was made; those may have changed since.
+  // Checked against the owner's ceilings when it was created; those may have changed since.
   const policy::Ceilings none = approval::noCeilings();
   policy::Origin origin;
   origin.ceilings = &none;
@@ -287,7 +287,7 @@ Result<InitRecord> readInitRecord(const sys::RootDir& session) {
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
   const std::string text = "{\"init\":" + process(record.init) + ",\"supervisor\":" + process(record.supervisor) +
                            ",\"layers\":" + list(record.layers) + "}\n";
-  return session.replaceFile(kInitFile, text, 0600);  // of no use after a restart of the machine: need not be durable
+  return session.replaceFile(kInitFile, text, 0600);  // useless after a reboot: need not be durable
 }
 
 }  // namespace caisson::session

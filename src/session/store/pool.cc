@@ -6,13 +6,12 @@ namespace caisson::session {
 namespace {
 
 constexpr std::size_t kMaxReady = 64;
-// What a server leaves that dies ends by itself after this long, and is removed by the next clean-up.
+// Pooled sessions of a dead server expire after this long, and the next clean-up removes them.
 constexpr double kWaitingSeconds = 900;
 constexpr double kTooLittleLeft = 60;
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr auto kLookEvery = std::chrono::seconds(30);
-// Making one takes the processors and the disk from whoever has just taken one: it waits for a lull while half are
-// left.
+// Creating one competes for processors and disk with the user of the last one: wait for a lull while half are left.
 constexpr auto kLull = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -24,7 +23,7 @@ Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const Se
                            "keep 1 to " + std::to_string(kMaxReady) + " ready"));
   }
   std::unique_ptr<Pool> pool(new Pool(std::move(store), options, size));
-  // The first one here and now: what is wrong with the options shows at once.
+  // Create the first one synchronously, so that errors in the options show at once.
   auto first = pool->make();
   if (!first) return fail(first.error());
   pool->ready_.push_back(std::move(*first));
@@ -66,7 +65,7 @@ Result<std::shared_ptr<SessionContext>> Pool::make() {
   return fail(prepared.error());
 }
 
-/// Waiting for the disk is most of what handing out would cost, and what a session holds is no safer than this.
+/// Syncing would be most of the cost of handing out, and a session's content is not synced either.
 void Pool::syncHandedOut(std::unique_lock<std::mutex>& held) {
   while (!unsynced_.empty()) {
     const auto handle = std::move(unsynced_.front());
@@ -81,7 +80,7 @@ void Pool::refill() {
   std::unique_lock held(mutex_);
   while (!ending_) {
     syncHandedOut(held);
-    // The oldest is in front; one whose time is nearly over is not worth keeping.
+    // The oldest is in front; drop it if it expires soon.
     if (!ready_.empty() && ready_.front()->metadata().secondsLeft(Moment::now()) < kTooLittleLeft) {
       const auto old = std::move(ready_.front());
       ready_.pop_front();

@@ -1,4 +1,4 @@
-// Sessions made ahead, behind the public SessionPool.
+// Sessions created in advance, behind the public SessionPool.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class Pool {
 
  private:
   Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size);
-  /// One more, for nobody yet.
+  /// Creates another pooled session.
   Result<std::shared_ptr<SessionContext>> make();
   std::shared_ptr<SessionContext> pop();
   void refill();
@@ -37,7 +37,7 @@ class Pool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<SessionContext>> ready_;
-  std::deque<std::shared_ptr<SessionContext>> unsynced_;  ///< handed out, and not yet safe from a loss of power
+  std::deque<std::shared_ptr<SessionContext>> unsynced_;  ///< handed out, and not yet synced to disk
   std::chrono::steady_clock::time_point last_taken_;
   bool ending_ = false;
   std::thread thread_;

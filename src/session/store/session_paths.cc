@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kIdDigits = 32;
 constexpr std::size_t kMaxName = 64;
 
-/// Ours and closed to everybody else: who can enter it can use every session.
+/// Must be ours and private: access to it gives access to every session.
 Result<sys::RootDir> openPrivate(const std::string& path) {
   auto root = sys::RootDir::open(path);
   if (!root && root.error().sys_errno == ENOENT) {

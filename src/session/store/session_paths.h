@@ -1,4 +1,4 @@
-// Where sessions are kept, and who may change one at a time.
+// The files of sessions, and their locks.
 //
 //   CAISSON_HOME/sessions/ID/    meta.json   what the session is (atomic)
 //                                lock        held while its structure changes
@@ -16,8 +16,8 @@
 //                                commit.*    a commit that is under way or was interrupted (commit/journal.h)
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
 //
-// All directories are private (0700). Locks are flock(2): they die with their holder, so nothing a killed process left
-// blocks anybody.
+// All directories are private (0700). Locks are flock(2): the kernel releases them when their holder dies, so a killed
+// process blocks nothing.
 #pragma once
 
 #include <string>
@@ -31,8 +31,7 @@ namespace caisson::session {
 
 /// "cs-" and 128 random bits.
 bool isId(std::string_view text);
-/// What a person may call a session: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or `-`, not like an
-/// id.
+/// A valid session name: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or `-`, not like an id.
 Result<void> checkName(std::string_view call, std::string_view name);
 
 class SessionPaths {
@@ -43,10 +42,10 @@ class SessionPaths {
   [[nodiscard]] const sys::RootDir& stores() const { return stores_; }
   [[nodiscard]] const std::string& home() const { return home_; }
 
-  /// Held while sessions are made, named or removed.
+  /// Held while sessions are created, named or removed.
   [[nodiscard]] Result<sys::Fd> lockAll() const;
 
-  /// The canonical path of a directory that was opened, for those who have to open it again without following a link.
+  /// The canonical path of an open directory, for opening it again without following links.
   static Result<std::string> canonicalPath(int descriptor);
 
  private:
@@ -57,8 +56,8 @@ class SessionPaths {
   sys::RootDir sessions_, stores_;
 };
 
-/// Waits for an exclusive lock on a file of a session's directory, which is made if need be. With `wait` false a lock
-/// that somebody holds is EWOULDBLOCK.
+/// Waits for an exclusive lock on a file of a session's directory; creates the file if needed. With `wait` false, a
+/// held lock is EWOULDBLOCK.
 Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait);
 
 }  // namespace caisson::session

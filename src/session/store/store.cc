@@ -30,13 +30,13 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr const char* kNames = ".names";
-constexpr std::string_view kNew = ".new-";      // being made: its lock is held
+constexpr std::string_view kNew = ".new-";      // being created: its lock is held
 constexpr std::string_view kGone = ".gone-";    // being removed
-constexpr std::string_view kTrash = ".trash-";  // layers that nobody uses, in the directory of stores
+constexpr std::string_view kTrash = ".trash-";  // unused layers, in the directory of stores
 constexpr const char* kRollbackFile = "rollback";
 constexpr const char* kReserve = "reserve";
-constexpr const char* kKept = "kept";  // expired, and found to hold uncommitted changes
-// How much of an expired session is looked at to find out whether it holds uncommitted changes.
+constexpr const char* kKept = "kept";  // expired with uncommitted changes
+// How many files of an expired session are checked for uncommitted changes.
 constexpr std::size_t kMaxLookedAt = 20'000;
 constexpr std::uint64_t kMaxCompared = 64U << 20;
 constexpr std::size_t kReserveBytes = 128 * 1024;
@@ -66,7 +66,7 @@ Result<void> checkOptions(const SessionOptions& options) {
   return {};
 }
 
-/// The sockets of all sessions are below CAISSON_HOME: no sandbox may be shown them.
+/// The sockets of all sessions are below CAISSON_HOME: no sandbox may see them.
 Result<void> checkHomeHidden(const plan::HostFacts& facts, const std::string& home, bool workspace) {
   const auto refuse = [&](const std::string& shown) {
     return fail(plainError(Stage::policy, "session create", shown, "caisson's own state (" + home + ") lies inside",
@@ -86,7 +86,7 @@ Error unknown(std::string_view call, std::string_view id_or_name) {
                     "`caisson session list` shows the sessions of this user");
 }
 
-/// Whether no layer of the session holds anything: no command wrote to the workspace.
+/// Whether all layers of the session are empty: no command wrote to the workspace.
 bool nothingWritten(const RootDir& store, const Metadata& metadata) {
   std::vector<std::string> layers = metadata.frozen;
   layers.push_back(metadata.upper);
@@ -153,7 +153,7 @@ Result<std::string> carryOutRollback(const RootDir& session, Metadata& metadata)
   const auto upper = session.readFile(kRollbackFile, 64);
   if (!upper) return std::string();
   std::string evidence;
-  if (*upper == metadata.upper) {  // else it was dropped meanwhile
+  if (*upper == metadata.upper) {  // otherwise it was dropped meanwhile
     auto discarded = discardUpper(session, metadata);
     if (!discarded) return discarded;
     evidence = std::move(*discarded);
@@ -206,8 +206,9 @@ Result<std::vector<SessionInfo>> Store::list() const {
   for (const sys::DirectoryEntry& entry : *entries) {
     if (!isId(entry.name)) continue;
     auto directory = paths_.sessions().enter(entry.name);
-    if (!directory) continue;                                                                    // destroyed meanwhile
-    if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled) continue;  // nobody's yet
+    if (!directory) continue;  // destroyed meanwhile
+    if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled)
+      continue;  // pooled, not in use yet
     infos.push_back(infoOf(*directory, entry.name));
   }
   std::stable_sort(infos.begin(), infos.end(),
@@ -310,12 +311,12 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;
     const auto metadata = readMetadata(*directory);
-    if (!metadata) return;  // nobody can tell what it uses
+    if (!metadata) return;  // its layers are unknown
     if (metadata->family != family) continue;
     used.insert(metadata->upper);
     used.insert(metadata->frozen.begin(), metadata->frozen.end());
     for (const Checkpoint& one : metadata->checkpoints) used.insert(one.frozen.begin(), one.frozen.end());
-    // A sandbox that lives was mounted over the layers of then, whatever became of the list since.
+    // A running sandbox still has its layers mounted, even if the list changed since.
     if (const auto init = readInitRecord(*directory)) used.insert(init->layers.begin(), init->layers.end());
   }
   auto layers = store->list("");
@@ -336,7 +337,7 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
     auto other = paths_.sessions().enter(entry.name);
     if (!other) continue;
     auto metadata = readMetadata(*other);
-    if (!metadata || metadata->family == family) {  // still used, or nobody can tell
+    if (!metadata || metadata->family == family) {  // still used, or unknown
       dropUnusedLayersLocked(family);
       return {};
     }
@@ -361,7 +362,7 @@ bool Store::isKept(const RootDir& directory, const Metadata& metadata) const {
   if (metadata.pooled || metadata.secondsSinceEnd(Moment::now()) > kSessionGraceSeconds) return false;
   if (directory.stat(kKept)) return true;
   if (!hasUncommittedChanges(metadata)) return false;
-  (void)directory.replaceFile(kKept, "", 0600);  // the look may be long; the next one is not
+  (void)directory.replaceFile(kKept, "", 0600);  // remember the result, since the check may take long
   return true;
 }
 
@@ -388,7 +389,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   const auto metadata = readMetadata(*directory);
-  // From here on it is gone for everybody; a crash leaves work for the next clean-up, not half a session.
+  // From here on it is destroyed for all callers; after a crash the next clean-up removes the rest.
   const std::string gone = std::string(kGone) + id;
   if (auto renamed = paths_.sessions().rename(id, gone, false); !renamed) return renamed;
   step("destroy: hidden");
@@ -422,7 +423,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
         first = destroyed.error();
       }
     } else if (entry.name.starts_with(kNew) || entry.name.starts_with(kGone)) {
-      // Whoever makes or removes one holds this lock: what is there now was left by somebody who died.
+      // Creating or removing one needs this lock: an entry found now was left by a dead process.
       auto lock = paths_.lockAll();
       if (!lock) return fail(lock.error());
       const std::string id = entry.name.substr(entry.name.find('-') + 1);

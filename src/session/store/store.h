@@ -15,7 +15,7 @@ class Store {
 
   [[nodiscard]] const SessionPaths& paths() const { return paths_; }
 
-  /// An id that nobody can guess.
+  /// A random id that cannot be guessed.
   static std::string newId();
 
   /// A session's directory and metadata, by id or name.
@@ -26,29 +26,29 @@ class Store {
   [[nodiscard]] Result<Found> find(std::string_view call, std::string_view id_or_name) const;
   [[nodiscard]] Result<std::vector<SessionInfo>> list() const;
 
-  /// Makes the session's files under a name that nobody sees, then shows them. `pooled`: for nobody yet.
+  /// Creates the session's files under a hidden name, then renames them. `pooled`: for a pool.
   Result<Found> make(const SessionOptions& options, bool pooled = false);
 
-  /// The same for a session whose metadata are made already.
+  /// The same for existing metadata.
   Result<Found> add(Metadata metadata);
 
-  /// Makes a name mean this session; an error when it means another one. "" is none.
+  /// Binds a name to this session; an error if it belongs to another one. "" is none.
   Result<void> claimName(const std::string& name, const std::string& id);
 
-  /// Ends and removes a session, whatever state its files are in.
+  /// Ends and removes a session, even if its files are damaged.
   Result<void> destroy(const std::string& id);
 
-  /// Whether the workspace differs from the real one. The look is bounded; where that does not suffice: yes.
+  /// Whether the workspace differs from the real one. The check is bounded; beyond the bound it returns true.
   [[nodiscard]] bool hasUncommittedChanges(const Metadata& metadata) const;
 
-  /// Removes sessions whose time is over and what was half made or half removed when its maker died.
+  /// Removes expired sessions, and partly created or removed ones of dead processes.
   Result<std::vector<std::string>> clean(bool all);
-  /// The same now and then, for calls that should not pay for it every time.
+  /// The same from time to time, for frequent calls.
   void cleanSometimes();
 
-  /// Takes layers away that no session of the family uses any more; what they hold is removed by the next clean().
+  /// Moves layers that no session of the family uses to the trash; the next clean() removes them.
   void dropUnusedLayers(const std::string& family);
-  /// Removes what was taken away so.
+  /// Removes the trash.
   void emptyTrash();
 
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
@@ -56,7 +56,7 @@ class Store {
  private:
   /// Whether an expired session still holds uncommitted changes and is within its grace period.
   [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
-  /// `only_expired`: not if the session was renewed since the caller looked.
+  /// `only_expired`: not if the session was renewed meanwhile.
   Result<void> destroy(const std::string& id, bool only_expired);
   Result<void> claimNameLocked(const std::string& name, const std::string& id);
   Result<void> removeStore(const std::string& family, const std::string& id);
@@ -65,19 +65,19 @@ class Store {
   SessionPaths paths_;
 };
 
-/// Whether the directory is still the one that the store knows by this id, and not one that was destroyed meanwhile.
+/// Whether the directory is still the session with this id, and was not destroyed meanwhile.
 bool isCurrent(const SessionPaths& paths, const std::string& id, const sys::RootDir& directory);
 
-/// A rollback that could not be carried out because the session was locked: every later use does it first.
-/// `upper`: the layer to discard.
+/// Requests a rollback that could not be done because the session was locked: every later use does it first. `upper`:
+/// the layer to discard.
 Result<void> requestRollback(const sys::RootDir& session, const std::string& upper);
-/// Carries it out, if one is requested; the caller holds the session's lock. The name of the checkpoint that keeps what
-/// was discarded, or empty.
+/// Does a requested rollback; the caller holds the session's lock. Returns the name of the checkpoint that keeps the
+/// discarded changes, or empty.
 Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& metadata);
 /// Discards the upper layer and keeps it as a checkpoint, whose name is returned; the caller holds the lock.
 Result<std::string> discardUpper(const sys::RootDir& session, Metadata& metadata);
 
-/// Forgets that the session was found to hold uncommitted changes when it expired: they are about to change.
+/// Clears the mark that the session expired with uncommitted changes: they are about to change.
 void forgetKept(const sys::RootDir& session);
 
 /// Disk space that a session holds back, so that it can be restored and destroyed when the disk is full.

@@ -1,4 +1,4 @@
-// One command of a session, as its supervisor runs it: from the spawn to the result.
+// One command of a session in its supervisor: from the spawn to the result.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace caisson::session {
 
-/// Output of a background command on its way into a log of bounded size.
+/// Output of a background command, written to a log of bounded size.
 struct LogPipe {
   sys::Fd pipe, log;
   std::uint64_t written = 0, dropped = 0;
@@ -29,13 +29,13 @@ struct Command {
   using Clock = std::chrono::steady_clock;
 
   std::uint32_t number = 0;  ///< between the supervisor and pid 1
-  std::uint32_t exec = 0;    ///< of a background command, for people
+  std::uint32_t exec = 0;    ///< of a background command, shown to users
   CommandOptions options;
   std::shared_ptr<plan::Plan> plan;
-  int client = -1;  ///< whose connection waits for it
+  int client = -1;  ///< the connection that waits for it
   sys::Fd report;   ///< set-up failures, and the listener's number
   sys::Fd terminal_master;
-  int pid = 0;  ///< as pid 1 numbers it
+  int pid = 0;  ///< inside the sandbox
   Clock::time_point began;
   std::vector<sys::Fd> streams;  ///< of a foreground command, until it is spawned
   bool recorded = false;         ///< it is in the audit log, and its program may run

@@ -6,7 +6,7 @@
 namespace caisson::session {
 namespace {
 
-/// Each holds some descriptors of the supervisor's.
+/// Each uses some descriptors of the supervisor.
 constexpr std::size_t kMaxCommandCgroups = 64;
 
 void subtract(std::optional<std::uint64_t>& value, const std::optional<std::uint64_t>& before) {
@@ -36,7 +36,7 @@ sys::CgroupUsage CommandCgroup::usage() {
 }
 
 CommandCgroups::CommandCgroups(const sys::Cgroup& session, std::optional<uid_t> uid) : session_(session), uid_(uid) {
-  // pid 1 moves a command from the session's cgroup, so it needs the right to write there; it cannot see the files.
+  // pid 1 moves a command out of the session's cgroup, so it needs write access there; the files are not visible to it.
   if (session.descriptor() >= 0 && uid && !session.allowEntry(*uid)) count_ = kMaxCommandCgroups;
 }
 
@@ -44,7 +44,7 @@ std::optional<CommandCgroup> CommandCgroups::make() {
   if (!session_.valid() || count_ >= kMaxCommandCgroups) return std::nullopt;
   auto made = session_.createChild("command-" + std::to_string(++last_));
   if (!made || (made->descriptor() >= 0 && uid_ && !made->allowEntry(*uid_))) {
-    count_ = kMaxCommandCgroups;  // not on this host
+    count_ = kMaxCommandCgroups;  // not supported on this host
     return std::nullopt;
   }
   CommandCgroup cgroup(std::move(*made));

@@ -1,7 +1,7 @@
-// One cgroup per command of a session, inside the session's: what the command used, whether its memory ran out, and the
-// end of all its processes at once.
+// One cgroup per command of a session, inside the session's: counts usage and OOM kills, and kills all processes at
+// once.
 //
-// Making and removing a cgroup costs more than a command: they are kept and used again once nothing is left in them.
+// Creating and removing a cgroup costs more than a command: they are reused once they are empty.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ class CommandCgroup {
   [[nodiscard]] std::vector<int> descriptors() const;
   [[nodiscard]] CgroupEntry entry() const;
 
-  /// What this command used so far; nothing where the kernel does not count it.
+  /// Usage of this command so far; nothing where the kernel does not count it.
   sys::CgroupUsage usage();
   bool ranOutOfMemory() { return usage().oom_kills.value_or(0) > 0; }
   /// SIGKILL to every process of the command, also to those that left its session and process group.
@@ -34,7 +34,7 @@ class CommandCgroup {
   friend class CommandCgroups;
   sys::Cgroup cgroup_;
   sys::CgroupUsage before_;  ///< by earlier commands
-  sys::CgroupUsage latest_;  ///< by all of them, when usage() was called last
+  sys::CgroupUsage latest_;  ///< by all of them, at the last call of usage()
 };
 
 class CommandCgroups {
@@ -42,14 +42,14 @@ class CommandCgroups {
   /// `session` outlives this. `uid`: of pid 1 where that is not the caller.
   CommandCgroups(const sys::Cgroup& session, std::optional<uid_t> uid);
 
-  /// Nothing: the session has no cgroup, or there are too many; the command then runs in the session's own.
+  /// Returns nothing if the session has no cgroup, or there are too many; the command then runs in the session's.
   std::optional<CommandCgroup> take();
-  /// After the command's exit and a last call of usage(). It is used again when the last process that the command left
-  /// behind is gone. `alone`: there is none.
+  /// Call after the command's exit and a last call of usage(). The cgroup is reused when the last left-behind process
+  /// exited. `alone`: there is none.
   void giveBack(CommandCgroup cgroup, bool alone);
-  /// Whether the kernel killed a left-behind process for want of memory since the last call.
+  /// Whether the OOM killer killed a left-behind process since the last call.
   bool leftBehindRanOutOfMemory();
-  /// When there is time: makes sure that take() has one ready.
+  /// Call when idle: prepares a cgroup for the next take().
   void refill();
 
  private:

@@ -27,16 +27,16 @@ using sys::Fd;
 constexpr auto kSpawnTimeout = std::chrono::seconds(3);
 /// After SIGKILL to a command's processes; then everything in the session is killed.
 constexpr auto kKillTimeout = std::chrono::seconds(2);
-/// For other writers of the audit log to let go of it.
+/// How long to wait for other writers to release the audit log.
 constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);
 constexpr auto kShortestCpuPause = milliseconds(20), kLongestCpuPause = milliseconds(1000);
 
-/// The plan as the flat block that pid 1 maps, without the steps that built the sandbox.
+/// Compiles the plan to the flat block that pid 1 maps, without the steps that built the sandbox.
 Result<isolation::BlockFile> compile(isolation::BlockSpace& space, const plan::Plan& plan,
                                      const TerminalOptions& terminal) {
   return space.compile(plan, [&](isolation::Block& block) {
-    // pid 1 is in the session's domain, and every command is born in it.
+    // pid 1 is in the session's domain, so every command is too.
     block.handled_fs = block.handled_net = 0;
     block.rule_count = 0;
     if (!plan.isolate_commands) block.landlock_abi = 0;
@@ -75,7 +75,7 @@ Result<void> makePipe(Fd& read_end, Fd& write_end, const plan::Identity& identit
   }
   read_end = Fd(ends[0]);
   write_end = Fd(ends[1]);
-  if (identity.change_user) {  // or the payload could not open its own /dev/stdout
+  if (identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
     (void)!::fchown(ends[0], identity.outside_uid, identity.outside_gid);
   }
   return {};
@@ -135,8 +135,8 @@ void Supervisor::queueCommand(std::uint32_t number) {
     (void)endSandbox(frozen.error().message());
     return;
   }
-  // A background command may run for as long as the session unless a timeout is given. The time counts from here on:
-  // commands before it in the queue may be stopped until their own deadline.
+  // A background command may run as long as the session unless a timeout is given. The time counts from here on:
+  // commands ahead of it in the queue may be stopped until their own deadline.
   const auto& options = command->options;
   const std::optional<double> limit = options.timeout_seconds ? options.timeout_seconds
                                       : options.background    ? std::nullopt
@@ -146,7 +146,7 @@ void Supervisor::queueCommand(std::uint32_t number) {
   spawnNext();
   command = find(number);
   if (command == nullptr || command->recorded || spawning_ == number) return;
-  // It waits for its turn, perhaps for long: that it was asked for is recorded now, if the log is free.
+  // It may wait long in the queue: record the request now, if the log is free.
   auto recorded = recordStart(*command);
   if (recorded) command->recorded = true;
   if (!recorded && recorded.error().sys_errno != EWOULDBLOCK) refuse(*command, recorded.error());
@@ -174,8 +174,8 @@ Result<void> Supervisor::recordStart(const Command& command) {
   return record_.starting(metadata_.id, metadata_.policy, *command.plan, command.options.command, command.background());
 }
 
-/// A command's program runs only once it is on record: until then its process, which gets ready meanwhile, waits. Other
-/// writers of the log may hold it: then the rest of the session goes on.
+/// A command's program runs only once it is recorded: until then its process, which is set up meanwhile, waits. If
+/// another process holds the log, the rest of the session continues.
 void Supervisor::recordAndRelease(std::uint32_t number) {
   Command* command = find(number);
   if (command == nullptr || !command->report) return;
@@ -197,7 +197,7 @@ void Supervisor::spawnFinished(std::uint32_t number) {
   if (!spawn_queue_.empty()) loop_.at(Clock::now(), [this] { spawnNext(); });
 }
 
-/// Of a command that must not run: there is no result.
+/// For a command that must not run: there is no result.
 void Supervisor::refuse(Command& command, const Error& error) {
   const int socket = command.client;
   if (sandbox_ && spawning_ == command.number) {
@@ -267,7 +267,7 @@ Result<void> Supervisor::spawn(Command& command) {
   }
   if (const int error = sandbox_->send(request, descriptors); error != 0) {
     command.report.reset();
-    if (error == EPIPE || error == ECONNRESET) {  // pid 1 has just died: the client starts it again
+    if (error == EPIPE || error == ECONNRESET) {  // pid 1 just died: the client restarts it
       command.runner->noteCause(EndedBy::sandbox);
       return caisson::fail(sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
     }
@@ -308,7 +308,7 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
       command->cgroup.reset();
     }
     command->tree.emplace(sandbox_->init(), reply.pid);
-    if (command->runner->killed()) command->tree->kill();  // decided before its number was known
+    if (command->runner->killed()) command->tree->kill();  // decided before its pid was known
     command->terminal_master = std::move(descriptor);
     if (command->options.wants_started && command->client >= 0) {
       command->answered = true;
@@ -325,8 +325,8 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
   if (reply.type == InitReplyType::exited) onExited(*command, reply);
 }
 
-/// What a command says of itself before its program runs: a failure, or the listener of its filter. The end of this
-/// socket means that the program runs, or that the process is gone.
+/// Reads a command's report from before its exec: a failure, or the listener of its filter. End of file means that the
+/// program runs, or that the process died.
 void Supervisor::onReport(std::uint32_t number) {
   for (;;) {
     Command* command = find(number);
@@ -368,7 +368,7 @@ void Supervisor::onExecuted(Command& command) {
   command.client = -1;
 }
 
-/// Of a command that pid 1 could not even spawn.
+/// For a command that pid 1 could not spawn.
 void Supervisor::fail(Command& command, Error failure) {
   command.runner->fail(std::move(failure));
   finish(command);
@@ -383,7 +383,7 @@ void Supervisor::checkCpu(std::uint32_t number) {
   if (left <= 0) {
     return end(*command, EndedBy::limit, Limit::cpu);
   }
-  // Even on eight processors it can't be used up before the next look.
+  // Even on eight processors the limit can't be reached before the next poll.
   const auto pause =
       std::clamp<Clock::duration>(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left / 8)),
                                   kShortestCpuPause, kLongestCpuPause);
@@ -394,11 +394,11 @@ void Supervisor::end(Command& command, EndedBy why, Limit limit, const std::stri
   if (!command.exited) command.runner->end(why, limit, reason);
 }
 
-/// SIGKILL to every process of a command. One that survives, or a pid 1 that does not answer, ends the sandbox.
+/// SIGKILL to every process of a command. If one survives, or pid 1 does not respond, the sandbox is killed.
 void Supervisor::killProcesses(std::uint32_t number) {
   Command* command = find(number);
   if (command == nullptr) return;
-  if (!command->report && command->pid == 0) return finish(*command);  // it was not spawned yet
+  if (!command->report && command->pid == 0) return finish(*command);  // not spawned yet
   if (command->cgroup) command->cgroup->kill();
   if (command->tree) command->tree->kill();
   command->kill_timer = loop_.at(Clock::now() + kKillTimeout, [this, number] {
@@ -414,7 +414,7 @@ void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& rea
   std::vector<std::uint32_t> numbers;
   for (const auto& [number, command] : commands_) numbers.push_back(number);
   for (const std::uint32_t number : numbers) {
-    // One that was not spawned yet is finished, and gone, at once.
+    // A command that was not spawned yet is finished, and removed, at once.
     if (Command* command = find(number)) end(*command, why, limit, reason);
   }
   InitRequest request;

@@ -151,7 +151,8 @@ constexpr std::string_view kProcessCalls[] = {
     "waitid",
 };
 
-/// Over files: layers belong to the payload's user and may be closed to others. PERFMON: the CPU clock of a tree.
+/// File capabilities: layers belong to the payload's user and may be closed to others. PERFMON: the CPU clock of a
+/// tree.
 constexpr std::uint64_t kKeptCapabilities = 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_DAC_READ_SEARCH |
                                             1ULL << CAP_FOWNER | 1ULL << CAP_FSETID | 1ULL << CAP_PERFMON;
 
@@ -166,10 +167,10 @@ Result<void> dropCapabilities() {
   if (const long got = sys::raw(SYS_capget, &header, sets); got < 0) {
     return fail(sysError(Stage::identity, "capget", "supervisor", static_cast<int>(-got)));
   }
-  // The bounding set first: shrinking it needs a capability that the last step takes away.
+  // The bounding set first: shrinking it needs a capability that the last step drops.
   for (int capability = 0; capability < 64; ++capability) {
     if ((kKeptCapabilities >> capability & 1U) != 0) continue;
-    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) break;  // past the last one, or an ordinary user
+    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) break;  // past the last one, or not root
   }
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   for (int half = 0; half < 2; ++half) {
@@ -192,12 +193,12 @@ plan::SyscallFilter supervisorFilter() {
   for (const std::string_view name : kWaitCalls) list.add(name, plan::kAllow);
   for (const std::string_view name : kProcessCalls) list.add(name, plan::kAllow);
   list.set("clone", plan::kAllow, {{{rules::anyBit(0, rules::kNamespaceFlags & ~0x80U)}, plan::refuse(EPERM)}});
-  list.set("clone3", plan::refuse(ENOSYS));  // its flags lie in memory; the C library then uses clone
+  list.set("clone3", plan::refuse(ENOSYS));  // its flags are in memory; libc then falls back to clone
   // Clients, the launcher and the egress; ports of the host's and the sandbox's loopback.
   list.set("socket", plan::refuse(EPERM),
            {{{rules::equals(0, AF_UNIX)}, plan::kAllow}, {{rules::equals(0, AF_INET)}, plan::kAllow}});
   list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
-  // Memory, but no code.
+  // Memory, but not executable.
   list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
   list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
   plan::SyscallFilter filter;

@@ -1,4 +1,4 @@
-// What a session's supervisor gives up once its sandbox runs, before the first payload does.
+// Confines a session's supervisor once its sandbox runs, before the first payload does.
 #pragma once
 
 #include "base/error.h"
@@ -6,8 +6,8 @@
 
 namespace caisson::session {
 
-/// The system calls of a supervisor: files, sockets, waiting, looking at processes and signalling them. No exec, no new
-/// code, no namespace, no mount, no tracing. What needs one of those is the launcher's work (launcher.h).
+/// The system calls of a supervisor: files, sockets, waiting, inspecting and signalling processes. No exec, no
+/// executable mappings, no namespaces, no mounts, no tracing. The launcher does what needs these (launcher.h).
 plan::SyscallFilter supervisorFilter();
 
 /// Drops capabilities, sets no_new_privs and installs the filter; a forked process inherits all three. A root caller's

@@ -15,7 +15,7 @@ namespace {
 
 class SupervisorFilter : public testing::Test {
  protected:
-  /// What the kernel would do with a call; calls that this architecture lacks count as `otherwise`.
+  /// Evaluates the filter for a call; calls that this architecture lacks count as `otherwise`.
   [[nodiscard]] bool allows(std::string_view name, std::uint64_t first = 0, std::uint64_t third = 0,
                             bool otherwise = false) const {
     const auto number = syscall_table::numberOf(name);

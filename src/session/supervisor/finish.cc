@@ -1,4 +1,4 @@
-// How commands of a session end: exit, result, record.
+// The end of a session's commands: exit, result, audit record.
 #include <algorithm>
 #include <cerrno>
 
@@ -10,13 +10,13 @@
 namespace caisson::session {
 namespace {
 
-/// For the egress to report what a command did, after its exit.
+/// How long to wait for the egress's report about a command after its exit.
 constexpr auto kEgressTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
 void Supervisor::onExited(Command& command, const InitReply& reply) {
-  onReport(command.number);  // what it said before its exit
+  onReport(command.number);  // its reports from before its exit
   command.exited = reply;
   loop_.cancel(command.kill_timer);
   if (command.cgroup) {
@@ -32,7 +32,7 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
     }
   }
   if (!sandbox_ || !sandbox_->hasEgress() || ending_) return finish(command);
-  // Its connections are reported by another process: wait for those reports, but not long.
+  // Another process reports its connections: wait for those reports, but not long.
   waiting_for_egress_.push_back(command.number);
   sandbox_->requestEgressTotals();
   if (egress_timer_ == 0) {
@@ -43,7 +43,7 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
   }
 }
 
-/// The kernel killed some process of the command: the rest of it must not continue as if nothing had happened.
+/// The OOM killer killed a process of the command: kill the rest too.
 void Supervisor::noteOutOfMemory(Command& command) {
   if (command.endedBy() != EndedBy::itself || command.runner->exit().failure) return;
   const std::string reason = "the session's memory limit was exceeded";
@@ -79,7 +79,7 @@ void Supervisor::finish(Command& command) {
     }
   } else if (const auto client = clients_.find(command.client); client != clients_.end()) {
     client->second.command = 0;
-    if (!command.executed && command.endedBy() == EndedBy::sandbox) {  // the client starts the sandbox and tries again
+    if (!command.executed && command.endedBy() == EndedBy::sandbox) {  // the client restarts the sandbox and retries
       replyFailed(client->first, sysError(Stage::state, "session exec", metadata_.id, ENOTCONN));
     } else {
       reply(client->first, MessageType::finished, codec::encode(result));

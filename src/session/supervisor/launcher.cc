@@ -49,7 +49,7 @@ Error launcherGone() {
                     "it was killed, or the host is overloaded; use the session again");
 }
 
-/// The process that serves one supervisor after the other.
+/// The process that serves one supervisor after another.
 class LauncherProcess {
  public:
   LauncherProcess(const Store& store, std::string id) : store_(store), id_(std::move(id)) {}
@@ -76,12 +76,12 @@ class LauncherProcess {
   }
 
  private:
-  /// False: the supervisor is gone. True: another one is to be forked.
+  /// False: the supervisor exited. True: fork another one.
   bool serveUntilEnd() {
     for (;;) {
       reap();
       pollfd wait{socket_.get(), POLLIN, 0};
-      // The supervisor itself is a child, whose end shows at the socket.
+      // The supervisor is a child too, but its exit shows at the socket.
       const int ready = ::poll(&wait, 1, children_ > 1 ? kReapPauseMs : -1);
       if (ready < 0 && errno != EINTR) return false;
       if (ready <= 0) continue;
@@ -109,7 +109,7 @@ class LauncherProcess {
       case MessageType::squash:
         return static_cast<void>(startWorker(store_.paths(), {packet.value.empty() ? "squash" : "reclaim", id_}));
       case MessageType::remount: return remount(packet);
-      // Work that allocates memory or enters a namespace: in a forked process.
+      // Work that allocates memory or enters a namespace runs in a forked process.
       case MessageType::measure:
       case MessageType::alert: {
         const pid_t child = ::fork();
@@ -175,7 +175,7 @@ Result<Packet> Launcher::ask(MessageType type, const std::string& value, std::ve
     const Receipt receipt = ready > 0 ? receivePacket(socket_.get(), packet) : Receipt::closed;
     if (receipt == Receipt::message) return packet;
     if (receipt == Receipt::nothing) continue;
-    socket_.reset();  // a late answer must not be taken for that to another request
+    socket_.reset();  // a late response must not be mistaken for that to another request
     return fail(launcherGone());
   }
 }
@@ -216,7 +216,7 @@ bool Launcher::succeed(int listener, int client, const std::string& start, const
 }
 
 int superviseMain(const Store& store, const std::string& id, int status) {
-  // Signals of the starting process and a closed reader must not end it.
+  // Signals of the starting process and a closed pipe must not kill it.
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);

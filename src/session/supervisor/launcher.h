@@ -1,8 +1,8 @@
 // The launcher of a session: does for the supervisor what the supervisor's confinement forbids.
 //
 // `caisson __session supervise ID` is the launcher. It forks the supervisor and then only serves it: starts workers and
-// alert programs, mounts new layers, measures closed directories, and forks the next supervisor when the sandbox has to
-// be built again. It parses nothing that a payload or the egress wrote. It exits with its supervisor.
+// alert programs, mounts new layers, measures unreadable directories, and forks the next supervisor when the sandbox
+// must be rebuilt. It parses no data from a payload or the egress. It exits with its supervisor.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace caisson::session {
 
-/// What a supervisor leaves to the next one, which builds the sandbox again for `client`.
+/// State passed to the next supervisor, which rebuilds the sandbox for `client`.
 struct Succession {
   sys::Fd listener, client;
   std::string start;  ///< the client's StartOptions, encoded
@@ -33,13 +33,13 @@ class Launcher {
 
   /// As remountOverlay().
   Result<void> remount(int init_pidfd, int layer, const OverlayOptions& options);
-  /// The size of a layer with directories that their owner has closed.
+  /// Measures a layer with directories that the supervisor cannot read.
   std::optional<LayerSize> measure(int layer);
-  /// Sends a text to the alert programs and webhooks of the owner; returns what did not work.
+  /// Sends a text to the owner's alert programs and webhooks; returns the failures.
   std::vector<std::string> sendAlert(const std::string& text);
-  /// Has the session's layers merged by a worker: deep histories, or with `reclaim` whenever there are two.
+  /// Merges the session's layers in a worker: deep histories, or with `reclaim` whenever there are two.
   void squash(bool reclaim);
-  /// Has the next supervisor forked, with copies of all these; the caller exits then. False: the launcher is gone.
+  /// Forks the next supervisor with copies of all these; the caller then exits. False: the launcher is gone.
   bool succeed(int listener, int client, const std::string& start, const std::vector<KeptPort>& ports);
 
  private:

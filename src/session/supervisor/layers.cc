@@ -1,7 +1,7 @@
-// The state that an escape attempt is rolled back to, and the rollback.
+// The clean state for a rollback after an escape attempt, and the rollback.
 //
-// Before a command, when nothing runs, what was written so far is frozen by a new upper layer. So the upper layer holds
-// only what commands wrote since the last moment at which nothing ran, and dropping it undoes exactly that.
+// Before a command, if nothing runs, a new upper layer freezes what was written so far. So the upper layer holds only
+// what commands wrote since the last moment at which nothing ran, and dropping it undoes exactly that.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ constexpr auto kLockPause = std::chrono::milliseconds(10);
 bool isEmpty(int directory) {
   const sys::Fd copy(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!copy) return false;
-  alignas(dirent64) char room[512];  // before each command: three calls, and nothing allocated
+  alignas(dirent64) char room[512];  // before each command: three calls, no allocation
   for (;;) {
     const long got = sys::raw(SYS_getdents64, copy.get(), room, sizeof(room));
     if (got <= 0) return got == 0;
@@ -57,7 +57,7 @@ void addAutomaticCheckpoint(Metadata& metadata) {
   }
 }
 
-/// Makes the directories of a new upper layer, owned by the sandbox's user.
+/// Creates the directories of a new upper layer, owned by the sandbox's user.
 Result<sys::Fd> makeUpper(const SessionPaths& paths, const Metadata& metadata, const plan::Identity& identity) {
   auto store = paths.stores().enter(metadata.family);
   if (!store) return fail(store.error());
@@ -75,14 +75,14 @@ Result<sys::Fd> makeUpper(const SessionPaths& paths, const Metadata& metadata, c
 
 }  // namespace
 
-/// `commands`: how many there may be, none of which runs yet.
+/// `commands`: how many may exist, none of which runs yet.
 bool Supervisor::canFreeze(std::size_t commands) const {
   const auto in_use = [](const auto& client) { return client.second.uses_workspace; };
   return sandbox_->canChangeLayers() && commands_.size() == commands && !sandbox_->busy() &&
          std::none_of(clients_.begin(), clients_.end(), in_use);
 }
 
-/// Secret files that the host has created in the workspace since the sandbox was built.
+/// Secret files that the host created in the workspace since the sandbox was built.
 std::vector<std::string> Supervisor::newSecrets() {
   std::vector<std::string> found;
   const policy::Workspace& workspace = metadata_.policy.filesystem.workspace;
@@ -92,13 +92,14 @@ std::vector<std::string> Supervisor::newSecrets() {
   for (const std::string& secret : scan.secrets) {
     if (!sandbox_->hides(secret)) found.push_back(secret);
   }
-  for (const plan::ReplacedFile& file : scan.redacted) {  // its other content is of less use than its secrecy
+  for (const plan::ReplacedFile& file :
+       scan.redacted) {  // hide it completely: secrecy matters more than its other content
     if (!sandbox_->hides(file.path)) found.push_back(file.path);
   }
   return found;
 }
 
-/// Shows the same layers again, so that names that were added to the mask layer become hidden.
+/// Remounts the same layers, so that names added to the mask layer become hidden.
 Result<void> Supervisor::remountWorkspace() {
   auto upper = makeUpper(paths_, metadata_, sandbox_->plan().identity);
   if (!upper) return {};
@@ -111,7 +112,7 @@ Result<void> Supervisor::remountWorkspace() {
   return sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper));
 }
 
-/// An error: the sandbox is of no more use.
+/// On an error the sandbox is unusable.
 Result<void> Supervisor::prepareLayers(Command& command) {
   if (!sandbox_->canChangeLayers()) return {};
   const std::vector<std::string> secrets = newSecrets();
@@ -140,16 +141,16 @@ Result<void> Supervisor::prepareLayers(Command& command) {
   return written ? freeze() : remountWorkspace();
 }
 
-/// Freezes what was written so far by a new upper layer.
+/// Freezes what was written so far under a new upper layer.
 Result<void> Supervisor::freeze() {
   auto lock = lockFile(directory_, kLockFile, false);
-  if (!lock) return {};  // a client changes the session at this moment: the next command then
+  if (!lock) return {};  // a client is changing the session: freeze before the next command
   auto frozen = freezeUpper(1);
   if (!frozen) return caisson::fail(frozen.error());
   return {};
 }
 
-/// Begins a new upper layer; who calls has the session's lock. False: not now. An error: the sandbox is of no more use.
+/// Starts a new upper layer; the caller has the session's lock. False: not now. On an error the sandbox is unusable.
 Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   if (!sandbox_ || !sandbox_->canChangeLayers() || !canFreeze(commands)) return false;
   auto current = readMetadata(directory_);
@@ -186,8 +187,8 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
 }
 
 /// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
-/// dead. A client that holds the session's lock may be waiting for this very process: then every later use of the
-/// session does it first.
+/// dead. If a client holds the session's lock, it may be waiting for this process: then the next use of the session
+/// does the rollback first.
 std::string Supervisor::rollBack() {
   releaseReserve(directory_);  // the attacker may have filled the disk
   auto lock = lockFile(directory_, kLockFile, false);
@@ -213,7 +214,7 @@ std::string Supervisor::rollBack() {
          *evidence + " (`caisson session restore " + metadata_.id + " " + *evidence + "` brings it back)";
 }
 
-/// After an escape attempt: nothing of the sandbox may go on, and nothing it wrote may stay.
+/// After an escape attempt: kills the sandbox and discards what it wrote.
 std::string Supervisor::endAndRollBack() {
   (void)sandbox_->kill();
   std::string rolled_back = rollBack();

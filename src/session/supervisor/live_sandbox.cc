@@ -47,7 +47,7 @@ constexpr auto kPauseTimeout = std::chrono::seconds(10);
 constexpr unsigned kLockPauseUs = 50;
 constexpr auto kKillTimeout = std::chrono::seconds(10);
 
-/// A directory for the layers, owned by the sandbox's user where that is not the caller.
+/// Creates the directory of the layers, owned by the sandbox's user if that is not the caller.
 Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& metadata, const plan::Plan& plan) {
   if (auto made = paths.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
   auto store = paths.stores().openFile(metadata.family, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
@@ -110,7 +110,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   init_program.program = program->get();
   init_program.arguments = {"caisson-init"};
   init_program.descriptor = alive->get();
-  // The child inherits this, and a process that isn't dumpable may not write its own id maps.
+  // The child inherits this, and an undumpable process may not write its own id maps.
   ::prctl(PR_SET_DUMPABLE, 1);
   auto launched = supervise::launch(
       plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .init_program = &init_program});
@@ -137,7 +137,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   return {};
 }
 
-/// Waits until pid 1 is ready, or says what failed.
+/// Waits until pid 1 is ready or reports a failure.
 Result<void> LiveSandbox::awaitReady() {
   const auto deadline = Clock::now() + kStartTimeout;
   for (;;) {
@@ -180,7 +180,7 @@ Result<void> LiveSandbox::awaitReady() {
   }
 }
 
-/// Has pid 1 enter the session's Landlock domain, whose rules refer to what is mounted now.
+/// Makes pid 1 enter the session's Landlock domain, whose rules refer to the current mounts.
 Result<void> LiveSandbox::enterDomain() {
   plan::Plan rules = plan_;
   rules.steps.clear();
@@ -199,7 +199,7 @@ Result<void> LiveSandbox::enterDomain() {
   return {};
 }
 
-/// Waits for pid 1 while it runs nothing: a second at most in practice, ten under the heaviest load.
+/// Waits for pid 1 while it runs nothing: in practice at most a second, ten under extreme load.
 Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
   const auto deadline = Clock::now() + kPauseTimeout;
   for (;;) {
@@ -282,7 +282,7 @@ Result<bool> LiveSandbox::pause() {
 Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, const std::string& upper,
                                        Fd upper_directory) {
   plan::MountOverlay* overlay = overlayOf(plan_);
-  if (!layer_) layer_ = std::move(upper_);  // the one that was opened in the sandbox
+  if (!layer_) layer_ = std::move(upper_);  // the one opened in the sandbox
   overlay->frozen = frozen;
   overlay->upper = upper;
   const OverlayOptions options{.target = overlay->target,
@@ -327,7 +327,7 @@ void LiveSandbox::onControl() {
 void LiveSandbox::onEgress() {
   if (egress_->receive(handlers_.egress_report)) return;
   loop_.remove(egress_->descriptor());
-  // A session that asked for a network must not go on as if it had one.
+  // A session with a network must not continue without its egress.
   sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
 }
 
@@ -383,7 +383,7 @@ Result<Fd> LiveSandbox::fetch(int number) {
   const long got = sys::raw(SYS_pidfd_getfd, launched_.pidfd.get(), number, 0);
   InitRequest request;
   request.number = number;
-  if (got < 0) {  // forbidden here (Yama, a container's filter): through the socket then
+  if (got < 0) {  // forbidden here (Yama, a container's filter): use the socket
     request.type = InitRequestType::send_listener;
     return askForDescriptor(request, "listener");
   }
@@ -423,7 +423,7 @@ void LiveSandbox::stopWatching() {
 std::optional<LiveSandbox::Remains> LiveSandbox::killPaused() {
   sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
   const auto deadline = Clock::now() + kKillTimeout;
-  // pid 1 closes its files, and so drops this lock, before it leaves its mount namespace.
+  // pid 1 closes its files, and so releases this lock, before it leaves its mount namespace.
   while (isAlive(*directory_)) {
     if (Clock::now() > deadline) return std::nullopt;
     ::usleep(kLockPauseUs);

@@ -1,4 +1,4 @@
-// A session's sandbox while it runs, as its supervisor holds it: pid 1 and the socket to it, the cgroup, the egress.
+// A session's running sandbox in its supervisor: pid 1 and the socket to it, the cgroup, the egress.
 #pragma once
 
 #include <deque>
@@ -23,16 +23,16 @@ namespace caisson::session {
 class LiveSandbox {
  public:
   struct Handlers {
-    std::function<void(const InitReply&, sys::Fd)> reply;  ///< of pid 1, other than to ask()
+    std::function<void(const InitReply&, sys::Fd)> reply;  ///< of pid 1, except to ask()
     std::function<void(const egress::Report&)> egress_report;
-    std::function<void()> exited;  ///< pid 1 is gone, and every process of the sandbox with it
+    std::function<void()> exited;  ///< pid 1 exited, and with it every process of the sandbox
   };
 
-  /// Builds it. Waits for pid 1, which runs nothing of a payload's yet; the caller holds the session's lock.
+  /// Builds it. Waits for pid 1, which runs no payload yet; the caller holds the session's lock.
   static Result<std::unique_ptr<LiveSandbox>> start(const SessionPaths& paths, const sys::RootDir& directory,
                                                     const Metadata& metadata, const plan::Plan& plan,
                                                     sys::EventLoop& loop, Launcher& launcher, Handlers handlers);
-  /// Kills whatever is left in it.
+  /// Kills all remaining processes.
   ~LiveSandbox();
   LiveSandbox(const LiveSandbox&) = delete;
   LiveSandbox& operator=(const LiveSandbox&) = delete;
@@ -41,48 +41,47 @@ class LiveSandbox {
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] const sys::Cgroup& cgroup() const { return cgroup_; }
   [[nodiscard]] CommandCgroups& commandCgroups() { return *command_cgroups_; }
-  /// The overlay's upper directory, and the sized directories as LimitWatch::addSized wants them (copies).
+  /// The overlay's upper directory, and copies of the size-limited directories for LimitWatch::addSized.
   [[nodiscard]] int upper() const { return upper_.get(); }
   [[nodiscard]] std::uint32_t sizedMask() const { return sized_mask_; }
   [[nodiscard]] std::vector<sys::Fd> sizedDirectories() const;
-  /// Changes since start() that a result has to tell ("layers", warnings).
+  /// Changes since start() that a result must report ("layers", warnings).
   [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
   [[nodiscard]] bool hasEgress() const { return egress_.has_value(); }
-  /// What the egress captures, in words.
+  /// Describes what the egress captures.
   [[nodiscard]] std::string capture() const { return egress_ ? egress_->capture() : std::string(); }
 
-  /// 0, or the errno with which pid 1 could not be reached.
+  /// Returns 0, or the errno with which pid 1 could not be reached.
   [[nodiscard]] int send(const InitRequest& request, std::span<const int> descriptors = {}) const;
-  /// Sends and waits for the answer, a second at most: pid 1 never blocks.
+  /// Sends and waits for the reply, at most a second: pid 1 never blocks.
   Result<sys::Fd> askForDescriptor(InitRequest request, std::string_view call);
-  /// Takes a descriptor out of pid 1, and closes it there.
+  /// Fetches a descriptor from pid 1, and closes it there.
   Result<sys::Fd> fetch(int number);
   /// The workspace's directory as the sandbox's programs see it.
   [[nodiscard]] Result<sys::Fd> openWorkspace() const;
-  /// Whether any process but pid 1 runs.
+  /// Whether any process except pid 1 runs.
   [[nodiscard]] bool busy() const;
 
-  /// Whether changeLayers() is possible at all in this sandbox.
   /// Whether the workspace's overlay hides this path, or shows it with other content.
   [[nodiscard]] bool hides(const std::string& path) const;
-  /// Hides a path by the store's mask layer, from the next changeLayers() on.
+  /// Hides a path through the store's mask layer, from the next changeLayers() on.
   Result<void> hide(const sys::RootDir& store, const std::string& path);
   [[nodiscard]] bool canChangeLayers() const;
-  /// Has pid 1 spawn nothing until resume() or changeLayers(). False: a process runs, and nothing has changed. After an
-  /// error the sandbox is of no more use; the same holds for the next two.
+  /// Stops pid 1 from spawning until resume() or changeLayers(). False: a process runs, and nothing changed. After an
+  /// error the sandbox is unusable; the same holds for the next two.
   Result<bool> pause();
   Result<void> resume() { return enterDomain(); }
-  /// Mounts the workspace of a paused sandbox anew over other layers: /tmp, the home and everything else stay. The
-  /// directories of the new upper layer exist.
+  /// Remounts the workspace of a paused sandbox over other layers; /tmp, the home and everything else stay. The
+  /// directories of the new upper layer must exist.
   Result<void> changeLayers(const std::vector<std::string>& frozen, const std::string& upper, sys::Fd upper_directory);
 
-  /// What the egress reported so far is on record (egress::Process::confirmRecorded).
+  /// Everything the egress reported so far is recorded (egress::Process::confirmRecorded).
   void confirmRecorded();
-  /// Has the egress report its totals after everything it has to report so far.
+  /// Makes the egress report its totals after all pending reports.
   void requestEgressTotals();
 
-  /// What is left of a sandbox whose last process was pid 1: the kernel takes its mounts down, which takes the longer
-  /// the more files it has seen.
+  /// What is left of a sandbox whose last process was pid 1: the kernel removes its mounts, which takes longer the more
+  /// files it has accessed.
   struct Remains {
     pid_t init = -1;
     sys::Fd pidfd;  ///< readable once it is gone

@@ -1,4 +1,4 @@
-// What the supervisor sees of running commands: blocked system calls, output, limits, network use.
+// Monitors running commands: blocked system calls, output, limits, network use.
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace caisson::session {
 namespace {
 
 constexpr std::size_t kLogPiece = 64 * 1024;
-constexpr int kPiecesPerTurn = 16;  // a command that floods must not keep the others waiting
+constexpr int kPiecesPerTurn = 16;  // a flooding command must not delay the others
 constexpr auto kIdleTimeout = std::chrono::seconds(2);
 constexpr auto kIdlePause = std::chrono::milliseconds(5);
 constexpr std::size_t kLastBytes = 64 * 1024;
@@ -61,11 +61,11 @@ void Supervisor::onViolation(std::uint32_t number, std::uint32_t exec, const Vio
   (void)writeBlocked(*logs_, exec, command->violations);
 }
 
-/// An escape attempt: what the command left behind, and what other commands run, may be part of it.
+/// An escape attempt: left-behind processes and other running commands may be part of it.
 void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
   killEverything(EndedBy::sibling_escape, Limit::none, "");
   if (find(number) != nullptr) return;  // its result reports the attempt
-  // A process that the command left behind: there is no result to report it in.
+  // A left-behind process: there is no result to report it in.
   const auto found = monitors_.find(monitor);
   if (found == monitors_.end()) return;
   const std::shared_ptr<plan::Plan> plan = found->second.plan;
@@ -111,13 +111,14 @@ void Supervisor::pumpLog(std::uint32_t number, int stream) {
     const std::uint64_t limit = command->plan->output_bytes;
     const std::uint64_t room = limit > log.written ? limit - log.written : 0;
     const ssize_t done = room == 0 ? 0 : ::write(log.log.get(), buffer, std::min(bytes, room));
-    const std::uint64_t kept = done > 0 ? static_cast<std::uint64_t>(done) : 0;  // a full disk drops, never blocks
+    const std::uint64_t kept =
+        done > 0 ? static_cast<std::uint64_t>(done) : 0;  // on a full disk output is dropped; writes never block
     log.written += kept;
     log.dropped += bytes - kept;
   }
 }
 
-/// What a command wrote before its exit. Processes that it left behind may go on writing into the pipe: not kept.
+/// Reads what a command wrote before its exit. Later output of left-behind processes is not kept.
 void Supervisor::drainLogs(Command& command) {
   for (int stream = 0; stream < 2; ++stream) pumpLog(command.number, stream);
 }
@@ -150,13 +151,12 @@ void Supervisor::lookAtLimits() {
     killEverything(EndedBy::limit, *reached, reason);
     return waitUntilIdle();
   }
-  if (limits_->wantsIpcBytes())
-    (void)sandbox_->send(InitRequest{});  // measure: the answer is there before the next look
+  if (limits_->wantsIpcBytes()) (void)sandbox_->send(InitRequest{});  // measure: the reply arrives before the next poll
   if (const auto next = limits_->next()) limits_timer_ = loop_.at(*next, [this] { lookAtLimits(); });
 }
 
-/// After a limit was exceeded: what was killed may still be counted for a moment, and must not count against the next
-/// command. Whatever survived is killed again.
+/// After a limit was exceeded: killed processes may still be counted for a moment, and must not count against the next
+/// command. Survivors are killed again.
 void Supervisor::waitUntilIdle() { killUntilIdle(Clock::now() + kIdleTimeout); }
 
 void Supervisor::killUntilIdle(Clock::time_point deadline) {

@@ -18,7 +18,7 @@ namespace caisson::session {
 namespace {
 
 constexpr int kPortBacklog = 64;
-constexpr std::uint64_t kEachRecorded = 100;  // connections; then every hundredth: nobody can flood the log
+constexpr std::uint64_t kEachRecorded = 100;  // connections; then every hundredth, to avoid flooding the log
 
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};
@@ -28,7 +28,7 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-/// Begins to connect; what comes of it shows later.
+/// Starts a connect; its outcome shows later.
 sys::Fd connectTo(sys::Fd socket, std::uint16_t port) {
   if (!socket) return socket;
   ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
@@ -131,7 +131,7 @@ Result<void> PortSet::listen(Port& port) {
 
 void PortSet::turn(Port& port) {
   port.relay->turn(0);
-  // Edges are reported once: what is left over is pumped again without a new event.
+  // Edges are reported once: the rest is pumped again without a new event.
   if (port.relay->pending() && !std::exchange(port.resumes, true)) {
     loop_.at(sys::EventLoop::Clock::now(), [this, number = port.options.port, inward = port.options.inward] {
       for (Port& one : ports_) {

@@ -1,7 +1,7 @@
 // Ports between a session and the host's loopback, relayed by the session's supervisor.
 //
-// A socket belongs to the network namespace it was made in, whoever holds it. pid 1 makes sockets on request, so the
-// supervisor connects to, or listens at, the sandbox's own loopback without entering anything.
+// A socket belongs to the network namespace in which it was created. pid 1 creates sockets on request, so the
+// supervisor connects to, or listens on, the sandbox's loopback without entering the namespace.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace caisson::session {
 
-/// An open port, between two supervisors of its session.
+/// An open port, passed from one supervisor to the next.
 struct KeptPort {
   PortOptions options;
   sys::Fd lock;
-  sys::Fd listener;  ///< of the host; a port of the sandbox listens in the next one
+  sys::Fd listener;  ///< on the host; a port of the sandbox listens in the next one
 };
 
 class PortSet {
@@ -37,7 +37,7 @@ class PortSet {
         log_(std::move(log)) {}
 
   [[nodiscard]] bool empty() const { return ports_.empty(); }
-  /// Fills in the host's port where none was given.
+  /// Sets the host's port if none was given.
   Result<void> open(PortOptions& options);
   Result<void> close(const PortOptions& options);
   void closeAll();
@@ -45,16 +45,16 @@ class PortSet {
   [[nodiscard]] std::vector<KeptPort> kept() const;
   /// Opens one that an earlier supervisor kept.
   void adopt(KeptPort kept);
-  /// The sandbox was started, or has ended: inward ports listen inside it.
+  /// The sandbox started or ended: inward ports listen inside it.
   void followSandbox(bool runs);
 
  private:
   struct Port {
     PortOptions options;
-    sys::Fd lock;  ///< of its file in ports/: others see by it that the port is open
+    sys::Fd lock;  ///< of its file in ports/: shows others that the port is open
     std::unique_ptr<PortRelay> relay;
     std::uint64_t connections = 0;
-    bool resumes = false;  ///< a turn is planned already
+    bool resumes = false;  ///< a turn is already scheduled
   };
   Port& add(const PortOptions& options, sys::Fd lock);
   Result<void> listen(Port& port);

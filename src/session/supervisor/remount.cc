@@ -25,7 +25,7 @@ constexpr int kTimeoutMs = 10'000;
 enum class Step : unsigned char { enter, directory, unmount, configure, create, attach };
 constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", "fsconfig create", "move_mount"};
 
-/// Reports which step failed and why, in two bytes: the child allocates nothing.
+/// Reports the failed step and its errno in two bytes: the child must not allocate.
 [[noreturn]] void failAt(int report, Step step, long error) {
   const unsigned char message[2] = {static_cast<unsigned char>(step), static_cast<unsigned char>(-error)};
   raw(SYS_write, report, message, sizeof(message));
@@ -34,12 +34,12 @@ constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", 
 
 [[noreturn]] void remountInside(int init_pidfd, int layer, const OverlayOptions& options, int report) {
   long result = raw(SYS_setns, init_pidfd, CLONE_NEWUSER | CLONE_NEWNS);
-  // The overlay makes files of its own as whoever mounts it, and the id of a root caller does not exist inside.
+  // The overlay creates files as the mounting user, and the id of a root caller does not exist inside.
   if (result >= 0) result = raw(SYS_setresgid, options.gid, options.gid, options.gid);
   if (result >= 0) result = raw(SYS_setresuid, options.uid, options.uid, options.uid);
   if (result < 0) failAt(report, Step::enter, result);
   if (result = raw(SYS_umount2, options.target.c_str(), MNT_DETACH); result < 0) failAt(report, Step::unmount, result);
-  // Only now: while an overlay is mounted on the store's root, a step up leads onto the overlay.
+  // Only now: while an overlay is mounted on the store's root, `..` leads onto the overlay.
   const long store = raw(SYS_openat, layer, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
   result = store < 0 ? store : raw(SYS_fchdir, store);
   if (result < 0) failAt(report, Step::directory, result);
@@ -56,7 +56,7 @@ constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", 
   const std::uint64_t attributes =
       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (options.executable ? 0U : std::uint64_t{MOUNT_ATTR_NOEXEC});
   const long mount = raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes);
-  // Onto the store's own root, as when the sandbox was built: nothing below the overlay can be reached.
+  // Onto the store's root, as when the sandbox was built: nothing below the overlay can be reached.
   result =
       mount < 0 ? mount : raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
   if (result < 0) failAt(report, Step::attach, result);
@@ -75,7 +75,7 @@ Result<void> remountOverlay(int init_pidfd, int layer, const OverlayOptions& opt
   theirs.reset();
   if (child < 0) return fail(sysError(Stage::mounts, "fork", "remount", static_cast<int>(-child)));
   unsigned char message[2] = {};
-  // Unmounting waits for the disk, which a payload may have kept busy.
+  // Unmounting waits for the disk, which a payload may keep busy.
   pollfd wait{ours.get(), POLLIN, 0};
   int ready;
   do {

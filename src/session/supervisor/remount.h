@@ -11,15 +11,15 @@ namespace caisson::session {
 
 struct OverlayOptions {
   std::string target;              ///< where the workspace is mounted, inside
-  std::string lower, upper, work;  ///< names in the store, as the kernel wants them
+  std::string lower, upper, work;  ///< names in the store, in the kernel's format
   bool executable = true;
   uid_t uid = 0;  ///< of the sandbox's user, inside
   gid_t gid = 0;
 };
 
 /// Replaces the overlay by one with these layers. `layer`: any layer's directory, opened on the store's mount in the
-/// sandbox, below the overlay. A child process enters the sandbox's user and mount namespaces for that; this one stays
-/// where it is.
+/// sandbox, below the overlay. A child process enters the sandbox's user and mount namespaces for that; this process
+/// does not.
 Result<void> remountOverlay(int init_pidfd, int layer, const OverlayOptions& options);
 
 }  // namespace caisson::session

@@ -1,4 +1,4 @@
-// What clients ask the supervisor for.
+// Requests of clients.
 #include <signal.h>
 
 #include <cerrno>
@@ -12,7 +12,7 @@ Error notRunning(const std::string& id) {
   return plainError(Stage::state, "session", id, "the session's sandbox is not running", "try again");
 }
 
-/// Requests that use the session, in contrast to those that show it or change its time.
+/// Requests that use the session, unlike those that only show it or change its time.
 bool isActivity(MessageType type) {
   switch (type) {
     case MessageType::start:
@@ -110,7 +110,7 @@ void Supervisor::serve(int socket, Packet packet) {
 void Supervisor::serveSignal(int socket, const SignalOptions& options) {
   Command* command = options.number != 0 ? findExec(options.number) : find(clients_[socket].command);
   if (command == nullptr) {
-    if (options.number == 0) return;  // it has just exited
+    if (options.number == 0) return;  // it just exited
     return replyFailed(socket, sysError(Stage::state, "session stop", std::to_string(options.number), ESRCH));
   }
   if ((options.signal == SIGKILL && options.number == 0) || !command->tree) {  // also one that was not spawned yet

@@ -13,12 +13,12 @@ namespace {
 constexpr auto kFirstLook = std::chrono::milliseconds(10);
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr auto kHiddenTime = std::chrono::milliseconds(100);
-constexpr int kHiddenPause = 4;  ///< times as long as the last measurement took: at most a fifth of a processor
+constexpr int kHiddenPause = 4;  ///< times the duration of the last measurement: at most a fifth of a processor
 
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
-/// What the session may still write to its upper layer. One that was over its quota before `start` may go on deleting;
-/// what was written since then counts.
+/// What the session may still write to its upper layer. A session that was over its quota before `start` may still
+/// delete files; what was written since then counts.
 plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& frozen, int upper, const timespec& start) {
   plan::DiskQuota quota;
   quota.upper = true;
@@ -45,9 +45,9 @@ SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata
       plan_(sandbox.plan()),
       whole_(plan_.disk),
       first_(Clock::now() + kFirstLook) {
-  plan_.cpu_seconds.reset();   // a command's own
-  plan_.wall_seconds.reset();  // likewise
-  // Files are stamped with a clock that may be a tick behind this one: what was written before is older for certain.
+  plan_.cpu_seconds.reset();   // per command
+  plan_.wall_seconds.reset();  // per command
+  // File timestamps may lag behind this clock by a tick: older stamps mean written before.
   ::clock_gettime(CLOCK_REALTIME, &start_);
   kills_before_ = memoryKills();
 }
@@ -99,8 +99,8 @@ std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   return watch_->look(now);
 }
 
-/// Files of frozen layers that were deleted or replaced since do not count. Looking for them costs time, so only when
-/// the quota seems to be used up. Whether some were found that were not known.
+/// Files of frozen layers that were deleted or replaced since do not count. Finding them takes time, so only when the
+/// quota seems used up. Returns whether new ones were found.
 bool SessionLimits::measureHidden(Clock::time_point now) {
   if (metadata_.frozen.empty() || now < next_measure_) return false;
   auto store = paths_.stores().enter(metadata_.family);

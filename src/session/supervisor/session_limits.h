@@ -1,6 +1,6 @@
-// The limits of a whole session that have to be looked at: disk, and without a cgroup memory and processes.
+// The limits of a whole session that must be polled: disk, and without a cgroup memory and processes.
 //
-// One object per busy period: from the first command of an idle session until nothing runs any more.
+// One object per busy period: from the first command of an idle session until nothing runs.
 #pragma once
 
 #include <chrono>
@@ -24,22 +24,22 @@ class SessionLimits {
 
   SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox, Launcher& launcher);
 
-  /// Whether a plan has anything to look at.
+  /// Whether a plan has anything to poll.
   [[nodiscard]] static bool needed(const plan::Plan& plan);
-  /// When to look; nothing when there is nothing to look at.
+  /// When to poll next; nothing if there is nothing to poll.
   [[nodiscard]] std::optional<Clock::time_point> next() const;
-  /// The limit that was exceeded, if one was: everything in the session has to end.
+  /// Polls. Returns the exceeded limit, if any: everything in the session must be killed.
   std::optional<Limit> look(Clock::time_point now);
-  /// When a command has ended: looks at once if much was written, or a process was killed for want of memory.
+  /// Call when a command ended: polls at once if much was written, or the OOM killer killed a process.
   std::optional<Limit> lookAtEnd();
   /// Before a command starts, for lookAtEnd().
   void noteFreeSpace();
   void setIpcBytes(std::uint64_t bytes);
-  /// Whether pid 1 should be asked for that before the next look.
+  /// Whether to request that count from pid 1 before the next poll.
   [[nodiscard]] bool wantsIpcBytes() const { return watch_ && watch_->wantsIpcBytes(); }
-  /// Deleted files take a large part of the quota: merging layers would free it.
+  /// Deleted files use a large part of the quota: merging layers would free it.
   [[nodiscard]] bool muchHidden() const;
-  /// Why the limit was exceeded, in words; call after look() returned one.
+  /// Explains the exceeded limit; call after look() returned one.
   std::string reason();
 
  private:
@@ -53,8 +53,8 @@ class SessionLimits {
   const LiveSandbox& sandbox_;
   Launcher& launcher_;
   plan::Plan plan_;
-  std::optional<plan::DiskQuota> whole_;  ///< of the session; the plan's is what is left of it
-  LayerSize hidden_;                      ///< in frozen layers, when it was measured last
+  std::optional<plan::DiskQuota> whole_;  ///< of the session; the plan has what is left of it
+  LayerSize hidden_;                      ///< in frozen layers, when last measured
   Clock::time_point next_measure_;
   Clock::time_point first_;
   timespec start_{};

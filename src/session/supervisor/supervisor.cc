@@ -25,7 +25,7 @@ constexpr int kBacklog = 128;
 constexpr std::size_t kMaxClients = 512;
 constexpr auto kLongestSleep = std::chrono::seconds(60);  // the machine may have been suspended meanwhile
 
-/// Only the user outside may connect; CAISSON_HOME is in no sandbox's sight, and a payload's uid differs for root.
+/// Only the user outside may connect; no sandbox sees CAISSON_HOME, and under root a payload's uid differs.
 bool mayConnect(int socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -60,7 +60,7 @@ Result<void> Supervisor::bindSocket() {
   if (auto removed = directory_.remove(kControlSocket); !removed) return removed;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // Through the descriptor: the path itself may be longer than an address has room for.
+  // Through the descriptor: the path itself may exceed the length of a socket address.
   std::snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory_.descriptor(),
                 kControlSocket);
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -102,7 +102,7 @@ void Supervisor::succeed(int socket, const std::string& start) {
     replyFailed(socket,
                 sysError(Stage::state, "session", metadata_.id, ENOTCONN, "its launcher was killed; try again"));
   }
-  clients_.erase(socket);  // the next supervisor's now
+  clients_.erase(socket);  // belongs to the next supervisor now
   loop_.remove(socket);
   loop_.stop();
 }
@@ -114,8 +114,8 @@ void Supervisor::run() {
   record_.handOverIfDue();
 }
 
-/// A request that arrived while the supervisor was ending was not carried out: its client may start the session again
-/// and repeat it. Later requests fail to be sent.
+/// A request that arrived while the supervisor was exiting was not executed: its client may restart the session and
+/// retry. Later requests fail to be sent.
 void Supervisor::turnAwayClients() {
   listener_.reset();
   std::vector<int> sockets;
@@ -128,7 +128,7 @@ void Supervisor::turnAwayClients() {
   }
 }
 
-/// What could not be written while another process held the audit log is written soon. Connections wait for that.
+/// Retries records that failed because another process held the audit log. Connections wait for that.
 void Supervisor::flushRecords() {
   record_.handOverIfDue();
   if (!record_.hasDeferred()) {
@@ -184,11 +184,11 @@ void Supervisor::dropClient(int socket) {
   const std::uint32_t foreground = client->second.command;
   loop_.remove(socket);
   clients_.erase(client);
-  // The socket's number may be another client's soon.
+  // The socket's number may be reused for another client.
   for (auto& [number, command] : commands_) {
     if (command->client == socket) command->client = -1;
   }
-  // Nobody is left to read what the command writes.
+  // The reader of the command's output is gone.
   if (Command* command = find(foreground)) end(*command, EndedBy::client);
   stopIfUnused();
 }
@@ -203,7 +203,7 @@ bool Supervisor::reply(int socket, MessageType type, const std::string& value, i
                                  "too many descriptors of this user are in flight; try again"));
     return false;
   }
-  if (error != 0) dropClient(socket);  // it does not read its answers, or is gone
+  if (error != 0) dropClient(socket);  // it does not read its responses, or disconnected
   return error == 0;
 }
 
@@ -214,7 +214,7 @@ void Supervisor::replyFailed(int socket, const Error& error) {
 void Supervisor::armExpiry() {
   loop_.cancel(expiry_timer_);
   double left = metadata_.secondsLeft(Moment::now());
-  if (left <= 0) {  // a client may have extended it without asking us
+  if (left <= 0) {  // a client may have extended it without a request to us
     if (const auto current = readMetadata(directory_)) metadata_.expires = current->expires;
     left = metadata_.secondsLeft(Moment::now());
   }
