@@ -119,7 +119,9 @@ constinit const Verb kRun{
     .description =
         "Runs CMD with the current directory at /workspace. By default its changes there are dropped at the end, the "
         "system is read-only, there is no network, the environment is clean, and secrets are not visible.\n\n"
-        "Standard input, output and error are passed through; on a terminal the command gets a terminal of its own. "
+        "Standard input, output and error are the caller's: files, pipes and UNIX sockets are handed to the command, "
+        "so it reads only what it reads and its output is not cut. On a terminal the command gets a terminal of its own; "
+        "other descriptors are copied through a pipe (see -n). "
         "With --net proxy, somebody at a terminal is asked about hosts that were not named. "
         "The exit status is the command's, or 124 after a time-out, 125 if caisson could not or would not run it, "
         "126 or 127 if CMD cannot be executed or found, 128+N after signal N.",
