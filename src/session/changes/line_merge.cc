@@ -107,6 +107,9 @@ class Merge {
 
 std::optional<std::string> mergeLines(std::string_view base, std::string_view ours, std::string_view theirs,
                                       DiffBudget& budget) {
+  // Without a budget two searches may describe the same change in different ways.
+  if (ours == theirs || theirs == base) return std::string(ours);
+  if (ours == base) return std::string(theirs);
   return Merge(base, ours, theirs, budget).run();
 }
 
