@@ -114,8 +114,9 @@ TEST_F(Levels, ProcessHasLowerCeilings) {
   EXPECT_EQ(run({"--level", "process", "--output-limit", "10M"}, {"true"}).exit_status, 0);
 }
 
-TEST_F(Levels, ProcessCutsOutputAtOneMebibyteByDefault) {
-  EXPECT_EQ(run({"--level", "process"}, {"head", "-c", "3M", "/dev/zero"}).out.size(), 1U << 20);
+TEST_F(Levels, ProcessCutsCapturedOutputAtOneMebibyteByDefault) {
+  const nlohmann::json result = run({"--level", "process", "--json"}, {"head", "-c", "3M", "/dev/zero"}).json();
+  EXPECT_EQ(result["stdout"].get<std::string>().size(), 1U << 20);
 }
 
 TEST_F(Levels, NoneIsRefusedWithoutATerminal) {
