@@ -11,14 +11,14 @@ namespace {
 constexpr std::string_view kMore = "...";
 constexpr std::size_t kMaxParameterName = 32;
 constexpr std::size_t kMaxWords = 1024;
-/// The kernel takes no longer word (MAX_ARG_STRLEN).
+/// The kernel's limit for one argument (MAX_ARG_STRLEN).
 constexpr std::size_t kLongestWord = 128 * 1024 - 1;
 
 constexpr std::string_view kInterpreters[] = {"env",  "perl", "ruby", "node",   "php",  "python", "deno",
                                               "bun",  "lua",  "awk",  "gawk",   "mawk", "sed",    "xargs",
                                               "find", "ssh",  "make", "expect", "tclsh"};
 
-/// A piece of a word: text as it is, or the name of a value.
+/// A piece of an argument: literal text, or the name of a placeholder.
 struct Piece {
   std::string text;
   bool place = false;
@@ -37,7 +37,7 @@ bool isInterpreter(std::string_view program) {
   return std::ranges::find(kInterpreters, name) != std::end(kInterpreters);
 }
 
-/// Nothing if a brace is neither doubled nor part of a place.
+/// nullopt if a brace is neither doubled nor part of a placeholder.
 std::optional<std::vector<Piece>> split(std::string_view word) {
   std::vector<Piece> pieces;
   std::string text;

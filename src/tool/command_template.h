@@ -1,11 +1,11 @@
-// A declared tool's command with places for values:
+// A declared tool's command with placeholders for values:
 //
-//   grep -n -- {pattern} {file}          one value each, one word each, whatever is in it
-//   convert --size={size} -- {...}       inside a word; and all further words
-//   awk '{{print $1}}'                   braces themselves are doubled
+//   grep -n -- {pattern} {file}          one value each, always one argument
+//   convert --size={size} -- {...}       inside an argument; and all further arguments
+//   awk '{{print $1}}'                   literal braces are doubled
 //
-// A value is never split, and no shell looks at it. Where a program is an interpreter, a place must be a whole word:
-// inside a script's text a value would become part of the program.
+// A value is never split, and no shell interprets it. If the program is an interpreter, a placeholder must be a whole
+// argument: inside a script's text, the value would become code.
 #pragma once
 
 #include <map>
@@ -18,16 +18,16 @@
 
 namespace caisson::tool {
 
-/// Whether a tool can be declared with this command. The error says which word is wrong, and why.
+/// Checks whether a tool can be declared with this command. The error names the invalid argument and the reason.
 Result<void> checkTemplate(std::span<const std::string> words);
 
-/// The values it takes, in the order of their first place.
+/// The names of its placeholders, in the order of first use.
 std::vector<std::string> parameters(std::span<const std::string> words);
-/// Whether it takes further words.
+/// Whether it accepts further arguments ({...}).
 bool takesMore(std::span<const std::string> words);
 
-/// The command with its values. Every value must be given and known. One that begins with `-` and would be a word of
-/// its own is refused unless `--` stands before it: the program would read it as an option.
+/// The command with its values. Missing and unknown values are errors. A value that begins with `-` and is a whole
+/// argument is an error unless it follows `--`: the program would read it as an option.
 Result<std::vector<std::string>> fillTemplate(std::span<const std::string> words,
                                               const std::map<std::string, std::string, std::less<>>& values,
                                               std::span<const std::string> more);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kProgramPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr int kMaxInterpreters = 4;
 
-/// Whether this file is a shell, or a script that one runs, whatever it is called.
+/// Whether this file is a shell, or a script that a shell runs, regardless of its name.
 bool isShell(std::string_view program) {
   std::string name(program);
   for (int depth = 0; depth < kMaxInterpreters && !name.empty(); ++depth) {
@@ -26,7 +26,7 @@ bool isShell(std::string_view program) {
     }
     name = sys::scriptInterpreter(file);
   }
-  return !name.empty();  // scripts that run scripts that run scripts: not something to decide in favour of
+  return !name.empty();  // too deeply nested scripts: assume a shell
 }
 
 bool canBeShell(const Tool& tool) {

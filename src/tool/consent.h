@@ -1,8 +1,8 @@
-// What a declared tool may do only with an owner's word (SPEC L1, N9, INV-S1, INV-S7).
+// What a declared tool may do only with the owner's approval.
 //
-// A shell below `full`: unless the tool's program is no shell, under whatever name, link, copy or script, and its
-// policy leaves it none to start. Network of any kind. The word is an approval `tool:NAME`, asked for when the tool is
-// declared and looked for each time it runs, so that revoking it stops the tool.
+// A shell below `full`, unless the tool's program is not a shell (under any name, link, copy or script) and its policy
+// does not let it start one. Network of any kind. The approval is `tool:NAME`, requested when the tool is declared and
+// checked at each run, so that revoking it disables the tool.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@
 
 namespace caisson::tool {
 
-/// What needs the owner's word, one sentence each, without full stop. Looks at the program on this host.
+/// What needs the owner's approval, one sentence each, without full stop. Inspects the program on this host.
 std::vector<std::string> needsConsent(const Tool& tool);
 
 /// "tool:NAME".
 std::string consentFor(const Tool& tool);
 
-/// Before each run: an error unless nothing needs the owner's word, or it was given and holds. One given for once is
-/// used up.
+/// Call before each run: an error if something needs the owner's approval and it is missing or expired. Uses up an
+/// approval with scope once.
 Result<void> checkConsent(const Tool& tool, std::int64_t now);
 
-/// Keeps the owner's word for a year.
+/// Stores the owner's approval for a year.
 Result<void> keepConsent(const Tool& tool, std::string by, std::int64_t now);
-/// Takes back every word for a tool of this name: the next one that has it is another tool.
+/// Revokes all approvals for this tool name: the next tool with the name is another one.
 Result<void> dropConsent(std::string_view name, std::int64_t now);
 
 }  // namespace caisson::tool

@@ -23,7 +23,7 @@ class ToolConsent : public testing::Test {
   ToolConsent() { ::setenv("CAISSON_HOME", home_.path().c_str(), 1); }
   ~ToolConsent() override { ::unsetenv("CAISSON_HOME"); }
 
-  /// A tool at level process that may start what is listed, which is its own program.
+  /// A tool at level process that may start only the listed program, which is its own.
   [[nodiscard]] Tool listing(const std::string& program) const {
     Tool tool = toolOf("bash", {program});
     tool.policy.isolation.level = Level::process;

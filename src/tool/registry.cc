@@ -31,7 +31,7 @@ Error damaged(std::string_view name, std::string_view reason) {
                     "declare it again: caisson tool remove " + std::string(name) + ", then caisson tool add");
 }
 
-/// The decoder wants no ceilings of its own; the owner's depend on the level, which is in the policy.
+/// Decodes without ceilings: the owner's depend on the level, which is in the policy.
 Result<policy::Policy> readPolicy(const std::string& text, std::string_view name) {
   auto document = policy::readText(text, policy::Format::json, "tool " + std::string(name));
   if (!document) return fail(document.error());
@@ -130,7 +130,7 @@ Result<void> Registry::add(const Tool& tool) const {
   if (tool.description.size() > kLongestDescription)
     return fail(plainError(Stage::usage, "tool add", tool.name, "the description is too long", "4096 bytes at most"));
   const std::string text = writeTool(tool);
-  // What is written must be readable later: bytes that JSON can't hold, a policy above the ceilings.
+  // Read it back: bytes that JSON cannot represent or a policy above the ceilings must fail now, not later.
   if (text.size() > kLongestFile)
     return fail(plainError(Stage::usage, "tool add", tool.name, "the declaration is too long", "use a script"));
   auto again = readTool(text, tool.name);

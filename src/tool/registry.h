@@ -1,12 +1,12 @@
-// Declared tools: a name, a command with places for values, and the policy it runs under (seed 002, 3.2).
+// Declared tools: a name, a command with placeholders, and the policy it runs under.
 //
 //   auto registry = tool::Registry::open();
 //   registry->add({.name = "search", .command = {"grep", "-rn", "--", "{pattern}", "."}, .policy = policy});
 //   auto tool = registry->find("search");
 //
-// One JSON file per tool in CAISSON_HOME/tools, private, written atomically. The whole policy is in it, so that a later
-// version's profile or a changed policy file does not change what was declared. It is checked against the owner's
-// ceilings each time it is read.
+// One JSON file per tool in CAISSON_HOME/tools, private, written atomically. It contains the whole policy, so that a
+// later version's profile or a changed policy file does not change the declared tool. The policy is checked against the
+// owner's ceilings at each read.
 #pragma once
 
 #include <optional>
@@ -27,10 +27,10 @@ struct Tool {
   policy::Policy policy;
 };
 
-/// Letters, digits, `-`, `_` and `.`; not an interpreter's name, which no quarantine could be keyed by.
+/// Letters, digits, `-`, `_` and `.`. Rejects interpreters' names, which cannot be quarantine keys.
 Result<void> checkName(std::string_view name);
 
-/// A tool from its file's text; `name` is the one it is kept under.
+/// Parses a tool file; `name` is the name it is stored under.
 Result<Tool> readTool(std::string_view text, std::string_view name);
 std::string writeTool(const Tool& tool);
 
@@ -38,16 +38,16 @@ class Registry {
  public:
   static Result<Registry> open();
 
-  /// A name that is taken is refused.
+  /// An error if the name exists.
   Result<void> add(const Tool& tool) const;
   [[nodiscard]] Result<std::optional<Tool>> find(std::string_view name) const;
-  /// Sorted. One that can't be read is an error of the tool, not of the list: it is in `damaged`.
+  /// Sorted. An unreadable tool does not fail the list: its error is in `damaged`.
   struct Listing {
     std::vector<Tool> tools;
     std::vector<Error> damaged;
   };
   [[nodiscard]] Result<Listing> list() const;
-  /// Whether it was there.
+  /// Returns whether it existed.
   [[nodiscard]] Result<bool> remove(std::string_view name) const;
 
  private:

@@ -44,7 +44,7 @@ TEST_F(ToolRegistry, KeepsWhatWasDeclared) {
   EXPECT_FALSE(*registry->find("search"));
 }
 
-/// A model calls tools: which secrets go where is not for their declarations to say.
+/// A model calls tools, so their declarations must not choose where secrets are sent.
 TEST_F(ToolRegistry, AToolHasNoCredentials) {
   const auto registry = Registry::open();
   ASSERT_TRUE(registry);
