@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kCategoryNames[kCategories] = {"SECURITY",   "RESOURCES",  "NETWORK", "FUNCTIONAL",
                                                           "EDGE_CASES", "INVARIANTS", "CVE",     "ESCAPE"};
-// How long a check's sandbox may take: far more than any needs, far less than a person waits.
+// Timeout of a check's sandbox: far more than any check needs.
 constexpr const char* kTimeout = "20s";
 
 std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -96,7 +96,7 @@ Observed Context::run(const CheckRun& wish) {
   if (!wish.command.empty() && wish.command.front() == helper_)
     if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return refuse(shown.error());
   Request request{.policy = *std::move(policy), .command = wish.command};
-  request.quarantine = false;  // its attempts are ours
+  request.quarantine = false;  // the attempts are our own
   request.input = wish.input;
   auto result = runner_(request);
   if (!result) return refuse(result.error());
@@ -124,7 +124,7 @@ Verdict contained(const Observed& observed) {
   if (observed.out.starts_with("done")) return failed("it got through: " + firstLine(observed.out));
   if (observed.out.starts_with("unavailable")) return skipped(firstLine(observed.out));
   if (observed.out.starts_with("refused")) return passed(firstLine(observed.out));
-  // Ended for what it tried: as good as refused.
+  // Being killed for the attempt counts as denied.
   if (observed.result.outcome == OutcomeKind::signaled || observed.result.outcome == OutcomeKind::limit) {
     return passed("the program was ended: " + std::string(name(observed.result.outcome)));
   }

@@ -1,7 +1,7 @@
-// A check of `caisson verify`: really tries a thing inside a real sandbox and judges what came of it (SPEC V1).
+// A check of `caisson verify`: tries something in a real sandbox and evaluates the result.
 //
-// A check gets its sandboxes from a Context, and that from a runner: caisson::run, or in the tests one that takes a
-// protection away first. So each check is shown to fail when what it checks is not there.
+// A check gets its sandboxes from a Context, which uses a runner: caisson::run, or in the tests one that removes a
+// protection first. That proves that each check fails if the protection is missing.
 #pragma once
 
 #include <cstdint>
@@ -25,36 +25,36 @@ std::string_view name(CheckState state);
 
 struct Verdict {
   CheckState state = CheckState::failed;
-  std::string detail;  ///< what was seen; for a skip, why it could not run
+  std::string detail;  ///< what was observed; for a skip, why it could not run
 };
 
 inline Verdict passed(std::string detail = {}) { return {CheckState::passed, std::move(detail)}; }
 inline Verdict failed(std::string detail) { return {CheckState::failed, std::move(detail)}; }
 inline Verdict skipped(std::string reason) { return {CheckState::skipped, std::move(reason)}; }
 
-/// What to run, and in what kind of sandbox. Without further words: profile bash, no workspace, at most ten seconds.
+/// What to run, and in which sandbox. Defaults: profile bash, no workspace, at most ten seconds.
 struct CheckRun {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> settings;  ///< policy keys
-  bool workspace = false;                                     ///< show the context's directory, as an overlay
+  bool workspace = false;                                     ///< mount the context's directory as an overlay
   std::string input;
 };
 
 struct Observed {
   bool ran = false;     ///< the sandbox was built and the program started
   std::string refusal;  ///< why not
-  int status = 0;       ///< as `caisson run` would exit
+  int status = 0;       ///< the exit status of `caisson run`
   std::string out, err;
   RunResult result;
 
-  [[nodiscard]] std::string describe() const;  ///< for details of a failed check, one line
+  [[nodiscard]] std::string describe() const;  ///< one line, for the details of a failed check
 };
 
 using Runner = std::function<Result<RunResult>(const Request&)>;
 
 class Context {
  public:
-  /// `helper`: a static caisson binary, shown in sandboxes as the program that tries what a shell can't.
+  /// `helper`: a static caisson binary, available in sandboxes for attempts that a shell cannot make.
   static Result<Context> create(Runner runner, std::string helper);
   Context(Context&&) = default;
   Context& operator=(Context&&) = delete;
@@ -62,15 +62,15 @@ class Context {
 
   Observed run(const CheckRun& wish);
   Observed script(std::string_view text, std::vector<std::pair<std::string, std::string>> settings = {});
-  /// `caisson __inside WORDS...` in a sandbox.
+  /// Runs `caisson __inside WORDS...` in a sandbox.
   Observed inside(std::vector<std::string> words, std::vector<std::pair<std::string, std::string>> settings = {});
 
-  /// A host file that no sandbox is shown, and what it holds.
+  /// A host file that no sandbox shows, and its content.
   [[nodiscard]] const std::string& canaryPath() const { return canary_path_; }
   [[nodiscard]] const std::string& secret() const { return secret_; }
-  /// The host directory that is the workspace of a CheckRun with one.
+  /// The host directory used by a CheckRun with `workspace`.
   [[nodiscard]] const std::string& workspacePath() const { return workspace_path_; }
-  /// A descriptor of ours that is inherited by whatever we start, unless somebody closes it.
+  /// A descriptor without close-on-exec, which children inherit unless the sandbox closes it.
   [[nodiscard]] int leakyDescriptor() const { return leak_.get(); }
 
  private:
@@ -78,7 +78,7 @@ class Context {
 
   Runner runner_;
   std::string helper_;
-  std::string base_, name_;  ///< directory of ours below the state directory
+  std::string base_, name_;  ///< our directory below the state directory
   std::string canary_path_, secret_, workspace_path_;
   sys::Fd leak_;
 };
@@ -90,14 +90,14 @@ struct Check {
   Verdict (*perform)(Context& context) = nullptr;
 };
 
-// --- judging ---
+// --- evaluation ---
 
-/// The program ran and was refused what it tried: its output does not begin with "done".
+/// Passes if the program ran and its attempt was denied: its output does not begin with "done".
 Verdict contained(const Observed& observed);
-/// The program ran and printed exactly this.
+/// Passes if the program ran and printed exactly this.
 Verdict printed(const Observed& observed, std::string_view expected);
 
-/// Whether this program is on the host, so that the sandbox can have it.
+/// Whether this program exists on the host, so that the sandbox can have it.
 bool hostHas(const std::string& program);
 
 }  // namespace caisson::verify

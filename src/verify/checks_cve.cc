@@ -1,4 +1,4 @@
-// CVE: the ways through other sandboxes, tried on this one.
+// CVE: escapes from other sandboxes, tried on this one.
 #include "verify/suite.h"
 
 namespace caisson::verify {

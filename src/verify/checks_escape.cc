@@ -1,4 +1,4 @@
-// ESCAPE: ways out of a sandbox, each tried against something harmless that was put there for it.
+// ESCAPE: escape attempts, each against a harmless target that was planted for it.
 #include <sys/ipc.h>
 #include <sys/shm.h>
 #include <sys/socket.h>

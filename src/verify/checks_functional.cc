@@ -1,4 +1,4 @@
-// FUNCTIONAL and EDGE_CASES: ordinary programs work, and odd input and output come through unharmed.
+// FUNCTIONAL and EDGE_CASES: ordinary programs work, and unusual input and output pass unchanged.
 #include "verify/suite.h"
 
 namespace caisson::verify {

@@ -1,11 +1,11 @@
-// INVARIANTS: what must hold whatever a policy says.
+// INVARIANTS: what must hold under every policy.
 #include "verify/egress_checks.h"
 #include "verify/suite.h"
 
 namespace caisson::verify {
 namespace {
 
-/// Refused for want of an approval, nothing else.
+/// Must be denied because of the missing approval, and for no other reason.
 Verdict needsApproval(Context& context, const char* key, const char* value) {
   const Observed seen = context.run({.command = {"true"}, .settings = {{key, value}}});
   if (seen.ran) return failed(std::string(key) + " = " + value + " ran without an approval");

@@ -1,4 +1,4 @@
-// RESOURCES and NETWORK: limits that end or bound a run, and where its packets can go.
+// RESOURCES and NETWORK: limits that end or bound a run, and the destinations it can reach.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -74,7 +74,7 @@ constexpr Check kNetwork[] = {
      }},
     {"network.own-loopback", Category::network, "The sandbox's own loopback is up",
      [](Context& context) {
-       // Nobody listens: a loopback that is up refuses the connection, one that is down has no route.
+       // There is no listener: a loopback that is up refuses the connection, one that is down has no route.
        const Observed seen = context.inside({"connect", "127.0.0.1", "9"});
        if (!seen.ran) return failed(seen.describe());
        return seen.out.find("ECONNREFUSED") != std::string::npos ? passed() : failed(seen.describe());

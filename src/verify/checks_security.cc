@@ -1,4 +1,4 @@
-// SECURITY: who the program is, what it may change, what it sees of the host.
+// SECURITY: the program's identity, what it can change, what it sees of the host.
 #include <cstdlib>
 
 #include "verify/suite.h"
@@ -31,7 +31,7 @@ constexpr Check kChecks[] = {
      }},
     {"security.host-processes-hidden", Category::security, "The host's processes are not there",
      [](Context& context) {
-       // In a pid namespace of its own a shell's number is small.
+       // In a new pid namespace, a shell's pid is small.
        return printed(context.script("[ $$ -lt 50 ] || echo my number is $$; echo end"), "end\n");
      }},
     {"security.environment-clean", Category::security, "The caller's environment does not come through",

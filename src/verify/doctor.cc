@@ -36,7 +36,7 @@ struct Named {
   Attempt attempt;
 };
 
-/// The ones that failed, with their errno: "network (EPERM), ipc (EPERM)".
+/// The failed attempts with their errno: "network (EPERM), ipc (EPERM)".
 template <std::size_t kCount>
 std::string failures(const std::array<Named, kCount>& attempts) {
   std::string list;
@@ -46,7 +46,7 @@ std::string failures(const std::array<Named, kCount>& attempts) {
   return list;
 }
 
-/// The errno to explain: of the first that was tried and failed.
+/// The errno of the first attempt that was made and failed.
 template <std::size_t kCount>
 int firstErrno(const std::array<Named, kCount>& attempts) {
   for (const Named& one : attempts) {
@@ -110,7 +110,7 @@ DoctorItem mountApiItem(const Probes& probes) {
                                      {"move_mount", tried.move_mount}}};
   const std::string missing = failures(wanted);
   if (missing.empty()) return {"mount-api", ItemState::pass, "fsopen, open_tree, mount_setattr, move_mount", {}};
-  // There is no second way through mount(2): its string paths are what the descriptor-based calls are there to avoid.
+  // There is no fallback to mount(2): it takes string paths, which the descriptor-based calls avoid.
   return {"mount-api", ItemState::fail, "refused: " + missing, mountRemedy(probes, firstErrno(wanted))};
 }
 
@@ -140,7 +140,7 @@ DoctorItem seccompItem(const Probes& probes) {
             insideContainer(probes) ? containerRemedy(probes) : "Use a kernel built with CONFIG_SECCOMP_FILTER."};
   }
   if (!tried.user_notify.ok()) {
-    // One listener per task tree: a container manager that holds one (EBUSY) keeps us from having ours.
+    // Only one listener per task tree: a container manager that has one (EBUSY) prevents ours.
     return {"seccomp", ItemState::degraded,
             "filters work; notifications refused: " + because(tried.user_notify) + ", blocked calls go unrecorded",
             tried.user_notify.sys_errno == EBUSY
@@ -220,7 +220,7 @@ DoctorItem stateItem(const Probes& probes) {
     return {"state-directory", ItemState::fail, where + (out_of_inodes ? " has no inodes left" : " is full"),
             "Free some, or remove what crashed runs left:\n$ caisson clean"};
   }
-  // The kernel takes neither as the upper layer of an overlay.
+  // The kernel accepts neither as the upper layer of an overlay.
   if (disk.file_system == "overlay" || disk.file_system == "nfs") {
     return {"state-directory", ItemState::degraded, where + " can't hold overlay layers: sessions live in memory",
             insideContainer(probes) ? "Keep the state on a volume:\n"
@@ -249,7 +249,7 @@ DoctorItem containerItem(const Probes& probes) {
   return {"container", ItemState::pass, "inside one: " + signs, {}};
 }
 
-/// The verdict for a level that needs all of `names`.
+/// The availability of a level that needs all of `names`.
 LevelVerdict verdict(std::string level, const DoctorReport& report, std::initializer_list<std::string_view> names,
                      std::string_view note) {
   std::string missing;
@@ -289,12 +289,12 @@ DoctorReport judge(const Probes& probes) {
                      landlockItem, systemCallItem, cgroupItem, stateItem, containerItem}) {
     report.items.push_back(make(probes));
   }
-  // L2: `full` has a root of its own, so it needs Landlock only when a rule rests on it; `process` sees the host's root
-  // through Landlock, so there it is the boundary.
+  // `full` has its own root, so it needs Landlock only if a rule depends on it; `process` sees the host's root through
+  // Landlock, so Landlock is its boundary.
   report.levels.push_back(
       verdict("full", report,
               {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "seccomp", "system-calls",
-               "state-directory", probes.landlock_abi == 0 ? "kernel" : "landlock"},  // what is there is used
+               "state-directory", probes.landlock_abi == 0 ? "kernel" : "landlock"},  // used if available
               probes.landlock_abi == 0 ? "policies whose rules rest on Landlock are refused" : ""));
   report.levels.push_back(verdict("process", report,
                                   {"kernel", "user-namespaces", "namespaces", "own-root", "mount-api", "landlock",
@@ -309,7 +309,7 @@ DoctorReport judge(const Probes& probes) {
   return report;
 }
 
-/// Not a matter of the host: whether all of caisson is installed.
+/// Not a property of the host: whether caisson is installed completely.
 static DoctorItem brokerItem() {
   const std::string path = broker::program();
   if (!path.empty()) return {"credential-broker", ItemState::pass, path, {}};

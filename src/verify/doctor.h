@@ -1,11 +1,11 @@
-// What this host offers a sandbox, what is in the way, and the exact remedy (SPEC V2).
+// What this host supports, which obstacles exist, and the exact remedy for each.
 //
 //   const verify::DoctorReport report = verify::diagnose();
 //   print(verify::renderText(report, isatty(1)));
 //   return report.full_available ? 0 : 1;
 //
-// The judgement is a pure function of sys::Probes, so that every obstacle is tested by writing down what a host with
-// that obstacle answers. Diagnosing changes nothing on the host.
+// judge() is a pure function of sys::Probes, so that tests can cover every obstacle with recorded probe results.
+// Diagnosing changes nothing on the host.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace caisson::verify {
 
 enum class ItemState : std::uint8_t {
   pass,
-  degraded,  ///< sandboxes run, with something less; every result says so
-  fail,      ///< a level that needs it is refused
+  degraded,  ///< sandboxes run with less protection; every result reports it
+  fail,      ///< levels that need it are not available
 };
 
 std::string_view name(ItemState state);
@@ -36,7 +36,7 @@ struct DoctorItem {
 struct LevelVerdict {
   std::string name;  ///< "full", "process", "landlock" (the tier without namespaces), "none"
   bool available = false;
-  std::string reason;  ///< why not, or what to know about it
+  std::string reason;  ///< why not, or a note
 };
 
 struct DoctorReport {
@@ -55,7 +55,7 @@ DoctorReport judge(const sys::Probes& probes);
 /// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory.
 DoctorReport diagnose();
 
-/// For a person, at most `columns` wide. Prose is wrapped; commands are never broken.
+/// For users, at most `columns` wide. Wraps prose, but never commands.
 std::string renderText(const DoctorReport& report, bool colour, std::size_t columns = 100);
 std::string renderJson(const DoctorReport& report);
 

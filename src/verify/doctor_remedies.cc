@@ -15,12 +15,12 @@ bool signOf(const sys::Probes& probes, std::string_view word) {
                              [&](const std::string& sign) { return sign.find(word) != std::string::npos; });
 }
 
-/// Ubuntu 23.10 and later let an unconfined program make a user namespace but take all its capabilities away.
+/// Ubuntu 23.10 and later let an unconfined program make a user namespace but remove all its capabilities.
 bool apparmorRestricts(const sys::Probes& probes) {
   return probes.obstacles.apparmor_restrict_unprivileged_userns.value_or(0) != 0 && probes.uid != 0;
 }
 
-/// A profile in force, not one that merely names the program: "name (enforce)", unlike "name (unconfined)".
+/// An enforced profile, "name (enforce)", unlike one that only names the program, "name (unconfined)".
 bool confinedByAppArmor(const sys::Probes& probes) {
   const std::string& label = probes.obstacles.apparmor_label;
   return !label.empty() && !label.starts_with("unconfined") && !label.ends_with("(unconfined)");

@@ -1,4 +1,4 @@
-// The usual obstacles, told apart by what the host answered, each with the commands that remove it. Pure.
+// Common obstacles, recognised by the probe results, each with the commands that remove it. Pure.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace caisson::verify {
 inline constexpr int kMinimumMajor = 6;
 inline constexpr int kMinimumMinor = 1;
 
-/// What a kernel before 6.1 lacks, by version: "mount_setattr (5.12), Landlock (5.13), ...".
+/// What a kernel before 6.1 lacks, with versions: "mount_setattr (5.12), Landlock (5.13), ...".
 std::string missingInKernel(const sys::KernelVersion& kernel);
 
-/// Why a namespace (or its id map) was refused, in one line, and what to do.
+/// Why a namespace (or its id map) failed, in one line, and what to do.
 struct Diagnosis {
   std::string cause;
   std::string remedy;
@@ -23,7 +23,7 @@ Diagnosis whyNamespacesFail(const sys::Probes& probes, int sys_errno);
 std::string mountRemedy(const sys::Probes& probes, int sys_errno);
 std::string landlockRemedy(const sys::Probes& probes);
 std::string cgroupRemedy(const sys::Probes& probes);
-/// Docker's flags, or another container's.
+/// Flags for Docker or another container manager.
 std::string containerRemedy(const sys::Probes& probes);
 
 bool insideContainer(const sys::Probes& probes);

@@ -17,7 +17,7 @@ constexpr std::size_t kNameWidth = 17;
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kColumn = kIndent + kStateWidth + kNameWidth;
 
-/// Labels, paths and variables of the host reach the terminal: no control character does.
+/// Replaces control characters, since the output contains labels, paths and variables of the host.
 std::string printable(std::string_view text) {
   std::string clean(text);
   for (char& c : clean) {
@@ -32,7 +32,7 @@ std::string padded(std::string_view text, std::size_t width) {
   return field;
 }
 
-/// Breaks at spaces; continuation lines begin at `column`, where the first line already stands.
+/// Wraps at spaces; continuation lines start at `column`, which is also the current column.
 std::string wrapped(std::string_view text, std::size_t column, std::size_t columns) {
   std::string out;
   std::size_t at = column;
@@ -70,7 +70,7 @@ std::string row(std::string_view word, ItemState state, std::string_view name, s
          padded(name, kNameWidth) + wrapped(printable(text), kColumn, options.columns) + "\n";
 }
 
-/// Prose under the item, commands further left so that they fit unbroken.
+/// Prose is indented below the item, commands less, so that they fit on one line.
 std::string remedyLines(std::string_view remedy, const TextOptions& options) {
   constexpr std::size_t kProse = 12;
   std::string out;
@@ -123,7 +123,7 @@ std::string renderJson(const DoctorReport& report) {
     json["items"].push_back(
         {{"name", item.name}, {"state", name(item.state)}, {"found", item.found}, {"remedy", item.remedy}});
   }
-  // Paths need not be UTF-8; what is not is replaced, not thrown about.
+  // Paths need not be UTF-8: replaces invalid bytes instead of throwing.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

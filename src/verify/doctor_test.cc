@@ -14,7 +14,7 @@ using sys::Probes;
 
 constexpr Attempt kOk{0};
 
-/// An ordinary user on a good host: Linux 6.12, cgroup v2 delegated, nothing in the way.
+/// An ordinary user on a good host: Linux 6.12, cgroup v2 delegated, no obstacles.
 Probes goodHost() {
   Probes probes;
   probes.kernel = sys::parseKernelRelease("6.12.9-amd64");

@@ -15,7 +15,7 @@ namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// Egress to every name of the small internet, and past the ban on loopback addresses to one of them.
+/// Egress to every name of the small internet; `excepted` may have loopback addresses.
 Settings egressTo(const std::string& excepted) {
   return {{"network.mode", "proxy"},
           {"network.dns_servers", "127.0.0.1"},
@@ -30,8 +30,8 @@ Observed get(Context& context, const std::string& host, const std::string& path,
 
 constexpr std::string_view kAlways = "always blocked";
 
-/// Egress itself said no, by this rule, to the program and on record. A connection that failed for another reason
-/// proves nothing.
+/// Passes if the egress denied it by this rule, to the program and in the denials. A connection that failed for another
+/// reason proves nothing.
 Verdict refusedByEgress(const Observed& seen, std::string_view object, std::string_view rule = kAlways) {
   if (!seen.ran) return failed(seen.describe());
   const bool on_record = std::ranges::any_of(seen.result.denials, [&](const Denial& denial) {
@@ -46,7 +46,7 @@ Verdict servedBy(const Observed& seen, const std::string& address) {
   return failed("not served by " + address + ": " + seen.describe());
 }
 
-/// A program on the host, until this goes.
+/// A program on the host, killed by the destructor.
 class Helper {
  public:
   explicit Helper(std::vector<std::string> command) {
@@ -68,7 +68,7 @@ class Helper {
   }
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
-  /// Whether it ended with status 0.
+  /// Whether it exited with status 0.
   bool succeeded() {
     int status = 1;
     if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return false;
@@ -89,7 +89,7 @@ Verdict tryNames(Context& context) {
 
 Verdict tryHttp(Context& context) { return servedBy(get(context, "site.verify.example", "/"), "127.0.0.1"); }
 
-/// Both ends are the host's own programs: the server here, the client inside, which checks the certificate.
+/// Uses the host's programs on both ends: a server here, and inside a client that checks the certificate.
 Verdict tryHttps(Context& context) {
   const std::string key = context.workspacePath() + "/key.pem", certificate = context.workspacePath() + "/server.crt";
   Helper made({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
@@ -104,7 +104,7 @@ Verdict tryHttps(Context& context) {
                   "https://site.verify.example:8443/ | grep -q s_server && echo spoke && exit; sleep 0.2; done"},
       .settings = egressTo("site.verify.example"),
       .workspace = true};
-  wish.settings.emplace_back("network.allowed_ports", "8443");  // one that an ordinary user's program can listen on
+  wish.settings.emplace_back("network.allowed_ports", "8443");  // an unprivileged port
   return printed(context.run(wish), "spoke\n");
 }
 
@@ -117,7 +117,7 @@ Verdict tryPrivate(Context& context) {
   return passed();
 }
 
-/// No exception opens it.
+/// Must be blocked even with an exception.
 Verdict tryMetadata(Context& context) {
   const std::string host = "metadata.verify.example";
   return refusedByEgress(get(context, host, "/", host), host);

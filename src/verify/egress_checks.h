@@ -1,4 +1,4 @@
-// What `--net proxy` lets through and what it stops, beside a small internet (small_internet.h).
+// What `--net proxy` allows and denies, tested with a small internet (small_internet.h).
 #pragma once
 
 #include "verify/check.h"

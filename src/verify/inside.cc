@@ -47,7 +47,7 @@ int refused(std::string_view what, int error) {
 int unavailable(std::string_view why) { return say("unavailable: " + std::string(why), 3); }
 int report(std::string_view what, long result) { return result >= 0 ? done() : refused(what, errno); }
 
-/// Decimal or 0x... ; "@text" is the address of the text.
+/// Decimal or 0x...; "@text" passes the address of the text.
 long argument(std::string_view word) {
   if (word.starts_with('@')) return reinterpret_cast<long>(word.data() + 1);
   return static_cast<long>(std::strtoull(std::string(word).c_str(), nullptr, 0));
@@ -57,7 +57,7 @@ int tryWrite(Words words) {
   return report("open", ::open(std::string(words[0]).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
-/// More than once: an attacker has time as well, and pid 1 is better protected while it still holds capabilities.
+/// Retries, since an attacker would as well, and pid 1 is better protected while it still has capabilities.
 int tryRead(Words words) {
   sys::Fd file;
   for (int tries = 0; !file && tries < 3; ++tries) {
@@ -72,7 +72,7 @@ int tryRead(Words words) {
   return done(std::string(text, static_cast<std::size_t>(got)));
 }
 
-/// A call that the filter must not let reach the kernel. Any other answer than EPERM or ENOSYS comes from the kernel.
+/// A call that the filter must block. Any error other than EPERM or ENOSYS comes from the kernel.
 int tryCall(Words words) {
   const auto number = syscallNumber(words[0]);
   if (!number) return unavailable("this architecture has no " + std::string(words[0]));
@@ -90,7 +90,7 @@ int trySocket(Words words) {
   return report("socket", made);
 }
 
-/// TIOCSTI on something that is no terminal: the kernel says ENOTTY, the filter EPERM.
+/// TIOCSTI on a non-terminal: the kernel returns ENOTTY, the filter EPERM.
 int tryIoctl(Words words) {
   const long result = ::syscall(SYS_ioctl, 0, argument(words[0]), "x");
   if (result >= 0) return done();
@@ -106,7 +106,7 @@ int tryConnect(Words words) {
   return report("connect", ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)));
 }
 
-/// A page by the sandbox's proxy: the status, and the body's first line.
+/// Fetches a page through the sandbox's proxy; prints the status and the body's first line.
 int tryHttp(Words words) {
   const sys::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in proxy{};
@@ -166,7 +166,7 @@ int tryAllocate(Words words) {
     void* piece = ::mmap(nullptr, kStep, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (piece == MAP_FAILED) return refused("mmap", errno);
     std::memset(piece, 1, kStep);
-    ::usleep(2000);  // a supervisor that watches gets its chance
+    ::usleep(2000);  // gives the supervisor time to react
   }
   return done(std::to_string(bytes) + " bytes");
 }
@@ -207,14 +207,14 @@ int trySetuid(Words words) {
   return report("fchmod", ::fchmod(file.get(), 04755));
 }
 
-/// The one device that the kernel lets every user make, so that only the filter stands in the way.
+/// The only device that the kernel lets every user make, so only the filter can deny it.
 int tryDevice(Words words) {
   return report("mknod", ::mknod(std::string(words[0]).c_str(), S_IFCHR | 0600, makedev(0, 0)));
 }
 
 int trySignal(Words words) { return report("kill", ::kill(static_cast<pid_t>(argument(words[0])), 0)); }
 
-/// Every capability set of this process, from /proc/self/status.
+/// Reads every capability set of this process from /proc/self/status.
 int tryCapabilities(Words) {
   const sys::Fd file(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
   char text[4096] = {};
@@ -229,7 +229,7 @@ int tryCapabilities(Words) {
   return say("refused: all five sets are empty", 1);
 }
 
-/// A line "Name:\tvalue" of /proc/self/status that should have this value.
+/// Checks that a line "Name:\tvalue" of /proc/self/status has this value.
 int tryStatusNot(Words words) {
   const sys::Fd file(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
   char text[4096] = {};

@@ -1,6 +1,6 @@
-// The part of `caisson verify` that runs inside the sandbox: tries one thing and says what came of it.
+// The part of `caisson verify` that runs inside the sandbox: makes one attempt and prints the result.
 //
-// Prints `done...` if the thing worked, `refused: ...` if it did not, `unavailable: ...` if this machine can't tell.
+// Prints `done...` if it worked, `refused: ...` if it was denied, `unavailable: ...` if this machine cannot test it.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace caisson::verify {
 
-/// Exit status 0, 1 and 3 in that order; 2 for words it does not know.
+/// Exit status 0, 1 and 3 in that order; 2 for unknown arguments.
 int tryInside(std::span<const std::string_view> words);
 
 }  // namespace caisson::verify

@@ -34,8 +34,8 @@ bool writeFile(const char* path, const std::string& text) {
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// A network namespace of this process's own with its loopback up. An ordinary user needs a user namespace around it,
-/// in which it stays who it is.
+/// Enters a new network namespace and brings its loopback up. An ordinary user needs a user namespace around it, which
+/// maps its own ids.
 std::string enterNamespace() {
   const uid_t uid = ::geteuid();
   const gid_t gid = ::getegid();
@@ -94,7 +94,7 @@ class NameServer {
  private:
   std::vector<const char*> addressesOf(std::string_view name) {
     if (name == "site.verify.example") return {"127.0.0.1"};
-    if (name == "elsewhere.example") return {"93.184.216.34"};  // there, and not permitted
+    if (name == "elsewhere.example") return {"93.184.216.34"};  // exists, but is not allowed
     if (name == "inner.verify.example") return {"127.0.0.9"};
     if (name == "ten.verify.example") return {"10.1.2.3"};
     if (name == "metadata.verify.example") return {"169.254.169.254"};
@@ -149,7 +149,7 @@ void serveOne(int listener) {
   }
 }
 
-/// In the check's own process.
+/// Runs in the check's own process.
 Verdict performBesideServers(Context& context, Verdict (*perform)(Context&)) {
   if (std::string why = enterNamespace(); !why.empty()) return skipped(why);
   Fd dns = listenOn(kDnsPort, SOCK_DGRAM);

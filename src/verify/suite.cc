@@ -25,7 +25,7 @@ std::string paint(std::string_view text, CheckState state, bool colour) {
   return code + std::string(text) + "\033[0m";
 }
 
-/// One line, with nothing in it that a terminal obeys or XML can't hold.
+/// One line without control characters, for terminals and XML.
 std::string plain(std::string_view text) {
   std::string out;
   for (const char letter : text) out += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f ? ' ' : letter;

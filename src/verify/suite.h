@@ -1,4 +1,4 @@
-// `caisson verify`: all checks, run one after the other, and what a person or a program reads of it.
+// `caisson verify`: runs all checks in sequence and reports the results for users and programs.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace caisson::verify {
 
-// One table per category or two; each in a file of its own.
+// One table for one or two categories, each in its own file.
 std::span<const Check> securityChecks();
 std::span<const Check> resourceChecks();
 std::span<const Check> networkChecks();
@@ -21,7 +21,7 @@ std::span<const Check> invariantChecks();
 std::span<const Check> cveChecks();
 std::span<const Check> escapeChecks();
 
-/// All of them, by category.
+/// All checks, by category.
 std::vector<const Check*> allChecks();
 
 struct CheckResult {
@@ -37,7 +37,7 @@ struct SuiteReport {
   [[nodiscard]] bool good() const { return count(CheckState::failed) == 0; }
 };
 
-/// Runs what `category` names, or everything. `progress` is called before each check with its index and their number.
+/// Runs the checks of `category`, or all. Calls `progress` before each check with its index and the total.
 SuiteReport runSuite(Context& context, std::optional<Category> category,
                      const std::function<void(std::size_t at, std::size_t of, const Check& check)>& progress = {});
 
