@@ -25,7 +25,7 @@ std::optional<std::string> reasonAgainstFullIsolation() {
   return "full isolation is not available here: " + output.describe();
 }
 
-/// Whether a user without any rights here can execute it.
+/// Whether every user can execute it.
 bool isOpenToAll(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0005) != 0005) return false;
@@ -36,7 +36,8 @@ bool isOpenToAll(const std::string& path) {
   return true;
 }
 
-/// Root's sandboxes run as a user of their own, who can't go below /root, say: a copy then, for as long as this runs.
+/// Root's sandboxes run as another user, who cannot enter /root, for example: makes a copy that lasts as long as this
+/// process.
 std::string openToAll(const std::string& path) {
   if (isOpenToAll(path)) return path;
   static std::filesystem::path directory;

@@ -1,4 +1,4 @@
-// What the suite runs on: the binaries under test, and what this host can do.
+// The environment of the tests: the binaries under test, and what this host supports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 namespace caisson::test {
 
-/// The caisson under test: CAISSON_BIN, else the one this build made.
+/// The caisson under test: CAISSON_BIN, else the one of this build.
 std::string caissonBinary();
 
-/// A command line for the static helper: payload({"write", "/etc/x"}) -> {".../payload", "write", "/etc/x"}.
+/// A command line for the static payload program: payload({"write", "/etc/x"}) -> {".../payload", "write", "/etc/x"}.
 std::vector<std::string> payload(std::vector<std::string> verb_and_arguments);
 std::string payloadPath();
 
@@ -20,22 +20,21 @@ std::string sourceFile(const std::string& relative);
 
 bool runsAsRoot();
 
-/// ThreadSanitizer gives every process a thread and writes a file of its own before main: such a program can neither
-/// enter a user namespace by unshare nor start under a limit on file sizes.
+/// ThreadSanitizer adds a thread to every process and writes a file before main: such a program can neither enter a
+/// user namespace with unshare nor start under a file size limit.
 #if defined(__SANITIZE_THREAD__) || defined(CAISSON_DRIVES_THREAD_SANITIZER)
 inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-/// Whether `full` works here, found by running `true` in it once; `why` gets the reason if not.
+/// Whether level `full` works here, tested by running `true` once; otherwise `why` gets the reason.
 bool fullIsolationAvailable(std::string* why = nullptr);
 
-/// CAISSON_MUST_RUN is set: a test that can't run is a failed test.
+/// CAISSON_MUST_RUN is set: a skipped test counts as failed.
 bool mustRun();
 
-/// CAISSON_STRESS multiplies the rounds of tests that look for rare events: 1 unless it is set, as make test-stress
-/// does.
+/// CAISSON_STRESS multiplies the rounds of tests for rare events: 1 unless it is set, as in make test-stress.
 int stress();
 
 /// CAISSON_TEST_SLOWNESS multiplies the time limits of tests: 1 unless it is set, as for emulated machines. Never the
@@ -47,8 +46,8 @@ bool hasProgram(const std::string& name);
 
 }  // namespace caisson::test
 
-/// Goes on if `condition` holds; otherwise skips the test with the reason, or fails it under CAISSON_MUST_RUN=1.
-/// A macro because only the test's own function can be left: requireOrSkip(hasProgram("node"), "no node here").
+/// Continues if `condition` holds; otherwise skips the test with the reason, or fails it under CAISSON_MUST_RUN=1. A
+/// macro, because it must return from the test function: requireOrSkip(hasProgram("node"), "no node here").
 #define requireOrSkip(condition, reason)                                       \
   do {                                                                         \
     if (!(condition)) {                                                        \

@@ -28,7 +28,7 @@ std::string procFile(pid_t pid, const std::string& name) {
   return readFile("/proc/" + std::to_string(pid) + "/" + name);
 }
 
-/// The pid in the innermost namespace, and whether that is another one than the caller's.
+/// The pid in the innermost namespace, and whether that namespace differs from the caller's.
 std::pair<pid_t, bool> innermostPid(pid_t pid) {
   const std::string status = procFile(pid, "status");
   const std::size_t begin = status.find("\nNSpid:");
@@ -113,7 +113,7 @@ std::vector<pid_t> processTree(pid_t ancestor) {
 pid_t sessionSupervisor(const std::string& session_id) {
   using namespace std::string_literals;
   const auto found = liveProcesses("__session\0supervise\0"s + session_id);
-  // Its launcher, the parent, has the same command line.
+  // Its parent, the launcher, has the same command line.
   for (const pid_t pid : found) {
     const auto state = processState(pid);
     if (state && std::ranges::find(found, state->parent) != found.end()) return pid;

@@ -1,4 +1,4 @@
-// Processes as the host sees them, found without asking caisson.
+// Processes as the host sees them, found without caisson's help.
 #pragma once
 
 #include <sys/types.h>
@@ -16,19 +16,19 @@ struct ProcessState {
   std::string name;        ///< /proc/PID/comm
 };
 
-/// Nothing if the process is gone or a zombie.
+/// nullopt if the process is gone or a zombie.
 std::optional<ProcessState> processState(pid_t pid);
 
-/// Live processes with `marker` in their command line, without the caller.
+/// Live processes with `marker` in their command line, except the caller.
 std::vector<pid_t> liveProcesses(const std::string& marker);
 
-/// The first of them: the one whose parent has no such command line. -1 if there is none.
+/// The first of them: the one whose parent does not have the marker. -1 if there is none.
 pid_t firstLiveProcess(const std::string& marker);
 
-/// Sends a signal to exactly one process; false for a pid below 2. kill(-1) by root would hit the whole machine.
+/// Sends a signal to exactly one process; false for a pid below 2, since kill(-1) by root would hit the whole machine.
 bool signalProcess(pid_t pid, int number);
 
-/// Pid 1 of the PID namespace that `pid` is in, if that is not the caller's; else -1.
+/// Pid 1 of the PID namespace of `pid`, if that differs from the caller's; else -1.
 pid_t sandboxInit(pid_t pid);
 
 /// `ancestor` and all its live descendants.

@@ -61,7 +61,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-/// Forks and executes `argv` in a process group of its own, with the given descriptors as 0, 1 and 2.
+/// Forks and executes `argv` in a new process group, with the given descriptors as 0, 1 and 2.
 pid_t start(std::vector<std::string> argv, const RunOptions& options, int in, int out, int err) {
   std::vector<std::string> env = environmentFor(options);
   const std::vector<char*> argv_pointers = pointers(argv);
@@ -69,7 +69,7 @@ pid_t start(std::vector<std::string> argv, const RunOptions& options, int in, in
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("fork failed");
   if (pid > 0) {
-    setpgid(pid, pid);  // also in the child: whoever comes first, the group exists before it is needed
+    setpgid(pid, pid);  // also in the child, so that the group exists whichever runs first
     return pid;
   }
   setpgid(0, 0);
@@ -81,7 +81,7 @@ pid_t start(std::vector<std::string> argv, const RunOptions& options, int in, in
   _exit(errno == ENOENT ? 127 : 126);
 }
 
-/// Reads what is there; closes the end at end of file.
+/// Reads what is available; closes the descriptor at end of file.
 void drain(int& end, std::string& into) {
   std::array<char, 65536> buffer;  // NOLINT: filled by read
   const ssize_t count = read(end, buffer.data(), buffer.size());
@@ -92,7 +92,7 @@ void drain(int& end, std::string& into) {
   }
 }
 
-/// Writes what fits; closes the end when all is written or nobody reads any more.
+/// Writes what fits; closes the descriptor when all is written or the reader is gone.
 void feed(int& end, const std::string& data, std::size_t& written) {
   while (written < data.size()) {
     const ssize_t count = write(end, data.data() + written, data.size() - written);
@@ -109,7 +109,7 @@ int asShellStatus(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-/// Moves data until both outputs are closed and the program has ended, or until the deadline.
+/// Relays data until both outputs are closed and the program has exited, or until the deadline.
 void relayUntilEnd(pid_t pid, Pipe& in, Pipe& out, Pipe& err, const RunOptions& options, RunOutput& result) {
   const auto deadline = deadlineAfter(options.timeout);
   std::size_t written = 0;
@@ -119,7 +119,7 @@ void relayUntilEnd(pid_t pid, Pipe& in, Pipe& out, Pipe& err, const RunOptions& 
     if (Clock::now() >= deadline && !result.timed_out) {
       result.timed_out = true;
       kill(-pid, SIGKILL);
-      if (reaped) break;  // somebody outside the group holds the pipe open
+      if (reaped) break;  // a process outside the group holds the pipe open
     }
     std::array<pollfd, 3> fds{{{in.write_end, POLLOUT, 0}, {out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}}};
     poll(fds.data(), fds.size(), 20);
@@ -133,7 +133,7 @@ void relayUntilEnd(pid_t pid, Pipe& in, Pipe& out, Pipe& err, const RunOptions& 
   result.signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
 }
 
-/// A reader that went away must show up as EPIPE, not end the test program.
+/// A closed reader must give EPIPE, not kill the test program.
 void ignoreBrokenPipes() {
   static const auto previous = std::signal(SIGPIPE, SIG_IGN);
   static_cast<void>(previous);

@@ -1,4 +1,4 @@
-// Start the caisson under test like a user would, and learn everything a user could see.
+// Runs the caisson under test like a user, and captures everything a user can see.
 //
 //   const RunOutput output = runCaisson({"run", "--json", "--", "id", "-u"});
 //   EXPECT_EQ(output.exit_status, 0) << output.describe();
@@ -18,16 +18,16 @@ namespace caisson::test {
 
 struct RunOptions {
   std::string stdin_data;                    ///< written to standard input, then end of file
-  std::map<std::string, std::string> env;    ///< added to, or replacing parts of, the test's environment
-  std::vector<std::string> unset;            ///< variables taken away
-  std::string cwd;                           ///< working directory; empty: the test's own
+  std::map<std::string, std::string> env;    ///< added to the test's environment, or replacing its variables
+  std::vector<std::string> unset;            ///< variables to remove
+  std::string cwd;                           ///< working directory; empty: the test's
   std::chrono::milliseconds timeout{60000};  ///< then the whole process group is killed
-  std::vector<int> close;                    ///< descriptors the program starts without (0, 1, 2)
+  std::vector<int> close;                    ///< descriptors that are closed at the start (0, 1, 2)
 };
 
 struct RunOutput {
-  int exit_status = -1;  ///< as a shell shows it: the exit status, or 128+n
-  int signal = 0;        ///< that ended the program, or 0
+  int exit_status = -1;  ///< as in a shell: the exit status, or 128+n
+  int signal = 0;        ///< the signal that killed the program, or 0
   bool timed_out = false;
   std::string out, err;
   std::chrono::milliseconds duration{0};
@@ -38,14 +38,14 @@ struct RunOutput {
   [[nodiscard]] std::string describe() const;
 };
 
-/// Runs `caisson args...` and waits for its end.
+/// Runs `caisson args...` and waits until it exits.
 RunOutput runCaisson(const std::vector<std::string>& args, const RunOptions& options = {});
 
 /// Runs any program (argv[0] is looked up on PATH) the same way.
 RunOutput runProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
 
-/// A program that is left running, to be signalled or killed by the test. Leads its own process group;
-/// the destructor kills that group and reaps the leader. What it prints is thrown away.
+/// A program that keeps running, to be signalled or killed by the test. It leads its own process group; the destructor
+/// kills that group and reaps the leader. Its output is discarded.
 class BackgroundProgram {
  public:
   explicit BackgroundProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
@@ -55,7 +55,7 @@ class BackgroundProgram {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  /// The wait status if it ended within the time, as RunOutput::exit_status counts.
+  /// The wait status if it exited in time, in the format of RunOutput::exit_status.
   std::optional<int> wait(std::chrono::milliseconds timeout);
 
  private:
@@ -63,7 +63,7 @@ class BackgroundProgram {
   std::optional<int> ended_;
 };
 
-/// Polls until `condition` holds or the time is over; returns whether it held.
+/// Polls until `condition` holds or the timeout expires; returns whether it held.
 template <class Condition>
 bool eventually(Condition condition, std::chrono::milliseconds timeout = std::chrono::seconds(5));
 

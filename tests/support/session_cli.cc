@@ -18,7 +18,7 @@ SessionCli::SessionCli() {
   static std::atomic<int> count = 0;
   marker_ = "marker-" + std::to_string(getpid()) + "-" + std::to_string(std::time(nullptr)) + "-" +
             std::to_string(++count) + "-end";
-  // The payload of a root caller runs under another uid.
+  // With a root caller, the payload runs under another uid.
   home.openToAll();
   workspace.write("payload", readFile(payloadPath()), 0755);
   chmod(workspace.path().c_str(), 0777);

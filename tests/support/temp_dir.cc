@@ -23,7 +23,7 @@ std::string temporaryRoot() {
 
 void removeEntries(int directory, dev_t device);
 
-/// Removes one entry relative to an open directory. A link is removed, not followed; a mount is left alone.
+/// Removes one entry relative to an open directory. Removes a link without following it; skips mounts.
 void removeEntry(int parent, const char* name, dev_t device) {
   struct stat status{};
   if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
@@ -35,7 +35,7 @@ void removeEntry(int parent, const char* name, dev_t device) {
   if (unlinkat(parent, name, AT_REMOVEDIR) == 0) return;
   int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (child < 0) {
-    // A payload may have taken its own directory's permissions away. O_PATH pins what is changed.
+    // A payload may have removed the permissions of its directory. O_PATH pins the object that is changed.
     const int pinned = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (pinned < 0) return;
     const std::string by_descriptor = "/proc/self/fd/" + std::to_string(pinned);

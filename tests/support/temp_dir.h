@@ -1,12 +1,12 @@
-// Directories and files that a test makes and that vanish with it.
+// Directories and files that a test creates and that are removed with it.
 #pragma once
 
 #include <string>
 
 namespace caisson::test {
 
-/// A fresh private directory. Removed with everything in it by the destructor, never following a link and
-/// never crossing a mount: a payload may have filled it.
+/// A new private directory. The destructor removes it with its content, without following links or crossing mounts,
+/// since a payload may have filled it.
 class TempDir {
  public:
   TempDir();
@@ -15,9 +15,9 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// The path of an entry below.
+  /// The path of an entry in it.
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Creates a file below, with any directories on the way; returns its path.
+  /// Creates a file in it, with missing directories; returns its path.
   std::string write(const std::string& name, const std::string& content, unsigned mode = 0644) const;
   std::string makeDir(const std::string& name, unsigned mode = 0755) const;
   /// Opens the directory to other users (root's payloads run under another uid).
@@ -30,15 +30,15 @@ class TempDir {
 std::string readFile(const std::string& path);
 bool exists(const std::string& path);
 
-/// A file that an attack should not be able to read or change. It holds a secret that occurs nowhere else,
-/// so a leak shows in any output, and it remembers its own state, so damage shows as well.
+/// A file that an attack must not be able to read or change. It contains a unique secret, so a leak shows in any
+/// output, and remembers its state, so changes are detected as well.
 class Canary {
  public:
-  /// Plants the canary as `path`, which must lie in a directory of the test's own.
+  /// Creates the canary at `path`, which must be in one of the test's directories.
   explicit Canary(std::string path);
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& secret() const { return secret_; }
-  /// Same inode, content, mode, owner and modification time as when it was planted.
+  /// Same inode, content, mode, owner and modification time as at creation.
   [[nodiscard]] bool untouched() const;
   [[nodiscard]] bool leakedInto(const std::string& output) const { return output.find(secret_) != std::string::npos; }
 

@@ -15,7 +15,7 @@
 namespace caisson::test {
 namespace {
 
-// Real-time signals have no other user in the test programs.
+// The test programs use no other real-time signal.
 int watchdogSignal() { return SIGRTMAX - 1; }
 
 pid_t watched_process = 0;
@@ -25,8 +25,7 @@ void print(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-/// Runs in a signal handler of a process that is stuck and about to abort: the calls below need not be safe
-/// in every other signal handler.
+/// Runs in a signal handler of a hung process that is about to abort, so the calls below need not be async-signal-safe.
 void reportHungTest(int) {
   if (::getpid() != watched_process) return;  // a forked child inherits the handler, not the timer
   print("\n[  HUNG    ] ");
