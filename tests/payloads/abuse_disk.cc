@@ -1,5 +1,5 @@
-// Fills whatever can be written until it is stopped, at most as much as its caller says; and the neighbour that
-// measures whether anybody else notices.
+// Fills writable places until it is stopped, up to a bound from the caller; and a neighbour that measures the impact on
+// other processes.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -64,7 +64,7 @@ int fillDirectory(const Arguments& arguments) {
   return done();
 }
 
-/// Files that no directory shows any more.
+/// Files that were unlinked but are still open.
 int fillDeleted(const Arguments& arguments) {
   const std::string path = arguments[0] + "/deleted";
   for (long have = 0; have < number(arguments, 1); have += 8) {
@@ -79,7 +79,7 @@ int fillDeleted(const Arguments& arguments) {
   return done();
 }
 
-/// Behind a directory that its owner cannot list either.
+/// In a directory that its owner cannot list.
 int fillHidden(const Arguments& arguments) {
   const std::string hidden = arguments[0] + "/hidden";
   if (mkdir(hidden.c_str(), 0300) != 0) return refused("mkdir");
@@ -126,7 +126,7 @@ double now() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
-/// Starts a program again and again for MILLISECONDS; prints the median and the 99th percentile in microseconds.
+/// Starts a program repeatedly for MILLISECONDS; prints the median and the 99th percentile in microseconds.
 int measureExec(const Arguments& arguments) {
   std::vector<double> times;
   const double end = now() + static_cast<double>(number(arguments, 0)) * 1e3;

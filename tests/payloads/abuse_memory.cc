@@ -1,5 +1,5 @@
-// Takes memory of one kind until it is stopped. Every verb ends at the bound its caller gives, so that a host on which
-// nothing stops it survives; then it holds what it has for a moment, so that a supervisor can see it.
+// Allocates memory of one kind until it is stopped. Every verb stops at a bound from the caller, so that a host without
+// limits survives; then it holds the memory briefly, so that a supervisor can detect it.
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ int took(std::size_t bytes) {
   return done(std::to_string(bytes / kMiB) + " MiB");
 }
 
-/// What was refused is still held for a moment.
+/// After a failure, holds the memory briefly, too.
 int stopped(std::string_view call) {
   const int error = errno;
   pauseFor(kHoldMs);
@@ -90,8 +90,8 @@ bool sendAway(int socket, int descriptor, std::size_t bytes) {
   return sent;
 }
 
-/// Memory files that are in no table and in no mapping: sent through a socket of their own and never received. HOW is
-/// `bytes` (messages with data), `empty` (without), or `nested` (the receiving sockets are sent away as well).
+/// Memory files that are in no descriptor table and no mapping: sent through a socket and never received. HOW is
+/// `bytes` (messages with data), `empty` (without), or `nested` (the receiving sockets are sent as well).
 int takeMemfdsInFlight(const Arguments& arguments) {
   constexpr std::size_t kEach = 4 * kMiB;
   static const std::array<char, kEach> content = {1};
@@ -105,19 +105,19 @@ int takeMemfdsInFlight(const Arguments& arguments) {
     if (!sendAway(ends[0], file, arguments[1] == "empty" ? 0 : 1)) return stopped("sendmsg");
     close(ends[0]);
     if (arguments[1] == "nested" && !sendAway(outer[0], ends[1], 1)) return stopped("sendmsg");
-    pauseFor(5);  // fewer than the limit between two looks
+    pauseFor(5);  // stays below the limit between two checks
   }
   return took(bound(arguments));
 }
 
-/// Segments that nobody maps once they are filled: no process shows them.
+/// Segments that are unmapped once they are filled: no process shows them.
 int takeShared(const Arguments& arguments) {
   constexpr std::size_t kSegment = 8 * kMiB;
   for (std::size_t have = 0; have < bound(arguments); have += kSegment) {
     const int id = shmget(IPC_PRIVATE, kSegment, IPC_CREAT | 0600);
     if (id < 0) return stopped("shmget");
     void* at = shmat(id, nullptr, 0);
-    if (at == reinterpret_cast<void*>(-1)) return stopped("shmat");  // NOLINT: the call's own error value
+    if (at == reinterpret_cast<void*>(-1)) return stopped("shmat");  // NOLINT: the call's error value
     std::memset(at, 1, kSegment);
     shmdt(at);
   }

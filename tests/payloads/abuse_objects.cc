@@ -1,4 +1,4 @@
-// Takes kernel objects and processes of one kind until it is stopped, at most as many as its caller says.
+// Allocates kernel objects and processes of one kind until it is stopped, up to a bound from the caller.
 #include <fcntl.h>
 #include <mqueue.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ constexpr long kHoldMs = 400;
 
 long most(const Arguments& arguments) { return std::atol(arguments[0].c_str()); }
 
-/// Calls `one` until it fails or there are as many as asked for.
+/// Calls `one` until it fails or the requested number is reached.
 template <class Take>
 int takeUntilRefused(std::string_view call, const Arguments& arguments, Take one) {
   for (long have = 0; have < most(arguments); ++have) {
@@ -37,7 +37,7 @@ int takeUntilRefused(std::string_view call, const Arguments& arguments, Take one
   return done(arguments[0]);
 }
 
-/// Watches on files of their own, which it makes in DIRECTORY.
+/// Watches on files that it creates in DIRECTORY.
 int takeWatches(const Arguments& arguments) {
   const int queue = inotify_init1(IN_CLOEXEC);
   if (queue < 0) return refused("inotify_init1");
@@ -74,8 +74,8 @@ int takeDescriptors(const Arguments& arguments) {
   return takeUntilRefused("dup", arguments, [](long) { return dup(1); });
 }
 
-/// Descriptors that are in no table: sent, not received, and closed by the sender. The receiving ends stay open: what
-/// nobody can receive any more the kernel collects.
+/// Descriptors in no table: sent, not received, and closed by the sender. The receiving ends stay open, since the
+/// kernel collects what can no longer be received.
 int takeInFlight(const Arguments& arguments) {
   return takeUntilRefused("sendmsg", arguments, [](long) {
     const int sent_file = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -106,8 +106,8 @@ int takeInFlight(const Arguments& arguments) {
   });
 }
 
-/// Keeps COUNT descriptors in flight for SECONDS, and makes FILE once they are: as many as a message can hold in each,
-/// so that the count goes beyond the sender's own limit.
+/// Keeps COUNT descriptors in flight for SECONDS, and then creates FILE. Sends the maximum number per message, so that
+/// the count exceeds the sender's own limit.
 int holdInFlight(const Arguments& arguments) {
   constexpr int kEach = 250;
   int ends[2];
@@ -140,7 +140,7 @@ int takeInotify(const Arguments& arguments) {
   return takeUntilRefused("inotify_init1", arguments, [](long) { return inotify_init1(IN_CLOEXEC); });
 }
 
-/// Contexts of the old asynchronous input and output: the kernel has one table of them for the whole machine.
+/// Contexts of the old asynchronous I/O: the kernel has one table for the whole machine.
 int takeAio(const Arguments& arguments) {
   return takeUntilRefused("io_setup", arguments, [](long) {
     unsigned long context = 0;
@@ -176,7 +176,7 @@ int takeProcesses(const Arguments& arguments) {
   });
 }
 
-/// Ended, but never waited for.
+/// Exited, but never waited for.
 int takeZombies(const Arguments& arguments) {
   return takeUntilRefused("fork", arguments, [](long) {
     const pid_t child = fork();
@@ -196,7 +196,7 @@ void burnFor(double seconds) {
   }
 }
 
-/// CPU time by several processes at once, none of which uses much.
+/// Uses CPU time with several processes in parallel, none of which uses much.
 int burnTree(const Arguments& arguments) {
   const double seconds = std::atof(arguments[0].c_str());
   for (int i = 0; i < 4; ++i) {
@@ -210,8 +210,8 @@ int burnTree(const Arguments& arguments) {
   return done();
 }
 
-/// One process after another that lives for `each` seconds, and the kernel reaps them unseen: their time is in nobody's
-/// account but a cgroup's or a perf event's.
+/// Runs one process after another, each for `each` seconds, and the kernel reaps them automatically: only a cgroup or a
+/// perf event counts their time.
 int burnUnreaped(double seconds, double each) {
   signal(SIGCHLD, SIG_IGN);
   for (double have = 0; have < seconds; have += each) {
@@ -232,14 +232,14 @@ int burnUnseen(const Arguments& arguments) {
   return burnUnreaped(std::atof(arguments[0].c_str()), secondsFrom(arguments[1]));
 }
 
-/// The same by processes whose /proc files belong to root.
+/// Same, with processes whose /proc files belong to root.
 int burnHidden(const Arguments& arguments) {
   if (prctl(PR_SET_DUMPABLE, 0) != 0) return refused("prctl");
-  prctl(PR_TASK_PERF_EVENTS_DISABLE);  // must stop nobody else's counters
+  prctl(PR_TASK_PERF_EVENTS_DISABLE);  // must not stop the supervisor's counters
   return burnUnseen(arguments);
 }
 
-/// The same by a program that it may execute and not read, which makes the kernel drop perf events: a copy of itself
+/// Same, with a program that is executable but not readable, which makes the kernel drop perf events: a copy of itself
 /// in DIRECTORY.
 int burnUnreadable(const Arguments& arguments) {
   const std::string copy = arguments[2] + "/unreadable";

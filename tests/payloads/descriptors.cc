@@ -1,4 +1,4 @@
-// Descriptors and links of /proc that lead where no path does.
+// Descriptors and /proc links that lead where no path does.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 namespace payload {
 namespace {
 
-/// Done, with the list, if any descriptor above 2 is open.
+/// Succeeds, with the list, if any descriptor above 2 is open.
 int listDescriptors(const Arguments&) {
   std::string list;
   for (int fd = 3; fd < 4096; ++fd) {
@@ -30,7 +30,7 @@ int openThrough(const Arguments& arguments) {
   return done(std::string(text, static_cast<std::size_t>(count)).substr(0, std::string(text).find('\n')));
 }
 
-/// A file handed over read-only, opened again for writing through its magic link; then really written.
+/// Reopens a file that was passed read-only for writing through its magic link; then writes to it.
 int reopenForWriting(const Arguments& arguments) {
   const std::string path = "/proc/self/fd/" + arguments[0];
   struct stat status{};
@@ -40,15 +40,15 @@ int reopenForWriting(const Arguments& arguments) {
   return report("write", write(fd, "overwritten", 11));
 }
 
-/// The working directory, as the kernel names it: "(unreachable)" begins one that lies outside.
+/// The working directory according to the kernel: "(unreachable)" marks one that is outside.
 int workingDirectory(const Arguments&) {
   char path[4096] = {};
   if (getcwd(path, sizeof(path)) == nullptr) return refused("getcwd");
   return done(path);
 }
 
-/// CVE-2019-5736: holds the program behind PATH by descriptor until it no longer runs, then opens it for writing.
-/// Appends nothing: that the kernel would let it is all there is to know.
+/// CVE-2019-5736: keeps the program behind PATH open until it no longer runs, then opens it for writing. Writes
+/// nothing: that the open succeeds is proof enough.
 int overwriteProgram(const Arguments& arguments) {
   const int held = open(arguments[0].c_str(), O_PATH | O_CLOEXEC);
   if (held < 0) return refused("open");

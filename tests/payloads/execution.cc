@@ -1,5 +1,5 @@
-// Ways to start a program that an executable list does not name. Each starts something harmless (`true`, `id`) and
-// is done only if that really ran to its end.
+// Ways to start a program that is not on the list of executables. Each starts something harmless (`true`, `id`) and
+// succeeds only if that ran to completion.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kNoExec = 111;
 
-/// Runs `start` in a child: done if what it executes exits with 0.
+/// Runs `start` in a child; succeeds if the executed program exits with 0.
 template <class Start>
 int runChild(std::string_view call, Start start) {
   int failure[2];
@@ -38,7 +38,7 @@ int runChild(std::string_view call, Start start) {
   waitpid(child, &status, 0);
   if (failed) return refused(call, error);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return done();
-  return refused("it started, and failed", ENOEXEC);  // as ld.so does when it cannot map the program
+  return refused("it started, and failed", ENOEXEC);  // as ld.so does if it cannot map the program
 }
 
 std::vector<char*> pointers(const Arguments& words) {
@@ -52,7 +52,7 @@ int executeArgv(const Arguments& argv) {
   return runChild("execve", [&] { execv(argv[0].c_str(), pointers(argv).data()); });
 }
 
-/// Starts it from another directory, by a path relative to that.
+/// Starts it from another directory, by a relative path.
 int executeFrom(const Arguments& arguments) {
   if (chdir(arguments[0].c_str()) != 0) return refused("chdir");
   return executeArgv(Arguments(arguments.begin() + 1, arguments.end()));
@@ -69,7 +69,7 @@ bool copyTo(const std::string& from, int to) {
   return !content.empty();
 }
 
-/// errno tells why not.
+/// Sets errno on failure.
 bool copyProgram(const std::string& from, const std::string& to) {
   const int fd = open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
   if (fd < 0) return false;
@@ -102,7 +102,7 @@ int executeScript(const Arguments& arguments) {
   return executeArgv({arguments[1]});
 }
 
-/// The loader reads the program and maps it itself: the program is never executed.
+/// The loader reads and maps the program itself: the program file is never executed.
 int executeByLoader(const Arguments& arguments) {
   if (!copyProgram(arguments[1], arguments[2])) return refused("copy");
   return executeArgv({arguments[0], arguments[2]});
@@ -119,7 +119,7 @@ int executeMemory(const Arguments& arguments) {
   });
 }
 
-/// A file without a name in a directory of its choice, executed by its descriptor.
+/// An unnamed file in a given directory, executed by its descriptor.
 int executeUnnamed(const Arguments& arguments) {
   const int fd = open(arguments[1].c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0700);
   if (fd < 0) return refused("open");
@@ -133,7 +133,7 @@ int executeUnnamed(const Arguments& arguments) {
   });
 }
 
-/// What ld.so does with a library of LD_PRELOAD: map a file of the payload's own as code.
+/// What ld.so does with LD_PRELOAD: maps a file of the payload as code.
 int mapCode(const Arguments& arguments) {
   if (!copyProgram(arguments[0], arguments[1])) return refused("copy");
   const int fd = open(arguments[1].c_str(), O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// Plain access to paths that should not be there, be readable, or be writable.
+// Plain access to paths that should not exist, be readable, or be writable.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ const std::string& settled(const std::string& path) {
   return path;
 }
 
-/// Prints the content, newlines as spaces. An empty file that can be read is no success: that is what a mask shows.
+/// Prints the content, newlines as spaces. An empty readable file does not count as success: masks look like that.
 int readPath(const Arguments& arguments) {
   std::string content = contentOf(settled(arguments[0]));
   if (errno != 0) return refused("read " + arguments[0]);
@@ -53,12 +53,12 @@ int makeLink(const Arguments& arguments) {
   return report("symlink", symlink(arguments[0].c_str(), arguments[1].c_str()));
 }
 
-/// A second name for a file, in a directory that may be written.
+/// Creates a second name for a file, in a writable directory.
 int makeHardLink(const Arguments& arguments) {
   return report("link", linkat(AT_FDCWD, arguments[0].c_str(), AT_FDCWD, arguments[1].c_str(), AT_SYMLINK_FOLLOW));
 }
 
-/// Polls for a file that the host makes while the payload runs, up to three seconds.
+/// Polls for a file that the host creates while the payload runs, up to three seconds.
 int awaitPath(const Arguments& arguments) {
   for (int round = 0; round < 150; ++round) {
     if (!contentOf(arguments[0]).empty()) return readPath(arguments);

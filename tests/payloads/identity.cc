@@ -1,4 +1,4 @@
-// What the payload is, and what it can learn of the host. These verbs print what they find.
+// The payload's identity, and what it can find out about the host. These verbs print their findings.
 #include <grp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@
 namespace payload {
 namespace {
 
-/// One "name value" per line: ids, capability sets, flags, name maps.
+/// One "name value" per line: ids, capability sets, flags, id maps.
 int describeSelf(const Arguments&) {
   const std::string status = contentOf("/proc/self/status");
   std::size_t begin = 0;
@@ -44,7 +44,7 @@ int printHostName(const Arguments&) {
   return done(std::string(names.nodename) + " " + names.domainname);
 }
 
-/// Seconds since the clock of this name began.
+/// Seconds since boot according to CLOCK_BOOTTIME.
 int printUptime(const Arguments&) {
   timespec now{};
   if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) return refused("clock_gettime");

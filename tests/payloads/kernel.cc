@@ -1,4 +1,4 @@
-// Single system calls, foreign call conventions, code that never was a file.
+// Single system calls, foreign calling conventions, code without a file.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -24,7 +24,7 @@ long argumentOf(const Arguments& arguments, std::size_t index) {
   return static_cast<long>(std::strtoull(text.c_str(), nullptr, 0));
 }
 
-/// Any call by its number, with up to six arguments. The caller picks arguments that change nothing.
+/// Any call by its number, with up to six arguments. The caller chooses arguments that change nothing.
 int tryCall(const Arguments& arguments) {
   const long result =
       syscall(std::atoi(arguments[0].c_str()), argumentOf(arguments, 1), argumentOf(arguments, 2),
@@ -32,7 +32,7 @@ int tryCall(const Arguments& arguments) {
   return report("call " + arguments[0], result);
 }
 
-/// In a child, since a refusal may be its death; done if it came back with a process id.
+/// Runs in a child, since the filter may kill it; succeeds if it returned a process id.
 int inChild(std::string_view what, long (*call)()) {
   const pid_t child = fork();
   if (child < 0) return refused("fork");
@@ -68,7 +68,7 @@ int tryPersonality(const Arguments& arguments) {
   return report("personality", personality(std::strtoul(arguments[0].c_str(), nullptr, 0)));
 }
 
-/// Executes a copy of itself that has no path: `memfd list-processes` prints what that copy prints.
+/// Executes a copy of itself without a path: `memfd list-processes` prints the output of that copy.
 int tryMemfd(const Arguments& arguments) {
   const std::string image = contentOf("/proc/self/exe");
   const int fd = memfd_create("payload", MFD_CLOEXEC);
@@ -84,7 +84,7 @@ int tryMemfd(const Arguments& arguments) {
   return refused("execveat");
 }
 
-/// A second program, by its path.
+/// Executes a second program by its path.
 int tryExec(const Arguments& arguments) {
   Arguments copies = arguments;
   std::vector<char*> words;
@@ -94,7 +94,7 @@ int tryExec(const Arguments& arguments) {
   return refused("execve");
 }
 
-/// Looks a key up in the session keyring that the caller may have left, and reads it.
+/// Searches the session keyring, which the caller may have left, for a key and reads it.
 int readSessionKey(const Arguments& arguments) {
   constexpr long kSessionKeyring = -3;
   constexpr int kSearch = 10, kRead = 11;
@@ -106,7 +106,7 @@ int readSessionKey(const Arguments& arguments) {
   return done(secret);
 }
 
-/// A request on a file that is opened for it; its argument points at a number, with zeros behind.
+/// An ioctl on a file; its argument points to a number, followed by zeros.
 int tryIoctl(const Arguments& arguments) {
   const int fd = open(arguments[0].c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   const int file = fd >= 0 ? fd : open(arguments[0].c_str(), O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// The mount family, on directories that the payload owns anyway: /tmp of its own sandbox.
+// The mount calls, on a directory that the payload owns: /tmp of its own sandbox.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOwn = "/tmp";
 constexpr int kEmptyPath = 0x1000;
-constexpr unsigned kCloneAll = 1 | 0x8000;  // OPEN_TREE_CLONE, AT_RECURSIVE: what is mounted below must come along
+constexpr unsigned kCloneAll = 1 | 0x8000;  // OPEN_TREE_CLONE, AT_RECURSIVE: includes mounts below
 
 struct Attributes {  // struct mount_attr
   std::uint64_t set = 0, clear = 0, propagation = 0, userns = 0;
@@ -27,7 +27,7 @@ int tryMount(const Arguments& arguments) {
   return report("mount", mount(kind.c_str(), kOwn, kind.c_str(), 0, nullptr));
 }
 
-/// What a mask hides comes to light when the mask is unmounted.
+/// Unmounting a mask would reveal what it hides.
 int tryUnmount(const Arguments& arguments) { return report("umount2", umount2(arguments[0].c_str(), MNT_DETACH)); }
 
 int tryFsopen(const Arguments&) { return report("fsopen", syscall(SYS_fsopen, "tmpfs", 0)); }
@@ -54,7 +54,7 @@ int tryPivotRoot(const Arguments&) {
   return report("pivot_root", syscall(SYS_pivot_root, ".", "."));
 }
 
-/// The way out of a chroot: a second one, and `..` from a directory that was left outside.
+/// The chroot escape: a second chroot, and `..` from a directory that was left outside.
 int tryChroot(const Arguments&) { return report("chroot", chroot(kOwn)); }
 
 constexpr Verb kVerbs[] = {

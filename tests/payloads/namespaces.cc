@@ -1,5 +1,5 @@
-// New namespaces, by every call that makes or enters one. In a fresh user namespace a process has every capability
-// over it, and with them the kernel's least tested code within reach.
+// New namespaces, by every call that creates or enters one. In a new user namespace a process has all capabilities over
+// it, which exposes the least tested kernel code.
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -43,7 +43,7 @@ std::optional<std::uint64_t> flagsOf(std::string_view names) {
   return flags;
 }
 
-/// In the child of a clone that worked: ends at once. In the parent: reports.
+/// In the child of a successful clone: exits at once. In the parent: reports.
 int afterClone(std::string_view call, long pid) {
   if (pid == 0) _exit(0);
   if (pid < 0) return refused(call);
@@ -63,7 +63,7 @@ int tryClone(const Arguments& arguments) {
   return afterClone("clone", syscall(SYS_clone, *flags | SIGCHLD, 0, 0, 0, 0));
 }
 
-/// The flags of clone3 are in memory, where a filter cannot look.
+/// The flags of clone3 are in memory, which a filter cannot read.
 int tryClone3(const Arguments& arguments) {
   const auto flags = flagsOf(arguments[0]);
   if (!flags) return kUsage;
@@ -73,7 +73,7 @@ int tryClone3(const Arguments& arguments) {
   return afterClone("clone3", syscall(SYS_clone3, &request, sizeof(request)));
 }
 
-/// Enters a namespace it is in already: allowed or not, nothing changes.
+/// Enters a namespace that it is already in: changes nothing even if allowed.
 int trySetns(const Arguments& arguments) {
   const std::string path = "/proc/self/ns/" + arguments[0];
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -89,7 +89,7 @@ bool writeOnce(const char* path, const std::string& text) {
   return written;
 }
 
-/// Becomes root of a nested user namespace with a mount namespace of its own, then runs another verb there.
+/// Becomes root of a nested user namespace with a new mount namespace, then runs another verb there.
 int asNestedRoot(const Arguments& arguments) {
   const uid_t uid = getuid();
   const gid_t gid = getgid();

@@ -1,12 +1,12 @@
-// The hostile helper: `payload VERB [ARGUMENT]...` attempts one thing and says how it went.
+// The hostile payload: `payload VERB [ARGUMENT]...` makes one attempt and reports the result.
 //
-//   exit 0, "done[: detail]"            the forbidden thing SUCCEEDED
-//   exit 1, "refused: CALL: ERRNO"      the kernel or the sandbox said no
-//   exit 2, "usage: ..."                the verb was called wrongly
-//   exit 3, "unavailable: ..."          what the attempt needs is not on this machine; nothing is proven
+//   exit 0, "done[: detail]"            the forbidden action SUCCEEDED
+//   exit 1, "refused: CALL: ERRNO"      the kernel or the sandbox denied it
+//   exit 2, "usage: ..."                wrong arguments
+//   exit 3, "unavailable: ..."          this machine lacks what the attempt needs; proves nothing
 //
-// Exactly one line on standard output, unless a verb says that it prints more. No verb can harm a host on which it
-// succeeds: arguments are chosen to be refused or to change nothing, and files are those that the caller names.
+// Prints exactly one line on standard output, unless a verb documents more. No verb can harm a host on which it
+// succeeds: arguments are chosen to fail or to change nothing, and files are named by the caller.
 #pragma once
 
 #include <cerrno>
@@ -26,8 +26,8 @@ using Arguments = std::vector<std::string>;
 
 struct Verb {
   std::string_view name;
-  std::string_view arguments;  ///< as the usage line shows them
-  std::size_t needed;          ///< how many arguments it takes at least
+  std::string_view arguments;  ///< for the usage line
+  std::size_t needed;          ///< minimum number of arguments
   int (*attempt)(const Arguments& arguments);
 };
 
@@ -36,19 +36,18 @@ int refused(std::string_view call, int error = errno);
 int unavailable(std::string_view why);
 /// done() for a result of at least 0, else refused().
 int report(std::string_view call, long result);
-/// "EPERM"; the number where it has no name.
+/// "EPERM", or the number if it has no name.
 std::string errorName(int error);
 
-/// All of a file, or an empty string with errno set.
+/// The content of a file, or an empty string with errno set.
 std::string contentOf(const std::string& path);
 
-/// Sleeps.
 void pauseFor(long milliseconds);
-/// Pid 1 gives up its own rights just after the payload has started, and until then the kernel protects it from those
-/// with fewer. Attacks on it wait that out, so that what is measured is the sandbox and not the moment.
+/// Pid 1 drops its rights just after the payload has started; until then the kernel protects it from processes with
+/// fewer rights. Attacks on it wait for that, so that they test the sandbox and not the timing.
 void waitForInitToSettle();
 
-/// Runs a verb in this process. Used by main() and by verbs that prepare the ground for another.
+/// Runs a verb in this process. Used by main() and by verbs that prepare for another one.
 int perform(const Arguments& verb_and_arguments);
 
 // One table per file.

@@ -1,4 +1,4 @@
-// Things that the host would later trust: setuid files, devices, an overlay's own marks, attributes with privilege.
+// Plants what the host would later trust: setuid files, devices, overlay marks, privileged attributes.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr mode_t kSetId = S_ISUID | S_ISGID;
 constexpr long kFchmodat2 = 452;
 
-/// Whether the file now has a bit that lends somebody's rights.
+/// Succeeds if the file now has a setuid or setgid bit.
 int judgeMode(std::string_view call, const char* path, int error) {
   struct stat status{};
   if (stat(path, &status) != 0) return refused(call, error);
@@ -27,7 +27,7 @@ int judgeMode(std::string_view call, const char* path, int error) {
   return done(text);
 }
 
-/// `mode` of the call is 06755; a file that the call changes is made first.
+/// The call uses mode 06755; creates the file first if the call changes an existing one.
 int plantSetId(const Arguments& arguments) {
   const std::string& how = arguments[0];
   const char* path = arguments[1].c_str();
@@ -48,7 +48,7 @@ int plantSetId(const Arguments& arguments) {
       return unavailable("this architecture has no chmod");
 #endif
     }
-    // The bits above 16 of a mode are cut off by the kernel.
+    // The kernel drops the bits above 16 of a mode.
     if (how == "chmod-high-bits") result = syscall(SYS_fchmodat, AT_FDCWD, path, 0x700000000UL | kMode);
   } else if (how == "openat") {
     result = syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_WRONLY, kMode);
@@ -77,7 +77,7 @@ int plantSetId(const Arguments& arguments) {
   return judgeMode(how, path, result < 0 ? errno : 0);
 }
 
-/// Done if a device node is there afterwards, whatever the call said.
+/// Succeeds if a device node exists afterwards, whatever the call returned.
 int plantDevice(const Arguments& arguments) {
   const std::string& how = arguments[0];
   const char* path = arguments[1].c_str();
@@ -86,7 +86,7 @@ int plantDevice(const Arguments& arguments) {
   if (how == "block") result = mknod(path, S_IFBLK | 0666, makedev(7, 0));
   if (how == "whiteout") result = mknod(path, S_IFCHR, makedev(0, 0));
   if (how == "rename-whiteout") {
-    // The kernel leaves a character device 0:0 where the file was.
+    // The kernel leaves a character device 0:0 in place of the file.
     const std::string other = arguments[1] + ".moved";
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return refused("open");

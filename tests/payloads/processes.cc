@@ -1,4 +1,4 @@
-// Reaching other processes: pid 1 of the sandbox, which shares the payload's user id, and whatever outlives the run.
+// Access to other processes: pid 1 of the sandbox, which has the payload's user id, and processes that outlive the run.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ int tryTrace(const Arguments& arguments) {
 
 int tryTraceMe(const Arguments&) { return report("ptrace", ptrace(PTRACE_TRACEME, 0, nullptr, nullptr)); }
 
-/// EFAULT and EIO mean that the kernel went past the question whether it may.
+/// EFAULT and EIO mean that the kernel's permission check passed.
 int tryReadMemory(const Arguments& arguments) {
   char byte = 0;
   const iovec here{&byte, 1};
@@ -42,7 +42,7 @@ int tryReadMemory(const Arguments& arguments) {
   return refused("process_vm_readv");
 }
 
-/// Copies of another process's descriptors: its sockets, its directories.
+/// Copies another process's descriptors: its sockets, its directories.
 int tryBorrowDescriptor(const Arguments& arguments) {
   const long pidfd = syscall(SYS_pidfd_open, pidFrom(arguments), 0);
   if (pidfd < 0) return refused("pidfd_open");
@@ -71,7 +71,7 @@ int tryIdle(const Arguments& arguments) {
   return report("sched_setscheduler", sched_setscheduler(pidFrom(arguments), SCHED_IDLE, &parameter));
 }
 
-/// Leaves an orphan behind and watches whether pid 1 still collects it.
+/// Creates an orphan and checks whether pid 1 still reaps it.
 bool initReapsOrphans() {
   int link[2];
   if (pipe(link) != 0) return false;
@@ -95,7 +95,7 @@ bool initReapsOrphans() {
   return false;
 }
 
-/// Done if pid 1 no longer does its work afterwards, whatever kill() answered.
+/// Succeeds if pid 1 no longer works afterwards, whatever kill() returned.
 int trySignalInit(const Arguments& arguments) {
   const int answer = kill(1, std::atoi(arguments[0].c_str()));
   const int error = answer == 0 ? 0 : errno;
@@ -103,7 +103,7 @@ int trySignalInit(const Arguments& arguments) {
   return refused("kill", error);
 }
 
-/// Everything this process may signal, at once.
+/// Kills everything that this process may signal.
 int tryKillAll(const Arguments&) {
   const int answer = kill(-1, SIGKILL);
   const int error = answer == 0 ? 0 : errno;
@@ -111,7 +111,7 @@ int tryKillAll(const Arguments&) {
   return refused("kill", error);
 }
 
-/// A daemon that writes to FILE for twenty seconds, unless somebody ends it.
+/// Starts a daemon that writes to FILE for twenty seconds, unless it is killed.
 int trySurvive(const Arguments& arguments) {
   if (fork() != 0) {
     for (int round = 0; round < 100 && contentOf(arguments[0]).empty(); ++round) pauseFor(30);
@@ -133,7 +133,7 @@ int trySurvive(const Arguments& arguments) {
   _exit(0);
 }
 
-/// Prints the numbers in /proc, one line.
+/// Prints the pids in /proc on one line.
 int listProcesses(const Arguments&) {
   DIR* directory = opendir("/proc");
   if (directory == nullptr) return refused("open /proc");
@@ -146,7 +146,7 @@ int listProcesses(const Arguments&) {
   return done(list);
 }
 
-/// Starts processes until one is refused; prints how many there were.
+/// Forks until it fails; prints the number of processes.
 int countForks(const Arguments& arguments) {
   const long most = std::atol(arguments[0].c_str());
   long count = 0;

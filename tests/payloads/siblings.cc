@@ -1,5 +1,5 @@
-// `payload sibling KIND MARKER`: a process that attacks what else runs in its sandbox, until it is killed.
-// Names itself "sibling-ready" once the attack is in full effect. MARKER is ignored: it lets a test find the process.
+// `payload sibling KIND MARKER`: a process that attacks other processes of its sandbox until it is killed. It renames
+// itself to "sibling-ready" once the attack is in full effect. MARKER is ignored: it lets a test find the process.
 // SIGUSR1 makes it attempt a CRITICAL system call.
 #include <dirent.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ void makeCriticalCall(int) { syscall(SYS_bpf, 99, nullptr, 0); }
   }
 }
 
-/// Sends `count` copies of a descriptor into a socket that stays open and is never read.
+/// Sends `count` copies of a descriptor to a socket that stays open and is never read.
 bool sendDescriptors(int count) {
   constexpr int kMost = 25;
   const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -85,7 +85,7 @@ bool sendDescriptors(int count) {
   holdForever();
 }
 
-/// /proc of an undumpable process belongs to root, so its owner can't read all of it.
+/// /proc of an undumpable process belongs to root, so its owner cannot read all of it.
 int burnUndumpable(const Arguments& arguments) {
   prctl(PR_SET_DUMPABLE, 0);
   return perform({"burn-tree", arguments[0]});
@@ -147,7 +147,7 @@ int burnUndumpable(const Arguments& arguments) {
     const pid_t child = fork();
     if (child < 0) {
       setReady();
-      pauseFor(5);  // takes what others give back
+      pauseFor(5);  // takes what other processes release
     }
     while (child == 0) pauseFor(60'000);
   }

@@ -1,4 +1,4 @@
-// Sockets of families that reach the kernel or the host, and listeners and memory that the host left within reach.
+// Sockets of families that reach the kernel or the host, and listeners and memory that the host exposes.
 #include <netinet/in.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
@@ -21,7 +21,7 @@ int trySocket(const Arguments& arguments) {
                                  std::atoi(arguments[2].c_str())));
 }
 
-/// An option of a TCP socket whose value is text.
+/// Sets a TCP socket option whose value is text.
 int setTcpOption(const Arguments& arguments) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return refused("socket");
@@ -30,7 +30,7 @@ int setTcpOption(const Arguments& arguments) {
                                          static_cast<socklen_t>(value.size())));
 }
 
-/// Both ends of a connection on loopback.
+/// Both ends of a loopback connection.
 bool connectPair(int (&ends)[2]) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -46,14 +46,14 @@ bool connectPair(int (&ends)[2]) {
   return ends[1] >= 0;
 }
 
-/// Fills the buffers of connections on loopback, which nothing reads, and says how many MiB they took.
+/// Fills the buffers of unread loopback connections, and prints how many MiB they hold.
 int fillTcpBuffers(const Arguments& arguments) {
   static const std::string piece(65536, 'x');
   std::size_t total = 0;
   for (int count = std::atoi(arguments[0].c_str()); count > 0; --count) {
     int ends[2];
     if (!connectPair(ends)) return refused("connect");
-    for (int quiet = 0; quiet < 5;) {  // the receiver's buffer grows a little later than the sender's
+    for (int quiet = 0; quiet < 5;) {  // the receiver's buffer grows slightly later than the sender's
       const ssize_t sent = send(ends[0], piece.data(), piece.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent > 0) {
         total += static_cast<std::size_t>(sent);
@@ -92,12 +92,12 @@ int connectLoopback(const Arguments& arguments) {
   return report("connect", connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
 }
 
-/// Attaches a System V segment that the host made, and prints the text in it.
+/// Attaches a System V segment that the host created, and prints its text.
 int attachSegment(const Arguments& arguments) {
   const int id = shmget(static_cast<key_t>(std::strtol(arguments[0].c_str(), nullptr, 0)), 0, 0);
   if (id < 0) return refused("shmget");
   void* memory = shmat(id, nullptr, SHM_RDONLY);
-  if (memory == reinterpret_cast<void*>(-1)) return refused("shmat");  // NOLINT: the call's own failure value
+  if (memory == reinterpret_cast<void*>(-1)) return refused("shmat");  // NOLINT: the call's error value
   return done(static_cast<const char*>(memory));
 }
 

@@ -1,4 +1,4 @@
-// The caller's terminal: typing into it, writing on it, switching its console.
+// The caller's terminal: injecting input, writing to it, switching its console.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -13,8 +13,8 @@ constexpr unsigned long kHighBits = 0xdead00000000UL;
 
 int openTerminal(const std::string& path) { return open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC); }
 
-/// Puts one character into the terminal's input, as if it had been typed. With "high-bits" the request has bits that
-/// the kernel ignores and that a filter comparing 64 bits would be misled by (CVE-2019-10063).
+/// Injects one character into the terminal's input. With "high-bits" the request has bits that the kernel ignores and
+/// that would fool a filter which compares 64 bits (CVE-2019-10063).
 int typeCharacter(const Arguments& arguments) {
   const int terminal = openTerminal(arguments[0]);
   if (terminal < 0) return refused("open");
@@ -23,7 +23,8 @@ int typeCharacter(const Arguments& arguments) {
   return report("ioctl", syscall(SYS_ioctl, terminal, (high ? kHighBits : 0) | TIOCSTI, &character));
 }
 
-/// Asks for the console's selection state, which changes nothing. Any answer but EPERM says that the kernel was asked.
+/// Queries the console's selection state, which changes nothing. Any result but EPERM means that the call reached the
+/// kernel.
 int askConsole(const Arguments& arguments) {
   const int terminal = openTerminal(arguments[0]);
   if (terminal < 0) return refused("open");

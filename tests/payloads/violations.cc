@@ -1,4 +1,4 @@
-// Refused calls in numbers: again and again, by several threads at once, among signals, below filters of their own.
+// Many blocked calls: repeated, from several threads, among signals, below the payload's own filters.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -66,7 +66,7 @@ int flood(const Arguments& arguments) {
   return tally.report();
 }
 
-/// A signal every 100 microseconds, each of which would interrupt a call that waits.
+/// A signal every 100 microseconds, each of which would interrupt a blocking call.
 int callAmongSignals(const Arguments& arguments) {
   struct sigaction action{};
   action.sa_handler = [](int) {};
@@ -86,13 +86,13 @@ long installFilter(unsigned flags, std::uint32_t answer, long number) {
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/// A listener of its own could answer in place of the supervisor.
+/// The payload's own listener could answer in place of the supervisor.
 int takeListener(const Arguments&) {
   const long listener = installFilter(SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_RET_USER_NOTIF, SYS_unshare);
   return report("seccomp", listener);
 }
 
-/// A filter of its own that says yes to everything, then the call.
+/// Installs a filter that allows everything, then makes the call.
 int callBelowOwnFilter(const Arguments& arguments) {
   if (installFilter(0, SECCOMP_RET_ALLOW, 0) < 0) return unavailable("no filter of its own");
   Tally tally;
