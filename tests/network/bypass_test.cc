@@ -1,5 +1,5 @@
-// Ways around a filter by host name that were seen elsewhere, one test each; refuse_test.cc has the rest of them. Each
-// also shows that the same thing works where it may, so that a refusal for the wrong reason fails.
+// Known bypasses of filters by host name, one test each; refuse_test.cc has the rest. Each also shows that the same
+// action works where it is allowed, so that a denial for the wrong reason fails.
 #include <signal.h>
 
 #include <sstream>
@@ -76,7 +76,7 @@ for request in (b"GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n", fine + b"GET /x H
 }
 
 TEST_F(Bypass, AnEncryptedHello) {
-  // A hello that names a permitted host on the outside and hides another one inside.
+  // The outer hello names an allowed host, the encrypted inner hello another one.
   const std::string script = std::string(kAsk) + R"(
 def vector(size, data): return len(data).to_bytes(size, "big") + data
 def extension(kind, data): return struct.pack(">H", kind) + vector(2, data)
@@ -147,7 +147,8 @@ TEST_F(Bypass, RawAddressesOfEitherFamily) {
 }
 
 TEST_F(Bypass, ASandboxHasItsOwnEgressAndNoOther) {
-  // While a sandbox that may reach example.org runs, neither the host nor a sandbox that may not finds its listeners.
+  // While a sandbox that may reach example.org runs, neither the host nor a sandbox that may not can reach its
+  // listeners.
   const std::string wide = policyFor({"example.org"}, "");
   RunOptions how;
   how.cwd = files.path();
@@ -199,7 +200,7 @@ for s in every: s.close()
 time.sleep(1)
 sys.exit(0 if fine else 1))"},
       how);
-  // All of them are made while the supervisor has no time to listen.
+  // All requests are made while the supervisor is stopped.
   ASSERT_TRUE(eventually([] { return contains(queries(), "example.org"); }));
   program.signal(SIGSTOP);
   sleepFor(std::chrono::seconds(4));

@@ -1,4 +1,4 @@
-// Programs as they come, inside the sandbox, none of them told about a proxy by more than the environment.
+// Unmodified programs inside the sandbox; only the environment tells them about the proxy.
 #include "network/network.h"
 
 namespace caisson::test {

@@ -1,4 +1,4 @@
-// Where the secret of a credential is, and where it is not: the broker and what is around it.
+// Where the secret of a credential is stored, and where it is not: the broker and the processes around it.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ TEST_F(Broker, NothingInsideKnowsTheSecret) {
   EXPECT_FALSE(contains(with.out, "PRIVATE KEY"));
 }
 
-/// The way to the broker begins in the egress process; nothing inside can open another.
+/// Only the egress process is connected to the broker; nothing inside can open another connection.
 TEST_F(Broker, NoSocketInsideLeadsToIt) {
   const RunOutput output = shell(credential("example.org"),
                                  "curl -sS https://example.org/once >/dev/null; tail -n +2 /proc/net/unix | wc -l; "
@@ -71,7 +71,7 @@ TEST_F(Broker, NothingThatIsToldOrKeptShowsTheSecret) {
 
 class LiveBroker : public Broker {
  protected:
-  /// A run of `script`, and its broker.
+  /// Starts `script` and finds its broker.
   void launch(const std::string& script) {
     const std::string file = policy(credential("example.org"));
     program_.emplace(std::vector<std::string>{caissonBinary(), "run", "--policy", file, "--workspace", ":none",
@@ -99,11 +99,11 @@ TEST_F(LiveBroker, IsConfinedAndHidden) {
   struct stat info{};
   ASSERT_EQ(::stat(("/proc/" + std::to_string(broker_) + "/mem").c_str(), &info), 0);
   EXPECT_NE(std::to_string(info.st_uid), userOf(broker_)) << "what may be dumped belongs to its process's user";
-  if (::geteuid() == 0) return;  // who may read everything
+  if (::geteuid() == 0) return;  // root may read everything
   EXPECT_NE(::access(("/proc/" + std::to_string(broker_) + "/mem").c_str(), R_OK), 0);
 }
 
-/// As root everything else runs as nobody's user; the secrets' holder is not the same user as the program.
+/// As root: the broker, which holds the secrets, does not run as the same user as the program.
 TEST_F(LiveBroker, IsAnotherUserThanTheProgramWhereItCanBe) {
   requireOrSkip(runsAsRoot(), "only root can give it a user of its own");
   launch("exec sleep 4242");
@@ -122,7 +122,7 @@ TEST_F(LiveBroker, NoProcessOfOursShowsTheSecret) {
   }
 }
 
-/// Never on without it: the program would talk to the host as if nobody had said that it needs a credential.
+/// Never connect without the broker: the request would reach the host without its credential.
 TEST_F(LiveBroker, WhenItIsKilledItsHostsAreOutOfReach) {
   launch(
       "curl -sS https://example.org/before; until curl -sSk https://www.example.org/now | grep -q now && "
@@ -181,7 +181,7 @@ TEST_F(Broker, ServesASessionAndIsCutWithItsHost) {
       caisson({"session", "create", "--policy", policy(credential("example.org")), "--workspace", ":none"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();
   const std::string id = made.out.substr(0, made.out.find('\n'));
-  RunOptions later = how();  // another caller, who does not have the secret
+  RunOptions later = how();  // another caller, without the secret
   later.env.erase("TOKEN");
   later.unset = {"TOKEN"};
   const auto exec = [&](const std::string& script) {

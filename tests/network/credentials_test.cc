@@ -1,4 +1,4 @@
-// A secret that requests carry and the program never has (issue: credential injection): where it goes, and where not.
+// A secret that requests carry and the program never has: where it is sent, and where not.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ TEST_F(Credentials, ReachTheirHostAndNoOther) {
 }
 
 /// The kernel counts descriptors in flight per user and compares with the sender's limit on open files. The egress
-/// hands each connection to the broker that way.
+/// passes each connection to the broker that way.
 TEST_F(Credentials, WorkWhileAnotherSandboxKeepsDescriptorsInFlight) {
   const TempDir shared;
   ASSERT_EQ(chmod(shared.path().c_str(), 0777), 0);
@@ -42,7 +42,7 @@ TEST_F(Credentials, WorkWhileAnotherSandboxKeepsDescriptorsInFlight) {
   EXPECT_TRUE(arrivedWithSecret("/flight")) << output.describe() << seen();
 }
 
-/// Nobody has proved to be the host there.
+/// Plain HTTP does not authenticate the host.
 TEST_F(Credentials, NeverGoOverPlainHttp) {
   (void)shell(credential("example.org"), "curl -sS http://example.org/plain; curl -sS http://example.org:443/ ");
   EXPECT_TRUE(arrivedWithout("/plain")) << seen();
@@ -79,7 +79,7 @@ TEST_F(Credentials, DoNotPermitTheirHost) {
   EXPECT_EQ(seen(), "");
 }
 
-/// The certificate is for another name, out of date, or of an authority that nobody trusts.
+/// The certificate is for another name, expired, or of an untrusted authority.
 TEST_F(Credentials, AHostThatDoesNotProveWhoItIsGetsNothing) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"example.org:8445", "wrong"}, {"example.org:8444", "ca"}, {"example.org", "wrong"}};
@@ -97,7 +97,7 @@ TEST_F(Credentials, AHostThatDoesNotProveWhoItIsGetsNothing) {
   EXPECT_EQ(seen(), "");
 }
 
-/// And the same with what is right, so that the refusals above have one reason each.
+/// The same with a valid certificate, so that each denial above has only one reason.
 TEST_F(Credentials, AnotherPortIsAnotherHost) {
   hosts = {"example.org", "example.org:8443"};
   (void)shell(credential("example.org:8443"),
@@ -234,7 +234,7 @@ TEST_F(Credentials, WhatCannotBeDoneIsRefusedWithTheReason) {
   EXPECT_TRUE(contains(process.err, "use level full")) << process.describe();
 }
 
-/// A repository does not get to say which secrets go where.
+/// A repository must not decide which secrets are sent where.
 TEST_F(Credentials, AProjectCannotNameThem) {
   files.write("project/caisson.toml", "[network]\nmode = \"proxy\"\n" + credential("example.org"));
   RunOptions there = how();

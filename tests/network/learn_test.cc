@@ -1,4 +1,4 @@
-// Learn mode and hosts: what was refused is proposed, and reached once a person took it over.
+// Learn mode and hosts: denied hosts are proposed, and reachable once a user accepts the proposal.
 #include "network/network.h"
 
 namespace caisson::test {

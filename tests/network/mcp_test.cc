@@ -1,4 +1,4 @@
-// The network through the door of `caisson mcp`: a model asks for a host, the owner decides, the egress obeys (INV-S7).
+// The network of `caisson mcp`: a model requests a host, the owner decides, the egress enforces it.
 #include <ctime>
 #include <utility>
 
@@ -75,7 +75,7 @@ TEST_F(McpNetwork, AHostIsReachedOnlyWithTheOwnersWordAndNoOther) {
   EXPECT_EQ(allowed["allowed"], true) << allowed;
   EXPECT_EQ(allowed["allowed_hosts"], Json::array({"example.org"})) << allowed;
   EXPECT_TRUE(reaches("example.org"));
-  // Listed in a policy that had no network: nobody agreed to that.
+  // Listed in a policy without network, so the owner has not approved it.
   const Json refused = fetch("evil.test");
   EXPECT_FALSE(contains(refused["stdout"], "from 80")) << refused;
   ASSERT_TRUE(refused.contains("denials") && refused["denials"].is_array()) << refused;
@@ -102,7 +102,7 @@ TEST_F(McpNetwork, ARevokedHostIsClosedAtOnceAlsoForWhatRuns) {
 }
 
 TEST_F(McpNetwork, AnApprovalThatExpiresClosesItsHost) {
-  // As `caisson approvals grant host:example.org --for 4s` leaves it.
+  // The state after `caisson approvals grant host:example.org --for 4s`.
   const std::int64_t now = ::time(nullptr);
   files.makeDir("home/approvals", 0700);
   files.write("home/approvals/approvals.json",
@@ -117,7 +117,7 @@ TEST_F(McpNetwork, AnApprovalThatExpiresClosesItsHost) {
                       {"by", "terminal"}}}}}
                   .dump(),
               0600);
-  const Json allowed = ask("example.org")["structuredContent"];  // not asked: it is on record
+  const Json allowed = ask("example.org")["structuredContent"];  // no prompt: an approval exists
   ASSERT_EQ(allowed["allowed"], true) << allowed;
   EXPECT_TRUE(reaches("example.org"));
   EXPECT_TRUE(eventually([&] {
@@ -175,7 +175,7 @@ TEST_F(McpNetwork, WhatRunsIsNotEndedUnlessToldSo) {
   EXPECT_EQ(client_->tool("sandbox_process",
                           {{"sandbox_id", id_}, {"exec_id", running["exec_id"]}, {"wait_ms", 100}})["status"],
             "running");
-  EXPECT_EQ(ask("example.org")["structuredContent"]["allowed"], true);  // the answer was kept
+  EXPECT_EQ(ask("example.org")["structuredContent"]["allowed"], true);  // the answer was stored
 }
 
 }  // namespace

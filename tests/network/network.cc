@@ -93,7 +93,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 }  // namespace caisson::test
 
-/// Enters the world of world.sh first, when it is not there yet.
+/// Re-executes itself within world.sh, if that is not running yet.
 int main(int count, char** words) {
   if (std::getenv("CAISSON_TEST_WORLD") == nullptr) {
     const std::string script = caisson::test::sourceFile("tests/network/world.sh");

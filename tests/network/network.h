@@ -1,4 +1,4 @@
-// A sandbox beside the small internet of world.sh.
+// A sandbox beside the fake internet of world.sh.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace caisson::test {
 
-/// Before a command line: without the variables that name the proxy.
+/// Command prefix that removes the proxy variables.
 inline constexpr const char* kDirect =
     "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY ";
 
@@ -20,27 +20,27 @@ class NetworkTest : public testing::Test {
  protected:
   void SetUp() override;
 
-  /// `caisson run` with network mode proxy and these permitted hosts; `more` are further lines of [network].
+  /// Runs `caisson run` with network mode proxy and these allowed hosts; `more` are additional lines of [network].
   [[nodiscard]] RunOutput run(const std::vector<std::string>& hosts, const std::vector<std::string>& command,
                               const std::string& more = {}, const std::vector<std::string>& options = {}) const;
-  /// The same for a script of bash or of Python.
+  /// Same, for a bash or Python script.
   [[nodiscard]] RunOutput shell(const std::vector<std::string>& hosts, const std::string& script,
                                 const std::string& more = {}) const;
   [[nodiscard]] RunOutput python(const std::vector<std::string>& hosts, const std::string& script,
                                  const std::string& more = {}) const;
-  /// The same by caisson-weakened, which takes a protection away first. Never as root.
+  /// Same, with caisson-weakened, which removes a protection first. Never as root.
   [[nodiscard]] RunOutput weakened(const std::string& weakness, const std::vector<std::string>& hosts,
                                    const std::string& script, const std::string& more = {}) const;
   /// The policy file that run() uses.
   [[nodiscard]] std::string policyFor(const std::vector<std::string>& hosts, const std::string& more) const;
-  /// The result as data.
+  /// The result as JSON.
   [[nodiscard]] nlohmann::json json(const std::vector<std::string>& hosts, const std::vector<std::string>& command,
                                     const std::string& more = {}) const;
 
-  /// Questions that reached the outside so far, one "name type" a line.
+  /// DNS queries that reached the outside so far, one "name type" per line.
   static std::string queries();
   static void forgetQueries();
-  /// HTTP requests that reached the servers so far, one "port host path ..." a line.
+  /// HTTP requests that reached the servers so far, one "port host path ..." per line.
   static std::string requestsSeen();
   /// The certificate of the servers, readable inside.
   static std::string certificate();
@@ -48,7 +48,7 @@ class NetworkTest : public testing::Test {
   const TempDir files;
 };
 
-/// Whether a denial of this object is in a result.
+/// Whether a result contains a denial of this object.
 bool denied(const nlohmann::json& result, const std::string& object, const std::string& operation = {});
 
 bool contains(const std::string& text, const std::string& part);

@@ -1,4 +1,4 @@
-// A flood of refused requests: none is missing in the audit log, and none hides an attempt at an address inside.
+// A flood of denied requests: none is missing in the audit log, and none hides an attempt at an internal address.
 #include <filesystem>
 #include <map>
 
@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 constexpr int kNames = 3000;
 constexpr std::uint64_t kRefused = kNames + 1;
 
-/// Asks the proxy for 3000 names that no list has, one after the other, and then for the metadata service.
+/// Requests 3000 unlisted names from the proxy, one after the other, and then the metadata service.
 constexpr const char* kFlood = R"(
 import socket
 def ask(target):
@@ -46,7 +46,7 @@ class RefusalFlood : public NetworkTest {
     }
     return found;
   }
-  /// Refusals with a record of their own; of repeated ones the last record has the count.
+  /// Denials with an individual record; for repeated ones the last record has the count.
   [[nodiscard]] std::uint64_t recorded() const {
     std::map<std::string, std::uint64_t> counts;
     for (const Json& event : events()) {
@@ -132,7 +132,7 @@ TEST_F(RefusalFlood, OfABackgroundCommandIsRecordedWhileItRuns) {
   expectNothingIsMissing();
 }
 
-/// The kernel drops what it cannot show at once; what was dropped is counted by its numbering.
+/// The kernel drops messages that it cannot deliver; gaps in its numbering reveal how many.
 TEST_F(RefusalFlood, PacketsFasterThanTheyCanBeReadAreCountedExactly) {
   const RunOutput output = caisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none",
                                     "--", "/usr/bin/python3", "-c", R"(

@@ -1,4 +1,4 @@
-// The egress process itself: confined, alone with its sandbox, gone with it.
+// The egress process: it is confined, serves one sandbox, and exits with it.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -48,7 +48,7 @@ class Running {
   BackgroundProgram program_;
 };
 
-/// A dead process that nobody has waited for yet counts: in a container pid 1 may be a program that never does.
+/// A zombie counts as ended: in a container, pid 1 may be a program that never reaps.
 bool hasEnded(pid_t pid) {
   const std::string stat = readFile("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = stat.rfind(") ");

@@ -1,4 +1,4 @@
-// A host that nobody named, asked for while a person sits at the terminal: they decide, and nobody else.
+// An unlisted host while a user is at the terminal: that user decides.
 #include "functional/terminal.h"
 #include "network/network.h"
 
@@ -13,7 +13,7 @@ class Question : public NetworkTest {
     NetworkTest::SetUp();
     home_ = files.makeDir("home", 0700);
   }
-  /// `caisson run` of a script on a terminal; example.org is permitted, the rest is not.
+  /// Runs a script with `caisson run` on a terminal; only example.org is allowed.
   [[nodiscard]] std::unique_ptr<Terminal> start(const std::string& script, const std::string& more = {},
                                                 const std::vector<std::string>& options = {}) const {
     std::vector<std::string> words{
@@ -29,14 +29,14 @@ class Question : public NetworkTest {
     how.env["CAISSON_HOME"] = home_;
     return runCaisson(words, how);
   }
-  /// Waits for question number `count` about `what` and answers it.
+  /// Waits for prompt number `count` about `what` and answers it.
   static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
     EXPECT_TRUE(eventually([&] {
       terminal.shows(kQuestion, std::chrono::milliseconds(0));
       return questions(terminal) >= count;
     })) << terminal.screen();
     EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
-    sleepFor(std::chrono::milliseconds(200));  // what is typed before the question is thrown away
+    sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
     terminal.type(keys);
   }
   static int questions(const Terminal& terminal) {
@@ -174,13 +174,13 @@ TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
       "sleep 0.3; curl -sS http://evil.test/; kill %1; read -t 1 line; echo \"over <$line>\"");
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   sleepFor(std::chrono::milliseconds(500));
-  terminal->shows("nothing that is there", std::chrono::milliseconds(10));  // reads what came
+  terminal->shows("nothing that is there", std::chrono::milliseconds(10));  // reads pending output
   const std::string& screen = terminal->screen();
   EXPECT_TRUE(screen.ends_with(kQuestion)) << screen;
   terminal->type("n\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
-  EXPECT_TRUE(contains(terminal->screen(), "over <>")) << terminal->screen();  // the answer was not its to read
+  EXPECT_TRUE(contains(terminal->screen(), "over <>")) << terminal->screen();  // the payload did not receive the answer
 }
 
 TEST_F(Question, WhatWasTypedBeforeIsNoAnswer) {
@@ -207,7 +207,7 @@ TEST_F(Question, WhatIsForbiddenIsNotAskedAbout) {
 
 TEST_F(Question, AfterARunThatWasEndedTheTerminalIsAsItWas) {
   auto terminal = start("curl -sS http://evil.test/; sleep 60", "", {"--timeout", "3s"});
-  const termios before = Terminal({"sleep", "60"}, "/").settings();  // of one that nobody has set to raw
+  const termios before = Terminal({"sleep", "60"}, "/").settings();  // of a terminal that was never set to raw
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   EXPECT_EQ(terminal->wait(), 124) << terminal->screen();
   EXPECT_TRUE(sameSettings(before, terminal->settings()));
@@ -223,7 +223,7 @@ TEST_F(Question, WithoutAPersonTheAnswerIsNo) {
                                       how);
   EXPECT_TRUE(contains(output.out, "--allow-host evil.test")) << output.describe();
   EXPECT_FALSE(contains(output.out + output.err, "Allow it?")) << output.describe();
-  auto json = start("curl -sS http://evil.test/", "", {"--json"});  // read by a program
+  auto json = start("curl -sS http://evil.test/", "", {"--json"});  // for programs, so no prompt
   EXPECT_TRUE(json->wait()) << json->screen();
   EXPECT_EQ(questions(*json), 0) << json->screen();
   EXPECT_TRUE(contains(json->screen(), "no entry of network.allowed_hosts")) << json->screen();

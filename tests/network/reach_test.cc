@@ -1,4 +1,4 @@
-// What may be reached is reached, by every way a program has of going there.
+// Allowed hosts are reachable in every way that a program can use.
 #include "network/network.h"
 
 namespace caisson::test {

@@ -1,6 +1,6 @@
-// What may not be reached is refused at once, told in the result, and nothing of it leaves. The rows of PEERS.md that
-// are about hosts, protocols, names and relays each have a test here; each also shows that the same thing works where
-// the policy allows it, so that a refusal for the wrong reason fails the test.
+// Forbidden hosts are denied at once and listed in the result, and no packet leaves. Covers hosts, protocols, names and
+// relays. Each test also shows that the same action works where the policy allows it, so that a denial for the wrong
+// reason fails the test.
 #include "network/network.h"
 
 namespace caisson::test {
@@ -52,7 +52,7 @@ except OSError as error: print(type(error).__name__))");
 }
 
 TEST_F(Refuse, HostNamesThatParsersReadDifferently) {
-  // NUL, CR LF, userinfo, percent-encoding, backslash: through the protocol's own bytes.
+  // NUL, CR LF, userinfo, percent-encoding, backslash: sent as raw protocol bytes.
   const RunOutput output = python({"example.org"}, R"(
 import socket
 def ask(data):
@@ -88,7 +88,7 @@ TEST_F(Refuse, NamesThatPointInside) {
 }
 
 TEST_F(Refuse, ANameThatMovesInsideAfterItWasChecked) {
-  // The first answer is public and may be used; no later answer replaces it unchecked.
+  // The first response is public and may be used; a later one must not replace it unchecked.
   const RunOutput output = shell({".example.org"}, R"(
 curl -sS http://flip.example.org/first
 sleep 6

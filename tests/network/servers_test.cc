@@ -1,5 +1,5 @@
-// Real servers on the other side, of protocols that name no host: the address that a permitted name led to is what they
-// are reached by. Each is started by its test in the internet of world.sh, and refused as soon as the policy is silent.
+// Real servers of protocols that name no host: they are reached by the address that an allowed name resolved to. Each
+// test starts its server in the fake internet of world.sh, and shows that it is denied without a rule.
 #include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 namespace caisson::test {
 namespace {
 
-/// What starts a program beside the servers of world.sh.
+/// The command prefix that starts a program beside the servers of world.sh.
 std::vector<std::string> outside() {
   const char* pid = std::getenv("CAISSON_TEST_INTERNET_PID");
   return {"nsenter", "--target", pid == nullptr ? "" : pid, "--net"};
@@ -35,7 +35,7 @@ class Servers : public NetworkTest {
   }
 };
 
-/// A PostgreSQL server with a database of its own, which does not run as root.
+/// A PostgreSQL server with a private database, which does not run as root.
 class Postgres {
  public:
   explicit Postgres(const TempDir& files) : data_(files.makeDir("data", 0700)) {
@@ -51,7 +51,7 @@ class Postgres {
   }
   ~Postgres() {
     if (!server_) return;
-    server_->signal(SIGQUIT);  // an end at once, but one that takes its shared memory along
+    server_->signal(SIGQUIT);  // exits at once, but removes its shared memory
     server_->wait(std::chrono::seconds(5));
   }
   static std::filesystem::path programs() {
@@ -84,7 +84,7 @@ TEST_F(Servers, PsqlAgainstARealPostgres) {
   EXPECT_EQ(other_port.out, "");
 }
 
-/// An ssh server for the user of this test, who may fetch one repository and nothing else.
+/// An ssh server for the user of this test, who may only fetch one repository.
 class Ssh {
  public:
   explicit Ssh(const TempDir& files) {
@@ -103,7 +103,7 @@ class Ssh {
                         "no\nPermitRootLogin prohibit-password\nForceCommand git -c safe.directory='*' " +
                         "upload-pack " + repository + "\n");
     std::vector<std::string> start{"/usr/sbin/sshd", "-D", "-f", settings};
-    if (::geteuid() == 0) {  // wants a directory below /run: one of its own
+    if (::geteuid() == 0) {  // needs a directory below /run: mount a private one
       start = {"unshare", "--mount", "sh", "-c",
                "mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec /usr/sbin/sshd -D -f " + settings};
     }

@@ -1,4 +1,4 @@
-// Every request of a session that a server saw is in the audit log, whoever made it and however that process ended.
+// Every request of a session that a server saw is in the audit log, whichever process made it and however it ended.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -49,9 +49,9 @@ class SessionAudit : public NetworkTest {
     ASSERT_EQ(made.exit_status, 0) << made.describe();
     id_ = made.out.substr(0, made.out.find('\n'));
   }
-  /// Starts a script in the session without waiting for its end.
+  /// Starts a script in the session without waiting for it.
   void start(Actor actor, const std::string& script) {
-    // Without the last word bash would become the script's last program and lose its marker.
+    // Without the final `:`, bash would exec the script's last program and lose its marker.
     const std::vector<std::string> command{"bash", "-c", script + "; :", marker_};
     std::vector<std::string> args{"session", "exec", id_};
     if (actor == Actor::background) args.emplace_back("--background");
@@ -69,7 +69,7 @@ class SessionAudit : public NetworkTest {
     ASSERT_EQ(started.exit_status, 0) << started.describe();
   }
   static bool serverSaw(const std::string& host) { return contains(requestsSeen(), " " + host + " "); }
-  /// The records of permitted requests for this host; with `event` "proxy_opened" also of those that have not ended.
+  /// The records of allowed requests for this host; with `event` "proxy_opened" also of those that are still open.
   [[nodiscard]] std::vector<Record> records(const std::string& host, const std::string& event = "proxy_request") const {
     std::istringstream lines(caisson({"audit", "show", "--json", "--event", event}).out);
     std::vector<Record> found;
@@ -127,7 +127,7 @@ TEST_F(SessionAudit, ByteCountsAgreeForEveryActor) {
   }
 }
 
-/// As long as another writer holds the log nothing can be recorded.
+/// While another writer holds the log, nothing can be recorded.
 class HeldLog {
  public:
   explicit HeldLog(const std::string& home)
@@ -163,7 +163,7 @@ TEST_F(SessionAudit, NoRequestLeavesBeforeItsConnectionIsRecorded) {
   {
     const HeldLog log(home_);
     ASSERT_TRUE(log.held());
-    // Connections that were recorded before may still send their request.
+    // Connections that were already recorded may still send their request.
     ASSERT_TRUE(eventually([&] { return unchangedFor(std::chrono::milliseconds(500)); }));
     EXPECT_TRUE(unchangedFor(std::chrono::seconds(1)));
     before = seen();

@@ -1,5 +1,5 @@
-// A host that nobody named, asked for by a command of a session: the person at that command's terminal decides, for
-// that command's connections and no other's.
+// An unlisted host requested by a command of a session: the user at that command's terminal decides, only for that
+// command's connections.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -69,14 +69,14 @@ class SessionQuestion : public NetworkTest {
   }
   static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
     EXPECT_TRUE(eventually([&] {
-      terminal.shows("nothing that is there", milliseconds(0));  // reads what came
+      terminal.shows("nothing that is there", milliseconds(0));  // reads pending output
       return questions(terminal) >= count;
     })) << terminal.screen();
     EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
-    sleepFor(milliseconds(200));  // what is typed before the question is thrown away
+    sleepFor(milliseconds(200));  // input before the prompt is discarded
     terminal.type(keys);
   }
-  /// Starts a background command that leaves its output in /tmp/`name` when it is over, and how long it took.
+  /// Starts a background command that writes its output and duration to /tmp/`name` when it has ended.
   void background(const std::string& name, const std::string& script) const {
     const RunOutput started =
         caisson({"session", "exec", id_, "--background", "--", "bash", "-c",
@@ -102,7 +102,7 @@ TEST_F(SessionQuestion, OnceIsForTheConnectionThatWaitsAndNoOther) {
   forgetQueries();
   auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
-  EXPECT_EQ(queries(), "");  // nothing leaves before the answer
+  EXPECT_EQ(queries(), "");  // no query leaves before the answer
   answer(*terminal, "evil.test:80", "o\r");
   EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
   answer(*terminal, "evil.test:80", "n\r", 2);
@@ -170,7 +170,7 @@ TEST_F(SessionQuestion, WhatIsOnTheScreenIsTheQuestionUntilItIsAnswered) {
       "sleep 0.3; curl -sS http://evil.test/; kill %1; read -t 1 line; echo \"over <$line>\"");
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   sleepFor(milliseconds(500));
-  terminal->shows("nothing that is there", milliseconds(10));  // reads what came
+  terminal->shows("nothing that is there", milliseconds(10));  // reads pending output
   EXPECT_TRUE(terminal->screen().ends_with(kQuestion)) << terminal->screen();
   terminal->type("n\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
@@ -184,7 +184,7 @@ TEST_F(SessionQuestion, NobodyIsAskedAboutWhatAnotherCommandDoes) {
   forgetQueries();
   background("captured", std::string(kDirect) + "curl -sS http://evil.test/");
   background("proxied", "curl -sS http://evil.test/");
-  const RunOutput piped = exec("curl -sS http://evil.test/", {"--json"});  // no terminal: refused
+  const RunOutput piped = exec("curl -sS http://evil.test/", {"--json"});  // no terminal: denied
   EXPECT_TRUE(contains(piped.json()["stdout"].dump(), "evil.test:80 is refused")) << piped.describe();
   for (const char* name : {"captured", "proxied"}) {
     const std::string output = outputOf(name);
@@ -217,7 +217,7 @@ TEST_F(SessionQuestion, EachCommandIsAskedOnItsOwnTerminal) {
 
 TEST_F(SessionQuestion, AfterACommandThatWasEndedTheTerminalIsAsItWas) {
   auto terminal = start("curl -sS http://evil.test/; sleep 60", id_, {"--timeout", "3s"});
-  const termios before = Terminal({"sleep", "60"}, "/").settings();  // of one that nobody has set to raw
+  const termios before = Terminal({"sleep", "60"}, "/").settings();  // of a terminal that was never set to raw
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   EXPECT_EQ(terminal->wait(), 124) << terminal->screen();
   EXPECT_TRUE(sameSettings(before, terminal->settings()));
@@ -225,7 +225,7 @@ TEST_F(SessionQuestion, AfterACommandThatWasEndedTheTerminalIsAsItWas) {
   EXPECT_EQ(exec("curl -sS http://example.org/a").out, "example.org /a from 80\n");
 }
 
-/// A session's egress socket, through a descriptor of its directory: the path itself may be too long for an address.
+/// A session's egress socket, through a descriptor of its directory: the path may be too long for a socket address.
 class EgressAddress {
  public:
   explicit EgressAddress(const std::string& session)
@@ -246,7 +246,7 @@ class EgressAddress {
   sockaddr_un address_{};
 };
 
-/// Speaks with a session's egress as the process behind a terminal does.
+/// Acts as a client with a terminal towards a session's egress.
 class FakeAsker {
  public:
   explicit FakeAsker(const std::string& session) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -262,7 +262,7 @@ class FakeAsker {
   void say(const std::string& packet) const {
     EXPECT_EQ(::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL), static_cast<ssize_t>(packet.size()));
   }
-  /// The next packet; empty when none comes or the egress has turned away.
+  /// The next packet; empty if none comes or the egress has disconnected.
   [[nodiscard]] std::string hear(seconds patience = seconds(20)) const {
     pollfd wait{socket_, POLLIN, 0};
     if (::poll(&wait, 1, static_cast<int>(milliseconds(patience).count())) <= 0) return {};
@@ -302,8 +302,8 @@ TEST_F(SessionQuestion, WhoGoesAwayWithoutAnAnswerLeavesARefusal) {
   EXPECT_EQ(whose[0], "whose");
   asker.say(FakeAsker::pack({"mine", whose[1]}));
   EXPECT_EQ(FakeAsker::unpack(asker.hear()), (std::vector<std::string>{"question", "evil.test", "80"}));
-  EXPECT_NE(exec("test -e /tmp/left").exit_status, 0);  // it waits
-  asker.leave();                                        // as the kernel does for a process that is killed
+  EXPECT_NE(exec("test -e /tmp/left").exit_status, 0);  // it is still waiting
+  asker.leave();                                        // as the kernel does for a killed process
   const std::string output = outputOf("left");
   EXPECT_TRUE(contains(output, "over")) << output;
   EXPECT_FALSE(contains(output, "from 80")) << output;
@@ -329,18 +329,18 @@ TEST_F(SessionQuestion, AnAnswerCountsOnlyFromWhoWasAsked) {
   stranger.say(FakeAsker::pack({"other", whose[1]}));
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   stranger.say(FakeAsker::pack({"permit", "evil.test:80"}));
-  stranger.say(FakeAsker::pack({"mine", whose[1]}));  // it is another's by now
+  stranger.say(FakeAsker::pack({"mine", whose[1]}));  // belongs to another client by now
   stranger.say(FakeAsker::pack({"permit", "evil.test:80"}));
   EXPECT_FALSE(terminal->wait(milliseconds(500)));
   answer(*terminal, "evil.test:80", "n\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
   stranger.say("nonsense");
-  EXPECT_EQ(stranger.hear(), "");  // turned away
+  EXPECT_EQ(stranger.hear(), "");  // disconnected
 }
 
 TEST_F(SessionQuestion, AKilledCommandLeavesNothingWaiting) {
-  // The shell of the terminal's program is `env`, which became caisson: its end is the end of the asking process.
+  // The terminal runs `env`, which execs caisson: killing it kills the prompting process.
   auto terminal = start("curl -sS http://evil.test/; sleep 60");
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   terminal->signal(SIGKILL);
@@ -354,7 +354,7 @@ TEST_F(SessionQuestion, AKilledCommandLeavesNothingWaiting) {
 }
 
 TEST_F(SessionQuestion, AnEgressThatPutsNoQuestionsIsUsedAsItIs) {
-  // One that an older caisson started takes the wish for a malformed change: it says so and hangs up.
+  // An egress of an older caisson treats the request as a malformed change: it replies with an error and disconnects.
   const std::string path = home_ + "/sessions/" + id_ + "/egress";
   ASSERT_EQ(exec("true").exit_status, 0);
   ASSERT_EQ(::rename(path.c_str(), (path + ".new").c_str()), 0);

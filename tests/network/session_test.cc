@@ -1,4 +1,4 @@
-// A live session's network: its own egress, changed while it runs.
+// The network of a live session: its own egress, changed while it runs.
 #include "network/network.h"
 
 namespace caisson::test {

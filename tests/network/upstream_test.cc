@@ -1,4 +1,4 @@
-// Through another proxy (N11): everything is judged as before, and the proxy is told addresses that were checked.
+// Through an upstream proxy: all rules apply as before, and the proxy receives only checked addresses.
 #include <fstream>
 
 #include "network/network.h"
@@ -13,7 +13,7 @@ class Upstream : public NetworkTest {
     std::ofstream(record(), std::ios::trunc).flush();
   }
   static std::string record() { return std::string(std::getenv("CAISSON_TEST_INTERNET")) + "/proxied"; }
-  /// What the proxy was asked for.
+  /// What was requested from the proxy.
   static std::string proxied() { return readFile(record()); }
 
   static constexpr const char* kProxy = "upstream_proxy = \"http://93.184.0.3:3128\"";

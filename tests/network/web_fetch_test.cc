@@ -1,4 +1,4 @@
-// The profile web-fetch with the programs it is for: a download from a host that is named, and nothing else.
+// The profile web-fetch with its intended programs: a download from a listed host, and nothing else.
 #include "network/network.h"
 
 namespace caisson::test {
@@ -6,7 +6,7 @@ namespace {
 
 class WebFetch : public NetworkTest {
  protected:
-  /// The profile as it is, but for the servers that answer names in the test's internet.
+  /// The profile, except for the DNS servers of the fake internet.
   [[nodiscard]] RunOutput fetch(const std::vector<std::string>& options,
                                 const std::vector<std::string>& command) const {
     const std::string policy =
@@ -60,7 +60,7 @@ TEST_F(WebFetch, NoOtherHostIsReachedHoweverItIsAskedFor) {
                                              {"curl", "-sS", "-L", "http://example.org/redirect?http://evil.test/"},
                                              {"curl", "-sS", "http://example.org:8080/"},
                                              {"wget", "-qO-", "http://evil.test/"}}) {
-    if (!hasProgram(command.front())) continue;  // a program that is not here shows nothing
+    if (!hasProgram(command.front())) continue;  // not installed: proves nothing
     std::vector<std::string> options = named;
     options.emplace_back("--json");
     const RunOutput output = fetch(options, command);
@@ -73,7 +73,7 @@ TEST_F(WebFetch, NoOtherHostIsReachedHoweverItIsAskedFor) {
   EXPECT_TRUE(denied(unnamed.json(), "example.org:80")) << unnamed.describe();
 }
 
-/// What a download brings is data: it cannot be written where the host would find it, nor be started.
+/// Downloads are data: they cannot be written to the host, nor be executed.
 TEST_F(WebFetch, WhatWasFetchedCannotRunNorStay) {
   const RunOutput kept = fetch(named, {"curl", "-sS", "-o", files.path() + "/kept", "http://example.org/page"});
   EXPECT_NE(kept.exit_status, 0) << kept.describe();

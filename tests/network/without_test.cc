@@ -1,4 +1,4 @@
-// With a protection taken away the same attempts succeed; with a kernel feature missing the same refusals hold.
+// With a protection removed, the same attempts succeed; with a kernel feature missing, they are still denied.
 #include "network/network.h"
 
 namespace caisson::test {
