@@ -386,7 +386,7 @@ class SessionStore {
   /// Opens the store in CAISSON_HOME or the user's data directory; creates it if missing.
   static Result<SessionStore> open();
 
-  /// Creates a session and starts its sandbox. First removes expired sessions that are past their grace period.
+  /// Creates a session and starts its sandbox. First removes expired sessions that are no longer kept.
   Result<Session> create(const SessionOptions& options);
   /// Creates a pool of such sessions; take() sets their name and TTL. `size` is at most 64.
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
@@ -400,7 +400,7 @@ class SessionStore {
   Result<std::vector<SessionInfo>> list();
   /// Session::destroy by id or name; also works for a session that can no longer be opened.
   Result<void> destroy(std::string_view id_or_name);
-  /// Removes what crashed processes left behind, and expired sessions that have no uncommitted changes; with `all`,
+  /// Removes what crashed processes left behind, and expired sessions not kept for uncommitted changes; with `all`,
   /// every session. Returns the removed ids.
   Result<std::vector<std::string>> clean(bool all);
 

@@ -43,7 +43,7 @@ class Askers final : public Watcher {
   void forget(std::uint64_t ticket) { waiting_.erase(ticket); }
   /// A new session rule answers all questions about exactly this pattern.
   void ruled(const std::string& pattern, bool denied);
-  /// Denies connections whose client does not answer in time.
+  /// Denies connections that no client has claimed in time.
   void tick(Clock::time_point now);
   void onEvents(int descriptor, std::uint32_t events) override;
 

@@ -113,7 +113,7 @@ int burnUndumpable(const Arguments& arguments) {
   holdForever();
 }
 
-/// More than one process may open.
+/// Opens ptys in four processes, since the descriptor limit of one does not suffice.
 [[noreturn]] void holdPtys() {
   int ready[2];
   if (pipe(ready) != 0) holdForever();
