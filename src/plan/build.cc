@@ -35,7 +35,7 @@ Error unsupported(std::string_view key, std::string_view why) {
   return plainError(Stage::plan, "plan", key, why, "remove the key; caisson refuses what it cannot enforce");
 }
 
-/// What a policy may say but this build cannot carry out is refused, never ignored (P3).
+/// A policy setting that this build does not support is an error, never ignored (P3).
 Result<void> checkSupported(const Policy& policy) {
   if (policy.filesystem.root != "host") {
     return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
@@ -128,7 +128,7 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
 }
 
 Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& plan) {
-  const bool rests_on_it = plan.host_view || !plan.own_root;  // there Landlock is the wall, not a second one
+  const bool rests_on_it = plan.host_view || !plan.own_root;  // there Landlock is the boundary, not a second layer
   if (policy.process.isolate_commands) {
     if (host.landlock_abi < 6) {
       return fail(plainError(Stage::host, "plan", "process.isolate_commands",
@@ -196,7 +196,7 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
   return {};
 }
 
-/// Which limits the kernel holds by itself, which our supervision, and which nobody.
+/// Which limits the kernel enforces, which the supervisor, and which are not enforced.
 std::string describeLimits(const Plan& plan) {
   const bool memory = plan.cgroup && plan.cgroup->memory;
   const bool share = plan.cgroup && plan.cgroup->cpus;
@@ -215,14 +215,14 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
     plan.rlimits.push_back({name, resource, value});
   };
   add("nofile", RLIMIT_NOFILE, r.open_files);
-  add("core", RLIMIT_CORE, 1);  // not 0: a core handler that is a program is started for any limit but 1
+  add("core", RLIMIT_CORE, 1);  // not 0: a core handler program is started for any limit but 1
   add("stack", RLIMIT_STACK, r.stack);
   add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);
-  // The caller's account has 819200 bytes, and what a sandbox uses counts there as well.
+  // The caller's account has 819200 bytes, and a sandbox's usage counts there too.
   add("msgqueue", RLIMIT_MSGQUEUE, 409600);
   add("sigpending", RLIMIT_SIGPENDING, 1024);
-  // In a user namespace of its own the kernel counts this per sandbox: one more for our own pid 1. Where a cgroup
-  // counts as well it comes first, since it also tells how often the limit was met.
+  // In a separate user namespace the kernel counts this per sandbox: one more for our pid 1. Where a cgroup counts too,
+  // its limit is lower, since it also reports how often it was hit.
   if (plan.namespaces.user) add("nproc", RLIMIT_NPROC, policy.process.max_processes + (plan.cgroup ? 2 : 1));
   if (r.cpu_seconds) add("cpu", RLIMIT_CPU, static_cast<std::uint64_t>(std::max(1.0, std::ceil(*r.cpu_seconds))));
   if (policy.filesystem.max_file_size) add("fsize", RLIMIT_FSIZE, *policy.filesystem.max_file_size);
@@ -234,7 +234,7 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
   plan.cpu_affinity = r.cpu_affinity;
   plan.affinity_required = !r.cpu_affinity.empty();
   const auto wanted = static_cast<std::size_t>(std::ceil(r.cpus));
-  if (plan.cpu_affinity.empty() && wanted < host.cpus.size()) {  // so that `nproc` tells what there is
+  if (plan.cpu_affinity.empty() && wanted < host.cpus.size()) {  // so that `nproc` reports it
     plan.cpu_affinity = host.cpus;
     plan.cpu_count = static_cast<std::uint32_t>(wanted);
   }
@@ -256,7 +256,7 @@ Error noIoLimit(const CgroupFacts& found, const HostFacts& host) {
                     no_disk ? "remove the key" : "remove the key, or: " + found.why_not);
 }
 
-/// What a cgroup can hold it holds; what it cannot is named, and refused where the policy insists on it.
+/// Uses the cgroup for every limit it supports; others are listed, and are an error if the policy requires them.
 Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan) {
   const CgroupFacts& found = host.cgroup;
   CgroupPlan wish{.at_birth = found.kind == "v2"};
@@ -272,12 +272,12 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
     wish.swap = policy.resources.swap;
     if (policy.resources.memory_reservation > 0) wish.memory_low = policy.resources.memory_reservation;
   }
-  if (decide(found.pids, "processes")) wish.pids = policy.process.max_processes + 1;  // and our pid 1
+  if (decide(found.pids, "processes")) wish.pids = policy.process.max_processes + 1;  // plus our pid 1
   if (decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
   if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
   const policy::Resources& r = policy.resources;
   if (limitsIo(r)) {
-    // No default asks for this; who does is not served by a run without it.
+    // No default requests this, so a policy that does must not run without it.
     if (!found.io || host.disks.empty()) return fail(noIoLimit(found, host));
     decide(true, "disk input and output");
     wish.io_disks = host.disks;

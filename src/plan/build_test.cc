@@ -52,7 +52,7 @@ TEST(Plan, OfBashHasEveryLayer) {
 }
 
 TEST(Plan, OfBashReadsLikeThis) {
-  // The tree in the words of `caisson plan`: a change here is a change of what every payload sees.
+  // The tree as `caisson plan` prints it: a change here changes what every payload sees.
   const std::string text = describe(planned(profile("bash")));
   for (const char* line :
        {"tmpfs      / (4096 KiB, 2048 inodes, noexec)", "read-only  /usr\n", "link       /bin -> usr/bin",
@@ -236,7 +236,7 @@ TEST(Plan, SaysWhichClassHoldsWhatIsWritten) {
 }
 
 TEST(Plan, EnforcesOrRefusesAtEveryLevelWhatAPolicyForbids) {
-  // A rule that only `full` carries out may not vanish at a weaker level.
+  // A rule that only `full` implements must not be dropped silently at a weaker level.
   const std::pair<const char*, std::function<void(Policy&)>> cases[] = {
       {"process.allow_fork", [](Policy& p) { p.process.allow_fork = false; }},
       {"process.allow_exec", [](Policy& p) { p.process.allow_exec = false; }},
@@ -247,7 +247,7 @@ TEST(Plan, EnforcesOrRefusesAtEveryLevelWhatAPolicyForbids) {
     const auto before = build(policy, someHost(), {{"true"}, false});
     change(policy);
     const auto plan = build(policy, someHost(), {{"true"}, false});
-    if (!plan) continue;  // refused: fine
+    if (!plan) continue;  // an error: fine
     EXPECT_FALSE(plan->syscalls->rules == before->syscalls->rules) << key << " changes nothing at level process";
   }
 }

@@ -1,4 +1,4 @@
-// The built-in filter, compiled together with this program: a launch that does not adapt it pays nothing for it.
+// The built-in filter, compiled at build time: a launch that does not adapt it has no cost.
 #include <array>
 
 #include "plan/syscall_emit.h"

@@ -13,10 +13,10 @@ constexpr const char* kTrustVariables[] = {"SSL_CERT_FILE",  "CURL_CA_BUNDLE",  
                                            "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "NODE_EXTRA_CA_CERTS",
                                            "PIP_CERT",       "AWS_CA_BUNDLE",     "DENO_CERT"};
 
-/// Where distributions keep their authorities in one file.
+/// Where distributions keep their CA bundle.
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
 
-/// What of the host the sandbox shows that holds `path`, or nothing.
+/// The host path shown in the sandbox that contains `path`, or nothing.
 std::string_view shownBy(const std::string& path, const HostFacts& host, const Plan& plan) {
   const auto within = [&](const std::string& top) { return !top.empty() && policy::isWithin(path, top); };
   if (plan.workspace_shown && within(host.workspace.path)) return "the workspace";
@@ -39,7 +39,7 @@ void addTrustFile(const policy::Policy& policy, Plan& plan) {
   if (!addsCredentials(policy.network)) return;
   plan.steps.push_back(MakeDirectory{"/etc/caisson"});
   plan.steps.push_back(MakeFile{std::string(kTrustFile), {}});
-  // For programs that know no variable.
+  // For programs that read none of the variables.
   for (const char* bundle : kBundles) {
     plan.steps.push_back(Bind{.source = std::string(kTrustFile),
                               .target = bundle,

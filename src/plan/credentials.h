@@ -1,7 +1,7 @@
-// What network.credentials mean for a plan: a trust file, variables that point programs at it, placeholders.
+// Plans network.credentials: a trust file, variables that name it, placeholders.
 //
-// Connections to a host with a credential are opened by the broker (src/broker), which shows the sandbox a certificate
-// of an authority of its own. Programs inside have to know that authority; the file is filled in at the launch.
+// The broker (src/broker) opens connections to a host with a credential, and presents a certificate of its own
+// authority to the sandbox. Programs inside must trust that authority; the file is filled in at the launch.
 #pragma once
 
 #include <map>
@@ -17,15 +17,15 @@ inline constexpr std::string_view kTrustFile = "/etc/caisson/trust.pem";
 /// Whether the egress of this policy adds credentials.
 bool addsCredentials(const policy::Network& network);
 
-/// The steps that make the trust file, empty as yet, below the root that is being built.
+/// Adds the steps that create the trust file, still empty, below the new root.
 void addTrustFile(const policy::Policy& policy, Plan& plan);
 
-/// Refuses what would bring a secret into the sandbox, or what has no trust file.
+/// Rejects what would bring a secret into the sandbox, or a sandbox without a trust file.
 Result<void> checkCredentials(const policy::Policy& policy, const HostFacts& host, const Plan& plan);
 
-/// Takes the variables that hold secrets out of what the program gets.
+/// Removes the variables that hold secrets from the program's environment.
 void dropSecretVariables(const policy::Policy& policy, std::map<std::string, std::string>& environment);
-/// Where the trust file is, in every dialect; and the placeholders.
+/// Adds the variables that name the trust file, and the placeholders.
 void addCredentialVariables(const policy::Policy& policy, std::map<std::string, std::string>& environment);
 
 /// Fills the trust file of a plan that has one.

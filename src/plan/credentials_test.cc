@@ -50,7 +50,7 @@ TEST(PlannedCredentials, WithoutThemNothingIsThere) {
   EXPECT_FALSE(has(plan->environment, "SSL_CERT_FILE=/etc/caisson/trust.pem"));
 }
 
-/// Also when the program gets the rest of the caller's environment, and in every network mode.
+/// Also if the program gets the rest of the caller's environment, and in every network mode.
 TEST(PlannedCredentials, TheVariableWithTheSecretStaysOutside) {
   HostFacts host = testing::someHost();
   host.caller_environment = {{"KEY", "the secret"}, {"OTHER", "fine"}};

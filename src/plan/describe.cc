@@ -1,4 +1,4 @@
-// A plan as text for people, and as JSON.
+// A plan as text and as JSON.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -69,7 +69,7 @@ std::string actionText(Action action) {
   return "";
 }
 
-/// The rules in words; a launch with the built-in filter has only the finished program.
+/// The filter's rules; a launch with the built-in filter has only the compiled program.
 std::optional<SyscallFilter> rulesOf(const Plan& plan) {
   if (!plan.builtin_syscalls) return plan.syscalls;
   auto filter = filterForFull(policy::Policy{}, {});

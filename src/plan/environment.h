@@ -1,11 +1,11 @@
-// The environment a payload gets: clean, with only what is named (X8).
+// The payload's environment: clean, with only named variables (X8).
 #pragma once
 
 #include "plan/plan.h"
 
 namespace caisson::plan {
 
-/// Whether a variable changes what a program loads or runs before its own code: passed on only if named.
+/// Whether a variable changes what a program loads or runs before its own code: passed only if named.
 bool altersLoading(std::string_view name);
 
 std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kAllowed = "process.allowed_executables";
 constexpr std::string_view kBlocked = "process.blocked_executables";
 
-/// Directories whose only content is programs: shown empty.
+/// Directories that contain only programs: shown empty.
 constexpr std::string_view kProgramDirectories[] = {"bin",       "sbin",       "games",       "libexec",
                                                     "local/bin", "local/sbin", "local/games", "local/libexec"};
 
@@ -69,7 +69,7 @@ Result<void> checkPrograms(const HostFacts& host) {
   return {};
 }
 
-/// An early, clear answer. What holds is that an unlisted program is not there or cannot be executed.
+/// An early, clear error. The enforcement is that an unlisted program is missing or not executable.
 bool mayStart(const policy::Policy& policy, const HostFacts& host, const std::string& program) {
   const bool bare = program.find('/') == std::string::npos;
   for (const Program& one : host.executables.allowed) {
@@ -80,7 +80,7 @@ bool mayStart(const policy::Policy& policy, const HostFacts& host, const std::st
       return true;
     }
   }
-  return !policy.process.executable_directories.empty();  // built there, perhaps: the kernel decides
+  return !policy.process.executable_directories.empty();  // it may be built there: the kernel decides
 }
 
 Error refusedProgram(std::string_view rule, const std::string& program, std::string_view why) {
@@ -93,7 +93,7 @@ void makeNoexec(const policy::Policy& policy, Plan& plan) {
   for (Step& step : plan.steps) {
     if (auto* bind = std::get_if<Bind>(&step)) {
       const bool system = !bind->canonical && !bind->writable;
-      if (system && !listed) continue;  // a blocklist leaves the system's programs as they are
+      if (system && !listed) continue;  // a blocklist does not change the system's programs
       bind->executable = !system && staysExecutable(policy, bind->target);
     } else if (auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
       tmpfs->executable = staysExecutable(policy, tmpfs->target);

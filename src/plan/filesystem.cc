@@ -55,8 +55,8 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
                               .type = SourceType::file});
   }
   plan.steps.push_back(MakeFile{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
-  // The sandbox shows the caller's files under another user id (and, in an overlay, other inode numbers), which git
-  // would take for changed files and hash again, all of them, at every `git status`.
+  // The sandbox shows the caller's files under another uid (and, in an overlay, other inode numbers). git would
+  // consider all of them changed and hash them at every `git status`.
   plan.steps.push_back(MakeFile{"/etc/gitconfig", "[core]\n\tcheckStat = minimal\n"});
   for (const auto& [path, to] : host.etc_links) plan.steps.push_back(MakeSymlink{path, to});
   for (const SystemPath& entry : etcPaths()) {
@@ -110,8 +110,8 @@ void addTemporary(const policy::Policy& policy, Plan& plan) {
   }
 }
 
-/// Covers what a host's root has that no tool needs and that leads out: other people's files, and the sockets of the
-/// session bus, container engines and agents; and caisson's own state.
+/// Covers parts of the host's root that no tool needs and that lead out: other users' files, the sockets of the session
+/// bus, container engines and agents, and caisson's own state.
 void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   constexpr std::uint64_t kCoverBytes = 1 * policy::kMiB;
   std::vector<std::string> covers{"/home", "/root", "/run", "/var/run", "/media", "/mnt"};
@@ -125,7 +125,7 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   }
 }
 
-/// Closed; something that root has shown from its own home can be reached all the same, and nothing be listed.
+/// Without read permission: paths that root has shown from its home can be reached, but nothing can be listed.
 mode_t modeOfRootsHome(const policy::Policy& policy) {
   const auto below = [](const std::string& path) { return path.starts_with("/root/"); };
   const policy::Filesystem& shown = policy.filesystem;
@@ -173,7 +173,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   // Read-only as a whole: Landlock does not cover chmod, chown, utimes or setxattr.
   plan.steps.push_back(Bind{.source = "/", .target = "/", .devices = true, .type = SourceType::directory});
   plan.steps.push_back(MountTmpfs{"/dev/shm", kShmBytes, 8192, 01777, false});
-  plan.steps.push_back(MountDevpts{"/dev/pts"});  // the caller's terminals stay outside
+  plan.steps.push_back(MountDevpts{"/dev/pts"});  // hides the caller's terminals
   addProc(policy, host, plan);
   coverPrivatePlaces(policy, host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;

@@ -8,12 +8,12 @@ namespace caisson::plan {
 inline constexpr std::string_view kWorkspace = "/workspace";
 inline constexpr std::string_view kHome = "/home/sandbox";
 
-/// Adds the steps for a root of our own to `plan`, with its working directory, notices and masked secrets.
-/// A denied path comes after, and so wins over, every mount that contains it.
+/// Adds the steps for a private root to `plan`, with its working directory, notices and masked secrets. A denied path
+/// comes after, and so overrides, every mount that contains it.
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 /// Adds the steps for level `process`: a read-only view of the host's root, with private /tmp, /run, /dev/shm, /proc
-/// and terminals over it and the homes covered. What of the rest may be read is Landlock's part.
+/// and terminals over it and the homes covered. Landlock restricts reading of the rest.
 Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

@@ -251,7 +251,7 @@ TEST(DeniedPaths, ThatAreAbsentAreRefusedWhereTheyCouldBeCreatedUnseen) {
   EXPECT_EQ(stepAt<MaskPath>(plan, "/usr/later")->absent, MaskPath::Absent::skip);
 }
 
-/// A mask on the file would be gone when the host replaces it, and cannot be made before the file exists.
+/// A mask on the file would be lost when the host replaces it, and cannot be made before the file exists.
 TEST(DeniedPaths, OfAReadOnlyWorkspaceAreHiddenByALayer) {
   HostFacts host = someHost();
   const Plan plan = withDenied({"/workspace/later"}, WorkspaceMode::ro, host);
@@ -269,13 +269,13 @@ TEST(DeniedPaths, ThatAreAbsentAreRefusedAtLevelProcessToo) {
   Policy policy = withWorkspace(WorkspaceMode::rw, Level::process);
   policy.filesystem.denied = {"/home/someone/project/later"};
   const auto plan = build(policy, someHost(), {{"true"}, false});
-  if (!plan) return;  // refused at once: fine
+  if (!plan) return;  // an error: fine
   const MaskPath* mask = stepAt<MaskPath>(*plan, "/home/someone/project/later");
   ASSERT_NE(mask, nullptr);
   EXPECT_EQ(mask->absent, MaskPath::Absent::refuse) << "the payload can create it and use it";
 }
 
-// --- what a person names ---
+// --- paths that the user names ---
 
 TEST(OwnState, IsHiddenWhereverItIsShown) {
   HostFacts host = someHost();
@@ -473,7 +473,7 @@ TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
   EXPECT_EQ(plan.guarded->before, (std::vector<std::string>{"a/.git/hooks", "a/.git/config"}));
 }
 
-/// Otherwise existing files that were not seen before the run would be moved away after it.
+/// Otherwise existing files that the search before the run missed would be moved away after it.
 TEST(ProtectedFiles, NothingIsMovedAfterAnIncompleteSearch) {
   HostFacts host = someHost();
   host.scan.protected_paths = {{".envrc", false}};

@@ -1,5 +1,5 @@
-// The ioctl requests that payloads may make, by class. All others answer ENOTTY, as an object without the request does:
-// requests reach drivers and file systems directly, and most of what they offer no sandboxed program needs.
+// The ioctl requests that payloads may make, by class. All others return ENOTTY, as for an object without the request:
+// requests reach drivers and file systems directly, and sandboxed programs need few of them.
 //
 // The numbers are those of x86_64 and aarch64; ioctl_lists_test.cc compares them with the kernel's headers.
 // docs/syscalls.md is generated from these lists.
@@ -23,7 +23,7 @@ struct IoctlClass {
   std::span<const IoctlRequest> requests;
 };
 
-/// The filter tests one after the other: what ordinary programs use most comes first.
+/// The filter tests them in order: the most used come first.
 inline constexpr IoctlRequest kDescriptorRequests[] = {
     {"FIONREAD", 0x541b}, {"FIONBIO", 0x5421},  {"FIOCLEX", 0x5451},
     {"FIONCLEX", 0x5450}, {"FIOASYNC", 0x5452}, {"FIOQSIZE", 0x5460},

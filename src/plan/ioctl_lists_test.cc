@@ -1,4 +1,4 @@
-// The numbers of the ioctl requests are the kernel's.
+// Compares the numbers of the ioctl requests with the kernel's.
 #include "plan/ioctl_lists.h"
 
 #include <asm/ioctls.h>

@@ -5,7 +5,7 @@
 namespace caisson::plan {
 namespace {
 
-constexpr std::uint64_t kShare = 4;    // a sandbox gets this part of what its caller has
+constexpr std::uint64_t kShare = 4;    // a sandbox gets this fraction of its caller's limit
 constexpr std::uint64_t kMinimum = 8;  // few programs work with fewer
 
 }  // namespace
@@ -19,8 +19,8 @@ void planKernelQuotas(const HostFacts& host, Plan& plan) {
   };
   share("max_inotify_instances", host.inotify_instances);
   share("max_inotify_watches", host.inotify_watches);
-  // What no filter lets payloads do. Those that pid 1 makes by itself after the clone count once. Not mount namespaces:
-  // every open_tree of the set-up makes one for a moment.
+  // Namespaces that no filter lets payloads create. Those that pid 1 creates after the clone count once. Not mount
+  // namespaces: every open_tree of the set-up creates one temporarily.
   const auto& own = plan.namespaces;
   for (const char* name : {"max_user_namespaces", "max_pid_namespaces", "max_ipc_namespaces", "max_uts_namespaces",
                            "max_fanotify_groups", "max_fanotify_marks"}) {

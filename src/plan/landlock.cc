@@ -36,8 +36,8 @@ Landlock base(int abi) {
 
 std::uint64_t writable(int abi, bool executable) { return writeRights(abi) | (executable ? kFsExecute : 0); }
 
-/// In a directory that can only be written, files are made and written to. Without kFsRefer none can be linked or moved
-/// to where it could be read, without kFsTruncate and the rights to remove none is emptied or replaced.
+/// In a write-only directory files can be created and written. Without kFsRefer none can be linked or moved to a
+/// readable place; without kFsTruncate and the remove rights none can be truncated or replaced.
 std::uint64_t tmpfsRights(const MountTmpfs& mount, int abi) {
   switch (mount.access) {
     case policy::TmpfsAccess::rw: return writable(abi, mount.executable);
@@ -49,8 +49,8 @@ std::uint64_t tmpfsRights(const MountTmpfs& mount, int abi) {
 
 std::string topOf(const std::string& target) { return target.substr(0, target.find('/', 1)); }
 
-/// A right for "/" is one for everything below it. With a directory that can't be read, whatever else stands at the top
-/// gets it instead; names can still be listed.
+/// A right for "/" covers everything below it. If a directory must not be readable, all other top-level entries get the
+/// right instead; names can still be listed.
 void addReading(const Plan& plan, Landlock& landlock) {
   std::set<std::string> hidden, tops;
   for (const Step& step : plan.steps) {
@@ -84,7 +84,7 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
     landlock.rules.push_back({std::move(path), access & landlock.handled_fs, optional});
   };
   addReading(plan, landlock);
-  add("/dev", deviceRights(abi));  // holds the few devices of the plan and nothing else
+  add("/dev", deviceRights(abi));  // holds only the few devices of the plan
   for (const Step& step : plan.steps) {
     if (const auto* bind = std::get_if<Bind>(&step)) {
       if (bind->devices) continue;
@@ -99,7 +99,7 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
       if (!overlay->read_only) add(overlay->target, writable(abi, overlay->executable));
       if (overlay->read_only && overlay->executable) add(overlay->target, executeRights());
     } else if (const auto* proc = std::get_if<MountProc>(&step)) {
-      add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the rest is guarded by the kernel
+      add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the kernel guards the rest
     }
   }
   return landlock;
@@ -112,16 +112,17 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     landlock.rules.push_back({std::move(path), access & landlock.handled_fs, true});
   };
   const bool listed = policy.process.allowed_executables.has_value();
-  const bool lists = hasExecutableRules(policy);  // then only what stands among the steps as executable is
+  const bool lists = hasExecutableRules(policy);  // then only steps marked executable are
   for (const auto& [path, link] : host.system_directories) {
     if (link.empty()) add(path, listed ? readRights() : executeRights());
   }
   for (const SystemPath& path : etcPaths()) add(std::string(path.path), readRights());
   for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
   for (const std::string_view device : kDevices) add(std::string(device), deviceRights(abi));
-  if (plan.own_root) add("/dev/pts", deviceRights(abi) | kFsReadDir);  // its own instance; without one it is the host's
-  // Only what is ours: without a mount namespace, or where the workspace lies below it, /tmp is the host's, and /proc
-  // holds every process of the same user.
+  if (plan.own_root)
+    add("/dev/pts", deviceRights(abi) | kFsReadDir);  // a private instance; without one it is the host's
+  // Only private mounts: without a mount namespace, or where the workspace is below it, /tmp is the host's, and /proc
+  // has every process of the same user.
   for (const Step& step : plan.steps) {
     if (const auto* tmpfs = std::get_if<MountTmpfs>(&step); tmpfs != nullptr && !tmpfs->optional) {
       add(tmpfs->target, tmpfsRights(*tmpfs, abi));

@@ -13,13 +13,13 @@ std::uint64_t filesystemRights(int abi);
 inline constexpr std::uint64_t kNoRights = 0;
 std::uint64_t readRights();
 std::uint64_t executeRights();
-/// All rights but execute and making devices.
+/// All rights except execute and creating devices.
 std::uint64_t writeRights(int abi);
 
-/// Rules for a root of our own: read everywhere, execute where programs are, write where `plan.steps` says so.
+/// Rules for a private root: read everywhere, execute where programs are, write where `plan.steps` allows it.
 Landlock landlockForOwnRoot(const Plan& plan, int abi);
 
-/// Rules over the host's own root: only system directories, a few files of /etc, and what the policy names.
+/// Rules for the host's root: only system directories, a few files of /etc, and paths that the policy names.
 Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi);
 
 }  // namespace caisson::plan

@@ -113,7 +113,7 @@ TEST(LandlockPlan, NothingIsWritableButWhatTheTreeSays) {
 }
 
 TEST(LandlockPlan, TheRootOfAReadOnlyTreeIsNotWritable) {
-  // The root is a tmpfs step like /tmp, but it is closed before the payload starts.
+  // The root is a tmpfs step like /tmp, but is made read-only before the payload starts.
   const Plan plan = planned(profile());
   std::uint64_t root = 0;
   for (const LandlockRule& rule : plan.landlock.rules) {

@@ -1,17 +1,17 @@
-// What a network mode means for a plan.
+// Plans a network mode.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace caisson::plan {
 
-/// Sets up `plan.egress` and what goes with it for mode `proxy`.
+/// Sets `plan.egress` and related parts for mode `proxy`.
 Result<void> planNetwork(const policy::Policy& policy, Plan& plan);
 
-/// Variables that point programs at the proxy; those that ignore them are captured all the same.
+/// Adds variables that name the proxy; programs that ignore them are captured too.
 void addProxyVariables(std::map<std::string, std::string>& environment);
 
-/// The sandbox's /etc/resolv.conf; empty: the host's own.
+/// The content of the sandbox's /etc/resolv.conf; empty: the host's.
 std::string resolverFile(const policy::Policy& policy);
 
 }  // namespace caisson::plan

@@ -56,7 +56,7 @@ void observe(SyscallFilter& filter, std::string_view name) {
   if (!number) return;
   auto rule = std::ranges::find(filter.rules, *number, &SyscallRule::number);
   if (rule == filter.rules.end()) rule = filter.rules.insert(rule, {*number, {}, filter.unlisted});
-  // With one exec only, the branch that allows it is the payload's own start.
+  // With a single exec, the branch that allows it is the payload's own start.
   if (name != "execveat") {
     for (Branch& branch : rule->branches) show(branch.action);
   }

@@ -1,8 +1,7 @@
-// Watching what a program asks of files, for `--learn` and `--trace`: which calls are shown to the supervisor.
+// Reports file and network calls to the supervisor, for `--learn` and `--trace`.
 //
-// A call is shown only where the filter would allow it anyway, and then always goes on: whether it may is decided by
-// the kernel's copy of its arguments, as ever, and never by the memory they point to. A run that is not watched has
-// none of this in its filter.
+// A call is reported only where the filter would allow it anyway, and then always continues: the filter decides from
+// the kernel's copy of the arguments, never from memory they point to. Other runs have none of this in their filter.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +24,15 @@ struct ObservedCall {
   std::string_view name;
   FileOperation operation = FileOperation::look;
   PathArgument first;
-  PathArgument second{-1, -1};  ///< of a call with two: what is made. path -1: there is none
-  std::int8_t flags = -1;       ///< where the flags of an `open` are
+  PathArgument second{-1, -1};  ///< of a call with two: the created path. path -1: there is none
+  std::int8_t flags = -1;       ///< index of the flags of an `open`
 };
 
 std::span<const ObservedCall> observedFileCalls();
-/// Calls by which a program asks for a host: their arguments lead to addresses, or to questions for a name server.
+/// Calls that name a host: their arguments point to addresses or DNS queries.
 std::span<const std::string_view> observedNetworkCalls();
 
-/// Has the filter show those calls. The payload's own start is not shown, since nobody listens yet.
+/// Makes the filter report those calls, except the payload's own exec: the supervisor does not listen yet.
 void observeFiles(SyscallFilter& filter);
 void observeNetwork(SyscallFilter& filter);
 

@@ -27,8 +27,8 @@ bool isWatched(int number) {
   return false;
 }
 
-/// The promise that all of it rests on: a call is shown only where it would have been allowed, and every refusal is the
-/// same. Asked for every number and for arguments that any rule tests.
+/// The invariant of learning: a call is reported only where it would have been allowed, and all denials are the same.
+/// Checked for every number and for arguments that any rule tests.
 TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
   const std::uint64_t values[] = {0,     1,          2,          040,    0100,   01000, 04000,
                                   06777, 0x10000000, 0x7e020080, 0x5412, 0x541c, ~0ULL};
@@ -57,7 +57,7 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
   }
 }
 
-/// Nobody listens yet when the payload's program is started.
+/// The supervisor does not listen yet when the payload's program is started.
 TEST(Observation, DoesNotShowThePayloadsOwnStart) {
   const Program shown = observed(*policy::builtin("bash"));
   Arguments own;

@@ -1,8 +1,8 @@
-// A plan: what the kernel will be asked to do for one run, as plain data.
+// A plan: the kernel operations of one run, as plain data.
 //
-// plan::build(policy, host, command) is pure: it reads nothing and changes nothing, so that the
-// same plan can be printed (`caisson plan`), compared in tests, kept in the audit and carried out
-// by isolation/. What the host looks like comes in as HostFacts; supervise/host.cc observes them.
+// plan::build(policy, host, command) is pure: it reads nothing and changes nothing, so the same plan can be printed
+// (`caisson plan`), compared in tests, stored in the audit log and executed by isolation/. The host is described by
+// HostFacts, which supervise/host.cc probes.
 #pragma once
 
 #include <sys/types.h>
@@ -20,18 +20,18 @@
 
 namespace caisson::plan {
 
-/// A host path that the policy names, as observed. `path` is canonical: no links in it.
+/// A host path that the policy names, as probed. `path` is canonical: no links in it.
 struct HostPath {
   std::string requested;
   std::string path;
-  int sys_errno = 0;  ///< why it could not be observed, or 0
+  int sys_errno = 0;  ///< why it could not be probed, or 0
   bool directory = false;
   bool regular_file = false;
   uid_t uid = 0;
   gid_t gid = 0;
 };
 
-/// Which limits a cgroup of ours can hold on this host.
+/// Which limits a cgroup can enforce on this host.
 struct CgroupFacts {
   std::string kind = "none";  ///< "v1", "v2"
   bool memory = false, pids = false, cpu = false, cpuset = false, io = false;
@@ -41,28 +41,28 @@ struct CgroupFacts {
 /// An entry of `process.allowed_executables`, as found.
 struct Program {
   std::string entry;
-  std::string path;        ///< by that name, in a directory without links; empty: not on this host
-  std::string real;        ///< the file it leads to
+  std::string path;        ///< with that name, in a directory without links; empty: not on this host
+  std::string real;        ///< the file it resolves to
   std::string script_for;  ///< of a script: the real path of its interpreter
-  std::string multi_call;  ///< "busybox" if that is what it is, whatever it is called
-  bool directory = false;  ///< stands for everything below
-  bool too_large = false;  ///< a directory with more below than was looked at
+  std::string multi_call;  ///< "busybox" if it is a copy or link of that, under any name
+  bool directory = false;  ///< includes everything below
+  bool too_large = false;  ///< a directory with too many files to check
 };
 
 struct ExecutableFacts {
   std::vector<Program> allowed;
   std::vector<std::string> libraries;      ///< real paths of loaders and libraries that the allowed ones need
-  std::vector<std::string> blocked;        ///< real paths, every hard link of a file among them
-  std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or what the link leads to
+  std::vector<std::string> blocked;        ///< real paths, including every hard link
+  std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or the link's target
 };
 
-/// A file that is shown with other content.
+/// A file that is shown with different content.
 struct ReplacedFile {
   std::string path;
   std::string content;
 };
 
-/// What a walk through the workspace found. Paths are relative to it.
+/// Result of the workspace scan. Paths are relative to it.
 struct WorkspaceScan {
   struct Protected {
     std::string path;
@@ -86,11 +86,11 @@ struct SubordinateIds {
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
-  int landlock_abi = 0;  ///< 0: the kernel has none, or it is switched off
+  int landlock_abi = 0;  ///< 0: missing in the kernel, or disabled
   uid_t uid = 0;         ///< of the caller
   gid_t gid = 0;
   std::size_t supplementary_groups = 0;
-  bool may_map_other_ids = false;  ///< root: the payload gets an unprivileged id of its own
+  bool may_map_other_ids = false;  ///< root: the payload gets a separate unprivileged id
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
   std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   std::vector<std::string> denied_through_links;
@@ -98,7 +98,7 @@ struct HostFacts {
   uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's
   SubordinateIds subordinate;               ///< looked for only when the policy asks for a separate user
   HostPath current_directory;
-  HostPath workspace;         ///< the one the policy names, or the current directory
+  HostPath workspace;         ///< as the policy names it, or the current directory
   WorkspaceScan scan;         ///< of the workspace
   bool mounts_below = false;  ///< file systems are mounted below the workspace: no overlay can show it
   std::vector<HostPath> read_only, read_write;
@@ -108,16 +108,16 @@ struct HostFacts {
   std::map<std::string, std::string> caller_environment;
   ExecutableFacts executables;  ///< only with executable lists
   CgroupFacts cgroup;
-  std::vector<dev_t> disks;  ///< that the sandbox reads from and writes to; looked for only when the policy limits I/O
-  std::vector<std::uint32_t> cpus;                           ///< that this process may run on
-  std::string processor;                                     ///< the first block of /proc/cpuinfo
-  std::uint64_t memory = 0;                                  ///< bytes that the machine has; 0: not known
-  std::string kernel_release, kernel_version;                ///< of uname
-  std::uint64_t inotify_instances = 0, inotify_watches = 0;  ///< of each user; 0: not known
+  std::vector<dev_t> disks;                    ///< used by the sandbox; probed only if the policy limits I/O
+  std::vector<std::uint32_t> cpus;             ///< on which this process may run
+  std::string processor;                       ///< the first block of /proc/cpuinfo
+  std::uint64_t memory = 0;                    ///< bytes of the machine; 0: unknown
+  std::string kernel_release, kernel_version;  ///< of uname
+  std::uint64_t inotify_instances = 0, inotify_watches = 0;  ///< per user; 0: unknown
   bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
 
-// --- filesystem: steps in the order they are taken, targets below the new root ---
+// --- filesystem: steps in execution order, targets below the new root ---
 
 struct MakeDirectory {
   std::string target;
@@ -134,16 +134,16 @@ struct MakeFile {
 };
 enum class SourceType : std::uint8_t { unknown, directory, file };
 
-/// A host path (or, with `inside`, one of the new root) shown at `target`; the mount point is made as needed.
+/// Shows a host path (or, with `inside`, one of the new root) at `target`; creates the mount point.
 struct Bind {
   std::string source;
   std::string target;
   bool writable = false;
   bool executable = true;
   bool devices = false;
-  bool optional = false;  ///< absent on the host: left out
+  bool optional = false;  ///< skip if absent on the host
   bool inside = false;
-  bool canonical = false;  ///< `source` was resolved by us: any link in it now is an attack, refuse
+  bool canonical = false;  ///< `source` was resolved by us: a link in it now is an attack, fail
   SourceType type = SourceType::unknown;
   bool owned = false;  ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
 };
@@ -153,31 +153,31 @@ struct MountTmpfs {
   std::uint64_t inodes = 0;
   mode_t mode = 0755;
   bool executable = false;
-  bool optional = false;                                 ///< only over a directory that is there
-  policy::TmpfsAccess access = policy::TmpfsAccess::rw;  ///< held by Landlock
+  bool optional = false;                                 ///< only over an existing directory
+  policy::TmpfsAccess access = policy::TmpfsAccess::rw;  ///< enforced by Landlock
 };
-/// A proc of the sandbox's own pid namespace. Of its top-level entries other than processes, those that are not in
-/// `shown` are masked, whatever the running kernel has.
+/// A proc of the sandbox's pid namespace. Top-level entries other than processes that are not in `shown` are masked, on
+/// any kernel.
 struct MountProc {
   std::string target;
   std::vector<std::string> shown;
   bool mask = true;
 };
-/// These in the content of a CoverFile become values of the launch: when the sandbox's clocks began, in seconds since
-/// 1970; what they show at its start, in seconds; a random id in the form of a UUID.
+/// Marks in the content of a CoverFile that the launch replaces: the start time of the sandbox's clocks, in seconds
+/// since 1970; their value at its start, in seconds; a random UUID.
 inline constexpr std::string_view kBootTimeMark = "{boot time}";
 inline constexpr std::string_view kUptimeMark = "{uptime}";
 inline constexpr std::string_view kRandomIdMark = "{random id}";
-/// A read-only file with this content over a file that is there; nothing where there is none.
+/// A read-only file with this content over an existing file; skipped if there is none.
 struct CoverFile {
   std::string target;
   std::string content;
 };
 struct MountDevpts {
   std::string target;
-  std::uint32_t most = 64;  ///< ptys; the kernel has 4096 for the whole machine. 0: no bound
+  std::uint32_t most = 64;  ///< ptys; the kernel has 4096 for the whole machine. 0: no limit
 };
-/// `lower` below, everything written kept in a private tmpfs (or in `store` on disk), names in `whiteouts` hidden.
+/// An overlay over `lower`: writes go to a private tmpfs (or to `store` on disk), names in `whiteouts` are hidden.
 struct MountOverlay {
   std::string lower;
   std::string target;
@@ -189,21 +189,21 @@ struct MountOverlay {
   bool executable = true;
   bool on_disk = false;
   bool owned = false;
-  /// A session's: names in the store of what lies between the lower and the upper directory, uppermost first, and of
-  /// the upper directory. Empty: the store is this run's own.
+  /// For a session: names in the store of the layers between the lower and the upper directory, uppermost first, and of
+  /// the upper directory. Empty: the store belongs to this run.
   std::vector<std::string> frozen;
   std::string upper;
 };
-/// An empty, unreadable thing of the same type over `target`.
+/// Covers `target` with an empty, unreadable object of the same type.
 struct MaskPath {
   enum class Absent : std::uint8_t { skip, refuse, create };
 
   std::string target;
-  Absent absent = Absent::skip;  ///< what to do when nothing is there yet
-  bool refuse_links = false;     ///< a link in its path is an error; else it is left alone, like an absent path
+  Absent absent = Absent::skip;  ///< what to do if the target does not exist
+  bool refuse_links = false;     ///< a link in its path is an error; otherwise it is skipped, like an absent path
 };
 struct ReadOnlyRoot {};
-/// A bound of the sandbox's own user namespace, in /proc/sys/user of the host's proc while that is still within reach.
+/// A limit of the sandbox's user namespace, set in /proc/sys/user of the host's proc while that is still reachable.
 struct SetKernelQuota {
   std::string name;  ///< "max_inotify_instances"
   std::uint64_t value = 0;
@@ -212,10 +212,10 @@ struct SetKernelQuota {
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
                           MaskPath, CoverFile, ReadOnlyRoot, SetKernelQuota>;
 
-/// A workspace that is written to directly, and whose files that the host would execute are protected.
+/// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
   std::string path;                   ///< on the host
-  std::vector<std::string> patterns;  ///< of the policy, beside the built-in table
+  std::vector<std::string> patterns;  ///< of the policy, in addition to the built-in table
   std::vector<std::string> before;    ///< protected files that exist
 };
 
@@ -246,18 +246,18 @@ struct ResourceLimit {
   std::uint64_t value = 0;
 };
 
-/// Limits on what is written to disk where the kernel holds none; the supervisor watches them (class `watched` of F8).
+/// Limits on disk usage where the kernel enforces none; the supervisor polls them (class `watched` of F8).
 struct DiskQuota {
-  std::vector<std::string> trees;  ///< host directories and files that are written to directly
-  bool upper = false;              ///< and the overlay's changes, kept on disk
+  std::vector<std::string> trees;  ///< host directories and files that are written directly
+  bool upper = false;              ///< also the overlay's changes, kept on disk
   std::optional<std::uint64_t> bytes, inodes;
-  /// A session's limits, of which its earlier layers use a part. For messages.
+  /// The limits of the whole session, partly used by its earlier layers. For messages.
   std::optional<std::uint64_t> stated_bytes, stated_inodes;
 };
 
-/// Limits on the whole tree, held by a cgroup.
+/// Limits on the whole tree, enforced by a cgroup.
 struct CgroupPlan {
-  bool at_birth = false;  ///< v2: a process may start its life inside; so it is made before the sandbox, not beside
+  bool at_birth = false;  ///< v2: clone into it, so it is created before the sandbox
   std::optional<std::uint64_t> memory, memory_low, pids;
   std::uint64_t swap = 0;
   std::optional<double> cpus;
@@ -268,8 +268,9 @@ struct CgroupPlan {
 
 /// Network mode `proxy`: the sandbox reaches the egress process and nothing else.
 struct EgressPlan {
-  policy::Network network;                                     ///< what the egress judges by
-  std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< permitted somewhere, for kernels without nf_tables
+  policy::Network network;  ///< the rules of the egress
+  std::vector<std::pair<std::uint16_t, std::uint16_t>>
+      ports;  ///< permitted for some host, for kernels without nf_tables
   bool use_packet_filter = true;
 };
 
@@ -278,22 +279,22 @@ struct Namespaces {
        time = false;
 };
 
-/// Measures that every sandbox gets and no policy can switch off. They are data so that a plan shows them and so
-/// that tests can take one away and watch the attack succeed.
+/// Measures that every sandbox gets and no policy can disable. They are data so that a plan shows them and tests can
+/// disable one and check that the attack succeeds.
 struct Hardening {
-  bool hide_init = true;          ///< pid 1 is not dumpable and gives up the memory it was cloned with
-  bool close_descriptors = true;  ///< nothing inherited but 0, 1, 2
-  bool new_session = true;        ///< no controlling terminal of the caller's
-  bool new_keyring = true;        ///< no session keyring of the caller's
+  bool hide_init = true;          ///< pid 1 is not dumpable and unmaps the memory it was cloned with
+  bool close_descriptors = true;  ///< inherit only 0, 1, 2
+  bool new_session = true;        ///< no controlling terminal of the caller
+  bool new_keyring = true;        ///< no session keyring of the caller
   bool hide_processes = true;     ///< hidepid on /proc
-  bool guard_links = true;        ///< refuse links in paths that were resolved before
-  bool report_violations = true;  ///< the supervisor sees what the filter refuses
+  bool guard_links = true;        ///< reject links in paths that were resolved before
+  bool report_violations = true;  ///< the supervisor is notified of blocked calls
 };
 
 struct Identity {
   uid_t inside_uid = 1000, outside_uid = 0;
   gid_t inside_gid = 1000, outside_gid = 0;
-  bool parent_writes_maps = false;  ///< a root caller maps to an id that is not its own
+  bool parent_writes_maps = false;  ///< a root caller maps to another id
   bool change_user = false;         ///< the payload's process starts as another user than the sandbox's
   /// Programs that write the maps, for an ordinary caller whose payload gets a subordinate id. Empty: none are needed.
   std::string uid_helper, gid_helper;
@@ -307,16 +308,16 @@ struct Plan {
   Identity identity;
   Hardening hardening;
   std::string hostname;
-  bool own_root = false;   ///< pivot_root into a root of our own
-  bool host_view = false;  ///< that root is a read-only view of the host's, and Landlock decides what is seen of it
+  bool own_root = false;   ///< pivot_root into a private root
+  bool host_view = false;  ///< that root is a read-only view of the host's, restricted by Landlock
   bool loopback = false;
   std::optional<EgressPlan> egress;
-  bool require_time_namespace = false;  ///< false: do without where the kernel has none, and say so
+  bool require_time_namespace = false;  ///< false: continue without it where the kernel has none, and report it
   std::vector<Step> steps;
   Landlock landlock;
   std::optional<SyscallFilter> syscalls;  ///< rules adapted to the policy
-  bool builtin_syscalls = false;          ///< or the built-in filter as it was compiled with this program
-  policy::Syscalls severities;            ///< how grave each refused call is: the policy's table
+  bool builtin_syscalls = false;          ///< or the built-in filter, compiled at build time
+  policy::Syscalls severities;            ///< the severity of blocked calls: the policy's table
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
   std::uint64_t memory_bytes = 0, max_processes = 0;  ///< 0: no limit
@@ -324,13 +325,13 @@ struct Plan {
   std::optional<DiskQuota> disk;
   std::optional<std::uint64_t> max_file_size;
   std::vector<std::uint32_t> cpu_affinity;
-  std::uint32_t cpu_count = 0;     ///< how many of them the payload gets, when they are only an offer
-  bool affinity_required = false;  ///< the policy names the processors; else they only make `nproc` tell the truth
+  std::uint32_t cpu_count = 0;     ///< how many of them the payload gets, if the policy does not name them
+  bool affinity_required = false;  ///< the policy names the processors; otherwise they only make `nproc` correct
   bool drop_capabilities = true;
   bool no_new_privileges = true;
   bool self_test = true;
-  bool single_exec = false;       ///< allow_exec = false: only the first exec of the payload
-  bool no_fork = false;           ///< allow_fork = false: threads, but no further process
+  bool single_exec = false;       ///< allow_exec = false: only the payload's first exec
+  bool no_fork = false;           ///< allow_fork = false: threads, but no further processes
   bool isolate_commands = false;  ///< sessions: each command in a separate Landlock domain inside the session's
 
   std::vector<std::string> command;
@@ -345,7 +346,7 @@ struct Plan {
 
   bool workspace_shown = false;
   bool workspace_overlay = false;
-  bool workspace_masked = false;  ///< a layer hides denied names of the workspace, also those that appear later
+  bool workspace_masked = false;  ///< a layer hides denied names of the workspace, also later ones
   std::vector<std::string> masked_secrets;
   std::optional<GuardedWorkspace> guarded;
   std::optional<WatchedWorkspace> watched;
@@ -362,15 +363,15 @@ struct Command {
 /// Whether the policy limits bandwidth or operations of disks.
 bool limitsIo(const policy::Resources& resources);
 
-/// The plan for `command` under `policy` on `host`; an error when the host lacks what the policy requires,
-/// or when the policy asks for what this build cannot enforce (never silently ignored).
+/// Builds the plan for `command` under `policy` on `host`. Fails if the host lacks what the policy requires, or the
+/// policy requires what this build cannot enforce.
 Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Command& command);
 
-/// Makes a plan that build() made of the same policy and host, for a command that is as interactive, one for `command`:
-/// an error when the policy refuses it.
+/// Retargets a plan of the same policy and host to another command that is equally interactive. Fails if the policy
+/// denies the command.
 Result<void> setCommand(const policy::Policy& policy, const HostFacts& host, const Command& command, Plan& plan);
 
-/// The plan as text for people, or as JSON.
+/// The plan as text or as JSON.
 std::string describe(const Plan& plan);
 std::string describeJson(const Plan& plan);
 

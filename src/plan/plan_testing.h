@@ -1,4 +1,4 @@
-// For tests only: a host that exists nowhere, and short ways to look into a plan.
+// For tests only: a fictional host, and helpers to inspect a plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace caisson::plan::testing {
 
-/// A merged-/usr machine with a new kernel; its user stands in a project below the home directory.
+/// A merged-/usr machine with a new kernel; the current directory is a project below the home directory.
 inline HostFacts someHost() {
   HostFacts host;
   host.kernel_major = 6;
@@ -48,7 +48,7 @@ inline policy::Policy withWorkspace(policy::WorkspaceMode mode, policy::Level le
   return policy;
 }
 
-/// The plan for `true`, or for a command that the policy's rules let run; fails the test if there is none.
+/// The plan for `true`, or for a command that the policy's rules allow; fails the test if there is none.
 inline Plan planned(const policy::Policy& policy, const HostFacts& host = someHost()) {
   using Words = std::vector<std::string>;
   const Words words = policy.commands.allowed_patterns ? Words{"cargo", "--version"} : Words{"true"};
@@ -57,7 +57,7 @@ inline Plan planned(const policy::Policy& policy, const HostFacts& host = someHo
   return plan ? *plan : Plan{};
 }
 
-/// Why there is no plan; fails the test if there is one.
+/// The error instead of a plan; fails the test if there is a plan.
 inline std::string refusal(const policy::Policy& policy, const HostFacts& host = someHost()) {
   const auto plan = build(policy, host, {{"true"}, false});
   EXPECT_FALSE(plan) << "a plan was made, a refusal expected";
@@ -76,7 +76,7 @@ inline std::string targetOf(const Step& step) {
       step);
 }
 
-/// Where the first step of this kind for `target` stands, or -1.
+/// The index of the first step of this kind for `target`, or -1.
 template <class Kind>
 int positionOf(const Plan& plan, const std::string& target) {
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {

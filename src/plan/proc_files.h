@@ -1,5 +1,5 @@
-// What a payload sees of /proc besides its own processes: which entries the kernel answers itself, and the files that
-// caisson writes with the sandbox's limits instead of the host's figures.
+// The payload's view of /proc besides its processes: entries served by the kernel, and files that caisson writes with
+// the sandbox's limits instead of the host's figures.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace caisson::plan {
 
-/// Top-level entries that stay as the kernel has them: about the sandbox's own processes and namespaces, or the same on
-/// every host. Everything else is masked or covered, entries of future kernels included.
+/// Top-level entries that stay as they are: they describe the sandbox's own processes and namespaces, or are the same
+/// on every host. Everything else is masked or covered, including entries of future kernels.
 inline constexpr std::string_view kShownProc[] = {"filesystems", "mounts",  "net",        "self",
                                                   "sys",         "sysvipc", "thread-self"};
 

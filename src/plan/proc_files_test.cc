@@ -1,4 +1,4 @@
-// The figures of /proc that programs size themselves by are the sandbox's.
+// Files of /proc from which programs size themselves show the sandbox's figures.
 #include "plan/proc_files.h"
 
 #include "plan/plan_testing.h"

@@ -19,7 +19,7 @@ std::string sizeText(std::uint64_t bytes) {
 
 void append(std::string& list, const std::string& item) { list += (list.empty() ? "" : ", ") + item; }
 
-/// Directories in memory: the kernel itself says ENOSPC.
+/// Directories in memory: the kernel returns ENOSPC.
 std::string hardParts(const Plan& plan) {
   std::string parts;
   for (const Step& step : plan.steps) {
@@ -33,7 +33,7 @@ std::string hardParts(const Plan& plan) {
   return parts;
 }
 
-/// Host directories that the payload writes to directly.
+/// Host directories that the payload writes directly.
 std::vector<std::string> directTrees(const policy::Policy& policy, const HostFacts& host, const Plan& plan) {
   std::vector<std::string> trees;
   if (policy.filesystem.workspace.mode == WorkspaceMode::rw && plan.workspace_shown)
@@ -42,10 +42,10 @@ std::vector<std::string> directTrees(const policy::Policy& policy, const HostFac
   return trees;
 }
 
-/// No file needs to be larger than the largest place it can lie in, or than all memory for one without a name. Sparse
-/// files beyond that take nothing here, but fill a disk that they are copied to.
+/// No file needs to be larger than the largest directory that can hold it, or than all memory for an unnamed one.
+/// Larger sparse files take no space here, but fill a disk to which they are copied.
 std::uint64_t largestFile(const policy::Policy& policy, const HostFacts& host, const Plan& plan, bool direct) {
-  constexpr std::uint64_t kDirectBytes = 64 * policy::kGiB;  // of a workspace that has no limit itself
+  constexpr std::uint64_t kDirectBytes = 64 * policy::kGiB;  // of a workspace without a limit
   std::uint64_t most = std::max(policy.resources.memory, policy.resources.memory == 0 ? host.memory : 0);
   for (const Step& step : plan.steps) {
     if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) most = std::max(most, tmpfs->bytes);
@@ -95,7 +95,7 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
     text += quota.bytes ? sizeText(*quota.bytes) : "without a limit of its own";
     text += ", the host keeps some room; what is written within 20 to 100 ms may go beyond";
     plan.disk = quota;
-    if (quota.bytes) {  // so that no single file, sparse or not, jumps over the limit between two looks
+    if (quota.bytes) {  // so that no single file exceeds the limit between two polls
       const std::uint64_t most = std::min(*quota.bytes, wish.max_file_size.value_or(*quota.bytes));
       std::erase_if(plan.rlimits, [](const ResourceLimit& limit) { return limit.name == "fsize"; });
       plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});

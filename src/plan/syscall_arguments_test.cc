@@ -1,4 +1,4 @@
-// Calls that are allowed with some arguments and not with others.
+// Calls that are allowed only with some arguments.
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
@@ -137,7 +137,7 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
     EXPECT_EQ(ask(program, "socketpair", {{family, SOCK_STREAM, 0}}), family == AF_UNIX ? kLet : seen(EAFNOSUPPORT));
   }
   EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_STREAM, 0}}), seen(EAFNOSUPPORT));
-  // High bits do not make another family of it.
+  // High bits must not select another family.
   EXPECT_EQ(ask(program, "socket", {{AF_PACKET | (1ULL << 32), SOCK_DGRAM, 0}}), seen(EAFNOSUPPORT));
 }
 
@@ -202,7 +202,7 @@ TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
       for (const std::uint64_t bits : {04755ULL, 02755ULL, 06711ULL, 04000ULL, 02000ULL, 04755ULL | (1ULL << 32)}) {
         Arguments arguments = maker.base;
         arguments.values[maker.mode] = bits;
-        // In the landlock tier some are refused altogether, and in silence.
+        // In the landlock tier some are denied completely, without notification.
         const std::uint32_t answer = ask(program, maker.name, arguments);
         EXPECT_TRUE(answer == seen(EPERM) || (which == "landlock tier" && answer == refused(EPERM)))
             << which << ": " << maker.name << " " << std::oct << bits;
@@ -218,7 +218,7 @@ TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
 }
 
 TEST(HostileArguments, AModeThatTheKernelIgnoresDoesNotStopAnOpen) {
-  // libc leaves whatever was in the register when no file can be created.
+  // libc leaves an undefined register if no file can be created.
   if (here("open")) {
     EXPECT_EQ(ask(builtin(), "open", {{0, O_RDONLY, 07777}}), kLet);
   }

@@ -40,7 +40,7 @@ constexpr std::uint32_t argumentOffset(const ArgumentTest& test) {
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8U * test.argument + half);
 }
 
-/// What `test` holding, or not, tells about another one; nothing: not known.
+/// Whether the outcome of `test` implies that of another one; nothing: unknown.
 constexpr std::optional<bool> implied(const ArgumentTest& other, const ArgumentTest& test, bool holds) {
   if (other == test) return holds;
   if (!holds || test.kind != ArgumentTest::Kind::equal) return std::nullopt;
@@ -54,7 +54,7 @@ constexpr std::optional<bool> implied(const ArgumentTest& other, const ArgumentT
   return std::nullopt;
 }
 
-/// The branches that are left once the outcome of `test` is known.
+/// The branches left once the outcome of `test` is known.
 constexpr std::vector<Branch> assume(const std::vector<Branch>& branches, const ArgumentTest& test, bool holds) {
   std::vector<Branch> result;
   for (const Branch& branch : branches) {
@@ -72,9 +72,9 @@ constexpr std::vector<Branch> assume(const std::vector<Branch>& branches, const 
   return result;
 }
 
-constexpr std::size_t kSmallTable = 8;  // fewer values are compared one after the other
+constexpr std::size_t kSmallTable = 8;  // fewer values are compared one by one
 
-/// Whether a rule only compares one argument with many values: a tree finds one of them quicker than a chain.
+/// Whether a rule only compares one argument with many values: a tree is faster than a chain.
 constexpr bool isValueTable(const SyscallRule& rule) {
   if (rule.branches.size() < kSmallTable) return false;
   const std::uint8_t argument = rule.branches.front().tests.empty() ? 0 : rule.branches.front().tests.front().argument;
@@ -87,19 +87,19 @@ constexpr bool isValueTable(const SyscallRule& rule) {
 class Assembler;
 constexpr std::size_t emitValueTable(Assembler& code, const SyscallRule& rule);
 
-/// Writes a program from its end to its beginning. Jumps only go forward, so every target is there before the jump and
-/// its distance is known; and what several rules have in common, an answer or a whole rule, is written once. The kernel
-/// copies, checks and compiles a filter for every process that it is attached to: half the length is half the price.
+/// Writes a program from its end to its beginning. Jumps only go forward, so every target exists before its jump and
+/// the distance is known; common parts of rules are written once. The kernel copies, checks and compiles a filter for
+/// every process that attaches it, so its cost grows with its length.
 class Assembler {
  public:
-  using Label = std::size_t;  ///< of an instruction: how many come after it
+  using Label = std::size_t;  ///< of an instruction: how many follow it
 
   constexpr Label emit(sock_filter instruction) {
     backwards_.push_back(instruction);
     return backwards_.size() - 1;
   }
 
-  /// An instruction that the program goes on from at `next`.
+  /// An instruction that continues at `next`.
   constexpr Label emitBefore(Label next, sock_filter instruction) {
     if (distance(next) != 0) emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(next))));
     return emit(instruction);
@@ -116,14 +116,14 @@ class Assembler {
     const sock_filter wanted = answer(action);
     for (Answer& known : answers_) {
       if (known.value != wanted.k) continue;
-      if (!isNear(known.at)) known.at = emit(wanted);  // one more is as short as a jump to the other
+      if (!isNear(known.at)) known.at = emit(wanted);  // another copy is as short as a jump to the first
       return known.at;
     }
     answers_.push_back({wanted.k, emit(wanted)});
     return answers_.back().at;
   }
 
-  /// Where a rule is decided. It finds any accumulator.
+  /// The label at which a rule is evaluated. Makes no assumption about the accumulator.
   constexpr Label decide(const SyscallRule& rule) {
     if (rule.branches.empty()) return answerWith(rule.otherwise);
     for (const Decision& known : decisions_) {
@@ -159,8 +159,8 @@ class Assembler {
     Label at;
   };
 
-  /// The first branch whose tests all hold decides. What a test tells about later ones is used up at once: each of them
-  /// is made at most once on every path.
+  /// The first branch whose tests all hold decides. The outcome of a test simplifies later ones: each test is made at
+  /// most once on every path.
   constexpr Label decideBranches(const std::vector<Branch>& branches, Action otherwise) {
     if (branches.empty()) return answerWith(otherwise);
     if (branches.front().tests.empty()) return answerWith(branches.front().action);
@@ -175,16 +175,16 @@ class Assembler {
     return at;
   }
 
-  /// From the instruction that is written next.
+  /// From the next instruction to be written.
   [[nodiscard]] constexpr std::size_t distance(Label target) const { return backwards_.size() - target - 1; }
   [[nodiscard]] constexpr bool isNear(Label target) const { return distance(target) + 2 <= kMaxShortJump; }
-  /// Conditional jumps reach 255 instructions only; room is left for two of these.
+  /// Conditional jumps reach only 255 instructions; leaves room for two of these.
   constexpr void bringNear(Label& target) {
     if (isNear(target)) return;
     target = emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(target))));
   }
   static constexpr bool isSame(const sock_filter& a, const sock_filter& b) { return a.code == b.code && a.k == b.k; }
-  /// A test that leaves its argument in the accumulator need not have it loaded, and masked alike, again.
+  /// A test that leaves its argument in the accumulator avoids loading and masking it again.
   [[nodiscard]] constexpr Label behindLoad(Label target, const sock_filter& load, const sock_filter* mask) const {
     if (!isSame(backwards_[target], load)) return target;
     if (mask == nullptr) return target - 1;
@@ -209,10 +209,10 @@ class Assembler {
   Code backwards_;
   std::vector<Answer> answers_;
   std::vector<Decision> decisions_;
-  std::vector<Subtree> subtrees_;  ///< of the rule that is being decided
+  std::vector<Subtree> subtrees_;  ///< of the current rule
 };
 
-/// Numbers from `first` on, up to the next segment, are decided by `rule`.
+/// `rule` decides numbers from `first` up to the next segment.
 struct Segment {
   std::uint32_t first;
   const SyscallRule* rule;
@@ -222,7 +222,7 @@ constexpr bool decideAlike(const SyscallRule& a, const SyscallRule& b) {
   return a.otherwise == b.otherwise && a.branches == b.branches;
 }
 
-/// `rules` by the first number of each, in order, with `unlisted` in the gaps.
+/// `rules` by their first number, in order, with `unlisted` in the gaps.
 constexpr std::vector<Segment> fillGaps(const std::vector<Segment>& rules, const SyscallRule& unlisted) {
   std::vector<Segment> result;
   const auto add = [&](std::uint32_t first, const SyscallRule& rule) {
@@ -234,7 +234,7 @@ constexpr std::vector<Segment> fillGaps(const std::vector<Segment>& rules, const
     add(each.first, *each.rule);
     next = each.first + 1;
   }
-  if (next != 0) add(next, unlisted);  // 0: after the highest number there is
+  if (next != 0) add(next, unlisted);  // 0: after the highest number
   if (rules.empty()) add(0, unlisted);
   return result;
 }
@@ -247,12 +247,12 @@ constexpr std::vector<Segment> segments(const SyscallFilter& filter, const Sysca
   return fillGaps(sorted, unlisted);
 }
 
-constexpr std::size_t kMaxExceptions = 3;  // more would make the way to the last one longer than a deeper tree
+constexpr std::size_t kMaxExceptions = 3;  // with more, a deeper tree is faster
 
-/// Segments that follow each other and are decided alike, but for a few single numbers.
+/// Adjacent segments with the same rule, except for a few single numbers.
 struct Leaf {
   std::size_t begin, end;     ///< of its segments
-  const SyscallRule* common;  ///< for all of them but the exceptions
+  const SyscallRule* common;  ///< for all of them except the exceptions
 };
 
 constexpr bool isSingle(const std::vector<Segment>& all, std::size_t at) {
@@ -300,7 +300,7 @@ constexpr Assembler::Label emitTree(Assembler& code, const std::vector<Segment>&
   return code.emitJump(BPF_JGE, all[part[middle].begin].first, right, left);
 }
 
-/// The values of a rule that isValueTable(), each decided by the first branch that names it.
+/// The values of a rule that isValueTable(); the first branch that names a value decides it.
 constexpr std::size_t emitValueTable(Assembler& code, const SyscallRule& rule) {
   std::vector<SyscallRule> answers;  // one per value; segments point at them
   answers.reserve(rule.branches.size());
@@ -328,7 +328,7 @@ constexpr std::uint32_t kNativeArchitecture =
 constexpr Code emitProgram(const SyscallFilter& filter) {
   Assembler code;
   const SyscallRule unlisted{-1, {}, filter.unlisted};
-  code.answerWith(kForeign);  // the kernel wants an answer at the very end
+  code.answerWith(kForeign);  // the kernel requires a return at the very end
   const std::vector<Segment> all = segments(filter, unlisted);
   const std::vector<Leaf> parts = leaves(all);
   Assembler::Label start = emitTree(code, all, parts);
@@ -338,7 +338,7 @@ constexpr Code emitProgram(const SyscallFilter& filter) {
 #endif
   start = code.emitBefore(start, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
   if (filter.check_architecture) {
-    // First of all: the same number means another call under another architecture.
+    // First: a number is a different call on another architecture.
     start = code.emitJump(BPF_JEQ, kNativeArchitecture, start, code.answerWith(kForeign));
     code.emitBefore(start, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
   }

@@ -1,8 +1,8 @@
 // A system-call filter as data, and its compilation to a classic BPF program.
 //
-// The kernel runs a filter once per system-call number when it is attached (to learn which calls are
-// always allowed) and again for each call that is not; a chain of 300 comparisons made a launch
-// measurably slower than a balanced tree of the same rules, so a tree is what compile() emits.
+// The kernel runs a filter once per system-call number when it is attached (to find calls that are always allowed) and
+// again for each call that is not. A chain of 300 comparisons made a launch measurably slower than a balanced tree of
+// the same rules, so compile() emits a tree.
 #pragma once
 
 #include <linux/filter.h>
@@ -19,13 +19,13 @@ namespace caisson::plan {
 
 enum class ActionKind : std::uint8_t {
   allow,
-  refuse,  ///< with an errno, unseen: for calls that every ordinary program tries and has a second way for
-  notify,  ///< refused as well, but the supervisor gives the answer and so sees the attempt
+  refuse,  ///< with an errno, not reported: for calls that ordinary programs try and have a fallback for
+  notify,  ///< denied too, but the supervisor answers and so sees the attempt
 };
 
 struct Action {
   ActionKind kind = ActionKind::refuse;
-  std::uint16_t error = 0;  ///< errno of a refusal; 0: the process ends
+  std::uint16_t error = 0;  ///< errno of a denial; 0: kill the process
 
   bool operator==(const Action&) const = default;
 };
@@ -33,7 +33,7 @@ struct Action {
 inline constexpr Action kAllow{ActionKind::allow, 0};
 constexpr Action refuse(int error) { return Action{ActionKind::refuse, static_cast<std::uint16_t>(error)}; }
 constexpr Action notify(int error) { return Action{ActionKind::notify, static_cast<std::uint16_t>(error)}; }
-/// Allowed, but the supervisor is shown the call before it goes on (plan/observation.h). No errno has this number.
+/// Allowed, but the supervisor is notified before the call continues (plan/observation.h). No errno has this number.
 inline constexpr Action kObserve{ActionKind::notify, 0x8000};
 /// The supervisor gives the result instead of the kernel, with the sandbox's values. No errno has this number.
 inline constexpr Action kAnswer{ActionKind::notify, 0x8001};
@@ -41,11 +41,11 @@ inline constexpr Action kAnswer{ActionKind::notify, 0x8001};
 /// one is not, since nobody listens yet. It is no secret, as both are allowed.
 inline constexpr std::uint8_t kOwnExecArgument = 5;
 inline constexpr std::uint32_t kOwnExecMark = 0xca155011;
-/// Calls of another architecture: reported, and where nobody listens the end of the process.
+/// Calls of another architecture: reported; without a listener the process is killed.
 inline constexpr Action kForeign{ActionKind::notify, 0};
 
-/// One comparison on a system call's argument, on one 32-bit half of it. The kernel ignores the high half of
-/// `int` arguments, so a filter that compared 64 bits could be walked around (CVE-2019-10063).
+/// One comparison on one 32-bit half of a system call's argument. The kernel ignores the high half of `int` arguments,
+/// so a filter that compared 64 bits could be bypassed (CVE-2019-10063).
 struct ArgumentTest {
   enum class Half : std::uint8_t { low, high };
   enum class Kind : std::uint8_t { equal, any_bit, no_bit };  ///< (value & mask) == want; any/none of mask's bits
@@ -59,7 +59,7 @@ struct ArgumentTest {
   bool operator==(const ArgumentTest&) const = default;
 };
 
-/// `action` when every test holds.
+/// `action` if every test holds.
 struct Branch {
   std::vector<ArgumentTest> tests;
   Action action;
@@ -69,7 +69,7 @@ struct Branch {
 
 struct SyscallRule {
   int number = 0;
-  std::vector<Branch> branches;  ///< the first that holds decides
+  std::vector<Branch> branches;  ///< the first that matches decides
   Action otherwise;
 
   bool operator==(const SyscallRule&) const = default;
@@ -77,7 +77,7 @@ struct SyscallRule {
 
 struct SyscallFilter {
   std::vector<SyscallRule> rules;  ///< any order, one per number
-  Action unlisted = refuse(38);    ///< ENOSYS: what a kernel without the call would say, so programs fall back
+  Action unlisted = refuse(38);    ///< ENOSYS, as on a kernel without the call, so that programs fall back
   bool check_architecture = true;
 
   /// How many calls are allowed, at least with some arguments.
@@ -95,8 +95,8 @@ struct SyscallFilter {
 /// The program for the architecture this binary is built for.
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter);
 
-/// What the kernel's interpreter would answer for a call: SECCOMP_RET_* value. The supervisor asks it which errno a
-/// notified call is to get, since the kernel does not pass on the low half of that value.
+/// Evaluates the program for a call like the kernel's interpreter: SECCOMP_RET_* value. The supervisor uses it to find
+/// the errno of a notified call, since the kernel does not pass the low half of that value.
 std::uint32_t evaluate(std::span<const sock_filter> program, std::uint32_t architecture, int number,
                        const std::uint64_t (&arguments)[6]);
 

@@ -1,4 +1,4 @@
-// The compiler of filters: whatever the rules, the tree it emits answers as reading the rules one by one does.
+// The filter compiler: for any rules, the emitted tree answers like a linear evaluation of the rules.
 #include "plan/syscall_filter.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ bool holds(const ArgumentTest& test, const std::uint64_t (&arguments)[6]) {
   return false;
 }
 
-/// What the rules say, read from the first to the last.
+/// Linear evaluation of the rules.
 std::uint32_t linear(const SyscallFilter& filter, int number, const std::uint64_t (&arguments)[6]) {
   for (const SyscallRule& rule : filter.rules) {
     if (rule.number != number) continue;
@@ -64,7 +64,7 @@ ArgumentTest randomTest(Random& random) {
   test.argument = static_cast<std::uint8_t>(upTo(random, 5));
   test.half = upTo(random, 1) == 0 ? ArgumentTest::Half::low : ArgumentTest::Half::high;
   test.kind = static_cast<ArgumentTest::Kind>(upTo(random, 2));
-  // Few different bits, so that random arguments often meet them.
+  // Few different bits, so that random arguments often match.
   test.mask = test.kind == ArgumentTest::Kind::equal && upTo(random, 1) == 0
                   ? 0xffffffff
                   : static_cast<std::uint32_t>(upTo(random, 15));
@@ -101,7 +101,7 @@ void fill(std::uint64_t (&arguments)[6], Random& random) {
 }
 
 TEST(FilterCompiler, TheTreeAnswersAsTheRulesReadOneByOneDo) {
-  Random random(20240607);  // the same every time: a failure can be run again
+  Random random(20240607);  // fixed seed: failures are reproducible
   for (int round = 0; round < 60; ++round) {
     const SyscallFilter filter = randomFilter(random);
     const auto program = compile(filter);
@@ -188,7 +188,7 @@ TEST(FilterCompiler, AProgramLongerThanTheKernelTakesIsRefusedAndSaysSo) {
 }
 
 TEST(FilterCompiler, LongJumpsAreTakenWhereShortOnesDoNotReach) {
-  SyscallFilter filter;  // every rule different, so that no two share a segment
+  SyscallFilter filter;  // every rule different, so that segments cannot be merged
   for (int number = 0; number < 400; ++number) {
     filter.rules.push_back(
         {number,
@@ -207,7 +207,7 @@ TEST(FilterCompiler, LongJumpsAreTakenWhereShortOnesDoNotReach) {
   }
 }
 
-/// The kernel compiles the program again for every process it is attached to.
+/// The kernel compiles the program for every process that attaches it.
 TEST(FilterCompiler, WhatRulesHaveInCommonIsWrittenOnce) {
   SyscallFilter filter;
   filter.unlisted = refuse(38);
@@ -222,7 +222,7 @@ TEST(FilterCompiler, WhatRulesHaveInCommonIsWrittenOnce) {
   }
   const auto program = compile(filter);
   ASSERT_TRUE(program);
-  // Ten holes and ten numbers with a rule that is written once: an argument is loaded and compared twice.
+  // Ten gaps and ten numbers with a shared rule: an argument is loaded and compared twice.
   EXPECT_LT(program->size(), 50U);
   EXPECT_LT(builtinProgram().size(), 280U);
 }

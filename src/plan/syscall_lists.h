@@ -1,6 +1,6 @@
-// System calls that payloads may make, by family; those that no policy allows are in base/never_allowed_calls.h. One
-// name a line, so that a change to what payloads may call is one line to review. A name the running architecture lacks
-// (open on aarch64) is skipped. docs/syscalls.md is generated from these lists.
+// System calls that payloads may make, by family; base/never_allowed_calls.h has those that no policy allows. One name
+// per line, so that a change is one line to review. A name that the architecture lacks (open on aarch64) is skipped.
+// docs/syscalls.md is generated from these lists.
 #pragma once
 
 #include <array>

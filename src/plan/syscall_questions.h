@@ -1,5 +1,4 @@
-// For tests: the filters that policies lead to, and what they answer to a call, by the kernel's own rules of
-// evaluation.
+// For tests: the filters of policies, and their results for a call by the kernel's evaluation rules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ using policy::Policy;
 using Program = std::vector<sock_filter>;
 
 constexpr std::uint32_t kLet = SECCOMP_RET_ALLOW;
-/// Refused in silence; refused by the supervisor, which sees it.
+/// Denied without notification; denied by the supervisor, which is notified.
 constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
 constexpr std::uint32_t seen(int error) { return SECCOMP_RET_USER_NOTIF | static_cast<std::uint32_t>(error); }
 
@@ -58,7 +57,7 @@ inline std::uint32_t ask(const Program& program, std::string_view name, const Ar
 
 inline bool here(std::string_view name) { return syscallNumber(name).has_value(); }
 
-/// The programs that every rule about a hostile call must hold in.
+/// All programs in which a rule about a hostile call must hold.
 inline std::vector<std::pair<std::string, Program>> everyProgram() {
   return {{"built-in", builtin()},
           {"strict", programFor(*policy::builtin("strict"), {1, 2})},

@@ -1,5 +1,5 @@
 // The rules of the built-in filter, as tables and as compile-time code. Shared by syscalls.cc, which adapts them to a
-// policy at run time, and builtin_filter.cc, which compiles the unadapted ones with the program.
+// policy at run time, and builtin_filter.cc, which compiles the unadapted ones at build time.
 #pragma once
 
 #include <fcntl.h>
@@ -64,10 +64,10 @@ class Rules {
       rules_.push_back(std::move(rule));
     }
   }
-  constexpr void add(std::string_view name, Action action) {  // no look-up: the caller knows that the name is new
+  constexpr void add(std::string_view name, Action action) {  // no look-up: the caller guarantees a new name
     if (const auto number = syscall_table::numberOf(name)) rules_.push_back({*number, {}, action});
   }
-  /// Whether a call is allowed, at least in part; `unlisted` is what calls without a rule are.
+  /// Whether a call is allowed, at least in part; `unlisted` applies to calls without a rule.
   constexpr bool allows(std::string_view name, bool unlisted) const {
     const std::optional<int> number = syscall_table::numberOf(name);
     for (const SyscallRule& rule : rules_) {
@@ -76,7 +76,7 @@ class Rules {
     }
     return number && unlisted;
   }
-  /// Allows a call that no rule knows yet.
+  /// Allows a call that has no rule yet.
   constexpr void allowUnlisted(std::string_view name) {
     const std::optional<int> number = syscall_table::numberOf(name);
     if (!number) return;
@@ -87,7 +87,7 @@ class Rules {
     }
     rules_.push_back({*number, {}, kAllow});
   }
-  /// Lets the supervisor see a call that is refused in silence; `unlisted` is for one that no rule knows.
+  /// Notifies the supervisor of a call that is denied without notification; `unlisted` is for calls without a rule.
   constexpr void report(std::string_view name, Action unlisted) {
     const std::optional<int> number = syscall_table::numberOf(name);
     if (!number) return;
@@ -106,10 +106,10 @@ class Rules {
 };
 
 /// Local sockets, TCP and UDP; of netlink only what libc needs to list addresses. Every other protocol is kernel code
-/// that no supported program needs, much of it a module that the first socket would load.
+/// that no supported program needs, much of it in modules that the first socket would load.
 constexpr void addSocketRules(Rules& rules) {
   const auto type = [](std::uint32_t want) { return equals(1, want, kSocketTypeMask); };
-  // Both internet families differ in one bit, which no other family has in common with them.
+  // The two internet families differ in one bit; no other family matches both.
   const ArgumentTest internet = equals(0, AF_INET, ~static_cast<std::uint32_t>(AF_INET ^ AF_INET6));
   static_assert(AF_INET == 2 && AF_INET6 == 10);
   std::vector<Branch> branches = {
@@ -135,8 +135,8 @@ constexpr void addSocketRules(Rules& rules) {
   branches.insert(branches.end(), local.begin(), local.end());
   rules.set("socket", no_family, std::move(branches));
   rules.set("socketpair", no_family, std::move(local));
-  // SO_PEEK_OFF: caisson counts the memory behind descriptors in flight by peeking (src/sys/in_flight.h), and a payload
-  // that moves the offset meanwhile would hide them. TCP_ULP: kernel TLS and other modules under a TCP socket.
+  // SO_PEEK_OFF: caisson counts memory behind descriptors in flight by peeking (src/sys/in_flight.h); a payload could
+  // hide them by moving the offset. TCP_ULP: kernel TLS and other modules under a TCP socket.
   rules.set("setsockopt", kAllow,
             {{{equals(1, SOL_SOCKET), equals(2, SO_PEEK_OFF)}, refuse(EOPNOTSUPP)},
              {{equals(1, IPPROTO_TCP), equals(2, kTcpUpperLayer)}, notify(ENOPROTOOPT)}});
@@ -147,14 +147,14 @@ constexpr void addIoctlRules(Rules& rules) {
   for (const IoctlClass& each : kIoctlClasses) {
     for (const IoctlRequest& request : each.requests) branches.push_back({{equals(1, request.value)}, kAllow});
   }
-  // Typing into the caller's terminal (CVE-2017-5226); high bits are ignored as the kernel does.
+  // Injecting input into the caller's terminal (CVE-2017-5226); high bits are ignored as in the kernel.
   branches.push_back({{equals(1, kTiocsti)}, notify(EPERM)});
   branches.push_back({{equals(1, kTioclinux)}, notify(EPERM)});
-  branches.push_back({{equals(1, kEthtool)}, refuse(EOPNOTSUPP)});  // what loopback answers; psutil knows no other
+  branches.push_back({{equals(1, kEthtool)}, refuse(EOPNOTSUPP)});  // as loopback does; psutil handles no other errno
   rules.set("ioctl", refuse(ENOTTY), std::move(branches));
 }
 
-/// Calls that are allowed, but not with these arguments.
+/// Calls that are allowed only with some arguments.
 constexpr void addArgumentRules(Rules& rules) {
   rules.set("clone", kAllow, {{{anyBit(0, kNamespaceFlags & ~0x80U)}, notify(EPERM)}});
   rules.set("personality", notify(EPERM),
@@ -163,21 +163,21 @@ constexpr void addArgumentRules(Rules& rules) {
              {{equals(0, 0x20000)}, kAllow},
              {{equals(0, 0x20008)}, kAllow},
              {{equals(0, 0xffffffff)}, kAllow}});
-  // A payload shares its user id with pid 1; nothing it does may reach the limits or the scheduling of the process that
-  // guards it. "All of a user" and "all of a group" include pid 1.
+  // A payload has the same uid as pid 1; it must not change the limits or the scheduling of pid 1. "All of a user" and
+  // "all of a group" include pid 1.
   for (const std::string_view name :
        {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
     rules.set(name, kAllow, {{{equals(0, 1)}, notify(EPERM)}});
   }
   rules.set("setpriority", notify(EPERM), {{{equals(1, 1)}, notify(EPERM)}, {{equals(0, kPriorityProcess)}, kAllow}});
   rules.set("ioprio_set", notify(EPERM), {{{equals(1, 1)}, notify(EPERM)}, {{equals(0, kIoPriorityProcess)}, kAllow}});
-  // The overlay's mark for "deleted" is a device; renaming could leave one behind in a directory the host shares.
+  // The overlay's whiteout is a device; a rename could leave one in a directory shared with the host.
   rules.set("renameat2", kAllow, {{{anyBit(4, kRenameWhiteout)}, notify(EPERM)}});
   addSocketRules(rules);
   addIoctlRules(rules);
 }
 
-/// No setuid or setgid bit, and no device, can be made in anything the host might share (F11).
+/// Forbids setuid and setgid bits, and devices, in anything that may be shared with the host (F11).
 constexpr void addModeRules(Rules& rules) {
   rules.set("chmod", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});
   rules.set("fchmod", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});
@@ -189,12 +189,12 @@ constexpr void addModeRules(Rules& rules) {
   for (const auto& [name, mode] : {std::pair<std::string_view, std::uint8_t>{"mknod", 1}, {"mknodat", 2}}) {
     rules.set(name, kAllow,
               {{{anyBit(mode, kSetIdBits)}, notify(EPERM)},
-               {{equals(mode, S_IFCHR, S_IFMT)}, notify(EPERM)},  // also 0:0, the overlay's own mark for "deleted"
+               {{equals(mode, S_IFCHR, S_IFMT)}, notify(EPERM)},  // also 0:0, the overlay's whiteout
                {{equals(mode, S_IFBLK, S_IFMT)}, notify(EPERM)}});
   }
 }
 
-/// The built-in allowlist before any policy has a say.
+/// The built-in allowlist, not adapted to a policy.
 constexpr Rules builtinRules() {
   Rules rules;
   rules.reserve(std::size(kAllowed) + std::size(kForbiddenCalls) + std::size(kAbsentCalls) + 20);

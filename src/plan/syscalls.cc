@@ -15,14 +15,16 @@ namespace {
 
 void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token) {
   const policy::Process& process = policy.process;
-  if (!policy.resources.cpu_affinity.empty()) rules.set("sched_setaffinity", notify(EPERM));  // or it could be widened
+  if (!policy.resources.cpu_affinity.empty())
+    rules.set("sched_setaffinity", notify(EPERM));  // otherwise the payload could widen it
   if (!process.allow_fork) {
     rules.set("fork", notify(EPERM));
     rules.set("vfork", notify(EPERM));
     rules.set("clone", notify(EPERM),
               {{{anyBit(0, kNamespaceFlags & ~0x80U)}, notify(EPERM)}, {{anyBit(0, CLONE_THREAD)}, kAllow}});
   }
-  // A file in memory is on no mount that could be noexec. MFD_NOEXEC_SEAL (Linux 6.3) makes one that stays data.
+  // A memory file is on no mount that could be noexec. MFD_NOEXEC_SEAL (Linux 6.3) makes one that can never be
+  // executable.
   if (hasExecutableRules(policy)) {
     constexpr std::uint32_t kNoexecSeal = 8;
     rules.set("memfd_create", notify(EPERM), {{{anyBit(1, kNoexecSeal)}, kAllow}});
@@ -34,9 +36,9 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
   }
 }
 
-/// For a payload among the host's own processes and files: what Landlock does not cover there.
+/// For a payload that shares the host's processes and files: what Landlock does not cover.
 void addHostRules(Rules& all, bool unlisted_allowed) {
-  // Only ever narrows: what the policy refused stays refused.
+  // Only narrows: calls that the policy denied stay denied.
   struct {
     Rules& rules;
     bool unlisted_allowed;
@@ -44,14 +46,14 @@ void addHostRules(Rules& all, bool unlisted_allowed) {
       if (rules.allows(name, unlisted_allowed)) rules.set(name, otherwise, std::move(branches));
     }
   } rules{all, unlisted_allowed};
-  // The payload can name the processes that guard it, and shares their user.
+  // The payload can see the processes that guard it, and has the same uid.
   rules.set("prlimit64", notify(EPERM), {{{equals(0, 0)}, kAllow}});
   // No network, and no path to a service of the host: session bus, container engines, agents.
   rules.set("socket", notify(EACCES));
   rules.set("socketpair", notify(EACCES),
             {{{equals(0, AF_UNIX), equals(1, SOCK_STREAM, kSocketTypeMask)}, kAllow},
              {{equals(0, AF_UNIX), equals(1, SOCK_SEQPACKET, kSocketTypeMask)}, kAllow}});
-  // Attributes of files that are named by path; by descriptor only what Landlock let be opened can be reached.
+  // Attributes of files named by path; by descriptor only files that Landlock allowed to open can be reached.
   for (const std::string_view name :
        {"chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "setxattr", "lsetxattr", "removexattr",
         "lremovexattr", "utime", "utimes", "futimesat", "truncate", "inotify_add_watch"}) {
@@ -60,7 +62,7 @@ void addHostRules(Rules& all, bool unlisted_allowed) {
   const ArgumentTest null_low{1, Half::low, Kind::equal, 0xffffffff, 0};
   const ArgumentTest null_high{1, Half::high, Kind::equal, 0xffffffff, 0};
   rules.set("utimensat", refuse(EPERM), {{{null_low, null_high}, kAllow}});
-  // Before Landlock ABI 3 a file that may only be read can still be emptied by opening it.
+  // Before Landlock ABI 3 a file that may only be read can still be truncated by open.
   rules.set("open", kAllow,
             {{{anyBit(1, O_TRUNC), equals(1, O_RDONLY, O_ACCMODE)}, refuse(EPERM)},
              {{anyBit(1, kCreateFlags), anyBit(2, kSetIdBits)}, notify(EPERM)}});
@@ -73,17 +75,17 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// What the payload's process calls between its filter and its exec, while nobody listens yet: refused without notice,
-/// or it would wait for ever.
+/// Calls of the payload's process between its filter and its exec, before the supervisor listens: denied without
+/// notification, or the process would wait forever.
 constexpr std::string_view kOwnCalls[] = {"execve", "execveat", "exit_group", "write"};
 
-/// A call that the policy's denylist names.
+/// Denies a call of the policy's denylist.
 void takeAway(Rules& rules, std::string_view name) {
-  if (contains(kAbsentCalls, name)) return;  // refused already, as if the kernel lacked it
+  if (contains(kAbsentCalls, name)) return;  // already denied, as if the kernel lacked it
   rules.set(name, contains(kOwnCalls, name) ? refuse(EPERM) : notify(EPERM));
 }
 
-/// Calls that a policy wants to see although they are refused in silence otherwise.
+/// Reports calls that the policy names and that are otherwise denied without notification.
 void listenTo(Rules& rules, const policy::Syscalls& wish, bool unlisted_allowed) {
   for (const auto& names : {wish.critical, wish.high}) {
     if (!names) continue;
@@ -99,7 +101,7 @@ Error forbidden(std::string_view name, std::string_view key) {
                     "remove it; it is one of the calls that sandboxes are left by");
 }
 
-/// The policy's own list instead of the built-in one: only these, and of those only what is not forbidden.
+/// The policy's list instead of the built-in one: only these, without forbidden calls.
 Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   Rules listed;
   for (const std::string& name : names) {
@@ -109,7 +111,7 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (const auto number = syscallNumber(name)) numbers.push_back(*number);
   }
-  // The one exec that starts the payload, and the report and exit of a failed start, are ours.
+  // The exec that starts the payload, and the report and exit of a failed start, are ours.
   for (const std::string_view own : kOwnCalls) numbers.push_back(*syscallNumber(own));
   std::sort(numbers.begin(), numbers.end());
   std::vector<SyscallRule> all = rules.take();
@@ -125,7 +127,7 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   }
   for (const std::string& name : names) {
     if (!contains(kAllowed, name) && syscallNumber(name)) {
-      // In neither list nor special: a call this build does not know the meaning of is not let through.
+      // In neither list nor special: a call unknown to this build is not allowed.
       bool known = false;
       for (const SyscallRule& rule : all) known = known || rule.number == *syscallNumber(name);
       if (!known) {
@@ -156,9 +158,9 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   const policy::Syscalls& wish = policy.syscalls;
   for (const std::string& name : wish.allow) {
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
-    rules.allowUnlisted(name);  // a call that is allowed in part stays so
+    rules.allowUnlisted(name);  // a partly allowed call stays so
   }
-  addProcessRules(rules, policy, token);  // after the wishes: what a policy forbids it cannot also allow
+  addProcessRules(rules, policy, token);  // last: a policy cannot allow what it also forbids
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {
       for (const std::string& name : *wish.names) takeAway(rules, name);
@@ -177,7 +179,7 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
   const bool listed = wish.names && wish.mode == policy::SyscallMode::allowlist;
   Rules rules;
   SyscallFilter filter;
-  if (listed) {  // a list of what is allowed means the same at every level
+  if (listed) {  // an allowlist has the same meaning at every level
     auto full = filterForFull(policy, {});
     if (!full) return full;
     for (SyscallRule& rule : full->rules) {

@@ -1,5 +1,5 @@
-// Which system calls a payload may make: the built-in allowlist, the calls that are refused whatever a
-// policy says, and the argument rules on calls that are allowed only in part.
+// Which system calls a payload may make: the built-in allowlist, the calls that are denied under every policy, and the
+// argument rules on partly allowed calls.
 #pragma once
 
 #include <span>
@@ -13,15 +13,15 @@ namespace caisson::plan {
 /// Names of the built-in allowlist. A name the running architecture lacks (open on aarch64) is skipped.
 std::span<const std::string_view> allowedSyscalls();
 
-/// Names that stay refused even if a policy allows them: each is a known way out or a door into kernel code
-/// that a payload has no business in.
+/// Names that stay denied even if a policy allows them: each is a known way out or reaches kernel code that a payload
+/// does not need.
 std::span<const std::string_view> forbiddenSyscalls();
 
-/// The flags of clone that make a namespace.
+/// The flags of clone that create a namespace.
 std::uint64_t namespaceFlags();
 
-/// Secret halves of the arguments by which the payload's one permitted exec is recognised (allow_exec = false).
-/// The kernel reads `dirfd` and `flags` of execveat as 32-bit values and ignores the rest of the registers.
+/// Secret argument halves that identify the payload's one permitted exec (allow_exec = false). The kernel reads `dirfd`
+/// and `flags` of execveat as 32-bit values and ignores the rest of the registers.
 struct ExecToken {
   std::uint32_t first = 0;
   std::uint32_t second = 0;
@@ -30,15 +30,15 @@ struct ExecToken {
 /// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
 
-/// Whether `policy` takes the built-in filter as it is.
+/// Whether `policy` uses the built-in filter unchanged.
 bool usesBuiltinFilter(const policy::Policy& policy);
 
 /// That filter as a program compiled at build time, and how many calls it allows.
 std::span<const sock_filter> builtinProgram();
 std::size_t builtinAllowed();
 
-/// The filter for level `process` and for the tier without namespaces: everything but the forbidden calls,
-/// and, for the latter, no sockets but local ones.
+/// The filter for level `process` and for the tier without namespaces: everything except the forbidden calls, and, for
+/// the latter, only local sockets.
 Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces);
 
 }  // namespace caisson::plan

@@ -1,4 +1,4 @@
-// Which calls a payload may make, asked of the finished programs.
+// Which calls a payload may make, tested on the compiled programs.
 #include <linux/audit.h>
 #include <linux/sched.h>
 
@@ -36,7 +36,7 @@ TEST(BuiltinFilter, ListsNoCallTwice) {
 }
 
 TEST(BuiltinFilter, LetsEveryListedCallThrough) {
-  // With all arguments 0 these are refused; their own tests are in syscall_arguments_test.cc.
+  // With all arguments 0 these are denied; syscall_arguments_test.cc tests them.
   const std::set<std::string_view> by_argument = {"ioctl", "ioprio_set", "socket", "socketpair"};
   const Program program = builtin();
   for (const std::string_view name : allowedSyscalls()) {
@@ -68,7 +68,7 @@ TEST(HostileCalls, AreRefusedInEveryProgram) {
 }
 
 TEST(HostileCalls, AreAllThatTheSpecificationNames) {
-  // S1, call by call; a name missing from the tables would be let through at level `process`.
+  // S1, call by call; a name missing from the tables would be allowed at level `process`.
   const Program process = programForProcess(false);
   for (const std::string_view name : {"ptrace",
                                       "process_vm_readv",

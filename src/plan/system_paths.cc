@@ -4,7 +4,7 @@ namespace caisson::plan {
 namespace {
 
 constexpr SystemPath kEtc[] = {
-    {"/etc/ld.so.cache", SourceType::file},        // or every program start searches its libraries
+    {"/etc/ld.so.cache", SourceType::file},        // without it every program start searches its libraries
     {"/etc/alternatives", SourceType::directory},  // links only; half of /usr/bin points here
     {"/etc/ssl/certs", SourceType::directory},
     {"/etc/ssl/openssl.cnf", SourceType::file},

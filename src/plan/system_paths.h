@@ -1,4 +1,4 @@
-// The parts of the host's root that a sandbox may see, by name. A table, so that a reader can check it.
+// The parts of the host's root that a sandbox may see. A table, so that it is easy to review.
 #pragma once
 
 #include <span>
@@ -17,10 +17,10 @@ struct SystemPath {
 inline constexpr std::string_view kSystemDirectories[] = {"/usr",   "/bin",   "/sbin",  "/lib",
                                                           "/lib32", "/lib64", "/libx32"};
 
-/// Files and directories of /etc that programs need to start and that say nothing about this host or its people.
+/// Files and directories of /etc that programs need to start and that reveal nothing about this host or its users.
 std::span<const SystemPath> etcPaths();
 
-/// Files of /etc that are written afresh for the sandbox.
+/// Files of /etc that are generated for the sandbox.
 inline constexpr std::string_view kGeneratedEtc[] = {"/etc/passwd",      "/etc/group",         "/etc/hosts",
                                                      "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/hostname"};
 

@@ -238,7 +238,7 @@ void Supervisor::noteActivity() {
   if (extendByActivity(directory_, metadata_)) armExpiry();
 }
 
-/// A sandbox of a server that died has no user any more.
+/// A sandbox whose server died has no user left.
 void Supervisor::watchCreator() {
   if (!metadata_.creator) return;
   const long opened = sys::raw(SYS_pidfd_open, metadata_.creator->pid, 0);
@@ -289,7 +289,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
     (void)endSandbox("it could not be put on record");
     return noted;
   }
-  // From here on this process reads what payloads and the egress write.
+  // From here on this process reads data from payloads and the egress.
   if (auto confined = confineSupervisor(); !confined) {
     (void)endSandbox("its supervisor could not be confined");
     return confined;
@@ -338,7 +338,7 @@ bool Supervisor::endSandbox(std::string_view reason, bool paused) {
 }
 
 void Supervisor::onSandboxExited() {
-  // Not from within the sandbox's own handler: it would be destroyed there.
+  // Not from within the sandbox's own handler, which this would destroy.
   loop_.at(Clock::now(), [this] {
     std::string reason = "its memory was used up, or a process on the host killed it";
     if (sandbox_ && sandbox_->cgroup().valid() && sandbox_->cgroup().usage().oom_kills.value_or(0) > 0) {

@@ -35,7 +35,7 @@ class Supervisor {
 
   /// Opens the socket that clients connect to, or takes over that of an earlier supervisor.
   Result<void> listen(Succession succession);
-  /// Until the session has neither a sandbox, nor open ports, nor clients.
+  /// Runs until the session has neither a sandbox, nor open ports, nor clients.
   void run();
 
  private:
@@ -50,12 +50,12 @@ class Supervisor {
   Result<void> bindSocket();
   void acceptClient();
   void addClient(sys::Fd socket);
-  /// Leaves the start of a new sandbox to the next supervisor: a confined one can't build it.
+  /// Lets the next supervisor start a new sandbox: a confined one can't build it.
   void succeed(int socket, const std::string& start);
   void onClient(int socket);
   void dropClient(int socket);
   void turnAwayClients();
-  /// False: it could not be sent, and the client got an error or is gone.
+  /// False: it could not be sent, and the client got an error or disconnected.
   bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
   void replyFailed(int socket, const Error& error);
   void armExpiry();
@@ -65,12 +65,12 @@ class Supervisor {
   void flushRecords();
   [[nodiscard]] Welcome welcome() const;
   Result<void> startSandbox(const StartOptions& options);
-  /// Kills the sandbox, finishes every command, and records why. `paused`: nothing runs in it for certain.
+  /// Kills the sandbox, finishes every command, and records why. `paused`: nothing runs in it.
   bool endSandbox(std::string_view reason, bool paused = false);
   void bury(LiveSandbox::Remains remains);
   void onSandboxExited();
 
-  // requests.cc: what clients ask for
+  // requests.cc: requests of clients
   void serve(int socket, Packet packet);
   void serveSignal(int socket, const SignalOptions& options);
   void serveSettle(int socket, const SettleOptions& options);
@@ -147,10 +147,10 @@ class Supervisor {
   std::map<int, Client> clients_;
   std::optional<Planner> planner_;
   std::unique_ptr<LiveSandbox> sandbox_;
-  std::list<LiveSandbox::Remains> remains_;  ///< of sandboxes that ended, until the kernel has taken them down
+  std::list<LiveSandbox::Remains> remains_;  ///< of sandboxes that ended, until the kernel has removed them
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   std::uint32_t last_number_ = 0;
-  Clock::time_point next_extension_{};  ///< a request before that does not extend the session's time
+  Clock::time_point next_extension_{};  ///< requests before that do not extend the session's time
   std::deque<std::uint32_t> spawn_queue_;
   std::uint32_t spawning_ = 0;  ///< the command that has not reached its exec
   std::map<std::uint64_t, Monitor> monitors_;
@@ -159,7 +159,7 @@ class Supervisor {
   sys::EventLoop::TimerId limits_timer_ = 0, expiry_timer_ = 0, egress_timer_ = 0, flush_timer_ = 0;
   isolation::BlockSpace blocks_;
   std::optional<supervise::EgressRecord> egress_record_;
-  std::vector<std::uint32_t> waiting_for_egress_;  ///< commands that exited before the egress reported all they did
+  std::vector<std::uint32_t> waiting_for_egress_;  ///< commands that exited before the egress reported everything
   Record record_;
   PortSet ports_;
   supervise::ScanCache scan_cache_;
