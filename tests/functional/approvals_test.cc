@@ -1,4 +1,4 @@
-// Approvals on record, the owner's configuration, and a project's own policy.
+// Stored approvals, the owner's configuration, and a project's policy.
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
 
@@ -17,14 +17,14 @@ class Owner : public SandboxTest {
   void configure(const std::string& text) const { config_.write("caisson/config.toml", text, 0600); }
   [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words) const { return runCaisson(words, how_); }
 
-  /// Runs it on a terminal at which somebody answers `yes` to `question`; the exit status.
+  /// Runs it on a terminal with `yes` as the answer to `question`; returns the exit status.
   [[nodiscard]] int onTerminal(const std::vector<std::string>& words, const std::string& question) const {
     std::vector<std::string> argv{"/usr/bin/env", "XDG_CONFIG_HOME=" + config_.path(),
                                   "CAISSON_HOME=" + (state_ / "caisson"), caissonBinary()};
     argv.insert(argv.end(), words.begin(), words.end());
     Terminal terminal(argv, workspace.path());
     EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
-    sleepFor(std::chrono::milliseconds(200));  // what is typed before the question is thrown away
+    sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
     terminal.type("y\n");
     return terminal.wait().value_or(-1);
   }
@@ -55,7 +55,7 @@ TEST_F(Owner, CeilingsHoldForTheTimeOutOfASessionsCommand) {
   const auto within = [&](const std::string& time) {
     return caisson({"session", "exec", id, "--timeout", time, "--", "true"});
   };
-  // Twice each: the second command may go by the plan that the first one kept.
+  // Twice each: the second command may use the plan cached by the first.
   for (int round = 0; round < 2; ++round) {
     configure("[ceilings]\nmemory = '4G'\nwall_seconds = '20m'\n");
     EXPECT_EQ(within("15m").exit_status, 0) << within("15m").describe();
@@ -130,7 +130,7 @@ TEST_F(Owner, AGrantIsRedeemedOnceListedAndRevoked) {
   const std::string file = workspace.write("ask.toml", "[approvals]\nrequired = ['deploy']\n");
   const std::vector<std::string> deploy{"run", "--policy", file, "--approve", "policy:deploy", "--", "echo", "ran"};
   EXPECT_EQ(caisson(deploy).out, "ran\n");
-  EXPECT_EQ(caisson(deploy).exit_status, 125);  // it was given for one use
+  EXPECT_EQ(caisson(deploy).exit_status, 125);  // it was for one use
 
   workspace.write("ask.toml", "[approvals]\nrequired = ['publish']\n");
   const std::vector<std::string> publish{"run", "--policy", file, "--approve", "policy:publish", "--", "echo", "ran"};

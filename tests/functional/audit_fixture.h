@@ -1,4 +1,4 @@
-// A state directory of the test's own, and what is on record in it.
+// A private state directory, and access to its audit log.
 #pragma once
 
 #include <sstream>

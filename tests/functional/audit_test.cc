@@ -1,4 +1,4 @@
-// Nothing runs unseen: every run is on record before it starts, and what is on record survives whatever dies.
+// Every run is recorded before it starts, and records survive every crash.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -57,7 +57,7 @@ std::vector<std::string> syncersOf(const std::string& directory) {
   return found;
 }
 
-/// Every user of the host can read a command line, and the syncer outlives the run whose copy it is.
+/// Every user of the host can read a command line, and the sync process outlives the run that forked it.
 TEST_F(Audit, SyncProcessShowsNothingOfTheRunThatStartedIt) {
   RunOptions how = options();
   how.env["SECRET_OF_THE_CALLER"] = "secret-in-a-variable";
@@ -80,7 +80,7 @@ TEST_F(Audit, SyncProcessShowsNothingOfTheRunThatStartedIt) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
 }
 
-/// The sandbox is built while its record is written; a log that makes its writers wait shows that it waits for that.
+/// The sandbox is built while its record is written; a blocked log shows that the payload waits for the record.
 TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   ASSERT_EQ(::chmod(workspace.path().c_str(), 0777), 0);
@@ -145,7 +145,7 @@ TEST_F(Audit, VerifySaysWhereTheLogWasChanged) {
   EXPECT_NE(changed.out.find("00000001.jsonl:4: line 4 was changed"), std::string::npos) << changed.out;
 }
 
-/// The payload would leave a mark in the workspace; it must not have run.
+/// The payload would create a file in the workspace; it must not have run.
 TEST_F(Audit, WithoutALogNothingRuns) {
   const auto expectRefusal = [&](const std::string& home, const std::string& words) {
     RunOptions how = options();
@@ -170,11 +170,11 @@ TEST_F(Audit, WithoutALogNothingRuns) {
   ASSERT_EQ(::chmod((other / "odd/audit").c_str(), 0700), 0);
   expectRefusal(other / "odd", "directory");
   if (!runsAsRoot()) expectRefusal(other.makeDir("locked", 0500), "CAISSON_HOME");
-  expectRefusal(workspace.path(), "outside of it");  // the workspace is the state directory itself
+  expectRefusal(workspace.path(), "outside of it");  // the workspace is the state directory
 }
 
-/// A state directory within what is shown is not there for the payload, neither to read nor to write: from the first
-/// run on, which makes it, and whatever secrets the policy shows.
+/// The payload can neither read nor write a state directory inside a shown tree: even in the first run, which creates
+/// it, and regardless of which secrets the policy shows.
 TEST_F(Audit, ThePayloadNeverSeesTheLog) {
   ASSERT_EQ(::chmod(workspace.makeDir("sub").c_str(), 0777), 0);
   int place = 0;
@@ -247,7 +247,7 @@ TEST_F(Audit, CleanAllStopsWhatLivesAndCleanAloneDoesNot) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
 }
 
-/// What a killed caisson left on disk is removed and named; a session whose time is not over stays, until --all.
+/// Leftovers of a killed caisson are removed and listed; a session that has not expired stays, until --all.
 TEST_F(Audit, CleanRemovesWhatCrashedRunsLeft) {
   const std::string runs = home_.makeDir("runs", 0700);
   home_.makeDir("runs/cs-dead", 0700);
@@ -288,7 +288,7 @@ TEST_F(Audit, FollowPrintsWhatIsAdded) {
   EXPECT_TRUE(eventually([&] { return readFile(out).find("later") != std::string::npos; }));
 }
 
-/// Several processes at once, killed at any moment: whatever ran is on record, and the chain is whole.
+/// Several processes, killed at random moments: everything that ran is recorded, and the chain is valid.
 TEST_F(Audit, KillingWritersAtAnyMomentLosesNothing) {
   const int rounds = 50 * stress();
   constexpr int kWorkers = 4;
@@ -296,7 +296,7 @@ TEST_F(Audit, KillingWritersAtAnyMomentLosesNothing) {
   const auto before = std::chrono::steady_clock::now();
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   const auto one = std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - before);
-  // All of them run at once: some get to their end, some only to their beginning.
+  // All of them run at once: some finish, some only start.
   const int longest = static_cast<int>(std::max(microseconds(25'000), 2 * kWorkers * one).count());
   std::vector<std::thread> workers;
   for (int worker = 0; worker < kWorkers; ++worker) {

@@ -1,4 +1,4 @@
-// Nonsense on the command line, in files and around the process: a clear error or a clean run, never a hang or a crash.
+// Invalid command lines, files and environments: a clear error or a clean run, never a hang or a crash.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 class BadInput : public SandboxTest {
  protected:
-  /// caisson refused, in its own words, and printed nothing else.
+  /// caisson refused with its own message, and printed nothing else.
   static void expectRefusal(const RunOutput& output, int status = 125) {
     EXPECT_EQ(output.exit_status, status) << output.describe();
     EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.describe();
@@ -20,7 +20,7 @@ class BadInput : public SandboxTest {
     EXPECT_EQ(output.out, "") << output.describe();
     EXPECT_LT(output.duration, seconds(10));
   }
-  /// It either worked or was refused in words.
+  /// It either worked or failed with a message.
   static void expectCleanRunOrRefusal(const RunOutput& output) {
     EXPECT_FALSE(output.timed_out) << output.describe();
     if (output.exit_status != 0) expectRefusal(output);
@@ -205,7 +205,7 @@ TEST_F(BadInput, ArgumentsPassUnchanged) {
 }
 
 TEST_F(BadInput, OneLargeArgumentPassesUnchanged) {
-  const std::string large(131000, 'x');  // the kernel takes at most 128 KiB in one argument
+  const std::string large(131000, 'x');  // the kernel's maximum is 128 KiB per argument
   EXPECT_EQ(run({"--output-limit", "1M"}, {"printf", "%s", large}).out, large);
   EXPECT_EQ(run({}, {"sh", "-c", "printf %s ${#1}", "sh", large}).out, "131000");
   const RunOutput beyond = onHost(R"sh("$CAISSON" run -- printf %s "$(head -c 200K /dev/zero | tr '\0' x)" | wc -c)sh");
@@ -213,7 +213,7 @@ TEST_F(BadInput, OneLargeArgumentPassesUnchanged) {
 }
 
 TEST_F(BadInput, TwoMebibytesOfArguments) {
-  // A raised stack limit lets the kernel hand this much to caisson; inside, the policy's own stack limit counts.
+  // A raised stack limit lets the kernel pass this much to caisson; inside, the policy's stack limit applies.
   const RunOutput output =
       onHost(R"sh(ulimit -s unlimited 2>/dev/null || ulimit -s 65536 2>/dev/null || { echo 0; exit 0; }
     "$CAISSON" run -- sh -c 'echo $#' sh $(seq 1 330000))sh",

@@ -1,4 +1,4 @@
-// Policies that are wrong, through the door that people use: each is refused with the file and what is wrong with it.
+// Invalid policies through the command line: each is rejected with the file and the reason.
 #include "functional/sandbox.h"
 
 namespace caisson::test {
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Bad, BadPolicies, testing::ValuesIn(kBad),
 
 using Widenings = SandboxTest;
 
-/// A wider policy is listed, key by key, with what it was and what it is.
+/// A wider policy is listed, key by key, with the old and the new value.
 TEST_F(Widenings, NoneIsSilent) {
   workspace.write("wide.toml", "extends = \"strict\"\nprocess.allow_exec = true\nresources.memory = \"100M\"\n");
   workspace.openToAll();

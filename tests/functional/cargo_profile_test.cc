@@ -1,4 +1,4 @@
-// The profile `cargo` with real crates: what it is for, and what a hostile build script meets in it.
+// The profile `cargo` with real crates, and with a hostile build script.
 #include <map>
 #include <sstream>
 
@@ -39,7 +39,7 @@ class CargoProfile : public SandboxTest {
     return run(options, command, how_);
   }
 
-  /// A build script with this body; what it finds wrong it panics about.
+  /// A build script with this body; it panics on a problem.
   void buildScript(const std::string& body) const {
     workspace.write(
         "build.rs",
@@ -154,9 +154,9 @@ TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
   EXPECT_EQ(policy["resources"]["wall_seconds"], 600);
 }
 
-/// What a build leaves in /target has a size; a build that meets it has failed for that, and says so.
+/// /target has a size limit; a build that hits it fails, and the result names the limit.
 TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
-  std::string policy = "extends = \"cargo\"\n";  // a list of one's own stands for the profile's
+  std::string policy = "extends = \"cargo\"\n";  // a list replaces the profile's
   for (const std::string place :
        {"/target\"\nexec = true\nsize = \"24M", "/tmp\"\nsize = \"64M", "/cargo-home\"\nsize = \"64M"}) {
     policy += "[[filesystem.tmpfs]]\npath = \"" + place + "\"\n";

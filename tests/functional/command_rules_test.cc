@@ -1,4 +1,4 @@
-// Command rules: a refusal names its rule, and `policy explain --command` says the same beforehand.
+// Command rules: a denial names its rule, and `policy explain --command` predicts it.
 #include "functional/sandbox.h"
 
 namespace caisson::test {

@@ -1,5 +1,4 @@
-// "Why was I denied": told on standard error and as data; ordinary programs are told nothing;
-// learning proposes and never widens.
+// Denials are reported on standard error and as data; ordinary programs cause none; learning proposes and never widens.
 #include <gtest/gtest.h>
 
 #include "functional/sandbox.h"
@@ -37,7 +36,7 @@ TEST_F(Denials, NameTheLimitThatWasMet) {
   EXPECT_EQ(result["denials"][0]["rule"], "resources.wall_seconds");
 }
 
-/// A report costs a round trip: what every program does must not make one.
+/// A notification costs a round trip: ordinary programs must not cause any.
 TEST_F(Denials, OfOrdinaryProgramsThereAreNone) {
   const std::pair<const char*, const char*> programs[] = {
       {"bash", "for i in 1 2 3; do (echo $i); done | sort | tail -1"},

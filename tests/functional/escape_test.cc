@@ -1,5 +1,5 @@
-// After an attempt to get out: the sandbox ends, the attempt is on record with a trace, an alert is raised, and what
-// tried it does not run again.
+// After an escape attempt: the sandbox is killed, the attempt is recorded with a trace, an alert is raised, and the
+// command does not run again.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ class EscapeResponse : public AuditTest {
     return how;
   }
 
-  /// bpf() is CRITICAL: one ends the sandbox.
+  /// bpf() is CRITICAL: one call kills the sandbox.
   static std::vector<std::string> attempt(const std::string& mark = "x") {
 #if defined(__x86_64__)
     const std::string number = "321";
@@ -123,7 +123,7 @@ TEST_F(EscapeResponse, AnAlertThatFailsIsOnRecord) {
 
 TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
   requireOrSkip(systemHas("curl"), "no curl");
-  // No other process of the machine, a second run of this test say, names it.
+  // Unique, so that no other process on the machine contains it, for example a second run of this test.
   const std::string secret = "sesame-" + std::to_string(::getpid()) + "-" + std::to_string(::time(nullptr));
   config_.write("server.py",
                 "import glob, http.server, sys\n"
@@ -156,7 +156,7 @@ TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
   EXPECT_EQ(readFile(config_ / "seen"), "/hook/" + secret + " True 0") << "its address is in a list of processes";
 }
 
-/// Who knows the address of a webhook can post to it: it is told to nobody, also when the call fails.
+/// Anyone who knows a webhook's address can post to it: it is never printed, even if the call fails.
 TEST_F(EscapeResponse, AWebhooksAddressIsASecret) {
   requireOrSkip(systemHas("curl"), "no curl");
   config_.write("caisson/config.toml",

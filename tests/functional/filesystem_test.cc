@@ -1,4 +1,4 @@
-// What the program sees of the host's files: the workspace in its modes, named paths, and an otherwise private root.
+// The program's view of the host's files: the workspace in its modes, named paths, and a private root.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pwd.h>

@@ -1,4 +1,4 @@
-// Configurations of other sandboxes: what `caisson policy import` prints is a policy that real programs run under.
+// Configurations of other sandboxes: real programs run under the output of `caisson policy import`.
 #include "functional/sandbox.h"
 
 namespace caisson::test {
@@ -6,7 +6,7 @@ namespace {
 
 class PolicyImport : public SandboxTest {
  protected:
-  /// Imports the text and writes the policy to a file; its name.
+  /// Imports the text and writes the policy to a file; returns its name.
   [[nodiscard]] std::string imported(const std::string& file, const std::string& text) const {
     const RunOutput output = runCaisson({"policy", "import", workspace.write(file, text)});
     EXPECT_EQ(output.exit_status, 0) << output.describe();

@@ -1,4 +1,4 @@
-// A person at a terminal: the program gets a terminal of its own, and the person gets theirs back.
+// A user at a terminal: the program gets a separate terminal, and the user's is restored.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -167,7 +167,7 @@ TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
   Terminal terminal(
       {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},
       workspace.path());
-  ASSERT_TRUE(terminal.shows("[y/N] ")) << terminal.screen();  // what is typed before the question does not answer it
+  ASSERT_TRUE(terminal.shows("[y/N] ")) << terminal.screen();  // input before the prompt is not an answer
   terminal.type("no\n");
   EXPECT_EQ(terminal.wait(), 125) << terminal.screen();
   EXPECT_FALSE(contains(terminal.screen(), "ran-anyway\r\n")) << terminal.screen();

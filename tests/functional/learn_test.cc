@@ -1,4 +1,4 @@
-// Learn mode with real programs: what they ask for is seen and proposed, nothing is given by asking.
+// Learn mode with real programs: accesses are recorded and proposed, and nothing is granted.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,12 +33,12 @@ class LearnFiles : public SandboxTest {
 
   RunOptions how_;
   const TempDir state_;
-  const TempDir outside_;  ///< a place of the host's that no sandbox is shown
+  const TempDir outside_;  ///< a host directory that no sandbox shows
   mutable int lessons_ = 0;
 };
 
-/// A program that needs a file, a program and a directory to write to, none of them shown. Each lesson is taken to the
-/// next run, as a person would who agrees.
+/// A program that needs a file, a program and a writable directory, none of them shown. Each proposal is used in the
+/// next run, like a user who agrees.
 TEST_F(LearnFiles, LeadToAPolicyThatLetsTheProgramThrough) {
   requireOrSkip(systemHas("python3"), "no python3");
   outside_.write("settings.json", R"({"answer": 42})");
@@ -138,7 +138,7 @@ TEST_F(LearnFiles, SayWhatWasUsedAndWhatWasShownInVain) {
   EXPECT_TRUE(contains(lesson.output.err, "nothing to change")) << lesson.output.err;
 }
 
-/// Without a network there is nobody who could report a host; the program's own questions do.
+/// Without a network no host is reported; the program's DNS queries are used instead.
 TEST_F(LearnFiles, ProposeTheHostThatWasAskedFor) {
   requireOrSkip(systemHas("curl"), "no curl");
   const Lesson lesson = learn({}, {"curl", "-sS", "--max-time", "5", "https://registry.example.org/x"});
@@ -151,7 +151,7 @@ TEST_F(LearnFiles, ProposeTheHostThatWasAskedFor) {
   EXPECT_TRUE(contains(address.proposal, "no policy reaches it: 10.0.0.1")) << address.proposal;
 }
 
-/// A program may ask with a pointer to nowhere, a path without end, a name that would be a line of the policy.
+/// A program may pass an invalid pointer, an endless path, or a name that would inject a line into the policy.
 TEST_F(LearnFiles, AreNotLedAstrayByAProgramThatLies) {
   requireOrSkip(systemHas("python3"), "no python3");
   const Lesson lesson = learn({}, {"/usr/bin/python3", "-c", R"(
@@ -172,7 +172,7 @@ print("end"))"});
   EXPECT_FALSE(contains(lesson.proposal, "\x1b")) << lesson.proposal;
 }
 
-/// Threads, signals, children, thousands of files: programs work as without.
+/// Threads, signals, children, thousands of files: programs work as without learning.
 TEST_F(LearnFiles, DoNotDisturbProgramsThatWork) {
   requireOrSkip(systemHas("python3") && systemHas("git"), "no python3 or git");
   const Lesson lesson = learn({"--timeout", "100s"}, {"bash", "-c", R"(
@@ -193,7 +193,7 @@ find /usr/share/doc -maxdepth 1 | head -1000 | wc -l >/dev/null; echo found)"});
   EXPECT_TRUE(contains(lesson.output.out, "1\nthreads\nfound\n")) << lesson.output.describe();
 }
 
-/// What a sandbox refuses it refuses while it learns, however many calls are shown.
+/// Learning does not change denials, however many calls are reported.
 TEST_F(LearnFiles, TheWallsStandWhileItLearns) {
   const Lesson lesson = learn({"--workspace", ".:overlay"}, {"bash", "-c", R"(
 unshare -r true 2>/dev/null && echo unshared

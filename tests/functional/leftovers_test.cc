@@ -1,4 +1,4 @@
-// Whatever happens to caisson, nothing stays behind: no process, mount, control group or file.
+// Whatever happens to caisson, it leaves no process, mount, control group or file.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ std::string added(const std::set<std::string>& before, const std::set<std::strin
   return text;
 }
 
-/// Every directory that caisson could keep state in is one of the test's own, so that any leftover shows.
+/// Every directory in which caisson could keep state is private to the test, so that any leftover is found.
 class Leftovers : public SandboxTest {
  protected:
   void SetUp() override {
@@ -84,7 +84,7 @@ class Leftovers : public SandboxTest {
     EXPECT_TRUE(eventually([&] { return added(groups_, controlGroups()).empty(); }, seconds(5)))
         << added(groups_, controlGroups());
     for (const auto& [path, entry] : treeState(state_.path())) {
-      if (path.starts_with("CAISSON_HOME/audit")) continue;  // the record of the runs is meant to stay
+      if (path.starts_with("CAISSON_HOME/audit")) continue;                               // the audit log must stay
       if (kThreadSanitizer && path.find("/tsan.rodata.") != std::string::npos) continue;  // its own, before main
       EXPECT_EQ(std::count(path.begin(), path.end(), '/'), 0) << "left behind: " << path;
     }
@@ -164,7 +164,7 @@ TEST_F(Leftovers, NoneOfTheStoppedOrZombieKind) {
   program.signal(SIGKILL);
   EXPECT_EQ(program.wait(seconds(10)), 128 + SIGKILL);
   expectNothingRuns(marker);
-  EXPECT_EQ(runCaisson({"run", "--", "true"}, options()).exit_status, 0);  // the next start clears the rest
+  EXPECT_EQ(runCaisson({"run", "--", "true"}, options()).exit_status, 0);  // the next start removes the rest
   expectNothingLeft(marker);
 }
 

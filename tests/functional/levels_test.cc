@@ -1,4 +1,4 @@
-// The weaker levels and the landlock tier say what they are, and still keep what they promise.
+// The weaker levels and the landlock tier report what they lack, and keep their promises.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-// What a program that links the library sees, beyond what the command line shows.
+// Behaviour for programs that link the library, beyond the command line.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,8 +23,8 @@ class Library : public testing::Test {
   const TempDir home;
 };
 
-/// Until its exec the payload is a copy of the program that launched it. That is seen only if somebody looks at the
-/// right moment, so there are many.
+/// Until its exec the payload is a copy of the launching program. A poll sees that only at the right moment, so there
+/// are many runs.
 TEST_F(Library, ALargeCallerIsNotHeldAgainstThePayload) {
   const std::vector<char> ballast(300U << 20, 'x');
   auto policy = Policy::profile("strict");

@@ -1,4 +1,4 @@
-// How runs end: by time, by signals, with everything they started.
+// How runs end: by timeout, by signals, with all their processes.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 class Lifetime : public SandboxTest {
  protected:
-  /// A script that leaves daemons behind in every way a shell knows, each findable by `marker`.
+  /// A script that starts daemons in every way a shell can, each findable by `marker`.
   static std::string daemons(const std::string& marker) {
     return "sleeper() { exec -a " + marker +
            " sleep 300; }; "

@@ -1,5 +1,5 @@
-// What an owner approved, at the door of `caisson mcp`: given on a terminal or by elicitation, kept in one store,
-// revoked at once (SPEC section 11, INV-S7).
+// Approvals in `caisson mcp`: given on a terminal or by elicitation, kept in one store, revoked at once (SPEC section
+// 11, INV-S7).
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
 #include "mcp_fixture.h"
@@ -17,14 +17,14 @@ class McpApprovals : public Mcp {
   [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words) const {
     return runCaisson(words, {.env = environment()});
   }
-  /// `caisson approvals grant WORDS`, with somebody at the terminal who answers yes.
+  /// Runs `caisson approvals grant WORDS` and answers yes on the terminal.
   void grant(const std::vector<std::string>& words) const {
     std::vector<std::string> argv{"/usr/bin/env", "CAISSON_HOME=" + (home / "state"), caissonBinary(), "approvals",
                                   "grant"};
     argv.insert(argv.end(), words.begin(), words.end());
     Terminal terminal(argv, workspace.path());
     ASSERT_TRUE(terminal.shows("[y/N]")) << terminal.screen();
-    sleepFor(std::chrono::milliseconds(200));  // what is typed before the question is thrown away
+    sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
     terminal.type("y\n");
     ASSERT_EQ(terminal.wait(), 0) << terminal.screen();
   }
@@ -77,7 +77,7 @@ TEST_F(McpApprovals, ARefusalNamesTheCommandThatWouldAllowIt) {
   EXPECT_EQ(refused["isError"], true);
   const std::string hint = refused["structuredContent"]["hint"];
   EXPECT_TRUE(contains(hint, "`caisson approvals grant path:" + other.path() + " --for 1h`")) << hint;
-  grant({"path:" + other.path(), "--for", "1h"});  // and that is true
+  grant({"path:" + other.path(), "--for", "1h"});  // the remedy from the error works
   EXPECT_TRUE(isMade(client->request("tools/call", showOther())["result"]));
 }
 
@@ -96,7 +96,7 @@ TEST_F(McpApprovals, AnAnswerIsKeptForAsLongAsThePersonSaid) {
   EXPECT_EQ(approvals().size(), 0U);
   const Json asked = client->request("tools/call", showOther())["result"];
   ASSERT_EQ(asked["resultType"], "input_required") << asked;
-  // Nobody can choose what was not offered: there is no sandbox yet that it could be for.
+  // A value that was not offered is rejected: there is no sandbox yet to which it could apply.
   EXPECT_EQ(reply(*client, showOther(), asked, "allow for this sandbox")["result"]["isError"], true);
   EXPECT_TRUE(isMade(reply(*client, showOther(), asked, "allow for 30 days")["result"]));
   const Json kept = approvals();
@@ -141,11 +141,11 @@ TEST_F(McpApprovals, ASandboxMayCommitAsLongAsItsApprovalStands) {
   change("second");
   EXPECT_EQ(client->tool("sandbox_commit", {{"sandbox_id", id}})["committed"], true);
   EXPECT_EQ(readFile(workspace / "a.txt"), "second");
-  // What the host would execute is asked about each time, whatever was approved before.
+  // Files that the host would execute need an answer each time, regardless of approvals.
   Json hook = commit;
   hook["arguments"]["paths"] = {".git/hooks/pre-commit"};
   EXPECT_EQ(client->request("tools/call", hook)["result"]["resultType"], "input_required");
-  // It was for this sandbox: another one asks.
+  // It was for this sandbox: another one asks again.
   const std::string second = create(*client);
   client->tool("sandbox_write_file", {{"sandbox_id", second}, {"path", "b.txt"}, {"content", "b"}});
   EXPECT_EQ(client->call("sandbox_commit", {{"sandbox_id", second}})["resultType"], "input_required");

@@ -1,4 +1,4 @@
-// A client of `caisson mcp` over stdio that speaks 2026-07-28, for tests: sends what it is told to, waits for answers.
+// A test client of `caisson mcp` over stdio that implements 2026-07-28.
 #pragma once
 
 #include <sys/types.h>
@@ -22,14 +22,14 @@ class McpClient {
   McpClient(const McpClient&) = delete;
   McpClient& operator=(const McpClient&) = delete;
 
-  /// From now on what does not fit into the pipe is not sent.
+  /// From now on data that does not fit into the pipe is dropped.
   void neverWait() const;
   /// One line, as it is.
   void sendLine(const std::string& line) const;
   /// A request with the `_meta` of 2026-07-28; returns its id.
   int send(const std::string& method, Json params);
   void notify(const std::string& method, const Json& params) const;
-  /// The response with this id; a null value if none came in time. Others that came meanwhile are kept.
+  /// The response with this id; null if none arrived in time. Keeps other responses.
   Json answer(int id, std::chrono::seconds timeout = std::chrono::seconds(60));
   /// The next message of any kind.
   Json next(std::chrono::milliseconds timeout = std::chrono::seconds(20));
@@ -42,7 +42,7 @@ class McpClient {
 
   void closeInput();
   void signal(int number) const;
-  /// The exit status, or -1 if it did not end in time.
+  /// The exit status, or -1 if it did not exit in time.
   int wait(std::chrono::seconds timeout = std::chrono::seconds(20));
   [[nodiscard]] pid_t pid() const { return pid_; }
 

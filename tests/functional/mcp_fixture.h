@@ -1,4 +1,4 @@
-// A server of its own for each test, with a state and a workspace of its own.
+// A separate server for each test, with a private state and workspace.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class Mcp : public testing::Test {
     return std::make_unique<McpClient>(std::vector<std::string>{"--workspace", workspace.path()}, environment(),
                                        std::move(capabilities));
   }
-  /// Answers a question of the server: the same request again, with what it gave us and the person's decision.
+  /// Answers a question of the server: repeats the request with the server's state and the user's decision.
   static Json reply(McpClient& client, Json params, const Json& asked, const std::string& decision) {
     params["requestState"] = asked["requestState"];
     params["inputResponses"] = {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}};

@@ -1,4 +1,4 @@
-// Files, outputs and records of sandboxes as resources of `caisson mcp`.
+// Files, outputs and audit records of sandboxes as resources of `caisson mcp`.
 #include "functional/sandbox.h"
 #include "mcp_fixture.h"
 
@@ -71,7 +71,7 @@ TEST_F(McpResources, AddressesLeadNowhereElse) {
     const Json answer = read(at(rest));
     EXPECT_TRUE(answer.contains("error")) << rest << answer;
   }
-  // A link resolves inside the workspace's own root, so it finds nothing of the host's.
+  // A link resolves inside the workspace's root, so it cannot reach the host.
   EXPECT_TRUE(read(at("fs/link")).contains("error"));
 }
 

@@ -1,4 +1,4 @@
-// `caisson mcp` as an agent host meets it, over stdio with real sandboxes.
+// `caisson mcp` over stdio with real sandboxes, as an agent host uses it.
 #include <csignal>
 
 #include "mcp_fixture.h"
@@ -98,7 +98,7 @@ TEST_F(Mcp, ALongCommandIsHandedOverAndCanBeKilled) {
   const Json ended =
       client->tool("sandbox_process", {{"sandbox_id", id}, {"exec_id", running["exec_id"]}, {"action", "kill"}});
   EXPECT_EQ(ended["status"], "cancelled") << ended;
-  // A killed process stays in the list until the kernel has taken it down, for milliseconds.
+  // A killed process stays listed for some milliseconds until the kernel has removed it.
   const std::string wait_for_end =
       "for i in 1 2 3 4 5 6 7 8 9; do pgrep sleep >&2 || break; timeout 0.1 tail -f /dev/null; done; "
       "pgrep sleep || echo none";
@@ -227,7 +227,7 @@ TEST_F(Mcp, ADirectoryBeyondTheWorkspaceIsShownOnlyWithConsent) {
   for (const Json& no : {Json{{"action", "decline"}}, Json{{"action", "cancel"}},
                          Json{{"action", "accept"}, {"content", {{"decision", "deny"}}}}})
     EXPECT_EQ(reply(no, params)["result"]["isError"], true) << no;
-  // The consent belongs to one directory: with another one in the arguments it is void.
+  // The consent is for one directory: with another one in the arguments it is invalid.
   Json transplanted = params;
   transplanted["arguments"]["workspace_path"] = "/etc";
   EXPECT_TRUE(reply(yes, transplanted).contains("error"));
@@ -257,7 +257,7 @@ TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
   EXPECT_EQ(words.find("pre-commit"), std::string::npos) << words;
   EXPECT_EQ(commit(Json::object(), reply(asked, "deny"))["isError"], true);
   EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
-  // Something else by now: the old consent does not cover it.
+  // The content changed: the old consent does not cover it.
   client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "b.txt"}, {"content", "more"}});
   const Json again = commit(Json::object(), reply(asked, "allow"));
   ASSERT_EQ(again["resultType"], "input_required") << again;
@@ -273,7 +273,7 @@ TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
   EXPECT_EQ(mute->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"], true);
 }
 
-/// A commit with its questions, as a client of 2026-07-28 puts it.
+/// A commit with its questions, as a client of 2026-07-28 sends it.
 class McpConsent : public Mcp {
  protected:
   Json commit(McpClient& client, const std::string& id, const Json& round = Json::object(),

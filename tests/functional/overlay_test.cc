@@ -1,5 +1,5 @@
-// Real tools on an overlay of a real tree. Where an overlay differs from a plain directory the difference is pinned
-// down here: renaming a directory of the lower tree gives EXDEV. The host's tree is the same afterwards, to the byte.
+// Real tools on an overlay of a real tree. Tests the differences to a plain directory: renaming a directory of the
+// lower tree gives EXDEV. The host's tree stays the same, byte for byte.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ class Overlay : public SandboxTest {
     if (before_.empty()) return;
     EXPECT_EQ(differences(before_, treeState(workspace.path())), "") << "the host's tree changed";
   }
-  /// Runs the script with `set -e`; what it prints must be exactly this.
+  /// Runs the script with `set -e`; its output must be exactly this.
   void expectOutput(const std::string& text, const std::string& expected) {
     if (before_.empty()) remember();
     const RunOutput output = script("set -e\n" + text);

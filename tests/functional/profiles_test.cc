@@ -1,4 +1,4 @@
-// Every built-in profile with the real programs it is for, and what it is there to stop.
+// Every built-in profile with the programs it is made for, and with what it must block.
 #include "functional/sandbox.h"
 
 namespace caisson::test {

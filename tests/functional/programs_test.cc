@@ -29,7 +29,7 @@ END
   EXPECT_EQ(output.out, "ab\n2\nv\n42\nbye\n");
 }
 
-/// Programs size pools, heaps and caches by what they find: it must be the limit, not the machine.
+/// Programs size pools, heaps and caches by these values: they must show the limit, not the machine.
 TEST_F(Programs, SeeTheLimitsOfTheirSandbox) {
   const std::vector<std::string> limits{"--memory", "256M", "--cpus", "1"};
   const auto expect = [&](const std::string& program, const std::string& command, const std::string& answer) {
@@ -134,7 +134,7 @@ TEST_F(Programs, GitOnAnExistingRepositoryOfTheHost) {
   EXPECT_EQ(output.out, " M d/f\ntwo\none\n2\n");
   EXPECT_EQ(differences(before, treeState(workspace.path())), "");
 
-  // The same repository read-only: git must not stumble over what it can't write, nor over the owner.
+  // The same repository read-only: neither missing write access nor the owner may break git.
   EXPECT_EQ(script("git status --porcelain", {"--workspace", ".:ro"}).out, " M d/f\n");
   const RunOutput for_real = script("git commit -qam two && git log --format=%s", {"--workspace", ".:rw"});
   EXPECT_EQ(for_real.out, "two\none\n") << for_real.describe();
@@ -203,7 +203,7 @@ TEST_F(Programs, CurlKnowsItsVersionAndFindsNoNetwork) {
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_TRUE(output.out.starts_with("curl ")) << output.describe();
   EXPECT_EQ(script("echo content > f; curl -sS file:///workspace/f").out, "content\n");
-  EXPECT_EQ(run({}, {"curl", "-sS", "--max-time", "5", "http://127.0.0.1:9/"}).exit_status, 7);  // nobody listens
+  EXPECT_EQ(run({}, {"curl", "-sS", "--max-time", "5", "http://127.0.0.1:9/"}).exit_status, 7);  // no listener
 }
 
 TEST_F(Programs, Jq) {

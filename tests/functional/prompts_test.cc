@@ -1,4 +1,4 @@
-// What `caisson prompts` promises about each case is what a sandbox really answers.
+// A sandbox behaves as `caisson prompts` describes each case.
 #include "functional/sandbox.h"
 
 namespace caisson::test {
@@ -20,7 +20,7 @@ TEST_F(Prompts, AreWhatASandboxAnswers) {
   EXPECT_NE(script("sudo -n whoami").exit_status, 0);
   EXPECT_FALSE(contains(script("sudo -n whoami; su -c whoami </dev/null").out, "root"));
 
-  // The first of them stays, or its end would be the end of all.
+  // The first process must stay, since its exit would end the run.
   const RunOutput bomb = script(":(){ :|:& };:; sleep 3", {"--pids", "40", "--timeout", "10s", "--json"});
   EXPECT_TRUE(bomb.json()["outcome"] == "limit" || contains(bomb.json()["denials"].dump(), "max_processes") ||
               contains(bomb.json()["stderr"], "Resource temporarily unavailable"))

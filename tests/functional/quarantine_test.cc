@@ -1,4 +1,4 @@
-// What was put away stays refused until a person releases it.
+// A command in quarantine is refused until a person releases it.
 #include <filesystem>
 #include <fstream>
 
@@ -15,8 +15,7 @@ class Quarantine : public AuditTest {
     return {words, workspace.path()};
   }
 
-  /// The exit status after this answer. What is typed before the program listens is no answer to it, so again if need
-  /// be.
+  /// The exit status after this answer. Input before the prompt is discarded, so it may be repeated.
   static std::optional<int> answer(Terminal& terminal, const std::string& text) {
     EXPECT_TRUE(terminal.shows("Release it?")) << terminal.screen();
     std::optional<int> status;
@@ -56,7 +55,7 @@ TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
 }
 
-/// A policy that switches the audit off does not switch the quarantine off.
+/// A policy that disables the audit log does not disable the quarantine.
 TEST_F(Quarantine, HoldsWithoutTheAudit) {
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
   workspace.write("off.toml", "extends = \"bash\"\naudit.enabled = false\n");
@@ -107,7 +106,7 @@ TEST_F(Quarantine, WhatIsDamagedStillHolds) {
   EXPECT_TRUE(contains(refused.err, "damaged")) << refused.err;
 }
 
-/// What a payload chose to be called must not move a person's cursor or hide the question.
+/// A name chosen by a payload must not move the cursor or hide the prompt.
 TEST_F(Quarantine, NamesAreShownHarmless) {
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "\x1b[2J\xe2\x80\xae"}).exit_status, 0);
   const std::string list = caisson({"tool", "list"}).out;

@@ -1,4 +1,4 @@
-// The contract of `caisson run` with shells and programs: exit statuses, the JSON object, the result file, environment.
+// The interface of `caisson run`: exit statuses, the JSON object, the result file, environment.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -158,7 +158,7 @@ TEST_F(JsonResult, TellsCpuTimeMemoryAndWallTime) {
   const json slow = run({"--json"}, {"sleep", "0.3"}).json();
   EXPECT_GE(slow["duration_ms"].get<double>(), 295);
   EXPECT_LT(slow["usage"]["user_cpu_ms"].get<double>(), 200);
-  // Of one that lives long enough to be seen: less is told of a short one when caisson itself is large (sanitizers).
+  // Of a run long enough to be polled: a short one reports less if caisson itself is large (sanitizers).
   EXPECT_GT(slow["usage"]["peak_memory_bytes"].get<std::uint64_t>(), 100000U);
 }
 

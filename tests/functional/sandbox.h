@@ -1,4 +1,4 @@
-// A workspace of the test's own and short ways to run something on it through the public door.
+// A private workspace, and helpers to run commands on it through the command line.
 //
 //   using Workspace = SandboxTest;
 //   TEST_F(Workspace, IsWritable) { EXPECT_EQ(script("echo x > f; cat f").out, "x\n"); }
@@ -15,7 +15,7 @@
 
 namespace caisson::test {
 
-/// Skips where `full` does not work at all. The workspace is the directory that caisson is started in.
+/// Skips where `full` does not work. caisson is started in the workspace.
 class SandboxTest : public testing::Test {
  protected:
   void SetUp() override;
@@ -26,19 +26,19 @@ class SandboxTest : public testing::Test {
   /// The same for a shell script.
   [[nodiscard]] RunOutput script(const std::string& text, const std::vector<std::string>& options = {},
                                  const RunOptions& how = {}) const;
-  /// A script of the host's bash, started in the workspace, in which $CAISSON is the binary under test.
+  /// A script for the host's bash, started in the workspace; $CAISSON is the binary under test.
   [[nodiscard]] RunOutput onHost(const std::string& text, RunOptions how = {}) const;
 
   const TempDir workspace;
 };
 
-/// A program that the sandbox can see as well: below /usr, wherever its links lead.
+/// Whether the sandbox can see this program: below /usr, after resolving links.
 bool systemHas(const std::string& program);
 
-/// The pids of all processes on this machine with `marker` in their command line, but not our own.
+/// The pids of all processes on this machine with `marker` in their command line, except our own.
 std::vector<pid_t> processesNaming(const std::string& marker);
 
-/// A word that occurs nowhere else on this machine.
+/// A string that is unique on this machine.
 std::string uniqueMarker();
 
 bool contains(const std::string& text, const std::string& part);

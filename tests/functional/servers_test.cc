@@ -1,6 +1,5 @@
 // Databases and a browser work unchanged in `full`: `make test-servers`. They use much of what the system-call filter
-// and the covered files of /proc could take away: shared memory, semaphores, forks that share memory, event loops,
-// ioctls.
+// and the covered files of /proc could break: shared memory, semaphores, forks that share memory, event loops, ioctls.
 #include <dirent.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +77,7 @@ TEST_F(Servers, RedisServesAndSavesInABackgroundProcess) {
   expectNoViolations(output);
 }
 
-/// Without its own sandbox, which needs namespaces: this one is around it.
+/// Without its own sandbox, which needs namespaces.
 TEST_F(Servers, ChromiumRendersAPage) {
   const std::string program = systemHas("chromium") ? "chromium" : "chromium-browser";
   requireProgram(program);

@@ -1,4 +1,4 @@
-// A store and a workspace of the test's own, and short ways to use a session on them through the library.
+// A private store and workspace, and helpers to use a session on them through the library.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace caisson::test {
 
-/// Skips where `full` does not work at all. CAISSON_HOME is a directory of the test's own, also for programs it starts.
+/// Skips where `full` does not work. CAISSON_HOME is private to the test, also for programs it starts.
 class SessionTest : public testing::Test {
  protected:
   void SetUp() override {

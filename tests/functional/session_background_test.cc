@@ -1,4 +1,4 @@
-// Background commands live on without their caller; files go in and out byte for byte.
+// Background commands outlive their caller; files are copied in and out byte for byte.
 #include "functional/session.h"
 
 #include <sys/stat.h>
@@ -104,7 +104,7 @@ TEST_F(SessionBackground, StopEndsChildrenInOtherGroups) {
   EXPECT_EQ(output(session, "ps ax | grep -c ' [s]leep 4712$' || true"), "0\n");
 }
 
-/// Its record is written by pid 1, which did not live to write it.
+/// The supervisor writes its record, and was killed before it could.
 TEST_F(SessionBackground, EndsForGoodWithItsSandbox) {
   Session session = create();
   const auto exec = session.start({.command = {"sleep", "100"}});

@@ -1,5 +1,5 @@
-// The content of changes: diff -p, --stat, --json, export as patch and as archive, info, checkpoints. Patches are
-// applied by git and archives unpacked by tar; the trees must be equal then.
+// The content of changes: diff -p, --stat, --json, export as patch and as archive, info, checkpoints. git applies
+// patches and tar unpacks archives; then the trees must be equal.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -22,7 +22,7 @@ std::string gitMode(const struct stat& status) {
   return (status.st_mode & 0100) != 0 ? "executable " : "file ";
 }
 
-/// What git tracks of a tree: files and links by path, with the executable bit and content.
+/// The files and links of a tree by path, as git tracks them: with the executable bit and content.
 std::map<std::string, std::string> tracked(const std::string& root) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
@@ -139,7 +139,7 @@ TEST_F(SessionChanges, SparseFilesCostNothingAndStaySparse) {
   Session session = create();
   const TempDir host;
   host.write("huge", "");
-  fs::resize_file(host / "huge", 900ULL << 30);  // the session's own programs are held by the policy's limit
+  fs::resize_file(host / "huge", 900ULL << 30);  // the policy limits programs inside
   ASSERT_TRUE(session.copyIn(host / "huge", "huge"));
   output(session, "echo end > edge; truncate -s 10M edge; printf tail >> edge");
   const RunOutput patch = cli({"export", session.id()}, {.timeout = std::chrono::seconds(20)});

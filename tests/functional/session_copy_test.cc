@@ -82,7 +82,7 @@ TEST_F(SessionCopy, WritesNothingThroughLinksOnTheHost) {
   const TempDir outside;
   const Canary canary(outside / "canary");
   output(session, "mkdir -p t/d; echo evil > t/d/canary; echo evil > t/file");
-  // What an earlier copy of a hostile tree could have left, or the user has there.
+  // Left by an earlier copy of a hostile tree, or created by the user.
   host.makeDir("t");
   ASSERT_EQ(::symlink(outside.path().c_str(), (host / "t/d").c_str()), 0);
   ASSERT_EQ(::symlink((outside / "canary").c_str(), (host / "t/file").c_str()), 0);

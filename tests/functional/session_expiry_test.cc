@@ -1,4 +1,4 @@
-// A session's time: extended by use, and kept beyond its end for uncommitted changes.
+// A session's time: extended by use, and with a grace period for uncommitted changes.
 #include <filesystem>
 #include <fstream>
 
@@ -30,7 +30,7 @@ class SessionExpiry : public SessionTest {
     ASSERT_TRUE(eventually([&] { return isExpired(session.id()); }, std::chrono::seconds(20)));
   }
   [[nodiscard]] bool isStored(const std::string& id) const { return exists(home_path + "/stores/" + id); }
-  /// Moves the session's end into the past, as if so much time had gone by.
+  /// Moves the session's end into the past by this much.
   void goBack(const std::string& id, double seconds) const {
     const std::string directory = home_path + "/sessions/" + id;
     const std::string file = directory + "/meta.json";
@@ -45,7 +45,7 @@ class SessionExpiry : public SessionTest {
 TEST_F(SessionExpiry, RequestsExtendTheTime) {
   Session session = createFor(4);
   const auto began = std::chrono::steady_clock::now();
-  // Twice its time, by requests that come well within it.
+  // Twice its time, with requests that come well within it.
   while (std::chrono::steady_clock::now() - began < std::chrono::seconds(8)) {
     ASSERT_EQ(cli({"exec", session.id(), "--", "true"}).exit_status, 0);
     sleepFor(std::chrono::milliseconds(500));

@@ -1,4 +1,4 @@
-// The story of docs/sessions.md, run as it stands there.
+// Runs the example of docs/sessions.md as written there.
 #include <filesystem>
 
 #include "functional/session.h"

@@ -1,5 +1,5 @@
-// A session lasts: its files over commands, processes and the death of its sandbox; its commands get every layer
-// afresh.
+// A session persists: its files survive commands, processes and the death of its sandbox; every command gets all
+// layers.
 #include "functional/session.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// Standard input, output and error: byte-exact, apart, in order, bounded.
+// Standard input, output and error: byte-exact, separate, in order, bounded.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 class Streams : public SandboxTest {};
 
-/// Bytes of every value, without a period that a lost or doubled block could hide in.
+/// Bytes of every value, without a period, so that a lost or doubled block is found.
 std::string noise(std::size_t size) {
   std::string bytes(size, '\0');
   std::uint64_t state = 0x9E3779B97F4A7C15;

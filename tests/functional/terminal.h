@@ -1,4 +1,4 @@
-// A terminal with somebody sitting at it: a pty whose other end runs a program as session leader.
+// A terminal with a simulated user: a pty whose other end runs a program as session leader.
 #pragma once
 
 #include <sys/types.h>
@@ -28,11 +28,11 @@ class Terminal {
   void type(std::string_view keys) const;
   void resize(TerminalSize size) const;
   void signal(int number) const;
-  /// Whether `text` comes on the screen within the time.
+  /// Whether `text` appears on the screen within the time.
   bool shows(const std::string& text, std::chrono::milliseconds timeout = std::chrono::seconds(20));
-  /// Everything that was on the screen so far.
+  /// Everything that appeared on the screen so far.
   [[nodiscard]] const std::string& screen() const { return screen_; }
-  /// Exit status as a shell counts it, if the program ended within the time.
+  /// Exit status as in a shell, if the program exited within the time.
   std::optional<int> wait(std::chrono::milliseconds timeout = std::chrono::seconds(20));
   [[nodiscard]] std::string name() const;
   [[nodiscard]] termios settings() const;

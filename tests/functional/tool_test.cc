@@ -1,4 +1,4 @@
-// Declared tools: run under the policy they were declared with, and asked about where an owner's word is needed.
+// Declared tools: run under their policy, and need an owner's approval where required.
 #include "functional/audit_fixture.h"
 #include "functional/terminal.h"
 
@@ -14,13 +14,13 @@ class Tools : public AuditTest {
     workspace.openToAll();
   }
 
-  /// The exit status of `caisson WORDS...` at a terminal where somebody answers the question.
+  /// The exit status of `caisson WORDS...` at a terminal with this answer to the prompt.
   [[nodiscard]] std::optional<int> answering(const std::string& answer, std::vector<std::string> words,
                                              const std::string& question) const {
     words.insert(words.begin(), {"env", "CAISSON_HOME=" + home_.path(), caissonBinary()});
     Terminal terminal(words, workspace.path());
     EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
-    // What is typed in the very moment the question appears is dropped, as it could not have been meant as its answer.
+    // Input at the moment the prompt appears is discarded, so the answer is repeated.
     for (int again = 0; again < 10; ++again) {
       terminal.type(answer + "\n");
       if (const auto status = terminal.wait(std::chrono::seconds(2))) return status;
@@ -28,7 +28,7 @@ class Tools : public AuditTest {
     return std::nullopt;
   }
 
-  /// The same where nobody can be asked.
+  /// The same without a terminal.
   [[nodiscard]] RunOutput alone(std::vector<std::string> words) const {
     words.insert(words.begin(), {"setsid", "-w", caissonBinary()});
     return runProgram(words, options());
@@ -125,7 +125,7 @@ TEST_F(Tools, TheOwnersWordCanBeTakenBack) {
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
   EXPECT_EQ(refused.out, "");
 
-  // Another tool of the same name is not what was approved.
+  // Another tool of the same name is not covered by the approval.
   ASSERT_EQ(alone({"tool", "remove", "t"}).exit_status, 0);
   ASSERT_EQ(answering("y", {"tool", "add", "t", "--level", "process", "--", "true"}, "below level full"), 0);
   ASSERT_EQ(alone({"tool", "remove", "t"}).exit_status, 0);

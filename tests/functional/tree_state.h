@@ -1,4 +1,4 @@
-// Everything about a directory tree that a run could have changed, as text to compare.
+// Everything in a directory tree that a run could change, as text to compare.
 #pragma once
 
 #include <map>

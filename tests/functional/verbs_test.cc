@@ -1,4 +1,4 @@
-// The verbs beside `run`: policy check, explain, schema; plan; doctor; version and help.
+// The verbs other than `run`: policy check, explain, schema; plan; doctor; version and help.
 #include <gtest/gtest.h>
 
 #include "functional/sandbox.h"

@@ -1,4 +1,4 @@
-// What a program in the sandbox finds of secrets in a workspace, and what it can do to files that the host would
+// What a program in the sandbox can read of secrets in a workspace, and how it can change files that the host would
 // execute.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ constexpr const char* kKey = "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary-key\n"
 
 class WorkspaceSecrets : public SandboxTest, public testing::WithParamInterface<const char*> {
  protected:
-  /// Everything that can be read below the workspace.
+  /// Reads everything below the workspace.
   RunOutput readAll(const std::vector<std::string>& flags = {}) {
     std::vector<std::string> all{"--workspace", std::string(".:") + GetParam()};
     all.insert(all.end(), flags.begin(), flags.end());

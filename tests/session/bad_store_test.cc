@@ -1,5 +1,5 @@
-// A store on a file system that is full, read-only or without what an overlay needs; and clocks that jump. Every
-// operation says what is wrong, and nothing is lost.
+// A store on a file system that is full, read-only or lacks overlay features; and clock jumps. Every operation reports
+// the problem, and nothing is lost.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -16,8 +16,8 @@
 namespace caisson::test {
 namespace {
 
-/// Does `work` in a process of its own, with a mount namespace in which `type` is mounted for CAISSON_HOME. As an
-/// ordinary user that takes a user namespace as well.
+/// Runs `work` in a separate process, with a mount namespace in which `type` is mounted at CAISSON_HOME. An ordinary
+/// user also needs a user namespace.
 class BadStore : public SessionTest {
  protected:
   void withStore(const char* type, const char* settings, const std::function<void(const std::string& point)>& work) {
@@ -50,7 +50,7 @@ class BadStore : public SessionTest {
     return runCaisson(arguments,
                       {.stdin_data = input, .env = {{"CAISSON_HOME", point + "/state"}}, .cwd = workspace.path()});
   }
-  /// Refused, with the reason and with something to do about it.
+  /// Refused, with a reason and a remedy.
   void expectRefused(const std::string& point, const std::vector<std::string>& arguments, const std::string& reason,
                      const std::string& input = "") const {
     const RunOutput out = session(point, arguments, input);
@@ -87,7 +87,7 @@ TEST_F(BadStore, AFullOneRefusesAndKeepsWhatItHas) {
     expectDone(point, {"create", "--name", "n"}, "");
     expectDone(point, {"write", "n", "keep"}, "", "kept\n");
     expectDone(point, {"checkpoint", "n", "one"}, "one\n");
-    // The kernel tells the program; or, if it takes longer, the watch over the disk ends it.
+    // The program gets ENOSPC, or the disk watch kills it.
     const RunOutput filled = session(point, {"exec", "n", "--", "sh", "-c", "cat /dev/zero > fill 2>/dev/null; true"});
     EXPECT_TRUE(filled.exit_status == 0 || filled.err.find("disk") != std::string::npos) << filled.describe();
     const std::string much(300'000, 'm');
@@ -98,7 +98,7 @@ TEST_F(BadStore, AFullOneRefusesAndKeepsWhatItHas) {
     expectRefused(point, {"renew", "n", "2h"}, "No space left");
     expectRefused(point, {"exec", "n", "--background", "--", "true"}, "No space left");
     expectDone(point, {"read", "n", "keep"}, "kept\n");
-    // The way out of it: what filled it is let go of.
+    // The way out: discard the layer that filled it.
     expectDone(point, {"restore", "n", "one"}, "");
     expectDone(point, {"read", "n", "keep"}, "kept\n");
     expectDone(point, {"commit", "n", "keep"}, "");
@@ -115,7 +115,7 @@ TEST_F(BadStore, AReadOnlyOneSaysSoAndIsAsBeforeWhenItCanBeWritten) {
     expectDone(point, {"create", "--name", "n"}, "");
     expectDone(point, {"write", "n", "keep"}, "", "kept\n");
     expectDone(point, {"checkpoint", "n", "one"}, "one\n");
-    // Not before the last writer has gone: the process that brings the audit to the disk.
+    // Only after the last writer exited: the audit sync process.
     ASSERT_TRUE(eventually(
         [&] { return ::mount(nullptr, point.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0; }));
     for (const std::vector<std::string>& arguments : {std::vector<std::string>{"create"},
@@ -140,7 +140,7 @@ TEST_F(BadStore, AReadOnlyOneSaysSoAndIsAsBeforeWhenItCanBeWritten) {
   });
 }
 
-/// ramfs has no extended attributes: an overlay would be mounted there, and later fail to replace a directory.
+/// ramfs has no extended attributes: an overlay could be mounted, but would later fail to replace a directory.
 TEST_F(BadStore, OneWithoutUserAttributesIsRefusedByThatName) {
   withStore("ramfs", "", [&](const std::string& point) {
     expectRefused(point, {"create", "--name", "n"}, "no user attributes (user.*)");
@@ -156,7 +156,7 @@ TEST_F(BadStore, OneOnAnOverlayIsRefusedByThatName) {
             [&](const std::string& point) { expectRefused(point, {"create", "--name", "n"}, "lies on an overlay"); });
 }
 
-/// A file system of a program's. The kernel opens /dev/fuse to root only on many machines.
+/// A FUSE file system. On many machines only root may open /dev/fuse.
 TEST_F(BadStore, OneOfAProgramIsRefusedByThatName) {
   requireOrSkip(hasProgram("bindfs") && hasProgram("fusermount3"), "no bindfs here");
   requireOrSkip(::access("/dev/fuse", R_OK | W_OK) == 0, "/dev/fuse is not this user's to open");
@@ -168,7 +168,7 @@ TEST_F(BadStore, OneOfAProgramIsRefusedByThatName) {
     expectRefused(shown, {"create", "--name", "n"}, "lies on FUSE");
     expectRefused(shown, {"create", "--name", "n"}, "lies on FUSE");
     EXPECT_EQ(session(shown, {"list"}).out, "") << "nothing is left of it";
-    ASSERT_EQ(::umount2(shown.c_str(), MNT_DETACH), 0);  // and bindfs ends
+    ASSERT_EQ(::umount2(shown.c_str(), MNT_DETACH), 0);  // bindfs exits
   });
 }
 
@@ -178,7 +178,7 @@ TEST_F(SessionClock, WhileTheMachineRunsOnTheWallClockMayJump) {
   Session session = create();
   const std::string file = home_path + "/sessions/" + session.id() + "/meta.json";
   constexpr std::int64_t kDay = 86'400'000'000'000;
-  // A clock that jumps by a day is, to a session, a day between what it wrote and what it reads.
+  // To a session, a clock jump by a day looks like a day between its write and its read.
   for (const std::int64_t jump : {kDay, -kDay}) {
     auto text = readFile(file);
     auto metadata = session::metadataFromJson(text, file);
@@ -202,7 +202,7 @@ TEST_F(SessionClock, AfterARestartOnlyTheWallClockIsLeft) {
     auto metadata = session::metadataFromJson(readFile(file), file);
     ASSERT_TRUE(metadata) << metadata.error().message();
     metadata->expires.boot = metadata->began.boot = "another-boot";
-    metadata->expires.boot_ns = one == &gone ? INT64_MAX : 0;  // means nothing here
+    metadata->expires.boot_ns = one == &gone ? INT64_MAX : 0;  // ignored here
     if (one == &gone) metadata->expires.wall_ns = session::Moment::now().wall_ns - 1;
     std::ofstream(file, std::ios::trunc) << session::toJson(*metadata);
   }

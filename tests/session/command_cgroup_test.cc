@@ -1,4 +1,4 @@
-// Where the host gives sessions a cgroup, each command has its own inside: usage, want of memory and kills are its own.
+// Where sessions have a cgroup, each command has a separate one inside: for usage, OOM kills and kills.
 #include <gtest/gtest.h>
 
 #include <csignal>

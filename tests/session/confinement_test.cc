@@ -1,4 +1,4 @@
-// A session's supervisor is confined before the first payload runs, and what it may not do itself still works.
+// A session's supervisor is confined before the first payload runs; the launcher does what it may not.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -65,7 +65,8 @@ TEST_F(SupervisorConfinement, DoesNotReachPayloads) {
 
 TEST_F(SupervisorConfinement, NextSupervisorIsConfinedToo) {
   const std::string id = cli.create();
-  ASSERT_EQ(cli.caisson({"session", "expose", id, "3000"}).exit_status, 0);  // keeps the supervisor over a checkpoint
+  ASSERT_EQ(cli.caisson({"session", "expose", id, "3000"}).exit_status,
+            0);  // keeps the supervisor alive over a checkpoint
   const pid_t first = sessionSupervisor(id);
   ASSERT_EQ(cli.script(id, "echo x > file").exit_status, 0);
   ASSERT_EQ(cli.caisson({"session", "checkpoint", id, "one"}).exit_status, 0);

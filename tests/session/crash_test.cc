@@ -1,4 +1,4 @@
-// kill -9 at every named step: the session is as before or as after, never between, and nothing is lost.
+// kill -9 at every named step: the session is in the old or the new state, and nothing is lost.
 #include "session/layers/steps.h"
 
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ void countOrDie(const char* name) {
 
 class SessionCrash : public SessionTest {
  protected:
-  /// Does `work` in a process of its own, which dies at its n-th step. Whether it died.
+  /// Runs `work` in a separate process that is killed at its n-th step. Returns whether it was killed.
   bool dieAt(int n, const std::function<void(SessionStore&)>& work, const std::string& step = {}) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -38,7 +38,7 @@ class SessionCrash : public SessionTest {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
-  /// Kills at the first step, the second ... until the work gets through; `check` looks at what is left each time.
+  /// Kills at the first step, the second ... until the work completes; `check` inspects the state each time.
   void atEveryStep(const std::function<void(SessionStore&)>& work, const std::function<void()>& check, int least) {
     int step = 1;
     for (; step < 200; ++step) {
@@ -136,7 +136,7 @@ TEST_F(SessionCrash, ForkLeavesTheFirstAsItWas) {
       3);
 }
 
-/// Changes of every kind in a workspace, and what it looks like before and after their commit.
+/// Changes of every kind in a workspace, and its state before and after their commit.
 class CommitCrash : public SessionCrash {
  protected:
   static constexpr const char* kDescribe =
@@ -146,7 +146,7 @@ class CommitCrash : public SessionCrash {
   [[nodiscard]] std::string describeHost() const {
     return runProgram({"sh", "-c", kDescribe}, {.cwd = workspace.path()}).out;
   }
-  /// A commit that is killed after this many paths were put in place.
+  /// A commit that is killed after this many paths were installed.
   void dieInCommit(const Session& session, int paths) {
     ASSERT_TRUE(dieAt(
         paths,
@@ -191,7 +191,7 @@ TEST_F(CommitCrash, NextUseFinishesTheCommitOrNothingHappened) {
         }
         auto found = store->find(session.id());
         ASSERT_TRUE(found) << found.error().message();
-        const std::string expected = output(*found, kDescribe);  // any use finishes it
+        const std::string expected = output(*found, kDescribe);  // any use completes it
         const std::string now = describeHost();
         EXPECT_TRUE(now == before || now == expected) << "a mixture:\n" << now << "before:\n" << before;
         (now == before ? untouched : finished) += 1;

@@ -1,5 +1,5 @@
-// Everything a payload can plant in its workspace, still and racing: reading, writing, comparing, committing and
-// destroying from outside reach nothing else and wait for nothing.
+// Everything a payload can plant in its workspace, static and racing: reading, writing, comparing, committing and
+// destroying from outside neither reach anything else nor block.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ class HostileTree : public SessionTest {
     EXPECT_TRUE(trap->untouched());
     EXPECT_EQ(runProgram({"sh", "-c", "find " + outside.path() + " | wc -l"}).out, "4\n") << "nothing was made there";
   }
-  /// Every way from outside, at one path. What they say does not matter, where they lead does.
+  /// Every operation from outside on one path. Their results do not matter, only what they access.
   void touch(Session& session, const std::string& path) {
     const auto begin = std::chrono::steady_clock::now();
     if (const auto piece = session.read(path, 0, 1 << 16)) {

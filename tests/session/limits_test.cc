@@ -1,4 +1,4 @@
-// Limits of a whole session, held for its life: while somebody waits for a command, and when nobody does.
+// Limits of a whole session: enforced with and without a waiting client.
 #include <chrono>
 #include <thread>
 
@@ -34,11 +34,11 @@ class SessionLimits : public SessionTest {
   }
   /// Bytes on disk below the session's own store.
   [[nodiscard]] long storedKib() const { return std::stol(runProgram({"du", "-sk", home_path + "/stores"}).out); }
-  /// Waits until nothing but pid 1 is left in the session.
+  /// Waits until only pid 1 is left in the session.
   static bool becomesQuiet(Session& session) {
     const auto end = Clock::now() + seconds(20);
     while (Clock::now() < end) {
-      if (session.checkpoint()) return true;  // refuses as long as anything runs
+      if (session.checkpoint()) return true;  // fails while anything runs
       std::this_thread::sleep_for(milliseconds(50));
     }
     return false;
@@ -56,7 +56,7 @@ TEST_F(SessionLimits, DiskEndsTheCommandThatFillsIt) {
   EXPECT_EQ(output(session, "head -c 1000000 /dev/zero > a; ls"), "a\n");
 }
 
-/// What was deleted stays in a frozen layer for a rollback for a while: it must not use up the quota.
+/// Deleted files stay in a frozen layer for a rollback for some time: they must not use up the quota.
 TEST_F(SessionLimits, DeletedFilesMakeRoomForNewOnes) {
   Session session = createWith({{"filesystem.max_total_size", "30M"}});
   for (int round = 0; round < 3; ++round) {
@@ -114,7 +114,7 @@ TEST_F(SessionLimits, OnDisksAreHeldOrRefused) {
 
 TEST_F(SessionLimits, MemoryIsTheWholeSessions) {
   Session session = createWith({{"resources.memory", "100M"}});
-  // Sixty megabytes each, held until the reader of its pipe ends: one fits, two do not.
+  // Sixty megabytes each, held until the reader of its pipe exits: one fits, two do not.
   const auto take = [](const std::string& reader) {
     return "mkfifo /tmp/$$; " + reader + " < /tmp/$$ & exec dd if=/dev/zero bs=60M count=1 of=/tmp/$$ 2>/dev/null";
   };
@@ -135,7 +135,7 @@ TEST_F(SessionLimits, MemoryIsTheWholeSessions) {
 TEST_F(SessionLimits, CpuTimeIsACommandsOwnWithAllItStarts) {
   Session session = createWith({{"resources.cpu_seconds", "1"}});
   const auto begin = Clock::now();
-  // Four at once, none of which uses up a second by itself.
+  // Four at once, none of which uses a second by itself.
   expectLimit(exec(session, "for i in 1 2 3 4; do sh -c 'while :; do :; done' & done; wait"), Limit::cpu);
   EXPECT_LT(Clock::now() - begin, seconds(20));
   const auto spin = session.start({.command = {"sh", "-c", "for i in 1 2 3; do (while :; do :; done) & done; wait"}});

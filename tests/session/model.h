@@ -1,4 +1,4 @@
-// Random work on a session and on a plain directory that should look the same.
+// Random operations on a session and on a plain directory that must stay equal.
 // Not compared, since an overlay differs there by design: inode numbers, link counts, directory times and sizes.
 #pragma once
 
@@ -28,7 +28,7 @@ class ModelTest : public SessionTest, public testing::WithParamInterface<unsigne
     static constexpr const char* kNames[] = {"a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/h"};
     return kNames[pick(9)];
   }
-  /// One change that does the same in both; it may fail, then in both.
+  /// One change, applied to both; it may fail, but then in both.
   std::string change() {
     const std::string one = path(), other = path(), word = std::to_string(pick(1000));
     switch (pick(10)) {

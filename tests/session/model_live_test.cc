@@ -1,5 +1,5 @@
-// The model of plain directories beside a session in full use: commands that write while it is asked to freeze, ports
-// that stay open, sessions out of the pool, and commits in between.
+// The model of plain directories beside a busy session: commands that write during a freeze, open ports, pooled
+// sessions, and commits in between.
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class LiveModel : public ModelTest {
     ModelTest::TearDown();
   }
 
-  /// A session out of the pool shows the real directory as it is now, whatever others did.
+  /// A pooled session shows the current real directory, whatever others changed.
   void takeAnother() {
     if (session) {
       ASSERT_TRUE(session->destroy()) << history;
@@ -50,7 +50,7 @@ class LiveModel : public ModelTest {
     EXPECT_TRUE(none->empty()) << history;
   }
 
-  /// Counts into a file of its own, a line at a time, until it is ended.
+  /// Counts into a separate file, line by line, until it is killed.
   void startWriter() {
     const std::string file = "bg/" + std::to_string(next_writer_++);
     const auto exec = session->start(
@@ -61,7 +61,7 @@ class LiveModel : public ModelTest {
     ASSERT_TRUE(session->read(file)) << "it never wrote" << history;
   }
 
-  /// What a writer left is all that it counted, without a hole; from now on the model has the same.
+  /// A writer's file has all counted lines without a gap; the model copies it.
   void takeOver(std::uint32_t exec) {
     const std::string& file = writers.at(exec);
     const auto status = session->status(exec);
@@ -90,7 +90,7 @@ class LiveModel : public ModelTest {
     takeOver(exec);
   }
 
-  /// While something writes, only who says so freezes, and then nothing writes any more.
+  /// While something writes, a checkpoint succeeds only with `stop`, and then nothing writes.
   void checkpoint(bool stop) {
     const bool busy = !writers.empty();
     const auto made = session->checkpoint({}, stop ? WhenBusy::stop : WhenBusy::refuse);
@@ -112,7 +112,7 @@ class LiveModel : public ModelTest {
     std::advance(chosen, pick(static_cast<unsigned>(checkpoints.size())));
     const auto back = session->restore(chosen->first, WhenBusy::stop);
     ASSERT_TRUE(back) << back.error().message() << history;
-    writers.clear();  // ended, and what they wrote is gone with the rest
+    writers.clear();  // killed, and their files are discarded
     model = newCopy(chosen->second);
   }
 
@@ -137,7 +137,7 @@ class LiveModel : public ModelTest {
     const std::string here =
         "find " + path + " -printf '%y %p %l\\n' 2>/dev/null | LC_ALL=C sort; md5sum " + path + " 2>/dev/null; true";
     EXPECT_EQ(inModel(workspace.path(), here), inModel(model, here)) << path << history;
-    // Nothing beside it and the directories on its way.
+    // Nothing else except its parent directories.
     const std::string top = path.substr(0, path.find('/'));
     const std::string rest =
         "find . -mindepth 1 -path ./" + top + " -prune -o -type f -exec md5sum {} + | LC_ALL=C sort -k2";

@@ -1,4 +1,4 @@
-// Random operations on sessions and on a model made of plain directory copies: never a difference.
+// Random operations on sessions and on a model of plain directory copies: no differences.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,13 +10,13 @@ namespace {
 
 struct Pair {
   Session session;
-  std::string model;                               // directory that should look the same
+  std::string model;                               // directory that must look the same
   std::map<std::string, std::string> checkpoints;  // name -> copy
 };
 
 class SessionModel : public ModelTest {
  protected:
-  /// The layers of a session become one, in a process of its own.
+  /// Merges the layers of a session, in a separate process.
   void squash(const Session& session) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -29,7 +29,7 @@ class SessionModel : public ModelTest {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
-  /// What reading and listing from outside say, beside the model's.
+  /// Compares reading and listing from outside with the model.
   void expectSameFromOutside(Pair& pair, const std::string& history) {
     const std::string one = path();
     const auto piece = pair.session.read(one);
@@ -45,7 +45,7 @@ class SessionModel : public ModelTest {
     for (const FileEntry& entry : *entries) names += entry.name + "\n";
     EXPECT_EQ(names, inModel(pair.model, "ls -A | LC_ALL=C sort")) << history;
   }
-  /// A diff names exactly what differs between two copies. Directories that are only on the way are left out.
+  /// A diff lists exactly the differences between two copies. Unchanged parent directories are not listed.
   void expectSameDiff(Pair& pair, const std::string& since, const std::string& old, const std::string& history) {
     const auto changes = pair.session.diff(since);
     ASSERT_TRUE(changes) << changes.error().message() << history;
@@ -151,7 +151,7 @@ TEST_P(SessionModel, BehavesLikePlainDirectories) {
     }
     if (HasFailure()) return;
   }
-  // What a commit leaves in the real directory is what the session shows.
+  // After a commit the real directory equals the session's view.
   Pair& last = pairs.back();
   const auto report = last.session.commit();
   ASSERT_TRUE(report) << report.error().message();

@@ -1,4 +1,4 @@
-// SessionStore::exec, for callers that run one command: it must be as if the session had been opened at length.
+// SessionStore::exec, for one-shot callers: must behave like a session that was opened.
 #include "functional/session.h"
 
 namespace caisson::test {

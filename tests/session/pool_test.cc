@@ -1,4 +1,4 @@
-// The warm pool: ready sessions that are handed out once, and checkpoints that are made by themselves.
+// The pool: ready sessions that are handed out once, and automatic checkpoints.
 #include <chrono>
 #include <set>
 #include <thread>
@@ -65,7 +65,7 @@ TEST_F(SessionPoolTest, SeesConflictsFromTheMomentItIsTaken) {
   auto pool = store->pool(options(), 1);
   ASSERT_TRUE(pool) << pool.error().message();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  workspace.write("a", "2\n");  // before it is anybody's session
+  workspace.write("a", "2\n");  // before it is handed out
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   auto session = pool->take();
   ASSERT_TRUE(session) << session.error().message();

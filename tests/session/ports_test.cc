@@ -1,4 +1,4 @@
-// Ports between a session and the host's loopback: as the policy says, in both directions, without root.
+// Ports between a session and the host's loopback: limited by the policy, in both directions, without root.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ Fd connectTo(std::uint16_t port) {
   return socket;
 }
 
-/// Sends it all, ends its side, and returns what comes back.
+/// Sends everything, shuts down its side, and returns the response.
 std::string converse(std::uint16_t port, const std::string& text) {
   const Fd socket = connectTo(port);
   if (!socket) return "no connection";
@@ -54,7 +54,7 @@ std::string converse(std::uint16_t port, const std::string& text) {
   return answer;
 }
 
-/// A port of the host's that nobody listens at.
+/// A free port of the host.
 std::uint16_t freePort() {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = loopback(0);
@@ -64,7 +64,7 @@ std::uint16_t freePort() {
   return ntohs(address.sin_port);
 }
 
-/// Answers each connection with "echo:" and what it was sent.
+/// Answers each connection with "echo:" and the received data.
 const char* const kServer =
     "import socket, sys, threading\n"
     "s = socket.socket()\n"
@@ -193,7 +193,7 @@ TEST_F(SessionPorts, OfTheHostAreReachedOnlyWhenGranted) {
   ASSERT_TRUE(session.checkpoint("c"));
   std::string again;
   for (int i = 0; i < 50 && again != "echo:hi\n"; ++i) {
-    again = output(session, client);  // the new sandbox's port is opened within half a second
+    again = output(session, client);  // the new sandbox's port opens within half a second
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   EXPECT_EQ(again, "echo:hi\n");

@@ -1,5 +1,4 @@
-// A session's command is put on record while the sandbox gets ready for it: it never runs before that, and not at all
-// when that fails.
+// A session's command is recorded while it is set up: it never runs before that, and not at all if recording fails.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -33,7 +32,7 @@ TEST_F(SessionRecord, NoCommandStartsWhileItsRecordIsNotWritten) {
   ::usleep(400'000);
   const auto early = session.read("mark");
   EXPECT_FALSE(early) << "the command ran before it was on record";
-  // Whoever writes its record may take long; meanwhile the session lives on.
+  // Writing the record may take long; the session continues meanwhile.
   EXPECT_TRUE(session.write("beside", "written"));
   const auto running = session.processes();
   EXPECT_TRUE(running) << running.error().message();

@@ -1,5 +1,5 @@
-// Refused system calls of a session's commands: seen, graded, on record; an escape attempt ends everything in the
-// session, and what tried it does not run again (SPEC S2 to S4).
+// Blocked system calls of a session's commands: graded and recorded; an escape attempt kills everything in the session,
+// and the command does not run again (SPEC S2 to S4).
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ class SessionRefusals : public SessionTest {
     egress::useProgram(caissonBinary());
     if (!IsSkipped()) requireOrSkip(hasProgram("python3"), "no python3 to call with");
   }
-  /// Makes the call `times` times and prints the last answer.
+  /// Makes the call `times` times and prints the last result.
   static std::vector<std::string> calling(const char* name, int times = 1) {
     return {"python3", "-c",
             "import ctypes, os\n"
@@ -131,7 +131,7 @@ TEST_F(SessionRefusals, OfABackgroundCommandAreInItsStateAndOnRecord) {
   ASSERT_TRUE(info) << info.error().message();
   EXPECT_EQ(info->outcome, OutcomeKind::exited);
   EXPECT_EQ(session.logs(*exec, OutputStreamKind::out, 0, 1000)->data, "before\n-1 Operation not permitted\n");
-  // Its last count is written when the listener hears that nobody is left.
+  // Its last count is written when the last process with the filter exited.
   const auto seen = eventually([&] {
     const auto now = session.status(*exec);
     return now && now->violations.size() == 1 && now->violations.front().count == 3;
@@ -154,7 +154,7 @@ TEST_F(SessionRefusals, OneCriticalAttemptInTheBackgroundEndsEverythingInTheSess
   Session session = create();
   const auto beside = session.start({.command = {"sleep", "1000"}});
   ASSERT_TRUE(beside) << beside.error().message();
-  // Started by a process that is long gone: the attempt is heard all the same.
+  // Started by a process that exited long ago: the attempt is still reported.
   std::vector<std::string> line{"exec", session.id(), "--background", "--"};
   const std::vector<std::string> attack = calling("open_by_handle_at");
   line.insert(line.end(), attack.begin(), attack.end());

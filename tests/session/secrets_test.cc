@@ -1,4 +1,4 @@
-// Secret files that appear in a workspace while a session lives.
+// Secret files that are created in a workspace during a session.
 #include "functional/session.h"
 
 namespace caisson::test {

@@ -8,7 +8,7 @@ namespace {
 
 using SessionSocket = SessionTest;
 
-/// Connects; prints how many bytes of a welcome came back.
+/// Connects; prints how many bytes of a welcome it received.
 std::string connectScript(const std::string& socket) {
   return "import socket\n"
          "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
@@ -37,7 +37,7 @@ TEST_F(SessionSocket, AcceptsOnlyTheOwner) {
   Session session = create();
   const std::string path = home_path + "/sessions/" + session.id() + "/control";
   EXPECT_EQ(runProgram({"python3", "-c", connectScript(path)}).out, "True\n") << "its owner is welcome";
-  // With its directories opened to everybody: the supervisor itself refuses.
+  // With its directories opened to all users: the supervisor itself refuses.
   for (const std::string& directory :
        {home.path(), home_path, home_path + "/sessions", home_path + "/sessions/" + session.id()}) {
     ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);

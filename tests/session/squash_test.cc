@@ -1,4 +1,4 @@
-// Histories of any length: the number of layers stays bounded, and every checkpoint stays what it was.
+// Long histories: the number of layers is bounded, and no checkpoint changes.
 #include "session/layers/squash.h"
 
 #include <sys/wait.h>
@@ -36,8 +36,8 @@ class SessionSquash : public SessionTest {
     EXPECT_TRUE(found) << found.error().message();
     return found ? found->metadata.frozen.size() : 0;
   }
-  /// Merges at once, in a process of its own, which dies at step `kill_at` (0: never). Whether it got through.
-  /// An ordinary user's squash enters a user namespace, which a program with a second thread cannot.
+  /// Merges at once, in a separate process that is killed at step `kill_at` (0: never). Returns whether it completed.
+  /// An ordinary user's squash enters a user namespace, which a multithreaded program cannot.
   static bool canSquashHere() { return runsAsRoot() || !kThreadSanitizer; }
   static constexpr const char* kWhyNot = "a program with a thread of its sanitizer's cannot enter a user namespace";
   bool squashNow(const Session& session, int kill_at = 0) {
@@ -55,7 +55,7 @@ class SessionSquash : public SessionTest {
     }
     return WIFEXITED(status);
   }
-  /// Everything that a squash could get wrong, over three layers and the real directory.
+  /// All cases that a squash could get wrong, over three layers and the real directory.
   Session layered() {
     for (const char* name : {"real/a", "real/b", "gone/x", "remade/old", "filled/old", "swapped/x"}) {
       workspace.write(name, "real\n");
@@ -107,7 +107,7 @@ TEST_F(SessionSquash, ShowsTheSame) {
 TEST_F(SessionSquash, LeavesALiveSandboxAlone) {
   requireOrSkip(canSquashHere(), kWhyNot);
   Session session = layered();
-  const std::string before = show(session);  // starts the sandbox over the layers of now
+  const std::string before = show(session);  // starts the sandbox over the current layers
   ASSERT_TRUE(squashNow(session));
   auto other = store->find(session.id());
   ASSERT_TRUE(other);

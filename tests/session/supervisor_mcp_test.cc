@@ -1,4 +1,4 @@
-// Sandboxes of an MCP server that was killed end with the next server or with `caisson clean`, unless they were kept.
+// Sandboxes of a killed MCP server are removed by the next server or by `caisson clean`, unless created with `keep`.
 #include <gtest/gtest.h>
 
 #include <csignal>

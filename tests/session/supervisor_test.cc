@@ -1,4 +1,5 @@
-// A session's limits, time-outs and escape response hold whatever runs in its sandbox, and so do other sessions.
+// A session's limits, timeouts and escape response hold against hostile processes in its sandbox; other sessions are
+// not affected.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ class SupervisorTest : public testing::Test {
     std::string why;
     requireOrSkip(fullIsolationAvailable(&why), why);
   }
-  /// Starts a background process that stops everything it can, and waits until it does.
+  /// Starts a background process that stops every process it can, and waits until it does.
   void stopEverything(const std::string& id) const {
     cli.start(id, {"sh", "-c", kStopAll, cli.marker()});
     ASSERT_TRUE(eventually([&] { return cpuSeconds() > 0.05; })) << "the loop does not run";
@@ -46,7 +47,7 @@ class SupervisorTest : public testing::Test {
     }
     return total;
   }
-  /// A client that waits for its command, which the loop stops.
+  /// A client that waits for its command, which the attacker stops.
   [[nodiscard]] std::unique_ptr<BackgroundProgram> startClient(const std::string& id) const {
     const std::size_t commands = cli.events("sandbox_execute").size();
     auto client = std::make_unique<BackgroundProgram>(
@@ -79,7 +80,7 @@ using SessionCommit = SupervisorTest;
 TEST_F(StopLoop, ExecTimeoutEndsStoppedCommand) {
   const std::string id = cli.create();
   stopEverything(id);
-  // More than once: whether the loop hits at a bad moment is a matter of luck.
+  // Repeated: whether the attacker hits the right moment is random.
   for (int round = 0; round < 4 && !HasFailure(); ++round) {
     const RunOutput output = cli.exec(id, {"sleep", "60"}, {"--timeout", "1s"}, seconds(6));
     EXPECT_FALSE(output.timed_out) << "the client waits for ever";
@@ -119,7 +120,7 @@ TEST_F(StopLoop, CpuLimitEndsLoopWhileClientWaits) {
                  cli.marker()});
   ASSERT_TRUE(eventually([&] { return !allGone(); }));
   const auto client = startClient(id);
-  // By CPU time: on a busy machine it takes long to use up.
+  // By CPU time: on a busy machine this takes long.
   EXPECT_TRUE(eventually([&] { return allGone() || cpuSeconds() > 5; }, seconds(90)));
   EXPECT_TRUE(allGone()) << "2 s of CPU time are allowed, " << cpuSeconds() << " s were used";
 }
@@ -189,7 +190,7 @@ TEST_F(SessionCpuLimit, HoldsForUndumpableForegroundCommand) {
   EXPECT_EQ(result["limit"], "cpu") << result;
 }
 
-/// cgroup v1 has no oom.group: the kernel kills one process, and the rest of the command goes on.
+/// cgroup v1 has no oom.group: the kernel kills one process, and the rest of the command keeps running.
 TEST_F(SessionMemoryLimit, NamesLimitWhenOneChildIsKilledOnCgroupV1) {
   requireOrSkip(runsAsRoot(), "only root has a cgroup v1 here");
   requireOrSkip(exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"), "no cgroup v1 memory controller");
@@ -302,7 +303,7 @@ TEST_F(SupervisorCrash, WaitingClientEndsWithReason) {
 
 TEST_F(SessionEscape, IsRecordedAndRolledBackWhileOtherCommandsWait) {
   const std::string id = cli.create();
-  // The loop stops one newborn; the commands behind it wait for their turn when the attempt comes.
+  // The attacker stops one newborn; the commands behind it are queued when the attempt comes.
   cli.start(id, {"sh", "-c",
                  "trap go=1 USR1; echo evil > evil; while [ -z \"$go\" ]; do kill -STOP -1; done; " + escapeCall(),
                  cli.marker()});
@@ -359,7 +360,7 @@ TEST_F(SessionClients, DyingDuringTheStartOfACommandHarmsNobody) {
     client.signal(SIGKILL);
     client.wait(seconds(5));
   }
-  std::this_thread::sleep_for(milliseconds(2500));  // longer than it takes to give up on one command
+  std::this_thread::sleep_for(milliseconds(2500));  // longer than the timeout of one command
   EXPECT_FALSE(allGone()) << "a background command died with a client that had nothing to do with it";
   EXPECT_EQ(cli.script(id, "echo fine").out, "fine\n");
 }

@@ -228,7 +228,7 @@ void Supervisor::armExpiry() {
   expiry_timer_ = loop_.at(Clock::now() + sleep, [this] { armExpiry(); });
 }
 
-/// At most once a second: the session's files are looked at here, and commands may come by the thousand.
+/// At most once a second: this reads the session's files, and there may be thousands of commands.
 void Supervisor::noteActivity() {
   if (Clock::now() < next_extension_) return;
   next_extension_ =

@@ -1,5 +1,5 @@
-// Every abuse of the table is stopped at its limit, the result names the limit, a neighbour does not notice, and
-// nothing is left behind.
+// Every abuse of the table is stopped at its limit, the result names the limit, a neighbour is not slowed, and nothing
+// is left behind.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ std::uint64_t bytesIn(const std::string& directory) {
   return bytes;
 }
 
-/// How long it takes a sandbox to start a program, in microseconds.
+/// How long a sandbox takes to start a program, in microseconds.
 struct ExecTime {
   double median = 0, p99 = 0;
 };
@@ -51,7 +51,7 @@ class Abuses : public SandboxTest, public testing::WithParamInterface<Abuse> {
  protected:
   void SetUp() override {
     SandboxTest::SetUp();
-    // A payload of a root caller is somebody else on this host.
+    // A root caller's payload is another user on this host.
     workspace.write("payload", readFile(payloadPath()), 0755);
     chmod(workspace.path().c_str(), 0777);
     policy_ = settings_.write("policy.toml", "extends = \"bash\"\n" + std::string(GetParam().policy));
@@ -80,7 +80,7 @@ class Abuses : public SandboxTest, public testing::WithParamInterface<Abuse> {
     return time;
   }
 
-  /// What an abuse of a writable workspace left: files at its top, which the test may remove by name.
+  /// Removes the files that an abuse left at the top of a writable workspace, by name.
   void clearWorkspace() const {
     DIR* stream = opendir(workspace.path().c_str());
     while (const dirent* entry = stream != nullptr ? readdir(stream) : nullptr) {
@@ -126,8 +126,8 @@ TEST_P(Abuses, StopsAtItsLimitAndLeavesNothing) {
   expectNothingLeft(output);
 }
 
-/// SPEC R6. The machine may be busy with other things, so what counts is the best of a few tries, each against a
-/// neighbour without any abuse just before.
+/// SPEC R6. The machine may be busy, so the best of a few tries counts, each compared with a neighbour without any
+/// abuse just before.
 TEST_P(Abuses, DoNotSlowANeighbour) {
   if (std::getenv("CAISSON_MEASURE") == nullptr) {
     GTEST_SKIP() << "a measurement, for a quiet machine: make test-neighbours";
@@ -143,7 +143,7 @@ TEST_P(Abuses, DoNotSlowANeighbour) {
       do {
         expectStopped(abuse());
         clearWorkspace();
-        sleepFor(std::chrono::milliseconds(100));  // the abuse is to be measured, not how often caisson can start
+        sleepFor(std::chrono::milliseconds(100));  // measure the abuse, not the start rate of caisson
       } while (!over);
     });
     const ExecTime beside = measureNeighbour(kMeasureMs);

@@ -13,11 +13,11 @@ constexpr std::string_view kDiskStore =
     "[filesystem]\nmax_total_size = \"16M\"\nmax_inodes = 500\noverlay_store = \"disk\"\n";
 constexpr std::string_view kFlood = "[resources]\noutput = \"64K\"\nwall_seconds = \"2s\"\n";
 constexpr std::string_view kRw = ".:rw";
-// What a disk takes between two looks of the supervisor, on a fast one.
+// What a fast disk can take between two polls of the supervisor.
 constexpr std::uint64_t kOvershoot = 256ULL << 20;
 
 const Abuse kAbuses[] = {
-    // Memory of every kind. The bounds (in MiB) are what a host without any protection would lose for a moment.
+    // Memory of every kind. The bounds (in MiB) are what an unprotected host would lose temporarily.
     {"anonymous", {"take-anonymous", "256"}, kSmall, {"memory"}, {}},
     {"tmpfs", {"fill-file", "/tmp", "99"}, kSmall, {"memory"}, {}},
     {"memfd", {"take-memfd", "256"}, kSmall, {"memory"}, {}},
@@ -50,7 +50,7 @@ const Abuse kAbuses[] = {
     {"sparse_file", {"make-sparse", "/tmp", "50"}, kFile, {"file_size"}, {}},
     {"preallocated_file", {"preallocate", "/tmp", "50"}, kFile, {"file_size"}, {}},
 
-    // Without a limit in the policy as well, in every kind of workspace: 1 TiB.
+    // Also without a limit in the policy, in every kind of workspace: 1 TiB.
     {"sparse_file_in_tmp", {"make-sparse", "/tmp", "1048576"}, "", {"file_size"}, {}},
     {"sparse_file_in_overlay", {"make-sparse", "/workspace", "1048576"}, "", {"file_size"}, {}},
     {"sparse_file_in_workspace", {"make-sparse", "/workspace", "1048576"}, "", {"file_size"}, {}, kRw},

@@ -1,4 +1,4 @@
-// The table of abuses: what is tried, under which limits, and which ways of being stopped are right.
+// The table of abuses: the attempt, its limits, and the accepted ways of being stopped.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace caisson::test {
 struct Abuse {
   std::string_view name;
   std::vector<std::string> command;        ///< verb and arguments of the payload
-  std::string_view policy;                 ///< TOML on top of the default profile
-  std::vector<std::string_view> limits;    ///< as the result names them; any of these
-  std::vector<std::string_view> refusals;  ///< "call: ERRNO", where the kernel says no and the program goes on
+  std::string_view policy;                 ///< TOML that extends the default profile
+  std::vector<std::string_view> limits;    ///< names in the result; any of these
+  std::vector<std::string_view> refusals;  ///< "call: ERRNO", where the kernel denies it and the program continues
   std::string_view workspace = ".:overlay";
   std::uint64_t most_left = 0;  ///< bytes that may be in the workspace afterwards
 };

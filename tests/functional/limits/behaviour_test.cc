@@ -1,4 +1,4 @@
-// How limits behave beside the table of abuses: warnings, usage, disks, and limits that make no sense.
+// Limits beyond the table of abuses: warnings, usage, disks, and impossible limits.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,14 +75,14 @@ TEST_F(Limits, UsageIsThatOfTheWholeTree) {
   EXPECT_GE(usage["wall_ms"].get<double>(), 700);
 }
 
-/// The kernel kills pid 1 and with it everybody whom nobody waited for: their time counts all the same.
+/// The kernel kills pid 1 and all unreaped processes: their time still counts.
 TEST_F(Limits, UsageOfAKilledTreeIsKept) {
   const json result = with("[resources]\nwall_seconds = \"2s\"\n", {"/workspace/payload", "burn-tree", "60"});
   EXPECT_EQ(result["limit"], "time");
   EXPECT_GE(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 30);
 }
 
-/// SIGCHLD is ignored, so that no process has the time of these children in its account.
+/// SIGCHLD is ignored, so no process accounts for the time of these children.
 TEST_F(Limits, CpuTimeOfUnreapedChildrenIsCounted) {
   const json result = with("[resources]\ncpu_seconds = \"1s\"\n", {"/workspace/payload", "burn-hidden", "4", "30"});
   EXPECT_EQ(result["limit"], "cpu") << result.dump();
@@ -100,7 +100,7 @@ TEST_F(Limits, UsageOfUnreapedChildrenIsCounted) {
   EXPECT_GE(usage["user_cpu_ms"].get<double>() + usage["system_cpu_ms"].get<double>(), 880);
 }
 
-/// cgroup v1 kills one process and lets the others go on; so would a shell that does not look at what its child said.
+/// cgroup v1 kills one process and leaves the others running; a shell may ignore its child's status.
 TEST_F(Limits, MemoryThatAChildExceedsEndsTheWholeTree) {
   const json result = with("[resources]\nmemory = \"64M\"\n",
                            {"sh", "-c", "/workspace/payload take-anonymous 256; sleep 20; echo survived"});
@@ -109,7 +109,7 @@ TEST_F(Limits, MemoryThatAChildExceedsEndsTheWholeTree) {
   EXPECT_LT(result["usage"]["wall_ms"].get<double>(), 15'000);
 }
 
-/// Page cache is memory too, but it is given back: a program that writes much is slowed, not killed.
+/// Page cache is memory too, but is reclaimed: a program that writes much is slowed, not killed.
 TEST_F(Limits, PageCacheIsNotHeldAgainstAProgram) {
   const json result = with("[resources]\nmemory = \"48M\"\n", {"/workspace/payload", "fill-file", "/workspace", "150"},
                            {"--workspace", workspace.path() + ":rw"});
@@ -158,8 +158,7 @@ TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
   EXPECT_LT(time.duration, seconds(5));
 }
 
-/// Limits are not reservations: more may be promised than there is, and nobody is refused for it.
-/// T-107: who waits for a result must not learn how long the program really took, only between which two ticks.
+/// T-107: a result must not reveal how long the program really took, only between which two ticks it ended.
 TEST_F(Limits, ResultsComeBackOnATimeQuantum) {
   const auto took = [&](const std::string& command) {
     const auto begin = std::chrono::steady_clock::now();
