@@ -11,20 +11,20 @@ namespace {
 
 constexpr const char* kMark = "the-payload-ran";
 
-/// What the payload sees of its own protection: one line each, the same wherever nothing is weaker.
+/// Prints the payload's own protections: one line each, the same wherever nothing is weaker.
 constexpr const char* kProbe =
     "echo the-payload-ran; : > mark; id -u; hostname; pwd; ls /; ls -A /root 2>&1; echo $$; cut -d' ' -f5,6 "
     "/proc/$$/stat; "
     "grep -E '^(NoNewPrivs|Seccomp|Seccomp_filters|CapEff|CapPrm|CapBnd|CapAmb):' /proc/self/status | "
     "grep -v Seccomp_filters; (: > /usr/x) 2>&1; (: > /x) 2>&1; ls /proc/self/fd; cat /proc/net/dev | wc -l";
 
-/// Every file below, with nothing opened and no link followed. Directories that caisson keeps for next time don't
+/// Lists every file below, opening nothing and following no link. Directories that caisson keeps for later runs don't
 /// count.
 std::string filesBelow(const std::string& directory) {
   std::string found;
   std::error_code ignored;
   for (auto entry = std::filesystem::recursive_directory_iterator(directory, ignored); entry != end(entry); ++entry) {
-    if (entry->path().parent_path() == std::filesystem::path(directory) / "audit") continue;  // meant to stay
+    if (entry->path().parent_path() == std::filesystem::path(directory) / "audit") continue;  // the audit log must stay
     const bool shelf = entry->symlink_status().type() == std::filesystem::file_type::directory && entry.depth() == 0;
     if (!shelf) found += entry->path().string() + " ";
   }
@@ -68,7 +68,7 @@ std::vector<std::string> Ending::warnings() const { return result.value("warning
 void DegradedTest::SetUp() {
   static const RunOutput whole = runCaisson({"run", "--workspace", ":none", "--", "/bin/true"});
   requireOrSkip(whole.exit_status == 0, "level full does not work here: " + whole.describe());
-  // Without idmapped mounts (level process, landlock tier) the payload of a root caller is a stranger to its files.
+  // Without idmapped mounts (level process, landlock tier) a root caller's payload has no rights on its files.
   ASSERT_EQ(chmod(workspace.path().c_str(), 0777), 0);
 }
 

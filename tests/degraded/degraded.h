@@ -1,4 +1,4 @@
-// Runs the caisson under test on a kernel that lacks something, and looks for what must hold either way.
+// Runs the caisson under test on a kernel that lacks a feature, and checks the invariants.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ RunOutput caissonWithout(const std::string& missing, const std::vector<std::stri
 struct Ending {
   RunOutput output;
   nlohmann::json result;
-  bool ran = false;         ///< the payload left its mark on standard output or in the workspace
-  std::string left_behind;  ///< what is new in caisson's state directory or the workspace, apart from the audit
+  bool ran = false;         ///< the payload wrote to standard output or the workspace
+  std::string left_behind;  ///< new files in caisson's state directory or the workspace, without the audit log
 
   [[nodiscard]] std::string text(const char* key) const;
   [[nodiscard]] std::string layer(const char* name) const;
@@ -33,28 +33,28 @@ struct Ending {
   [[nodiscard]] std::string describe() const { return output.describe(); }
 };
 
-/// Skips where `full` does not work even with everything in place.
+/// Skips where `full` does not work even with all features.
 class DegradedTest : public testing::Test {
  protected:
   void SetUp() override;
 
-  /// Runs a payload that marks stdout and a writable workspace, then prints what it is protected by.
+  /// Runs a payload that writes to stdout and a writable workspace, then prints its protections.
   [[nodiscard]] Ending probe(const std::string& missing, std::vector<std::string> options = {}) const;
   /// The same with nothing missing.
   [[nodiscard]] Ending probe(const std::vector<std::string>& options = {}) const { return probe("", options); }
 
-  /// A policy file of the test's own, for what has no flag.
+  /// A policy file of the test, for settings without a flag.
   [[nodiscard]] std::string policy(const std::string& text) const { return files.write("policy.toml", text); }
 
   const TempDir workspace, home, files;
 };
 
-/// Not run, with exit status 125, nothing left, and a message that holds every one of `words`.
+/// Not run, exit status 125, nothing left behind, and a message that contains all `words`.
 void expectRefusal(const Ending& ending, const std::vector<std::string>& words);
-/// Run to its end, with no layer weaker and no warning more than where nothing is missing.
+/// Run to its end, with no weaker layer and no additional warning.
 void expectSameAs(const Ending& ending, const Ending& whole);
 
-/// "fsopen:EPERM" as part of a test's name: letters and digits only.
+/// Converts "fsopen:EPERM" to a part of a test's name: letters and digits only.
 std::string asTestName(std::string_view missing);
 
 bool contains(const std::string& text, const std::string& part);

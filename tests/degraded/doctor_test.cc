@@ -1,4 +1,4 @@
-// `caisson doctor` sees what a run would meet: it names the obstacle, and its verdict is the one the run gives.
+// `caisson doctor` names the obstacle that a run would hit, and predicts the run's outcome.
 #include <ostream>
 
 #include "degraded/degraded.h"
@@ -9,7 +9,7 @@ namespace {
 struct Obstacle {
   const char* missing;
   const char* item;                ///< of the report
-  std::vector<std::string> words;  ///< in what was found or in the remedy
+  std::vector<std::string> words;  ///< in the finding or the remedy
 };
 
 void PrintTo(const Obstacle& one, std::ostream* out) { *out << one.missing; }

@@ -1,4 +1,4 @@
-// What caisson can do without: the same sandbox by another way.
+// Features with a fallback: the same sandbox in another way.
 #include "degraded/degraded.h"
 
 namespace caisson::test {

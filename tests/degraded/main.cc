@@ -1,4 +1,4 @@
-// The test program is its own `without`: an ordinary user who runs the suite can then always execute it.
+// The test program is also `without`, so that an ordinary user who runs the suite can always execute it.
 #include <gtest/gtest.h>
 
 #include <string_view>

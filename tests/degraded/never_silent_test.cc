@@ -1,4 +1,5 @@
-// No degradation is silent (L2): whatever is taken away, the run is refused, or says what it lacks, or lacks nothing.
+// No degradation is silent (L2): for every missing feature, the run is refused, reports what it lacks, or lacks
+// nothing.
 #include <algorithm>
 
 #include "degraded/degraded.h"
@@ -6,7 +7,7 @@
 namespace caisson::test {
 namespace {
 
-/// Each as the kernel without it would answer, and as a filter around us would.
+/// Each with the errno of a kernel without it, and of a filter around us.
 constexpr const char* kCalls[] = {
     "openat2",
     "clone3",
@@ -64,7 +65,7 @@ TEST_P(NothingIsSilent, RefusedOrSaidOrNothingLost) {
   const Ending ending = probe(missing);
   EXPECT_FALSE(ending.output.timed_out) << ending.describe();
   EXPECT_EQ(ending.left_behind, "") << ending.describe();
-  if (!ending.ran) {  // also a program that could not even start: nothing ran unprotected
+  if (!ending.ran) {  // also if the program could not start: nothing ran unprotected
     EXPECT_NE(ending.output.exit_status, 0) << ending.describe();
     return;
   }

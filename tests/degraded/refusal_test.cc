@@ -1,4 +1,4 @@
-// What caisson can't do without: no payload, exit status 125, the call and the way to the remedy.
+// Required features: no payload, exit status 125, the call and a pointer to the remedy.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 struct Missing {
   const char* calls;
-  std::vector<std::string> words;  ///< in the error, besides the pointer to `caisson doctor`
+  std::vector<std::string> words;  ///< in the error, besides the hint to run `caisson doctor`
 };
 
 void PrintTo(const Missing& one, std::ostream* out) { *out << one.calls; }
@@ -21,7 +21,7 @@ std::string nameOf(const testing::TestParamInfo<Missing>& test) { return asTestN
 
 class Without : public DegradedTest, public testing::WithParamInterface<Missing> {};
 
-// A sanitizer's own start-up reads limits with it, long before any code of ours.
+// A sanitizer's start-up reads limits with it, before any code of ours.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kStartsWithoutPrlimit = false;
 #else

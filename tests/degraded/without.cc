@@ -32,7 +32,7 @@ sock_filter load(std::size_t offset) { return {BPF_LD | BPF_W | BPF_ABS, 0, 0, s
 sock_filter answer(std::uint32_t value) { return {BPF_RET | BPF_K, 0, 0, value}; }
 sock_filter refusal(int error) { return answer(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)); }
 
-/// With the call's number loaded: `error` for this one.
+/// With the call's number loaded: returns `error` for this one.
 void refuseCall(Code& code, int number, int error) {
   code.push_back({BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<std::uint32_t>(number)});
   code.push_back(refusal(error));
@@ -62,7 +62,7 @@ std::optional<int> errorCalled(std::string_view name) {
   return std::nullopt;
 }
 
-/// The program for "SYSCALL,SYSCALL:ERRNO"; nothing if a part of it is unknown.
+/// The filter for "SYSCALL,SYSCALL:ERRNO"; nothing if a part is unknown.
 std::optional<Code> filterFor(std::string_view wish) {
   std::optional<int> error;
   if (const std::size_t colon = wish.rfind(':'); colon != std::string_view::npos) {
@@ -79,7 +79,7 @@ std::optional<Code> filterFor(std::string_view wish) {
       refuseFlags(code, *syscallNumber("unshare"), kNewTime, error.value_or(EINVAL));
       continue;
     }
-    if (name == "seccomp_listener") {  // somebody around us listens already
+    if (name == "seccomp_listener") {  // another process around us already listens
       refuseFlags(code, *syscallNumber("seccomp"), SECCOMP_FILTER_FLAG_NEW_LISTENER, error.value_or(EBUSY), 1);
       continue;
     }

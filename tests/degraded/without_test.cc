@@ -1,4 +1,4 @@
-// The filter that the other tests rest on really takes away what it says, and only that.
+// The filter of the other tests blocks exactly the named calls.
 #include "degraded/degraded.h"
 
 namespace caisson::test {

@@ -1,4 +1,4 @@
-// Commands work, or fail within 5 s with the cause, while a sibling attacks. Other sessions do not notice.
+// Commands work, or fail within 5 s with the cause, while a sibling attacks. Other sessions are not affected.
 #include <csignal>
 
 #include "hostile/sibling.h"
@@ -25,7 +25,7 @@ TEST_P(HostileSibling, WriteWorksOrNamesCause) {
   EXPECT_TRUE(output.exit_status == 0 || failedWithCause(output)) << output.describe();
 }
 
-/// A command that was stopped by its sibling needs a timeout to end.
+/// A command stopped by its sibling needs a timeout to end.
 TEST_P(HostileSibling, ExecWorksOrNamesCause) {
   createAttackedSession();
   const RunOutput output = cli.exec(id, {"true"}, {"--timeout", "3s"}, kTimeout);

@@ -1,4 +1,4 @@
-// Time-outs, limits, the escape response and the audit hold while a sibling attacks.
+// Timeouts, limits, the escape response and the audit log hold while a sibling attacks.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -45,7 +45,7 @@ TEST_P(HostileSibling, CpuLimitEndsBurners) {
   const std::string burner = "burner-" + cli.marker();
   const RunOutput started = cli.exec(id, {"./payload", "sibling", "burn", burner}, {"--background"});
   EXPECT_TRUE(started.exit_status == 0 || failedWithCause(started)) << started.describe();
-  // A burner that was stopped, or gets no CPU, does no harm.
+  // A burner that was stopped, or gets no CPU, is harmless.
   eventually([&] { return !goesOn(burner) || cpuSeconds(burner) > kAllowed + kOvershoot; }, seconds(15));
   EXPECT_LE(cpuSeconds(burner), kAllowed + kOvershoot) << "the burner goes on";
   if (!GetParam().burns) return;
@@ -64,7 +64,7 @@ TEST_P(HostileSibling, MemoryLimitEndsHog) {
   if (mayFail()) return;
   const json result = output.json();
   ASSERT_TRUE(result.is_object()) << output.describe();
-  // A command that has to share its CPU may be too slow to reach the limit.
+  // A command that shares its CPU may be too slow to reach the limit.
   EXPECT_TRUE(result["limit"] == "memory" || (GetParam().burns && result["limit"] == "time")) << result;
 }
 

@@ -38,7 +38,7 @@ void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.kind; }
 void HostileSibling::SetUp() {
   std::string why;
   requireOrSkip(fullIsolationAvailable(&why), why);
-  // What most users have. The kernel compares it with the number of descriptors that all their processes have in
+  // The usual limit. The kernel compares it with the number of descriptors that all processes of the user have in
   // flight.
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);

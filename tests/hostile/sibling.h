@@ -1,5 +1,5 @@
-// One session in which an older background process attacks what else runs there. The attacks are the modes of
-// `payload sibling` (tests/payloads/siblings.cc); each test runs once for each of them.
+// One session in which an older background process attacks everything else that runs there. The attacks are the modes
+// of `payload sibling` (tests/payloads/siblings.cc); each test runs once for each.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace caisson::test {
 
 struct Attack {
   std::string kind;
-  /// Words of which a refusal has to use one. Empty: commands beside this attack have to work.
+  /// A failure must contain one of these. Empty: commands beside this attack must work.
   std::vector<std::string> causes;
-  /// Whether the attacker itself uses CPU time all the time.
+  /// Whether the attacker itself uses CPU time constantly.
   bool burns = false;
 };
 
@@ -38,8 +38,8 @@ class HostileSibling : public testing::TestWithParam<Attack> {
   void createSession(const std::string& resources = {}, const std::string& tables = {},
                      const std::vector<std::string>& flags = {});
   enum class Clients { none, waiting };
-  /// Starts the attacker and waits until its attack is in full effect. Where commands may fail beside it, also starts
-  /// clients that wait for one: whether a client is caught at a bad moment is a matter of luck.
+  /// Starts the attacker and waits until its attack is in full effect. If commands may fail beside it, also starts
+  /// clients that wait for one: whether a client is hit at the right moment is random.
   void startAttack(Clients clients = Clients::waiting);
   /// Both.
   void createAttackedSession() {
@@ -49,7 +49,7 @@ class HostileSibling : public testing::TestWithParam<Attack> {
 
   /// Whether a command beside this attack may fail, if it names the cause.
   [[nodiscard]] bool mayFail() const { return !GetParam().causes.empty(); }
-  /// Whether a failure is one of those, with its cause in the message.
+  /// Whether a failure is expected, with its cause in the message.
   [[nodiscard]] bool failedWithCause(const RunOutput& output) const;
   [[nodiscard]] pid_t attacker() const { return firstLiveProcess(cli.marker()); }
   [[nodiscard]] bool attackEnded() const { return liveProcesses(cli.marker()).empty(); }
@@ -61,7 +61,7 @@ class HostileSibling : public testing::TestWithParam<Attack> {
   std::vector<std::unique_ptr<BackgroundProgram>> clients_;
 };
 
-/// Status of a process that runs on: not gone, and not stopped by a sibling.
+/// Whether the process runs: not exited, and not stopped by a sibling.
 bool goesOn(const std::string& marker);
 
 }  // namespace caisson::test

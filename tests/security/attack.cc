@@ -18,7 +18,7 @@ std::vector<std::string> commandLine(std::vector<std::string> words, const Attac
   return words;
 }
 
-/// What is caught is put into quarantine: the next attack must not find it there.
+/// A caught command goes into quarantine: the next attack must not find it there.
 RunOptions withState(RunOptions how, const TempDir& state) {
   if (!how.env.contains("HOME") && !how.env.contains("CAISSON_HOME")) how.env["CAISSON_HOME"] = state.path();
   return how;

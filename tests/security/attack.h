@@ -1,9 +1,9 @@
-// An attack, tried twice: under caisson, where it must be refused, and with the protection taken away, where it must
-// succeed. The second half is what makes the first one mean something.
+// An attack, tried twice: under caisson, where it must fail, and with the protection disabled, where it must succeed.
+// The second half proves that the first one tests something.
 //
 //   expectOnlyStoppedBy("seccomp", {.verb = {"unshare", "user"}});
 //
-// A weakened sandbox is never given to root, so that half runs where the suite runs as an ordinary user.
+// Root never runs a weakened sandbox, so the second half runs only as an ordinary user.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace caisson::test {
 
-/// Starts a program that is handed to it as a file.
+/// The dynamic loader, which runs a program given as a file.
 #if defined(__x86_64__)
 inline constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
 #else
@@ -27,20 +27,20 @@ inline constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
 struct Attack {
   std::vector<std::string> verb;     ///< of the payload program, with its arguments
   std::string workspace = ":none";   ///< DIR:MODE
-  std::vector<std::string> options;  ///< further flags, understood by `caisson run` and by caisson-weakened
+  std::vector<std::string> options;  ///< further flags for both `caisson run` and caisson-weakened
   RunOptions how;
 };
 
 /// Runs the attack under the caisson under test.
 RunOutput inSandbox(const Attack& attack);
 
-/// Runs it with these protections taken away (comma-separated names of weakened.cc). Only if mayWeaken().
+/// Runs it with these protections disabled (comma-separated names of weakened.cc). Only if mayWeaken().
 RunOutput weakened(const std::string& protections, const Attack& attack);
 
 /// Runs it with no sandbox at all, as the caller. Only if mayWeaken().
 RunOutput unprotected(const Attack& attack);
 
-/// The same attack at level `process`, which has no root of its own: the payload program is shown as its workspace.
+/// The same attack at level `process`, which has no private root: the payload program is shown as its workspace.
 Attack atLevelProcess(Attack attack);
 
 /// The program that weakened() runs.
@@ -49,17 +49,17 @@ std::string weakenedPath();
 /// Whether the second half of a test can run here; if not, the reason is in the test's log.
 bool mayWeaken();
 
-/// The attempt was grave enough for caisson to end the sandbox before the payload got an answer.
+/// The attempt was severe enough for caisson to kill the sandbox before the call returned.
 bool endedByCaisson(const RunOutput& output);
-/// The payload ran, and was refused what it tried.
+/// The payload ran, and its attempt was denied.
 testing::AssertionResult contained(const RunOutput& output);
-/// The payload did what it tried.
+/// The payload's attempt succeeded.
 testing::AssertionResult succeeded(const RunOutput& output);
 
 /// contained() under caisson, succeeded() without `protections`.
 void expectOnlyStoppedBy(const std::string& protections, const Attack& attack);
 
-/// A word that occurs nowhere else.
+/// A unique string.
 std::string uniqueWord(const std::string& prefix);
 
 }  // namespace caisson::test

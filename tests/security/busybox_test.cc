@@ -1,5 +1,5 @@
-// Executable lists against a real busybox: a shell and some hundred programs in one file, which is each of them by the
-// name it is called by.
+// Executable lists against a real busybox: a shell and about a hundred programs in one file, selected by the name under
+// which it is called.
 #include <unistd.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ class Busybox : public testing::Test {
     return files_.write("policy.toml", "[process]\n" + process + "\n");
   }
 
-  /// Tries `verb` where only the payload itself and these may be started; the workspace brings a busybox of its own.
+  /// Tries `verb` where only the payload itself and these may be started; the workspace contains a busybox.
   [[nodiscard]] Attack attack(std::vector<std::string> verb, const std::string& also = "/usr/bin/id") const {
     const std::string list = "allowed_executables = ['" + payloadPath() + "', '" + also + "']";
     return {
@@ -59,7 +59,7 @@ TEST_F(Busybox, AnAppletThroughTheLoader) {
   expectOnlyStoppedBy("noexec", attack({"execute-by-loader", kLoader, "/workspace/busybox", "/tmp/true"}));
 }
 
-/// Whoever lists `ls` does not mean a shell: not by link, by hard link, by copy, nor in whatever directory.
+/// A list with `ls` does not include a shell: not by link, hard link or copy, in any directory.
 TEST_F(Busybox, AListedNameThatIsBusyboxIsRefused) {
   const TempDir bin;
   bin.openToAll();
@@ -75,7 +75,7 @@ TEST_F(Busybox, AListedNameThatIsBusyboxIsRefused) {
   EXPECT_TRUE(succeeded(inSandbox(attack({"execute", kBusybox, "sh", "-c", "exit 0"}, kBusybox)))) << "named, it runs";
 }
 
-/// A blocklist takes it away under the names that the system has for it, and with it every shell that it is.
+/// A blocklist removes it under all names on the system, and so every shell in it.
 TEST_F(Busybox, IsBlockedWhereShellsAre) {
   const std::string blocked = policy("blocked_executables = ['sh', 'busybox']");
   const std::string script =
@@ -92,7 +92,7 @@ TEST_F(Busybox, IsBlockedWhereShellsAre) {
   EXPECT_NE(loose.out.find("ran\nran\nran"), std::string::npos) << loose.describe();
 }
 
-/// INV-S1: file tools have no shell, busybox's neither.
+/// INV-S1: file tools have no shell, also not busybox's.
 TEST_F(Busybox, IsNoShellForFileTools) {
   const std::string place = workspace_.path() + ":rw";
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
@@ -109,7 +109,7 @@ TEST_F(Busybox, IsNoShellForFileTools) {
   }
 }
 
-/// With one exec only, a shell that is its own applets still starts no second program.
+/// With a single exec, a multi-call shell cannot start a second program.
 TEST_F(Busybox, StartsNothingElseWithoutExecAndWithoutFork) {
   const std::string no_exec = policy("allow_exec = false");
   const RunOutput executed = runCaisson(

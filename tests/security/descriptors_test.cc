@@ -1,4 +1,4 @@
-// Nothing open is handed on but 0, 1 and 2, and those lead nowhere else (SPEC X6; CVE-2024-21626, CVE-2019-5736).
+// Only 0, 1 and 2 are inherited, and they lead nowhere else (SPEC X6; CVE-2024-21626, CVE-2019-5736).
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 namespace caisson::test {
 namespace {
 
-/// A descriptor that every program started meanwhile inherits.
+/// A descriptor that programs started during its lifetime inherit.
 class InheritedDescriptor {
  public:
   InheritedDescriptor(const std::string& path, int number) : number_(number) {
@@ -31,7 +31,7 @@ TEST(Descriptors, OfTheCallerAreClosed) {
   expectOnlyStoppedBy("closed-descriptors", {.verb = {"list-descriptors"}});
 }
 
-/// Where bubblewrap's strongest command line failed: an inherited directory reached the host.
+/// bubblewrap's strictest command line fails here: an inherited directory reaches the host.
 TEST(Descriptors, OfTheCallerDoNotLeadToTheHost) {
   const TempDir directory;
   const Canary canary(directory / "canary");
@@ -42,12 +42,12 @@ TEST(Descriptors, OfTheCallerDoNotLeadToTheHost) {
     EXPECT_TRUE(contained(output));
     EXPECT_FALSE(canary.leakedInto(output.out));
     if (runsAsRoot() || path != canary.path().substr(1)) continue;
-    // Landlock, too, has no rule for what lies there.
+    // Landlock has no rule for that directory either.
     EXPECT_TRUE(canary.leakedInto(weakened("closed-descriptors,landlock", attack).out));
   }
 }
 
-/// CVE-2024-21626: a working directory that is a descriptor of the host's.
+/// CVE-2024-21626: a working directory that is a descriptor of the host.
 TEST(WorkingDirectory, IsInsideTheSandbox) {
   const TempDir directory;
   const InheritedDescriptor left_open("/", 9);
@@ -58,7 +58,7 @@ TEST(WorkingDirectory, IsInsideTheSandbox) {
   }
 }
 
-/// `--ro /` is refused as "the whole host"; the workspace must not be a way around that, spelt plainly or not.
+/// `--ro /` is rejected as "the whole host"; no spelling of the workspace may bypass that.
 TEST(WholeHost, CannotBecomeTheWorkspace) {
   const InheritedDescriptor left_open("/", 9);
   for (const char* path : {"/", "/proc/self/fd/9", "/proc/self/root"}) {
@@ -68,7 +68,7 @@ TEST(WholeHost, CannotBecomeTheWorkspace) {
   }
 }
 
-/// A file given as read-only standard input must not be writable by way of /proc/self/fd/0.
+/// A file given as read-only standard input must not be writable through /proc/self/fd/0.
 TEST(StandardInput, CannotBeReopenedForWriting) {
   const TempDir directory;
   const Canary canary(directory / "canary");
@@ -108,7 +108,7 @@ TEST_P(OwnProgram, CannotBeReachedThroughProc) {
                                     payloadPath(), "overwrite-program", "/proc/1/exe"})));
   EXPECT_EQ(readFile(copy), readFile(caissonBinary()));
   if (std::string(GetParam()) != "/proc/self/exe" || !mayWeaken()) return;
-  // Landlock grants no execution outside the plan's tree, and it is the only layer that says so.
+  // Landlock grants no execution outside the plan's tree, and is the only layer that does so.
   const std::string own = directory.write("weakened", readFile(weakenedPath()), 0755);
   const RunOutput inside =
       runProgram({own, "landlock", "--workspace", directory / "work:rw", "--", "/workspace/script"});

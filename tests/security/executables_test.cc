@@ -1,4 +1,4 @@
-// Executable lists against every known way around a name. Each attack succeeds once its protection is taken away.
+// Executable lists against every known way around a name. Each attack succeeds once its protection is disabled.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ std::string systemLibrary() {
   return {};
 }
 
-/// Whether /proc/PID/maps shows code of this file. A loader that was refused may leave its data mapped.
+/// Whether /proc/PID/maps shows code of this file. A loader that failed may leave data mapped.
 bool mapsCode(const std::string& maps, const std::string& file) {
   std::istringstream lines(maps);
   for (std::string line; std::getline(lines, line);) {
@@ -40,7 +40,7 @@ class ExecutableList : public testing::Test {
     files_.openToAll();
   }
 
-  /// A policy that allows the payload itself and `true`, or what `process` says instead.
+  /// A policy that allows the payload itself and `true`, or what `process` sets instead.
   [[nodiscard]] Attack attack(std::vector<std::string> verb, const std::string& process = {}) const {
     const std::string list = "allowed_executables = ['" + payloadPath() + "', '" + kListed + "']";
     const std::string file = files_.write("policy.toml", "[process]\n" + (process.empty() ? list : process) + "\n");
@@ -101,7 +101,7 @@ TEST_F(ExecutableList, HoldsAgainstAProgramThatTheWorkspaceBrings) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstTheLoader) {
-  // Landlock is left in place: it does not cover what ld.so maps, so only noexec stands here.
+  // Landlock stays enabled: it does not cover what ld.so maps, so only noexec protects here.
   expectOnlyStoppedBy("noexec", attack({"execute-by-loader", kLoader, kListed, "/tmp/copy"}));
 }
 

@@ -1,5 +1,5 @@
-// What the policy did not name is not there, and what is read-only stays so (SPEC F1, F3, F4, F6, F7; classes 11, 13
-// and 22 of bypass).
+// Unnamed files are not visible, and read-only stays read-only (SPEC F1, F3, F4, F6, F7; classes 11, 13 and 22 of
+// bypass).
 #include <dirent.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -23,7 +23,7 @@ std::vector<std::string> namesIn(const std::string& directory) {
   return names;
 }
 
-/// Contained, and the canary's secret shows nowhere.
+/// Denied, and the canary's secret appears nowhere.
 void expectHidden(const Canary& canary, const Attack& attack) {
   const RunOutput output = inSandbox(attack);
   EXPECT_TRUE(contained(output));
@@ -41,7 +41,7 @@ void expectShownWithout(const std::string& protections, const Canary& canary, co
 
 class HostFile : public testing::TestWithParam<const char*> {};
 
-/// The way to it differs, the file is the same: outside everything that the policy names.
+/// Different paths to the same file, which is outside everything that the policy names.
 TEST_P(HostFile, IsNotThere) {
   const TempDir directory;
   const Canary canary(directory / "id_ed25519");
@@ -66,7 +66,7 @@ TEST(HomeDirectory, SecretsAreNeverVisible) {
     const Canary canary(home / name);
     const Attack attack{.verb = {"read", canary.path()}, .how = {.env = {{"HOME", home.path()}}, .cwd = home.path()}};
     expectHidden(canary, attack);
-    // Started in the home directory, without a word about a workspace.
+    // Started in the home directory, without a workspace option.
     const RunOutput output = runCaisson(
         {"run", "--quiet", "--ro", payloadPath(), "--", payloadPath(), "read", "/workspace/" + name}, attack.how);
     EXPECT_FALSE(canary.leakedInto(output.out)) << name;
@@ -75,7 +75,7 @@ TEST(HomeDirectory, SecretsAreNeverVisible) {
 
 class WorkspaceLink : public testing::TestWithParam<const char*> {};
 
-/// Links in the workspace resolve inside the sandbox, whoever made them.
+/// Links in the workspace resolve inside the sandbox.
 TEST_P(WorkspaceLink, DoesNotLeadToTheHost) {
   const TempDir outside;
   const TempDir workspace;
@@ -94,9 +94,9 @@ TEST_P(WorkspaceLink, DoesNotLeadToTheHost) {
 INSTANTIATE_TEST_SUITE_P(InEveryMode, WorkspaceLink, testing::Values("ro", "rw", "overlay"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// runc CVE-2021-30465 and its like: between the look and the mount, the directory becomes a link.
+/// Like runc CVE-2021-30465: between the check and the mount, the directory becomes a link.
 TEST(Workspace, ReplacedByALinkAfterItWasCheckedIsRefused) {
-  if (!mayWeaken()) return;  // the moment between the two is only reachable through caisson-weakened
+  if (!mayWeaken()) return;  // only caisson-weakened can stop between the two
   for (const std::string protections : {"nothing", "guarded-links"}) {
     const TempDir outside;
     const TempDir parent;
@@ -113,7 +113,7 @@ TEST(Workspace, ReplacedByALinkAfterItWasCheckedIsRefused) {
 // --- read-only ---
 
 TEST(Root, CannotBeWritten) {
-  // The mount is read-only and Landlock grants no write there; the self-test would notice either.
+  // The mount is read-only and Landlock grants no write there; the self-test would detect either.
   expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/planted"}});
   expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/etc/planted"}});
   expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/etc/passwd"}});
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(InEveryMode, DeniedPath, testing::Values("ro", "rw", "o
 
 class LaterDeniedPath : public testing::TestWithParam<const char*> {};
 
-/// A denied path that the host makes while the payload runs.
+/// A denied path that the host creates while the payload runs.
 TEST_P(LaterDeniedPath, IsDeniedAsWell) {
   const TempDir workspace;
   const TempDir sync;
@@ -272,7 +272,7 @@ TEST(Workspace, IsLeftAsItWas) {
   }
 }
 
-/// A tree that a payload filled with ways out is let go of without harm.
+/// A tree that a payload filled with links is removed without harm to the host.
 TEST(Teardown, LeavesTheHostAloneWhenThePayloadPlantedALinkToRoot) {
   const TempDir outside;
   const Canary canary(outside / "canary");
@@ -296,9 +296,9 @@ TEST_P(MaskedProcFile, TellsNothing) {
   const std::string path = std::string("/proc/") + GetParam();
   const Attack attack{.verb = {"read", path}};
   EXPECT_TRUE(contained(inSandbox(attack)));
-  if (!mayWeaken()) return;  // and root must not read here: /proc/kmsg waits for the kernel's next message
+  if (!mayWeaken()) return;  // not as root: reading /proc/kmsg would block
   const bool readable_here = access(path.c_str(), R_OK) == 0 && !readFile(path).empty();
-  if (!readable_here) return;  // where the host's kernel shows nothing there is nothing to hide
+  if (!readable_here) return;  // if the host's kernel shows nothing, there is nothing to hide
   EXPECT_TRUE(succeeded(weakened("masks", attack)));
 }
 
@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-/// Whatever the running kernel has: nothing opens but what is listed.
+/// On any kernel, only listed entries can be opened.
 TEST(ProcEntries, OutsideTheListCannotBeOpened) {
   const std::string list =
       "for f in /proc/[!0-9]*; do [ -L $f ] && continue; if [ -d $f ]; then ls $f >/dev/null 2>&1 || continue; "
@@ -328,7 +328,7 @@ TEST(ProcEntries, OutsideTheListCannotBeOpened) {
   EXPECT_NE(open.out.find("diskstats\n"), std::string::npos) << open.describe();
 }
 
-/// What a sandbox could tell its host by, or learn about its neighbours from.
+/// Values that identify the host, or reveal other sandboxes.
 TEST(ProcValues, AreNotTheHosts) {
   const std::string host_id = readFile("/proc/sys/kernel/random/boot_id");
   const auto inside = [](const std::string& file) {

@@ -1,4 +1,4 @@
-// Who the payload is and what it learns of the caller (SPEC L3, L4, L6, X8; classes 16 and 23 of bypass).
+// The payload's identity, and what it can learn about the caller (SPEC L3, L4, L6, X8; classes 16 and 23 of bypass).
 #include <unistd.h>
 
 #include <ctime>
@@ -11,7 +11,7 @@
 namespace caisson::test {
 namespace {
 
-/// The value of a line "Name: value" that the payload printed about itself, white space made single.
+/// The value of a line "Name: value" that the payload printed, with single blanks.
 std::string field(const RunOutput& output, const std::string& name) {
   std::istringstream lines(output.out);
   std::string line;
@@ -48,7 +48,7 @@ TEST_P(AtLevel, PrivilegesCannotGrow) {
   EXPECT_EQ(field(inSandbox(attack), "NoNewPrivs"), "1");
   EXPECT_EQ(field(inSandbox(attack), "Seccomp"), "2");
   if (!mayWeaken()) return;
-  // Filter and Landlock need no_new_privs or a capability, so those stay for this one.
+  // Filter and Landlock need no_new_privs or a capability, so those stay enabled here.
   EXPECT_EQ(field(weakened("no-new-privileges,capabilities,self-test", attack), "NoNewPrivs"), "0");
   EXPECT_EQ(field(weakened("seccomp", attack), "Seccomp"), "0");
 }

@@ -1,5 +1,5 @@
-// Pid 1 of the sandbox is caisson's own process under the payload's user id. The payload can't read it, trace it, stop
-// it, or borrow from it (SPEC F3, X1; classes 11 and 19 of bypass).
+// Pid 1 of the sandbox is caisson's process under the payload's uid. The payload can't read it, trace it, stop it, or
+// take descriptors from it (SPEC F3, X1; classes 11 and 19 of bypass).
 #include <csignal>
 #include <regex>
 
@@ -8,8 +8,8 @@
 namespace caisson::test {
 namespace {
 
-/// Not listed in /proc, closed to tracing with its memory given up, and outside the payload's Landlock domain: each of
-/// the three is enough, so all of them have to go.
+/// Hidden in /proc, undumpable with its memory unmapped, and outside the payload's Landlock domain: each of the three
+/// is sufficient, so all must be disabled.
 constexpr const char* kHiding = "hidden-processes,hidden-init,landlock";
 
 class InitFile : public testing::TestWithParam<const char*> {};
@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(All, InitFile, testing::Values("environ", "maps", "mem"
 
 class InitLink : public testing::TestWithParam<const char*> {};
 
-/// Magic links lead to what the process holds: its root, its directory, its program.
+/// Magic links lead to the process's root, directory and program.
 TEST_P(InitLink, CannotBeFollowed) {
   expectOnlyStoppedBy(kHiding, {.verb = {"stat", std::string("/proc/1/") + GetParam()}});
 }
@@ -55,7 +55,7 @@ TEST(Init, LendsNoDescriptors) {
 
 TEST(Init, HasLimitsThatCannotBeChanged) { expectOnlyStoppedBy("seccomp", {.verb = {"limit", "1"}}); }
 
-/// No second half: that pid 1 survives is the kernel's rule for every pid namespace.
+/// No second half: that pid 1 survives signals is the kernel's rule for every pid namespace.
 TEST(Init, GoesOnWorkingWhateverItIsSent) {
   for (const int signal : {SIGSTOP, SIGKILL, SIGTERM, SIGTSTP, SIGSEGV, SIGCHLD}) {
     EXPECT_TRUE(contained(inSandbox({.verb = {"signal-init", std::to_string(signal)}}))) << "signal " << signal;
@@ -66,13 +66,13 @@ TEST(Init, GoesOnWorkingWhateverItIsSent) {
 TEST(Init, IsInvisible) {
   const Attack attack{.verb = {"list-processes"}};
   const std::string seen = inSandbox(attack).out;
-  EXPECT_TRUE(std::regex_match(seen, std::regex("done: ([2-9])\n"))) << seen;  // the payload itself, alone
+  EXPECT_TRUE(std::regex_match(seen, std::regex("done: ([2-9])\n"))) << seen;  // only the payload itself
   if (!mayWeaken()) return;
   const std::string open = weakened("hidden-processes", attack).out;
   EXPECT_TRUE(std::regex_match(open, std::regex("done: 1 ([2-9])\n"))) << open;
 }
 
-/// The payload's scheduling of pid 1 would slow the reaping of its own tree.
+/// Rescheduling pid 1 would slow the reaping of the payload's tree.
 TEST(Init, CannotBeRescheduled) {
   EXPECT_TRUE(contained(inSandbox({.verb = {"renice", "1"}})));
   EXPECT_TRUE(contained(inSandbox({.verb = {"make-idle", "1"}})));

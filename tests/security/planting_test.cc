@@ -1,5 +1,5 @@
-// Nothing with somebody's rights, no device and no mark of an overlay can be left in a tree that the host shares
-// (SPEC F11; classes 14 and 22 of bypass). Launched by root, what a payload writes belongs to root.
+// A payload cannot leave setuid files, devices or overlay marks in a tree shared with the host (SPEC F11; classes 14
+// and 22 of bypass). Under root, files that a payload writes belong to root.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(ByCall, SetIdFile,
                            return name;
                          });
 
-/// The kernel itself drops these bits from mkdir: watched, because a new call could differ.
+/// The kernel drops these bits from mkdir: tested, because a new call could differ.
 TEST(SetIdDirectory, CannotBePlantedInADirectWorkspace) {
   const TempDir workspace;
   EXPECT_TRUE(contained(
@@ -63,13 +63,13 @@ TEST(Device, CannotBePlantedInADirectWorkspace) {
   }
   EXPECT_EQ(plantedIn(workspace), "");
   if (!mayWeaken()) return;
-  // A device 0:0, an overlay's mark for "deleted", is the one that needs no privilege. Landlock refuses it, too.
+  // A device 0:0, an overlay's whiteout, needs no privilege. Landlock denies it too.
   EXPECT_TRUE(succeeded(weakened("seccomp,landlock", {.verb = {"plant-device", "whiteout", "/workspace/planted"},
                                                       .workspace = workspace.path() + ":rw"})));
   EXPECT_EQ(plantedIn(workspace), " planted");
 }
 
-/// renameat2 with RENAME_WHITEOUT makes the same device without any mknod.
+/// renameat2 with RENAME_WHITEOUT creates the same device without mknod.
 TEST(Device, CannotBePlantedByRename) {
   const TempDir workspace;
   EXPECT_TRUE(contained(inSandbox(
@@ -88,7 +88,7 @@ TEST(Device, CannotBeMadeAnywhereInside) {
   }
 }
 
-/// The kernel asks for a capability here; the payload has none, in no namespace.
+/// The kernel requires a capability here; the payload has none, in any namespace.
 TEST(PrivilegedAttribute, CannotBeSet) {
   const TempDir workspace;
   workspace.write("file", "x", 0755);
@@ -103,8 +103,7 @@ TEST(PrivilegedAttribute, CannotBeSet) {
   }
 }
 
-/// An overlay's own marks, written by the payload, must not act: the host's file behind them stays in view and in
-/// place.
+/// Overlay marks written by the payload must have no effect: the host's file behind them stays visible.
 TEST(OverlayMark, SetByThePayloadDoesNotHideTheLowerTree) {
   const TempDir workspace;
   workspace.makeDir("directory");
@@ -121,7 +120,7 @@ TEST(OverlayMark, SetByThePayloadDoesNotHideTheLowerTree) {
   EXPECT_TRUE(canary.untouched());
 }
 
-/// Marks planted through a direct workspace must not act in a later overlay of the same tree.
+/// Marks planted through a direct workspace must have no effect in a later overlay of the same tree.
 TEST(OverlayMark, LeftInADirectWorkspaceDoesNotActInALaterRun) {
   const TempDir outside;
   const TempDir workspace;

@@ -1,4 +1,5 @@
-// The host's processes are out of reach, and nothing of the payload outlives the run (SPEC X1, X4; class 21 of bypass).
+// The host's processes are unreachable, and no process of the payload outlives the run (SPEC X1, X4; class 21 of
+// bypass).
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -11,7 +12,7 @@
 namespace caisson::test {
 namespace {
 
-/// Grows as long as the daemon that writes to it lives.
+/// The file grows while the daemon that writes to it lives.
 bool stillGrows(const std::string& path) {
   const std::size_t before = readFile(path).size();
   sleepFor(std::chrono::milliseconds(400));
@@ -27,7 +28,7 @@ TEST_P(Daemon, DiesWithTheRun) {
   const std::string log = directory / "log";
   std::string inside = "/workspace/log";
   for (const std::string& option : GetParam()) {
-    if (option == "process" || option == "landlock") inside = log;  // no root of its own: the host's names
+    if (option == "process" || option == "landlock") inside = log;  // no private root: the host's paths
   }
   const RunOutput output =
       inSandbox({.verb = {"survive", inside}, .workspace = directory.path() + ":rw", .options = GetParam()});
@@ -43,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(AtEveryLevel, Daemon,
                            return test.param.empty() ? "full" : test.param.size() == 2 ? "process" : "landlock_tier";
                          });
 
-/// Where nothing protects, the same daemon lives on; it ends by itself after twenty seconds, or when its file is gone.
+/// Without protection the same daemon survives; it exits after twenty seconds, or when its file is gone.
 TEST(Daemon, WouldLiveOnUnprotected) {
   if (!mayWeaken()) return;
   const TempDir directory;
@@ -80,8 +81,8 @@ TEST(HostProcesses, AreInvisible) {
   const Attack attack{.verb = {"list-processes"}};
   const std::string own = " " + std::to_string(getpid());
   const RunOutput output = inSandbox(attack);
-  EXPECT_TRUE(std::regex_match(output.out, std::regex("done: ([2-9])\n"))) << output.out;  // itself, alone
-  // Without a pid namespace no fresh /proc can be mounted either: the host's is what is left.
+  EXPECT_TRUE(std::regex_match(output.out, std::regex("done: ([2-9])\n"))) << output.out;  // only itself
+  // Without a pid namespace no new /proc can be mounted: the host's is used.
   if (!mayWeaken()) return;
   EXPECT_NE(weakened("pid-namespace,own-root,self-test", attack).out.find(own), std::string::npos);
 }
@@ -92,7 +93,7 @@ TEST(HostProcesses, CannotBeSignalled) {
   const auto number = std::to_string(SYS_kill);
   const Attack attack{.verb = {"call", number, pid, "0"}};
   EXPECT_TRUE(contained(inSandbox(attack)));
-  // Landlock's scope holds signals back as well.
+  // Landlock's scoping blocks signals too.
   if (!mayWeaken()) return;
   EXPECT_TRUE(succeeded(weakened("pid-namespace,own-root,landlock,self-test", attack)));
 }
@@ -115,7 +116,7 @@ TEST(CpuAffinity, CannotBeWidened) {
   EXPECT_TRUE(contained(inSandbox({.verb = {"widen-affinity"}, .options = {"--policy", policy}})));
 }
 
-/// SPEC X2: after its one exec a payload under `allow_exec = false` starts nothing, by path or from memory.
+/// SPEC X2: after its one exec a payload under `allow_exec = false` starts no program, by path or from memory.
 TEST(SingleExec, HoldsAgainstASecondProgram) {
   const Attack attack{.verb = {"exec", payloadPath(), "list-descriptors"}, .options = {"--profile", "strict"}};
   EXPECT_TRUE(contained(inSandbox(attack)));
@@ -124,7 +125,7 @@ TEST(SingleExec, HoldsAgainstASecondProgram) {
   EXPECT_EQ(weakened("allow:execve", attack).out, "refused: fcntl: EBADF\n") << "the second program did not run";
 }
 
-/// SPEC X2: `allow_fork = false`. Threads are still made; they are no second program.
+/// SPEC X2: `allow_fork = false`. Threads are still allowed.
 TEST(SingleProcess, HoldsAgainstAFork) {
   const TempDir directory;
   const std::string policy = directory.write("policy.toml", "[process]\nallow_fork = false\n");

@@ -1,4 +1,4 @@
-// Kernel objects that are counted per user or for the whole machine: one sandbox cannot use up its caller's.
+// Kernel objects counted per user or per machine: one sandbox cannot use up its caller's.
 #include <sys/stat.h>
 
 #include "security/attack.h"
@@ -48,14 +48,14 @@ TEST(KernelQuotas, NamespacesAreRefusedWithoutFilter) {
   EXPECT_EQ(output.out, "refused: unshare: ENOSPC\n") << output.describe();
 }
 
-/// Landlock refuses POSIX message queues altogether; on a kernel without it the limit on their bytes holds.
+/// Landlock denies POSIX message queues; on a kernel without it the limit on their bytes applies.
 TEST(KernelQuotas, PosixQueuesAreBoundedWithoutLandlock) {
   if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   const RunOutput output = weakened("landlock", {.verb = {"take-posix-queues", "6"}});
   EXPECT_EQ(output.out, "refused: mq_open: EMFILE\n") << output.describe();
 }
 
-/// On cgroup v1 and without a cgroup no memory limit sees them.
+/// On cgroup v1 and without a cgroup no memory limit covers them.
 TEST(KernelQuotas, TcpBuffersAreBounded) {
   const auto mebibytes = [](const RunOutput& output) {
     return output.out.starts_with("done: ") ? std::stoi(output.out.substr(6)) : -1;
@@ -73,7 +73,7 @@ TEST(KernelQuotas, AreInResult) {
   EXPECT_EQ(result["layers"]["kernel_quotas"], "inotify, fanotify, namespaces") << result.dump();
 }
 
-/// Two sandboxes of one user: the first keeps more descriptors in flight than the second's starter may have open.
+/// Two sandboxes of one user: the first has more descriptors in flight than the starter of the second may have open.
 class DescriptorsInFlight : public testing::Test {
  protected:
   void SetUp() override {

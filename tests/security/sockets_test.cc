@@ -15,7 +15,7 @@
 namespace caisson::test {
 namespace {
 
-/// A socket of the host's that accepts whoever reaches it.
+/// A socket of the host that accepts every connection.
 class Listener {
  public:
   /// A pathname if it begins with '/', else an abstract name.
@@ -79,7 +79,7 @@ TEST(PathnameSocket, OfTheHostCannotBeReached) {
   expectOnlyStoppedBy("own-root,self-test", {.verb = {"connect-path", directory / "agent.sock"}});
 }
 
-/// An overlay has an inode of its own for the socket, and nobody listens on that.
+/// An overlay has a separate inode for the socket, and no process listens on that.
 TEST(PathnameSocket, InAnOverlayIsNotConnectedToTheHosts) {
   const TempDir directory;
   directory.openToAll();
@@ -90,7 +90,7 @@ TEST(PathnameSocket, InAnOverlayIsNotConnectedToTheHosts) {
   EXPECT_TRUE(contained(output));
 }
 
-/// Over the host's own root Landlock is the wall, and Landlock before ABI 9 does not see connect().
+/// On the host's root Landlock is the boundary, and before ABI 9 it does not cover connect().
 TEST(PathnameSocket, OfTheHostCannotBeReachedAtLevelProcess) {
   const TempDir directory;
   directory.openToAll();

@@ -1,4 +1,4 @@
-// Calls that sandboxes are left by (SPEC S1; classes 10 and 23 of bypass).
+// System calls used for escapes (SPEC S1; classes 10 and 23 of bypass).
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
@@ -25,7 +25,7 @@ std::string nameOf(const std::string& text) {
 
 class NewNamespace : public testing::TestWithParam<std::array<const char*, 2>> {};
 
-/// Alone, most namespaces need a privilege; together with a user namespace none does.
+/// Most namespaces need a privilege, but none does together with a user namespace.
 TEST_P(NewNamespace, CannotBeMade) {
   const auto [call, name] = GetParam();
   expectOnlyStoppedBy("seccomp,kernel-quotas", {.verb = {call, name}});
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(ByCall, NewNamespace,
                          [](const auto& test) { return nameOf(std::string(test.param[0]) + "_" + test.param[1]); });
 
 TEST(Namespaces, CannotBeEntered) {
-  // Of a namespace it is in already the kernel itself says no to `user`; the others need a privilege of theirs.
+  // For its current namespaces the kernel itself denies `user`; the others need a privilege.
   for (const char* name : {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"}) {
     EXPECT_TRUE(contained(inSandbox({.verb = {"setns", name}}))) << name;
   }
@@ -55,8 +55,8 @@ TEST(Namespaces, CannotBeEntered) {
 
 class NestedRoot : public testing::TestWithParam<std::vector<std::string>> {};
 
-/// What the capabilities of a nested user namespace are good for. Landlock refuses mounts as well, so both layers have
-/// to be gone before the attack works.
+/// What the capabilities of a nested user namespace allow. Landlock denies mounts as well, so both layers must be
+/// disabled before the attack works.
 TEST_P(NestedRoot, CannotRearrangeTheTree) {
   std::vector<std::string> verb{"as-nested-root"};
   verb.insert(verb.end(), GetParam().begin(), GetParam().end());
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(ByCall, NestedRoot,
 
 struct ForbiddenCall {
   const char* name;
-  bool reaches_kernel;  ///< without the filter the kernel gives another answer than the filter does
+  bool reaches_kernel;  ///< without the filter the kernel returns a different result
   std::vector<std::string> arguments;
 };
 
@@ -81,7 +81,7 @@ std::ostream& operator<<(std::ostream& out, const ForbiddenCall& call) { return 
 
 class ForbiddenSyscall : public testing::TestWithParam<ForbiddenCall> {};
 
-/// Arguments are such that nothing happens where the call goes through.
+/// The arguments are harmless if the call is allowed.
 TEST_P(ForbiddenSyscall, IsRefusedBeforeTheKernelLooksAtIt) {
   const ForbiddenCall& call = GetParam();
   const auto number = syscallNumber(call.name);
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
         ForbiddenCall{"syslog", false, {"99"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-/// The calls that the kernel would refuse to this payload anyway must not depend on that.
+/// The filter must also deny calls that the kernel would deny to this payload anyway.
 TEST(SyscallFilter, RefusesEveryForbiddenCallByItself) {
   const auto builtin = plan::builtinProgram();
   const std::vector<sock_filter> program(builtin.begin(), builtin.end());
@@ -166,12 +166,12 @@ TEST(ForeignArchitecture, ThirtyTwoBitCallsEndTheSandbox) {
   EXPECT_NE(output.err.find("i386 call 20"), std::string::npos) << output.err;
   if (!mayWeaken()) return;
   EXPECT_TRUE(succeeded(weakened("architecture-check", attack)));
-  // Where nobody listens, the process ends and the rest goes on.
+  // Without a listener only the process is killed.
   const RunOutput unheard = weakened("reported-violations", attack);
   EXPECT_NE(unheard.out.find("signal 31"), std::string::npos) << unheard.describe();
 }
 
-/// Most kernels are built without x32 and answer ENOSYS by themselves: what the filter adds is the end.
+/// Most kernels are built without x32 and return ENOSYS; the filter also kills the sandbox.
 TEST(ForeignArchitecture, X32CallsEndTheSandbox) {
   const Attack attack{.verb = {"foreign-call", "x32"}};
   const RunOutput output = inSandbox(attack);
@@ -236,7 +236,7 @@ TEST_P(InternetProtocol, ThatNoProgramNeedsIsNotSupported) {
   const Attack attack{
       .verb = {"socket", std::to_string(wanted.family), std::to_string(wanted.type), std::to_string(wanted.protocol)}};
   EXPECT_EQ(inSandbox(attack).out, "refused: socket: EPROTONOSUPPORT\n");
-  if (!mayWeaken() || unprotected(attack).exit_status != 0) return;  // this kernel lacks it
+  if (!mayWeaken() || unprotected(attack).exit_status != 0) return;  // not in this kernel
   EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
 }
 
@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(All, InternetProtocol,
                                          ForbiddenSocket{"l2tp", AF_INET, SOCK_DGRAM, 115}),
                          [](const auto& test) { return std::string(test.param.name); });
 
-/// Go tries MPTCP before TCP: a record of it would be in every result of a Go program.
+/// Go tries MPTCP before TCP: every result of a Go program would list it.
 TEST(InternetProtocol, MptcpIsRefusedWithoutRecordAndOthersWithOne) {
   const auto violations = [](const std::string& protocol) {
     return runCaisson({"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", payloadPath(), "socket",
@@ -277,7 +277,7 @@ TEST(UpperLayerProtocol, CannotBePutUnderTcp) {
 
 class PriorityOfMany : public testing::TestWithParam<std::array<const char*, 5>> {};
 
-/// All processes of a user or of a group: pid 1 would be among them.
+/// All processes of a user or of a group would include pid 1.
 TEST_P(PriorityOfMany, CannotBeChanged) {
   const auto [name, call, which, who, value] = GetParam();
   const Attack attack{.verb = {"call", std::to_string(*syscallNumber(call)), which, who, value}};
@@ -285,7 +285,7 @@ TEST_P(PriorityOfMany, CannotBeChanged) {
   std::vector<std::string> words{"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", payloadPath()};
   words.insert(words.end(), attack.verb.begin(), attack.verb.end());
   EXPECT_EQ(runCaisson(words).json()["violations"].size(), 1U) << "the filter refuses it, not only the kernel";
-  // The kernel refuses this one as well where the user has a process with more rights.
+  // The kernel denies this one too if the user has a process with more rights.
   if (!mayWeaken() || std::string(name) == "io_user") return;
   EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
 }
@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(All, UnlistedRequest,
                                          std::array{"file_generation", "/tmp", "0x801c581f"}),
                          [](const auto& test) { return std::string(test.param[0]); });
 
-/// Correctness twin: what programs need of sockets is there.
+/// Counterpart: socket families that programs need work.
 TEST(Sockets, OrdinaryFamiliesWork) {
   for (const Words& wish : {Words{"1", "1", "0"}, Words{"2", "1", "0"}, Words{"10", "2", "0"}, Words{"16", "3", "0"}}) {
     Words verb{"socket"};

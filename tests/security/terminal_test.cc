@@ -1,4 +1,4 @@
-// The caller's terminal stays the caller's (SPEC X5; class 18 of bypass: CVE-2017-5226, CVE-2019-10063).
+// The payload cannot use the caller's terminal (SPEC X5; class 18 of bypass: CVE-2017-5226, CVE-2019-10063).
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -11,11 +11,11 @@ namespace caisson::test {
 namespace {
 
 struct TerminalOutput {
-  std::string screen;  ///< what appeared on the terminal
+  std::string screen;  ///< output on the terminal
   int exit_status = -1;
 };
 
-/// Runs a command on a terminal of its own, as a login does. What it prints goes to the terminal.
+/// Runs a command on a new terminal, as a login does. Its output goes to the terminal.
 TerminalOutput onTerminal(const std::vector<std::string>& command) {
   int master = -1;
   std::vector<char*> words;
@@ -56,7 +56,7 @@ std::string sandboxed(const std::string& program, const std::string& verb) {
 std::string real() { return caissonBinary() + " run --quiet"; }
 std::string without(const std::string& protections) { return weakenedPath() + " " + protections; }
 
-/// Standard streams are no terminal, but the session still has one: /dev/tty leads there.
+/// The standard streams are not a terminal, but the session has one: /dev/tty.
 TEST(CallersTerminal, CannotBeWrittenOn) {
   const std::string mark = uniqueWord("mark");
   const std::string verb = "write-on-terminal /dev/tty " + mark;
@@ -73,7 +73,7 @@ TEST(CallersTerminal, CannotBeTypedInto) {
   EXPECT_NE(onTerminal({"/bin/sh", "-c", sandboxed(real(), verb) + quiet}).screen.find("refused: open"),
             std::string::npos);
   if (!mayWeaken() || readFile("/proc/sys/dev/tty/legacy_tiocsti") == "0\n") return;
-  // Without a session of its own the filter still holds; without the filter, nothing does.
+  // Without a separate session the filter still protects; without the filter, nothing does.
   EXPECT_NE(
       onTerminal({"/bin/sh", "-c", sandboxed(without("new-session"), verb) + quiet}).screen.find("refused: ioctl"),
       std::string::npos);
@@ -83,8 +83,8 @@ TEST(CallersTerminal, CannotBeTypedInto) {
 
 class TerminalRequest : public testing::TestWithParam<const char*> {};
 
-/// On the sandbox's own terminal as well: the filter does not know whose it is. The kernel reads 32 of the request's 64
-/// bits, and so must the filter.
+/// Also on the sandbox's own terminal: the filter cannot tell them apart. The kernel reads 32 of the request's 64 bits,
+/// and so must the filter.
 TEST_P(TerminalRequest, IsRefusedWhateverItsHighBits) {
   for (const std::string bits : {"", " high-bits"}) {
     const std::string verb = std::string(GetParam()) + " /dev/tty" + bits;
@@ -95,7 +95,7 @@ TEST_P(TerminalRequest, IsRefusedWhateverItsHighBits) {
     if (std::string(GetParam()) == "type-character" && readFile("/proc/sys/dev/tty/legacy_tiocsti") == "0\n") continue;
     EXPECT_NE(onTerminal({"/bin/sh", "-c", sandboxed(without("seccomp"), verb)}).screen.find("done"), std::string::npos)
         << verb;
-    // The mistake of CVE-2019-10063: the plain request is refused, the disguised one is not.
+    // The bug of CVE-2019-10063: the plain request is denied, the disguised one is not.
     const char* expected = bits.empty() ? "refused: ioctl: EPERM" : "done";
     EXPECT_NE(onTerminal({"/bin/sh", "-c", sandboxed(without("request-mask"), verb)}).screen.find(expected),
               std::string::npos)

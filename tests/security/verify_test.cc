@@ -1,4 +1,4 @@
-// Each check of `caisson verify` passes on a whole sandbox and fails on one without what it checks.
+// Each check of `caisson verify` passes on an intact sandbox and fails on one without the checked protection.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using verify::CheckState;
 using verify::Context;
 using verify::Verdict;
 
-/// What to take away from each check's sandbox. CANARY stands for the context's host file.
+/// The protection to disable for each check. CANARY is replaced by the context's host file.
 const std::map<std::string, std::string>& weaknesses() {
   static const std::map<std::string, std::string> all = {
       {"security.ordinary-user", "sandbox-user,self-test"},
@@ -56,7 +56,7 @@ const std::map<std::string, std::string>& weaknesses() {
       {"invariant.s4", "network-namespace,landlock,self-test"},
       {"invariant.s5", "capabilities,self-test"},
       {"invariant.s6", "sandbox-user,self-test"},
-      {"invariant.s7", "nothing"},  // the weakened runner asks nobody for an approval
+      {"invariant.s7", "nothing"},  // the weakened runner requires no approval
       {"invariant.s8", "egress-private"},
       {"invariant.s9", "egress-rules"},
       {"cve.2019-10063", "request-mask"},
@@ -76,7 +76,7 @@ const std::map<std::string, std::string>& weaknesses() {
   return all;
 }
 
-/// Ordinary work has no protection that could be taken away: it fails when another program runs in its place.
+/// Checks of ordinary work have no protection to disable: they fail when another program runs instead.
 std::string weaknessFor(const Check& check) {
   const auto named = weaknesses().find(std::string(check.id));
   if (named != weaknesses().end()) return named->second;
@@ -157,7 +157,7 @@ TEST_F(Verify, EachCheckFailsWithoutWhatItChecks) {
   for (const Check* check : verify::allChecks()) {
     names = weaknessFor(*check);
     const CheckState without_weakness = check->perform(whole).state;
-    if (without_weakness == CheckState::skipped) continue;  // told by the test above
+    if (without_weakness == CheckState::skipped) continue;  // reported by the test above
     ASSERT_EQ(without_weakness, CheckState::passed) << check->id;
     if (const std::size_t at = names.find("CANARY"); at != std::string::npos) names.replace(at, 6, weak.canaryPath());
     const Verdict verdict = check->perform(weak);

@@ -1,4 +1,4 @@
-// What a payload tries and may not is seen, written down, and ends the sandbox where it is grave (SPEC S2, S3, S4).
+// Blocked calls of a payload are recorded, and kill the sandbox if severe (SPEC S2, S3, S4).
 #include <signal.h>
 
 #include <fstream>
@@ -48,7 +48,7 @@ TEST(Violation, IsWrittenDownWithNameNumberArgumentsPidAndProgram) {
   for (const char* key : {"rule", "object", "operation", "remedy"}) EXPECT_NE(result["denials"][0][key], "") << key;
 }
 
-/// Without the listener the refusal is the same, but nobody hears of it.
+/// Without a listener the call is denied in the same way, but not reported.
 TEST(Violation, IsRefusedInTheSameWayWhenNobodyListens) {
   const Attack attack{.verb = {"call", numberOf("keyctl"), "999"}};
   const RunOutput heard = inSandbox(attack);
@@ -138,7 +138,7 @@ TEST(Violations, OfManyThreadsAreAllRefusedAndAllCounted) {
   EXPECT_LE(result["violations"].size(), 64U);
 }
 
-/// A signal must not make the kernel repeat, and us count, a call that was read already; and none may get through.
+/// A signal must not make the kernel repeat, and us count, a call that was already read; and none may be allowed.
 TEST(Violations, AmongSignalsAreAllRefused) {
   const json result = resultOf({.verb = {"signalled-calls", "300", numberOf("perf_event_open")}});
   EXPECT_EQ(result["stdout"], "refused: 300 calls: EPERM\n") << result;
@@ -215,7 +215,7 @@ TEST(Listener, ThatIsKilledTakesTheSandboxWithIt) {
       return runProgram({"pgrep", "-f", "^" + payloadPath() + " flood-calls " + marker}).exit_status == 0;
     };
     ASSERT_TRUE(eventually(running));
-    sleepFor(std::chrono::milliseconds(200));  // well in the middle of its refused calls
+    sleepFor(std::chrono::milliseconds(200));  // in the middle of its blocked calls
     ::kill(caisson.pid(), SIGKILL);
     EXPECT_TRUE(eventually([&] { return !running(); })) << place[0];
   }
@@ -242,7 +242,7 @@ class SeverityTable : public testing::Test {
 TEST_F(SeverityTable, CanBeStricter) {
   EXPECT_EQ(run("syscalls.critical = [\"keyctl\"]\n", {"call", numberOf("keyctl"), "999"})["outcome"], "denied");
   EXPECT_EQ(run("syscalls.high_limit = 2\n", {"repeat-call", "2", numberOf("keyctl")})["outcome"], "denied");
-  // Also for calls that are refused in silence otherwise.
+  // Also for calls that are otherwise denied without notification.
   const json silent = run("", {"call", numberOf("io_uring_setup")});
   EXPECT_EQ(silent["outcome"], "exited");
   EXPECT_EQ(silent["violations"].size(), 0U);

@@ -25,7 +25,7 @@ void removeSteps(
   });
 }
 
-/// The host's own root instead of one of the sandbox's: everything the user can see is seen.
+/// Uses the host's root instead of a private one: everything the user can see is visible.
 void useHostRoot(Plan& plan) {
   plan.own_root = false;
   plan.steps.clear();
@@ -41,8 +41,7 @@ void letThrough(Plan& plan, const std::string& call) {
   plan.syscalls->rules.push_back({*number, {}, plan::kAllow});
 }
 
-/// A list of what is forbidden that compares all 64 bits of an ioctl request, of which the kernel reads 32
-/// (CVE-2019-10063).
+/// A denylist that compares all 64 bits of an ioctl request, of which the kernel reads 32 (CVE-2019-10063).
 void compareWholeRequest(Plan& plan) {
   for (plan::SyscallRule& rule : plan.syscalls->rules) {
     if (rule.number != *syscallNumber("ioctl")) continue;
@@ -53,7 +52,7 @@ void compareWholeRequest(Plan& plan) {
   }
 }
 
-/// Every mount can hold programs, as if no executable list had been given.
+/// Makes every mount executable, as if no executable list had been given.
 void makeExecutable(Plan& plan) {
   for (plan::Step& step : plan.steps) {
     if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && !bind->devices) bind->executable = true;
@@ -62,13 +61,13 @@ void makeExecutable(Plan& plan) {
   }
 }
 
-/// Puts the system's directory of programs back over the emptied one.
+/// Mounts the system's program directory over the emptied one.
 void showPrograms(Plan& plan) {
   const plan::Bind programs{.source = "/usr/bin", .target = "/usr/bin", .type = plan::SourceType::directory};
   plan.steps.insert(plan.steps.end() - 1, programs);
 }
 
-/// No limit on processes or memory, whoever holds it: rlimits, a cgroup, or the supervisor.
+/// Removes the limits on processes and memory: rlimits, cgroup and supervisor.
 void liftLimits(Plan& plan) {
   plan.rlimits.clear();
   plan.cgroup.reset();
@@ -76,7 +75,7 @@ void liftLimits(Plan& plan) {
   plan.max_file_size.reset();
 }
 
-/// The workspace itself instead of an overlay of it.
+/// Uses the workspace itself instead of an overlay.
 void writeThrough(Plan& plan) {
   for (plan::Step& step : plan.steps) {
     const auto* overlay = std::get_if<plan::MountOverlay>(&step);
@@ -122,7 +121,7 @@ constexpr Weakness kWeaknesses[] = {
      [](Plan& plan) {
        if (plan.egress) plan.egress->network.allow_missing_server_name = true;
      }},
-    // The network namespace is the boundary; the egress only the door in it.
+    // The network namespace is the boundary; the egress is the only way through it.
     {"network-namespace",
      [](Plan& plan) {
        plan.namespaces.network = plan.loopback = false;
@@ -178,7 +177,7 @@ constexpr Weakness kWeaknesses[] = {
     {"uts-namespace", [](Plan& plan) { plan.namespaces.uts = false; }},
     {"cgroup-namespace", [](Plan& plan) { plan.namespaces.cgroup = false; }},
     {"time-namespace", [](Plan& plan) { plan.namespaces.time = false; }},
-    {"limits", [](Plan& plan) { plan.rlimits.clear(); }},  // also the raised limit of pid 1, which rests on them
+    {"limits", [](Plan& plan) { plan.rlimits.clear(); }},  // also the raised limit of pid 1, which depends on them
     {"kernel-quotas", [](Plan& plan) { removeSteps<plan::SetKernelQuota>(plan); }},
     {"pty-limit",
      [](Plan& plan) {
@@ -238,13 +237,13 @@ bool weaken(Plan& plan, const std::string& name) {
   return false;
 }
 
-/// The very plan that caisson would carry out, as data that can be weakened.
+/// The plan that caisson would execute, as data that can be weakened.
 Result<plan::Plan> planToWeaken(const Request& request) {
   const policy::Policy& policy = request.policy.model();
   auto plan = plan::build(policy, supervise::observeHost(policy), {request.command, request.interactive});
   if (!plan) return fail(plan.error());
   if (plan->builtin_syscalls) {
-    // The same rules as data: the compiled form cannot be weakened one rule at a time.
+    // The same rules as data: single rules of the compiled form cannot be changed.
     auto filter = plan::filterForFull(policy, {});
     if (!filter) return fail(filter.error());
     plan->syscalls = std::move(*filter);

@@ -1,5 +1,5 @@
-// Takes protections out of a plan, by name, so that a test can show what happens without them. The names are in
-// weaken.cc. Never for root: what gets through gets through for real.
+// Disables protections of a plan, by name, so that a test can show what happens without them. The names are in
+// weaken.cc. Never as root: attacks really succeed.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace caisson::test {
 
-/// The very plan that caisson would carry out, as data that can be weakened.
+/// The plan that caisson would execute, as data that can be weakened.
 Result<plan::Plan> planToWeaken(const Request& request);
 
-/// False if no protection is called that.
+/// Returns false for an unknown name.
 bool weaken(plan::Plan& plan, const std::string& name);
 
 }  // namespace caisson::test

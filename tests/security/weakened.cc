@@ -1,8 +1,8 @@
 // caisson-weakened WEAKNESS[,WEAKNESS]... [OPTION]... -- COMMAND [ARGUMENT]...
 //
-// `caisson run` with chosen protections taken away, so that every test of an attack can show that the attack works
-// without them: a test that cannot fail proves nothing. It builds the very plan that caisson would carry out, changes
-// the plan's data, and hands it to the same supervisor. Never for root: what gets through here gets through for real.
+// `caisson run` with selected protections disabled, so that every test of an attack can show that the attack works
+// without them. It builds the plan that caisson would execute, changes the plan's data, and passes it to the same
+// supervisor. Never as root: attacks really succeed.
 //
 // Options: --workspace DIR[:MODE]  --ro PATH  --deny PATH  --level LEVEL  --tier TIER  --profile NAME  --policy FILE
 //          --swap LINK   after planning and before launch the workspace is moved aside and LINK put in its place

@@ -187,7 +187,7 @@ def main():
             subprocess.run(["tar", "-x", "-p", "-C", view], input=packed.stdout, check=True)
             session = read_tree(view)
             host_script = ""
-            #             # The host changes existing files in the last round only: otherwise later rounds would differ by old conflicts.
+            # The host changes existing files in the last round only: otherwise later rounds would differ by old conflicts.
             if attempt == 3:
                 names = [p for p, what in base.items() if what[0] == "f" and random_.random() < 0.4]
                 for name in names:
@@ -197,7 +197,7 @@ def main():
             host = read_tree(workspace)
             touched = {p for p in set(host) | set(base) if host.get(p) != base.get(p)}
             expected = commit(base, session, host, touched)
-            #             # The session sees host changes to files that it did not change.
+            # The session sees host changes to files that it did not change.
             report = json.loads(caisson("commit", "--json", identifier).stdout)
             found = read_tree(workspace)
             if found != expected:
@@ -207,7 +207,7 @@ def main():
                         print(f"  {path}: expected {expected.get(path)}, found {found.get(path)}")
                 print(json.dumps({key: report[key] for key in ("conflicts", "held", "skipped")}, indent=1))
                 return 1
-            #             # Held and conflicting paths stay different; start the next round with a clean session.
+            # Held and conflicting paths stay different; start the next round with a clean session.
             if set(report["held"] and [1] or []) or report["conflicts"]:
                 caisson("destroy", identifier)
                 identifier = caisson("create", "--workspace", workspace).stdout.strip()
