@@ -1,4 +1,4 @@
-// What the audit log costs: events that one core writes, and its share of a launch.
+// The cost of the audit log: events that one core writes, and its share of a launch.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct AuditResult {
   double events_per_second = 0;  ///< median of three stretches, one writer on one core, each event acknowledged
 };
 
-/// Runs audit_events, which is there when the benchmark was built with the engine.
+/// Runs audit_events, which exists if the benchmark was built with the engine.
 AuditResult measureAudit(const Options& options, const Scratch& scratch);
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-// audit_events DIRECTORY SECONDS: how many events one writer on one core puts into the audit log, each acknowledged by
-// itself before the next one is made. Prints the rate. Bound to one processor, the process that syncs included.
+// audit_events DIRECTORY SECONDS: how many events one writer on one core appends to the audit log, each acknowledged
+// before the next. Prints the rate. Bound to one processor, including the sync process.
 #include <sched.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What caisson costs beside the kernel's floor and other sandboxes, in one run. See README.md in this folder.
+// Measures caisson against the kernel's floor and other sandboxes, in one run. See README.md in this folder.
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ std::string describeHost() {
          (geteuid() == 0 ? " (root: not the case that the targets are about)" : " (ordinary user)");
 }
 
-/// The object that stands after `"key":` in a JSON text, braces matched outside strings; empty when there is none.
+/// The object after `"key":` in a JSON text, with matched braces outside strings; empty if there is none.
 std::string objectAfter(const std::string& json, const std::string& key) {
   const auto at = json.find("\"" + key + "\"");
   const auto begin = at == std::string::npos ? at : json.find('{', at);

@@ -1,11 +1,11 @@
 #!/bin/sh
-# egress.sh CAISSON TOOL: what the egress costs, beside what else could stand there, in one run and in turn.
+# egress.sh CAISSON TOOL: compares the cost of the egress with alternatives, in one run and in turn.
 #
-# Everything happens in network namespaces of its own (tests/network/world.sh makes them). Rows: the server reached
-# directly, through a bare splice relay (the floor of anything in between), through socat, tinyproxy and squid where
-# they are installed, and from a sandbox through the egress. Columns: MB/s of one transfer; median ms from connect to
-# the first byte. Then what a thousand open connections cost the egress in memory, and what `--net proxy` adds to a
-# launch. Run as an ordinary user.
+# Everything runs in separate network namespaces (tests/network/world.sh creates them). Rows: the server reached
+# directly, through a bare splice relay (the floor of any relay), through socat, tinyproxy and squid if installed, and
+# from a sandbox through the egress. Columns: MB/s of one transfer; median ms from connect to the first byte. Then the
+# memory of the egress with a thousand open connections, and what `--net proxy` adds to a launch. Run as an ordinary
+# user.
 set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 caisson=$1
@@ -27,7 +27,7 @@ background() {
   pids="$pids $!"
 }
 has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; }
-# The server runs in the internet's namespace, which world.sh keeps open for us by its name server.
+# The server runs in the internet's namespace, which the name server of world.sh keeps open.
 background nsenter --target "$CAISSON_TEST_INTERNET_PID" --net "$tool" serve 93.184.0.4 7000
 background "$tool" relay 7001 93.184.0.4 7000
 others=
@@ -103,7 +103,7 @@ for name in direct splice $others egress; do
   printf '%-10s %8s MB/s  %8s ms\n' "$name" "$rate" "$delay"
 done
 
-# A thousand connections, all of which have carried something.
+# A thousand connections, each of which has transferred data.
 "$caisson" run --quiet --policy "$work/many.toml" --workspace :none --ro "$tool" -- \
   "$tool" hold 93.184.0.4 7000 1000 8 >"$work/held" &
 holder=$!

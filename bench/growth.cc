@@ -15,7 +15,7 @@ constexpr std::array<unsigned, 4> kSandboxes{0, 25, 100, 200};
 constexpr unsigned kRounds = 40;
 constexpr unsigned kWarmUp = 3;
 
-/// The policy text that holds `count` of something.
+/// A policy text with `count` entries of some kind.
 using Text = std::function<std::string(unsigned count, const Scratch& scratch)>;
 
 struct Dimension {
@@ -66,7 +66,7 @@ const Dimension kDimensions[] = {{"directories shown read-only", shownDirectorie
                                  {"command patterns", patterns},
                                  {"hosts in the policy", hosts}};
 
-/// Launches each command in turn, again and again.
+/// Launches each command in turn, repeatedly.
 GrowthResult alternate(const std::string& what, const std::vector<std::pair<unsigned, Command>>& commands) {
   GrowthResult result{what, {}, ""};
   std::vector<std::vector<double>> samples(commands.size());
@@ -100,7 +100,7 @@ GrowthResult measure(const Dimension& dimension, const Options& options, const S
   return alternate(dimension.what, commands);
 }
 
-/// Sleeping sandboxes, ended with this object.
+/// Sleeping sandboxes, killed by the destructor.
 class Crowd {
  public:
   Crowd() = default;
@@ -123,7 +123,7 @@ class Crowd {
   std::vector<pid_t> members_;
 };
 
-/// One after the other, since the crowd only grows.
+/// In sequence, since the crowd only grows.
 GrowthResult measureCrowd(const Options& options, const Scratch& scratch) {
   GrowthResult result{"sandboxes alive", {}, ""};
   const auto sleeper = caissonRun(options, scratch, {"--profile", "bash", "--", "sleep", "600"});

@@ -1,4 +1,4 @@
-// How a launch grows with what a policy holds and with the number of sandboxes that live beside it.
+// How launch time grows with the size of a policy and with the number of running sandboxes.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ struct GrowthResult {
   std::vector<GrowthPoint> points;  ///< rising counts, the first being 0
   std::string absent;               ///< why it could not be measured
 
-  /// Microseconds that one more of them costs, over the whole range.
+  /// Microseconds per additional entry, over the whole range.
   [[nodiscard]] double each() const;
-  /// What one more costs in the upper part of the range against the lower: 1 is a straight line. 0 when the whole
-  /// cost drowns in the spread of the measurement, so that nothing can be said.
+  /// The cost of an additional entry in the upper part of the range, relative to the lower: 1 is a straight line. 0 if
+  /// the whole cost is within the spread of the measurement.
   [[nodiscard]] double bend() const;
 };
 

@@ -13,10 +13,10 @@ namespace {
 constexpr unsigned kWarmUpRounds = 20;
 constexpr double kShareMs = 12;  // of one round that a row may take
 
-/// In how many rounds a row is launched once: one that takes a hundred times as long must not take the others' time.
+/// A slow row is launched in every n-th round only, so that it does not take the others' time.
 unsigned strideOf(const Row& row) { return std::clamp(static_cast<unsigned>(row.usual_ms / kShareMs), 1U, 50U); }
 
-/// Launches per second over one stretch with `in_flight` workers, each starting the next launch when one ends.
+/// Launches per second with `in_flight` workers, each of which starts the next launch when one ends.
 double stretch(const Command& command, unsigned in_flight, double seconds) {
   std::atomic<unsigned> completed{0};
   const double begin = nowMs();

@@ -1,4 +1,4 @@
-// What one launch of `true` costs, and how many fit into a second.
+// The cost of one launch of `true`, and launches per second.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct LaunchResult {
   unsigned failures = 0;
 };
 
-/// Round-robin, the order shuffled in every round: a launch also pays for what its predecessor left the kernel
-/// to clean up (network namespaces die later, on a work queue), and no row may always have the same one.
+/// Round-robin, in an order shuffled in every round: a launch also pays for kernel clean-up of its predecessor (network
+/// namespaces are destroyed later, on a work queue), so predecessors must vary.
 std::vector<LaunchResult> measureLaunches(const std::vector<Row>& rows, const Options& options);
 
 struct ThroughputResult {

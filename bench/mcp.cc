@@ -2,8 +2,8 @@
 //
 //   bench/mcp --caisson build/caisson [--calls 4000] [--in-flight 8] [--sandboxes 1] [--command true] [--rounds 3]
 //
-// The client does as little as it can: requests are texts made beforehand, answers are looked at for their id and their
-// exit code. It takes about a hundredth of the processor time; the rest is the server, the sandbox and the command.
+// The client does as little as possible: requests are prepared texts, responses are only checked for their id and exit
+// code. It uses about a hundredth of the CPU time; the rest is the server, the sandbox and the command.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>

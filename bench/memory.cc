@@ -19,7 +19,7 @@ struct Process {
   double peak_rss_kib = 0;
 };
 
-/// The text after "KEY:" of a /proc file made of such lines; empty when there is none.
+/// The text after "KEY:" in a /proc file of such lines; empty if there is none.
 std::string field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -56,8 +56,8 @@ bool descendsFrom(const std::map<pid_t, Process>& processes, pid_t pid, pid_t an
   return pid == ancestor;
 }
 
-/// Follows the tree below `pid` until it ends. A process is known by its last name, so a payload's short life
-/// before its exec is not counted as the sandbox's.
+/// Follows the tree below `pid` until it exits. A process is identified by its last name, so a payload is not counted
+/// as the sandbox's before its exec.
 MemoryResult watch(pid_t pid, const std::string& payload) {
   MemoryResult result;
   std::map<pid_t, Process> seen;
@@ -72,7 +72,7 @@ MemoryResult watch(pid_t pid, const std::string& payload) {
       known = process;
       known.peak_rss_kib = peak;
       if (process.name == payload || process.peak_rss_kib <= 0) continue;
-      // An init that nobody may look into must not count as nothing: its whole resident size stands in.
+      // An unreadable init must not count as zero: use its resident size instead.
       const std::string share = field(procPath(candidate, "smaps_rollup"), "Pss:");
       if (share.empty()) ++unreadable;
       pss += share.empty() ? process.peak_rss_kib : std::atof(share.c_str());

@@ -1,4 +1,4 @@
-// How much memory a sandbox's own processes hold while a payload sleeps.
+// Memory of a sandbox's own processes while a payload sleeps.
 #pragma once
 
 #include <string>

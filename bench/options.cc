@@ -61,7 +61,7 @@ bool choosePeers(const std::string& list, Options& options) {
   return true;
 }
 
-/// False when the option is unknown or its value impossible.
+/// Returns false if the option is unknown or its value invalid.
 bool apply(const std::string& name, const std::string& value, Options& options) {
   double number = 0;
   if (name == "--caisson")

@@ -1,4 +1,4 @@
-// What the person at the command line asked for.
+// Command-line options.
 #pragma once
 
 #include <expected>

@@ -14,7 +14,7 @@ using Arguments = std::vector<std::string>;
 constexpr std::array<std::string_view, 4> kUsual{"crun", "firejail", "podman", "runc"};
 constexpr const char* kTrue = "/usr/bin/true";
 
-/// A bundle that runs `true` on the host's /usr, rootless: the least that an OCI runtime accepts.
+/// A bundle that runs `true` on the host's /usr, rootless: the minimum that an OCI runtime accepts.
 std::string bundleConfig() {
   const std::string uid = std::to_string(geteuid());
   const std::string gid = std::to_string(getegid());

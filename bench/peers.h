@@ -1,4 +1,4 @@
-// Other sandboxes, each called for the nearest thing to a `full` launch that it offers an ordinary user.
+// Other sandboxes, each called with the closest equivalent of a `full` launch for an ordinary user.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// Those that are measured wherever they are installed; `nsjail` only where somebody says that it is.
+/// Measured where installed; `nsjail` only if its path is given.
 std::span<const std::string_view> usualPeers();
 bool isPeer(std::string_view name);
 

@@ -51,7 +51,7 @@ pid_t spawn(const Command& command, FileActions& actions) {
   return error == 0 ? pid : -1;
 }
 
-/// Reads both pipes until both are at their end; a program may fill either one first.
+/// Reads both pipes until end of file; a program may fill either one first.
 void drain(int out, int err, Captured& captured) {
   std::array<pollfd, 2> wanted{pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   std::array<std::string*, 2> sinks{&captured.out, &captured.err};

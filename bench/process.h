@@ -1,4 +1,4 @@
-// Starting programs the cheapest way there is, so that the driver's own cost hides no difference.
+// Starts programs in the cheapest way, so that the driver's own cost hides no difference.
 #pragma once
 
 #include <sys/types.h>
@@ -17,11 +17,10 @@ struct Command {
 
 double nowMs();
 
-/// Starts by posix_spawn (vfork inside) with the streams on /dev/null; -1 when that failed.
-/// Safe from several threads at once.
+/// Starts by posix_spawn (vfork inside) with the streams on /dev/null; -1 on failure. Thread-safe.
 pid_t start(const Command& command);
 
-/// The wait status; -1 when `pid` is not ours.
+/// The wait status; -1 if `pid` is not our child.
 int await(pid_t pid);
 
 /// Start to end in milliseconds; nothing unless the program exited with 0.

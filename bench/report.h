@@ -1,4 +1,4 @@
-// The tables on standard output, the verdicts on the targets, and the same as JSON.
+// Prints the tables and the verdicts on the targets, and writes the same as JSON.
 #pragma once
 
 #include <optional>
@@ -33,9 +33,9 @@ void printAudit(const Results& results);
 void printWork(const Results& results);
 void printGrowth(const Results& results);
 
-/// One line for every target of the project that this run could judge.
+/// Prints one line for every target that this run could judge.
 void printTargets(const Results& results);
-/// Whether this run may be quoted.
+/// Prints whether this run is too noisy to be quoted.
 void printNoise(const Results& results);
 
 std::string toJson(const Results& results);

@@ -19,8 +19,8 @@ constexpr const char* kTrue = "/usr/bin/true";
 
 void append(Arguments& to, const Arguments& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-/// The floor's own list of steps, as far as bubblewrap can express it: its 0.8 has no overlay, no inode limits and
-/// no hidepid, and makes /proc/sys and its like read-only by itself.
+/// The floor's list of steps, as far as bubblewrap supports it: its 0.8 has no overlay, no inode limits and no hidepid,
+/// and makes /proc/sys and similar paths read-only by itself.
 Arguments sameMounts(const Options& options, const Scratch& scratch) {
   Arguments arguments;
   std::istringstream steps(capture({{options.tools + "/floor", "--list"}, "", {}}).out);
@@ -96,7 +96,7 @@ Row caissonRow(const Options& options, const Scratch& scratch, bool cgroup) {
   return row;
 }
 
-/// The same without the log: what is left of a launch is the log's price.
+/// The same without the audit log: the difference is the cost of the log.
 Row noAuditRow(const Options& options, const Scratch& scratch) {
   Row row{Contender::caisson_no_audit, "caisson full, no audit", {}, "nothing is on record", ""};
   const std::string policy = scratch.path("no-audit.toml");
@@ -110,7 +110,7 @@ Row noAuditRow(const Options& options, const Scratch& scratch) {
   return row;
 }
 
-/// The policy file of the row above, with the audit on: reading a file must not be taken for the log's price.
+/// The policy file of the row above with the audit on, so that the cost of reading a file is in both.
 Row auditRow(const Options& options, const Scratch& scratch) {
   Row row = noAuditRow(options, scratch);
   row.contender = Contender::caisson_audit;
@@ -122,7 +122,7 @@ Row auditRow(const Options& options, const Scratch& scratch) {
   return row;
 }
 
-/// A row that fails is not a fast row: it is named with its own words and left out.
+/// A failing row is reported with its error and left out.
 void tryOnce(Row& row) {
   if (!row.absent.empty()) return;
   const Captured result = capture(row.command);
@@ -134,7 +134,7 @@ void tryOnce(Row& row) {
   if (!result.err.empty()) row.absent += ": " + result.err.substr(0, result.err.find('\n'));
 }
 
-/// The price of each part of the root; without /usr nothing can be executed, so that part always stays.
+/// The cost of each part of the root; without /usr nothing can be executed, so that part always stays.
 std::vector<Row> floorParts(const Options& options, const Scratch& scratch) {
   std::vector<Row> rows{plainRow(scratch)};
   for (const char* without : {"", "overlay", "tmp", "proc", "dev", "etc", "etc,dev,proc,tmp,overlay"}) {
@@ -150,7 +150,7 @@ std::vector<Row> floorParts(const Options& options, const Scratch& scratch) {
 std::vector<std::string> cleanEnvironment(const Scratch& scratch) {
   Arguments environment{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch.path("home"),
                         "CAISSON_HOME=" + scratch.path("state")};
-  // The way to a delegated cgroup on a host with a systemd user manager.
+  // Needed for a delegated cgroup on a host with a systemd user manager.
   for (const char* name : {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}) {
     if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
   }

@@ -1,4 +1,4 @@
-// The contenders of the launch table: how each is called, and what it leaves open when called so.
+// The contenders of the launch table: how each is called, and what it does not isolate.
 #pragma once
 
 #include <optional>
@@ -34,10 +34,10 @@ struct Row {
   double usual_ms = 0;  ///< about what a call takes
 };
 
-/// Every row that was asked for, the unavailable ones with the reason. Each available one has run once.
+/// Every requested row, unavailable ones with the reason. Each available one has run once.
 std::vector<Row> makeRows(const Options& options, const Scratch& scratch);
 
-/// Ends what the rows left running.
+/// Stops processes that the rows left running.
 void endRows(const std::vector<Row>& rows);
 
 /// The variables that every measured program gets.

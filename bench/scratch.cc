@@ -32,7 +32,7 @@ std::expected<Scratch, std::string> Scratch::make() {
 
 Scratch::Scratch(Scratch&& other) noexcept : root_(std::exchange(other.root_, {})) {}
 
-// remove_all does not follow links; payloads get this tree read-only or behind an overlay, so nobody plants any.
+// remove_all does not follow links; payloads get this tree read-only or behind an overlay, so they cannot plant any.
 Scratch::~Scratch() {
   std::error_code error;
   if (!root_.empty()) std::filesystem::remove_all(root_, error);

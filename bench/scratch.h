@@ -1,4 +1,4 @@
-// A directory of the benchmark's own: every workspace, every state directory and every copied tool is in it.
+// A private directory for the benchmark: every workspace, state directory and copied tool is in it.
 #pragma once
 
 #include <expected>

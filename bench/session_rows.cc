@@ -26,7 +26,7 @@ long numberAfter(const std::string& text, const std::string& key) {
   return at == std::string::npos ? -1 : std::atol(text.c_str() + at + key.size());
 }
 
-/// How long the script itself says it took, or how long it took with its start.
+/// The duration that the script reports, or our measurement including its start.
 enum class Clock { its_own, ours };
 
 double runNative(const std::string& directory, const std::string& script, Clock clock = Clock::ours) {

@@ -1,4 +1,4 @@
-// What the rows about sessions share: where they work, and the rows about file work.
+// Shared by the session rows: their directories, and the rows about file work.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct Setting {
   unsigned files = 200'000;
   std::string home, workspace;
 
-  /// Makes the directories, and CAISSON_HOME known to the library.
+  /// Creates the directories, and sets CAISSON_HOME for the library.
   void prepare(const Scratch& scratch);
-  /// A session over the workspace, without limits that would get into the way of the measurement.
+  /// A session over the workspace, without limits that would affect the measurement.
   [[nodiscard]] caisson::Session create() const { return create(workspace); }
   [[nodiscard]] caisson::Session create(const std::string& directory) const;
   [[nodiscard]] caisson::SessionPool pool(std::size_t size) const;

@@ -1,11 +1,11 @@
-// What sessions cost, beside what they are measured by: fork+exec, the floor of a launch, plain directories.
+// The cost of sessions, compared with fork+exec, the floor of a launch, and plain directories.
 //
 //   bench/sessions --caisson build/caisson --floor build/bench/floor [--only
 //   exec,processor,create,pool,layers,many,files]
 //   [--files N]
 //
-// Every row says its target from docs/performance.md and whether it was met. State and workspaces are in a directory of
-// the benchmark's own below $TMPDIR.
+// Every row prints its target from docs/performance.md and whether it was met. State and workspaces are in a private
+// directory below $TMPDIR.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@
 namespace bench {
 namespace {
 
-// What exec cost, beside fork+exec, when the program that held a session ran its commands itself. A supervisor between
-// them may cost another 0.1 ms.
+// The cost of exec, relative to fork+exec, without a supervisor process between caller and sandbox. The supervisor may
+// cost another 0.1 ms.
 #if defined(__aarch64__)
 constexpr double kExecRatio = 1.91;
 #else
@@ -44,7 +44,7 @@ std::string text(const char* format, double a, double b = 0) {
   return room;
 }
 
-/// Each piece of work in turn, again and again: what else goes on in the machine meets all of them alike.
+/// Runs each piece of work in turn, repeatedly, so that other load on the machine affects all of them alike.
 std::vector<Summary> alternate(unsigned rounds, const std::vector<std::function<double()>>& works) {
   std::vector<std::vector<double>> samples(works.size());
   for (unsigned round = 0; round < rounds + 10; ++round) {
@@ -83,8 +83,8 @@ double rusageMs(int who) {
   return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
-/// Processor time, which other programs on the machine change less than time by the clock: of the caller, the
-/// supervisor, pid 1 and the command, beside that of fork+exec.
+/// CPU time, which other load changes less than wall time: of the caller, the supervisor, pid 1 and the command,
+/// compared with that of fork+exec.
 void measureProcessorTime(const Setting& setting) {
   constexpr int kRounds = 300;
   caisson::Session session = setting.create();
@@ -117,7 +117,7 @@ void measureExec(const Setting& setting) {
       text("%.2fx + 0.1 ms", kExecRatio), results[1].median <= kExecRatio * base + 0.1);
   row("exec in a live session, command line", text("%.3f ms, %.2fx", results[2].median, results[2].median / base), "3x",
       results[2].median <= 3 * base);
-  // One after the other, without anything in between: the caches are warm, and no processor sleeps for long.
+  // Back to back: caches are warm, and no processor sleeps for long.
   const auto spawns = alternate(400, {spawnOnce});
   const auto execs = alternate(400, {[&] { return execOnce(session); }});
   const double spawn = spawns[0].median, exec = execs[0].median;
@@ -148,8 +148,8 @@ struct LayerTimes {
   std::vector<double> checkpoints, restores, forks;
 };
 
-/// Every operation with the whole tree in the layer that is frozen or dropped: in the first round, and with the tree
-/// below in the others.
+/// Every operation with the whole tree in the layer that is frozen or dropped: in the first round, and with the tree in
+/// a lower layer in the others.
 void measureLayers(LayerTimes& times, unsigned round) {
   caisson::Session& session = times.session;
   if (!session.write("touched", std::to_string(round))) fatal("write failed");
@@ -171,8 +171,8 @@ void measureLayers(LayerTimes& times, unsigned round) {
   if (!other->destroy()) fatal("destroy failed");
 }
 
-/// The two trees take turns: each of these operations ends with a sync of its metadata, which waits for whatever else
-/// the disk's journal holds, and that meets both alike. What making the trees left to be written is written before.
+/// The two trees take turns: each of these operations syncs its metadata, which waits for the disk's journal and so
+/// affects both alike. Data from creating the trees is synced before.
 void measureHistory(const Setting& setting) {
   LayerTimes small{setting.create(), {}, {}, {}}, large{setting.create(), {}, {}, {}};
   fill(small.session, 100);
@@ -227,7 +227,7 @@ void measureMany(const Setting& setting) {
   for (int i = 0; i < 300; ++i) alone.push_back(execOnce(sessions.front()));
   while (sessions.size() < 500) sessions.push_back(setting.create());
   for (int i = 0; i < 1000; ++i) among.push_back(execOnce(sessions[static_cast<std::size_t>(i * 37) % 500]));
-  // The first exec of each opens a connection; the second look is at sessions in use.
+  // The first exec of each opens a connection; the second measurement is of sessions in use.
   std::vector<double> again(among.begin() + 500, among.end());
   row("exec with 1 and with 500 live sessions", text("%.3f and %.3f ms", median(alone), median(again)), "2x",
       median(again) <= 2 * median(alone));

@@ -1,4 +1,4 @@
-// Medians and spread of a sample. Robust figures only: one stray scheduler tick must not move a result.
+// Medians and spread of a sample. Robust figures only: one scheduler tick must not change a result.
 #pragma once
 
 #include <cstddef>

@@ -6,11 +6,11 @@
 namespace bench {
 namespace {
 
-// Beyond these a difference of some ten per cent between two rows says nothing.
+// Beyond these, a difference of some ten per cent between two rows is not significant.
 constexpr double kLargestSpread = 0.30;
 constexpr double kLargestDrift = 0.10;
 constexpr double kLargestLoad = 0.10;
-// A ratio within three per cent is judged only when the middle half of each sample is about as narrow.
+// A target of three per cent is judged only if the middle half of each sample is about as narrow.
 constexpr double kLargestWorkSpread = 0.08;
 
 const LaunchResult* launchOf(const Results& results, Contender contender) {
@@ -102,7 +102,8 @@ std::vector<Verdict> judge(const Results& results) {
   std::vector<Verdict> verdicts;
   judgeLaunches(results, verdicts);
   const double ours = bestRate(results, Contender::caisson);
-  // The peer that does the same job: its lean command line builds half the mounts, and is in the table beside it.
+  // Compared with the peer that does the same job: its minimal command line builds half the mounts, and is also in the
+  // table.
   const double theirs = bestRate(results, Contender::bubblewrap_same);
   std::string why;
   const bool noisy = isNoisy(results, why);

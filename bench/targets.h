@@ -1,4 +1,4 @@
-// The project's promises on speed, held against one run's results.
+// Compares the project's performance targets with one run's results.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct Verdict {
 
 std::vector<Verdict> judge(const Results& results);
 
-/// True when other programs used the processors, or the launch table moved too much by itself for its ratios to
-/// mean anything; `why` says which.
+/// True if other programs used the processors, or the launch table varied too much for its ratios to be meaningful;
+/// `why` names the reason.
 bool isNoisy(const Results& results, std::string& why);
 
 /// True when caisson ran without any cgroup: a stricter target applies then.

@@ -47,7 +47,7 @@ class CpuPair {
   int count_ = 0;
 };
 
-/// A translation unit that the optimiser has to look at.
+/// A translation unit that keeps the optimiser busy.
 std::string compileJob() {
   std::ostringstream source;
   source << "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n";
@@ -72,7 +72,7 @@ int git(const Scratch& scratch, const std::string& directory, const Arguments& a
   return capture(command).status;
 }
 
-/// A repository of `count` files of one content, so that making it costs one object and as many inodes.
+/// A repository of `count` files with the same content, so that creating it costs one object and as many inodes.
 std::string makeTree(const Options& options, const Scratch& scratch, const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
@@ -82,7 +82,7 @@ std::string makeTree(const Options& options, const Scratch& scratch, const std::
     if (i % 100 == 0) std::filesystem::create_directory(folder, error);
     if (!writeFile(folder + "/f" + std::to_string(i), "the same text in every file\n")) return "cannot write " + folder;
   }
-  // An index as young as its files makes git read every one of them again; let a second pass, then refresh it.
+  // If the index is as new as its files, git reads every file again; wait a second, then refresh it.
   const bool made = git(scratch, directory, {"init", "-q"}) == 0 && git(scratch, directory, {"add", "-A"}) == 0 &&
                     git(scratch, directory, {"commit", "-q", "-m", "tree"}) == 0;
   sleep(2);

@@ -1,4 +1,4 @@
-// What a program pays for running inside: compile, start-up, many files, bare system calls.
+// The cost of running inside: compile, start-up, many files, bare system calls.
 #pragma once
 
 #include <expected>
@@ -27,8 +27,8 @@ struct WorkResult {
   std::optional<Inside> caisson;
 };
 
-/// Native and inside in alternating batches on the same two CPUs at most (a sandbox has two at most by policy).
-/// The program is timed by a helper beside it, so launches are not part of the figures.
+/// Native and inside in alternating batches on the same two CPUs at most (the policy limits a sandbox to two). A helper
+/// beside the program measures its time, so launches are not included.
 std::vector<WorkResult> measureWork(const Options& options, const Scratch& scratch);
 
 }  // namespace bench

@@ -1,7 +1,7 @@
 #!/bin/sh
 # as_user.sh TEST-PROGRAM RESULT.xml: root runs a GoogleTest program as the ordinary user `caisson-tester`.
-# The program works in a directory of that user's own; the result is copied back by root.
-# Whatever the tests left there is removed by that user, not by root: a planted link then harms nothing.
+# The program works in a directory of that user; root copies the result back. That user, not root, removes what the
+# tests left there: a planted link is then harmless.
 set -eu
 program=$1
 result=$2
@@ -34,7 +34,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 143' TERM INT HUP
 
-# A clone below /root, say, is closed to the user: hand over copies of what the tests execute.
+# A clone below /root, for example, is not accessible to the user: copy what the tests execute.
 reachable() {
   if [ ! -e "$1" ] || drop test -x "$1"; then
     printf '%s' "$1"

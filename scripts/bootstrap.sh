@@ -1,6 +1,6 @@
 #!/bin/sh
 # First call of ./caisson in a clone: installs the build dependencies and builds build/caisson.
-# Writes to standard error only and reads nothing: both belong to the payload.
+# Writes to standard error only and reads no input: standard input and output belong to the payload.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 exec </dev/null 1>&2

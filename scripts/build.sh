@@ -37,7 +37,7 @@ CAISSON_LOG_FILE=$log sh "$root/scripts/install_dependencies.sh" $sections
 
 cached() { [ -f "$dir/CMakeCache.txt" ] && grep -qxF "$1" "$dir/CMakeCache.txt"; }
 
-# A directory that was configured for a clone elsewhere is of no use here.
+# A directory that was configured for another clone is unusable here.
 if [ -f "$dir/CMakeCache.txt" ] && ! cached "CMAKE_HOME_DIRECTORY:INTERNAL=$root"; then
   rm -f "$dir/CMakeCache.txt" "$dir/build.ninja"
 fi
@@ -56,7 +56,8 @@ if [ ! -f "$dir/build.ninja" ] || ! cached "CAISSON_TESTS:BOOL=$want_tests" || !
   fi
 fi
 
-# Ninja's status lines become one moving line on a terminal, a line per tenth elsewhere; the rest passes.
+# Ninja's status lines become one updating line on a terminal, and a line per tenth elsewhere; other lines are
+# unchanged.
 show_progress() {
   next=0
   moving=

@@ -1,5 +1,5 @@
 #!/bin/sh
-# All style checks; every one runs, the exit status says whether all passed.
+# Runs all style checks; the exit status is 0 if all passed.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 sh "$root/scripts/install_dependencies.sh" check

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_style.sh [--fix]: formatting and house rules over the files that git knows or would take.
+# check_style.sh [--fix]: formatting and house rules over tracked and untracked files that git does not ignore.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 cd "$root"
@@ -9,7 +9,7 @@ complain() {
   status=1
 }
 
-# A clone that another user owns (CI as root) is still ours to list.
+# Also works in a clone that another user owns (CI as root).
 files() {
   git -c safe.directory="$root" ls-files --cached --others --exclude-standard -- "$@" |
     while read -r file; do if [ -f "$file" ]; then printf '%s\n' "$file"; fi; done
@@ -33,8 +33,8 @@ merges=$(printf '%s\n' "$text" | xargs -r grep -nIE '^(<<<<<<<|>>>>>>>) ' -- || 
 if [ -n "$merges" ]; then complain "a merge that was not finished:
 $merges"; fi
 
-# Paths of this machine and addresses of its package mirror say something about one workplace, nothing about caisson.
-# Both are asked of the machine, so this file names neither.
+# Paths of this machine and addresses of its package mirror must not be in the repository. Both are read from the
+# machine, so this file names neither.
 listed() { printf '%s\n' "$text" | xargs -r grep -nIF "$@" -- || :; }
 hosts=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
   grep -oE '[a-z+]+://[^/ ]+' | sed 's#.*://##; s#.*@##' | sort -u || :)
@@ -47,7 +47,7 @@ esac
 if [ -n "$private" ]; then complain "paths or hosts of this machine:
 $private"; fi
 
-# The files people complain about are the long ones. A warning, not an error.
+# Long files are hard to read. A warning, not an error.
 printf '%s\n' "$cpp" | while read -r file; do
   lines=$(wc -l <"$file")
   if [ "$lines" -gt 500 ]; then printf 'warning: %s has %s lines; can it be two files?\n' "$file" "$lines" >&2; fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds every fuzzer and runs each for SECONDS_EACH seconds (20) from its seeds, one per processor at a time;
-# exit 1 when one finds something.
+# Builds every fuzzer and runs each for SECONDS_EACH seconds (20) from its seeds, one per processor at a time; exits 1
+# if one finds something.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 

@@ -59,7 +59,7 @@ else
   give_up "packages are missing:$first_choices; this user is neither root nor able to use sudo here"
 fi
 
-# Descriptor 9 holds the build lock: a service that a package starts must not keep it.
+# Descriptor 9 holds the build lock: a service that a package starts must not inherit it.
 apt() {
   $as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l LC_ALL=C apt-get -q -y \
     -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold "$@" </dev/null >>"$log" 2>&1 9>&-
@@ -68,7 +68,7 @@ apt() {
 say "reading the package lists"
 apt update || say "apt-get update failed (log: $log); trying with the lists that are here"
 
-# Only now are there lists to ask which alternative exists.
+# Only now are package lists available to find out which alternative exists.
 chosen=
 for line in $missing; do
   pick=${line%%|*}

@@ -70,7 +70,7 @@ def main():
     names = executed(caisson)
     wanted = set()
     for symbol, demangled in zip(symbols(caisson), symbols(caisson, "-C")):
-        # Ours and the C++ library's: only these have sections of their own.
+        # Ours and the C++ library's: only these have separate sections.
         if len(symbol) == 3 and symbol[1] in "tTwW" and symbol[2].startswith("_Z") and demangled[2] in names:
             wanted.add(symbol[2])
     if len(wanted) < 100:

@@ -10,7 +10,7 @@ die() {
   exit 125
 }
 
-# The packages of the named sections of dependencies.txt, one line each, alternatives kept.
+# Prints the packages of the named sections of dependencies.txt, one line each, with alternatives.
 packages_of() {
   for wanted in "$@"; do
     section=
@@ -24,7 +24,7 @@ packages_of() {
   done
 }
 
-# Makes directory $1 ready to build in, or says whose it is.
+# Prepares directory $1 for a build, or reports whose it is.
 own_build_directory() {
   if [ ! -d "$1" ] && ! mkdir -p "$1" 2>/dev/null; then
     die "can't create $1: the clone belongs to $(stat -c %U "$root") and this is $(id -un).
@@ -38,8 +38,8 @@ own_build_directory() {
   done
 }
 
-# One build at a time per directory: a second caller waits and then finds the work done.
-# The lock lives on descriptor 9, which the compilers inherit: a killed script does not free it early.
+# One build at a time per directory: a second caller waits and then finds the work done. The lock is on descriptor 9,
+# which the compilers inherit: it outlives a killed script until they exit.
 lock_build_directory() {
   command -v flock >/dev/null 2>&1 || return 0
   exec 9>"$1/.lock" || die "can't open $1/.lock"

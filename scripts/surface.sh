@@ -15,7 +15,7 @@ write_lists() {
   rm -f "$new"
 }
 
-# row NAME COMMAND...: measures one sandbox; a failure is a line, not the end.
+# row NAME COMMAND...: measures one sandbox; a failure is reported and does not stop the script.
 row() {
   name=$1
   shift

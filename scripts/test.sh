@@ -13,7 +13,7 @@ results=$dir/test-results
 mkdir -p "$results"
 rm -f "$results"/*.xml
 
-# Static helpers are not sanitized, and a child that ends by _exit reports no leaks.
+# Static helpers are not sanitized, and a child that exits by _exit reports no leaks.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # test_hostile.sh [FILTER]: runs the tests in tests/hostile in two processes at once, at most five minutes.
-# Root runs all of them twice: as root and as an ordinary user, each in a PID namespace of its own, so that no test can
-# signal a process of this machine. Anybody else runs one half in each process.
-# Output goes to build/test-results/hostile-NAME.log; the last line counts what passed, failed and was skipped.
+# Root runs all of them twice: as root and as an ordinary user, each in a separate PID namespace, so that no test can
+# signal a process of this machine. Other users run one half in each process. Output goes to
+# build/test-results/hostile-NAME.log; the last line counts passed, failed and skipped tests.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 export GTEST_FILTER="${1:-*}"
@@ -36,7 +36,7 @@ for pid in $pids; do wait "$pid" || status=1; done
 for log in "$results"/hostile-*.log; do
   name=${log##*/}
   sed -n "s/^\\[  FAILED  \\] \\(.*\\), where .* (\\([0-9]* ms\\))\$/${name%.log}: failed: \\1 (\\2)/p" "$log"
-  # A process that was ended by the time limit printed no summary.
+  # A process killed by the time limit printed no summary.
   if ! grep -q '^\[==========\] .* ran\.' "$log"; then
     printf '%s: did not finish: %s\n' "${name%.log}" "$(grep '^\[ RUN' "$log" | tail -n 1)"
   fi

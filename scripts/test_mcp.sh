@@ -1,13 +1,13 @@
 #!/bin/sh
 # test_mcp.sh [--built]: the MCP server under the official conformance suite and the official clients. Everything comes
 # from npm, Node 22 included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
-# --built: build/caisson is there already, and others may be building beside us.
+# --built: build/caisson exists already, and other builds may be running.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 if [ "${1:-}" != --built ]; then sh "$root/scripts/build.sh" release caisson; fi
 suite=$root/build/mcp-suite
 mkdir -p "$suite"
-# A copy: what is tested stays the same while others go on building.
+# A copy, so that the tested program does not change during other builds.
 caisson=$suite/caisson
 cp "$root/build/caisson" "$caisson.new" && mv "$caisson.new" "$caisson"
 if ! command -v npm >/dev/null 2>&1; then
@@ -18,8 +18,8 @@ command -v npm >/dev/null 2>&1 || die "npm is missing; install the packages node
 if ! cmp -s "$root/tests/mcp/package-lock.json" "$suite/installed.json"; then
   say "installing the suite (npm)"
   cp "$root/tests/mcp/package.json" "$root/tests/mcp/package-lock.json" "$suite/"
-  # Not `npm ci`: it refuses a lock without the optional binaries of other systems, which a registry need not have.
-  # A registry that can't be reached must be a clear failure, and soon: not npm's ten minutes of trying.
+  # Not `npm ci`: it rejects a lock without the optional binaries of other systems, which a registry need not have. An
+  # unreachable registry must fail clearly and soon, not after npm's ten minutes of retries.
   (cd "$suite" && timeout 180 npm install --no-save --no-audit --no-fund --loglevel=error --fetch-retries=1 \
     --fetch-timeout=30000 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000 >install.log 2>&1) || {
     tail -n 20 "$suite/install.log" >&2
@@ -28,7 +28,7 @@ Without it nothing of make test-mcp can be shown"
   }
   cp "$root/tests/mcp/package-lock.json" "$suite/installed.json"
 fi
-# npm may leave install scripts to the user's decision; this one only puts the right binary in place.
+# npm may not run install scripts without consent; this one only installs the right binary.
 [ -x "$suite/node_modules/node/bin/node" ] || (cd "$suite" && npm rebuild node >>install.log 2>&1)
 PATH=$suite/node_modules/node/bin:$PATH
 export PATH
@@ -78,7 +78,7 @@ for version in 2026-07-28 2025-11-25; do
   stop
 done
 
-# The real server has no fixtures; what needs none must hold there as well.
+# The real server has no fixtures; scenarios that need none must pass there too.
 CAISSON_HOME=$(mktemp -d)
 export CAISSON_HOME
 start --http-without-token

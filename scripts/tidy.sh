@@ -3,7 +3,7 @@
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 sh "$root/scripts/install_dependencies.sh" tidy
-# clang-tidy reads the compile commands of a Clang build: those of GCC hold options that it does not know.
+# clang-tidy reads the compile commands of a Clang build: those of GCC have options that it does not know.
 sh "$root/scripts/build.sh" --tests clang
 cd "$root"
 if [ $# = 0 ]; then
@@ -11,7 +11,7 @@ if [ $# = 0 ]; then
   set -- $(git -c safe.directory="$root" ls-files --cached --others --exclude-standard -- 'src/*.cc' 'tests/*.cc' |
     while read -r file; do if grep -qF "\"file\": \"$root/$file\"" build-clang/compile_commands.json; then printf '%s\n' "$file"; fi; done)
 fi
-# Counts of suppressed warnings are noise: a clean file says nothing.
+# Filter out counts of suppressed warnings: a clean file prints nothing.
 printf '%s\n' "$@" | xargs -P "${CAISSON_JOBS:-$(nproc)}" -n 1 sh -c '
   if ! said=$(clang-tidy-19 -p build-clang --quiet "$1" 2>&1); then printf "%s\n" "$said"; exit 1; fi' tidy
 say "clang-tidy: $# files, no complaint"

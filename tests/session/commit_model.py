@@ -187,7 +187,7 @@ def main():
             subprocess.run(["tar", "-x", "-p", "-C", view], input=packed.stdout, check=True)
             session = read_tree(view)
             host_script = ""
-            # The host changes existing files in the last round only: otherwise later rounds would differ by old conflicts.
+            # The host changes existing files in the last round only: old conflicts would disturb later rounds.
             if attempt == 3:
                 names = [p for p, what in base.items() if what[0] == "f" and random_.random() < 0.4]
                 for name in names:
