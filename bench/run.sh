@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the benchmark as an ordinary user: that is whom the targets are about.
+# Runs the benchmark as an ordinary user, for whom the targets are defined.
 #
 #   bench/run.sh BUILD_DIR [--everything] [--also-root] [options of bench]
 #
@@ -31,8 +31,8 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 
-# Copies, of the yardstick too: the tree may lie where another user cannot go (/root), and what a linker just wrote the
-# kernel keeps in single pages, what was copied in large ones, as after an installation.
+# Copies, also of the floor: the tree may be inaccessible to another user (/root), and the page cache holds a file that
+# the linker just wrote in single pages, but a copied one in large folios, as after an installation.
 stage_file() { if [ -x "$1" ]; then cp "$1" "$stage/"; fi; }
 for name in audit_events bench egress_tool floor mcp read_tree repeat sessions syscall_loop; do
   stage_file "$tools/$name"
