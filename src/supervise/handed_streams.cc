@@ -40,6 +40,11 @@ bool isConnectedUnixStream(int descriptor) {
   return ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
 }
 
+bool isAnonymousPipe(int descriptor) {
+  struct statfs system{};
+  return ::fstatfs(descriptor, &system) == 0 && system.f_type == kPipeFilesystem;
+}
+
 }  // namespace
 
 bool canHandOver(int descriptor) {
@@ -80,8 +85,11 @@ HandedStreams handedStreams(const Request& request, bool other_user) {
 }
 
 void giveTo(int descriptor, uid_t uid, gid_t gid) {
-  struct statfs system{};
-  if (::fstatfs(descriptor, &system) == 0 && system.f_type == kPipeFilesystem) (void)!::fchown(descriptor, uid, gid);
+  if (isAnonymousPipe(descriptor)) (void)!::fchown(descriptor, uid, gid);
+}
+
+void openToAll(int descriptor) {
+  if (isAnonymousPipe(descriptor)) (void)!::fchmod(descriptor, 0666);
 }
 
 }  // namespace caisson::supervise

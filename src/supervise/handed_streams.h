@@ -34,5 +34,7 @@ HandedStreams handedStreams(const Request& request, bool other_user);
 
 /// Makes an anonymous pipe of the caller's the payload's, so that it can open /dev/stdin or /dev/stdout.
 void giveTo(int descriptor, uid_t uid, gid_t gid);
+/// The same for a caller that may not change owners. Other users cannot reach an anonymous pipe, whatever its mode.
+void openToAll(int descriptor);
 
 }  // namespace caisson::supervise

@@ -178,6 +178,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
       if (!child_ends[stream]) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
       block.stream_rights[stream] = reopenRights(stream) & plan.landlock.handled_fs;
       if (plan.identity.change_user) giveTo(stream, plan.identity.outside_uid, plan.identity.outside_gid);
+      if (plan.identity.subordinate()) openToAll(stream);
     } else if (stream == 0 && !wish.feed_input) {
       auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
       if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
@@ -187,8 +188,8 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
       if (!pipe) return fail(pipe.error());
       if (plan.identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
         (void)!::fchown(pipe->read.get(), plan.identity.outside_uid, plan.identity.outside_gid);
-      } else if (plan.identity.subordinate()) {  // only the payload's processes can reach it
-        (void)!::fchmod(pipe->read.get(), 0666);
+      } else if (plan.identity.subordinate()) {
+        openToAll(pipe->read.get());
       }
       child_ends[stream] = stream == 0 ? std::move(pipe->read) : std::move(pipe->write);
       Fd& ours = stream == 0 ? launched.input : stream == 1 ? launched.output : launched.errors;

@@ -48,7 +48,7 @@ class SandboxRun {
         signals_(request.forward_signals),
         cgroup_base_(std::move(cgroups)),
         runner_(loop_, [this] { kill(); }),
-        handed_(handedStreams(request, plan.identity.change_user)),
+        handed_(handedStreams(request, plan.identity.change_user || plan.identity.subordinate())),
         streams_(loop_, request.input, request.relay_stdin && !handed_.stream[0]) {}
   ~SandboxRun();  ///< waits until the kernel has removed the sandbox
   SandboxRun(const SandboxRun&) = delete;

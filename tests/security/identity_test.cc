@@ -198,6 +198,11 @@ TEST_F(SeparateUser, SandboxWorksAsUsual) {
   const RunOutput streams = run(
       {}, "read line </dev/stdin; echo $line >/dev/stdout; echo > ~/file; ls -ln ~/file | cut -d' ' -f3,4", "word\n");
   EXPECT_EQ(streams.json()["stdout"], "word\n1000 1000\n") << streams.describe();
+  // Also where the caller's own pipe is handed over.
+  const RunOutput handed = runCaisson({"run", "--quiet", "--workspace", ":none", "--policy", policy(), "--", "sh", "-c",
+                                       "read line </dev/stdin; echo $line >/dev/stdout"},
+                                      {.stdin_data = "word\n", .env = {{"CAISSON_HOME", state.path()}}});
+  EXPECT_EQ(handed.out, "word\n") << handed.describe();
   // The supervisor reaches processes of another user: it kills them, sees refused calls and what they hold.
   EXPECT_EQ(run({"--timeout", "1s"}, "sleep 60 & sleep 60").exit_status, 124);
   const RunOutput refused = run({}, "unshare -U true; true");
