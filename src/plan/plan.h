@@ -95,7 +95,7 @@ struct HostFacts {
   std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   std::vector<std::string> denied_through_links;
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
-  uid_t payload_id = 0;                     ///< what a root caller's payload becomes on the host: nobody else's
+  uid_t payload_id = 0;                     ///< the host uid of a root caller's payload, used by no other user
   SubordinateIds subordinate;               ///< looked for only when the policy asks for a separate user
   HostPath current_directory;
   HostPath workspace;         ///< as the policy names it, or the current directory

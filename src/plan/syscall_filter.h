@@ -37,8 +37,8 @@ constexpr Action notify(int error) { return Action{ActionKind::notify, static_ca
 inline constexpr Action kObserve{ActionKind::notify, 0x8000};
 /// The supervisor gives the result instead of the kernel, with the sandbox's values. No errno has this number.
 inline constexpr Action kAnswer{ActionKind::notify, 0x8001};
-/// The exec that starts the payload carries this in an argument that execve does not have: where execs are shown, this
-/// one is not, since nobody listens yet. It is no secret, as both are allowed.
+/// The exec that starts the payload carries this in an argument that execve does not have: where execs are reported,
+/// this one is not, since no listener exists yet. The mark is not secret: execs with and without it are allowed.
 inline constexpr std::uint8_t kOwnExecArgument = 5;
 inline constexpr std::uint32_t kOwnExecMark = 0xca155011;
 /// Calls of another architecture: reported; without a listener the process is killed.

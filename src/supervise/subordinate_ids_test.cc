@@ -11,7 +11,7 @@ TEST(SubordinateIds, RangeIsFoundByNameOrNumber) {
   ASSERT_TRUE(by_name);
   EXPECT_EQ(by_name->first, 100000U);
   EXPECT_EQ(by_name->count, 65536U);
-  const auto by_number = parseIdRange(text, "nobody", 1234);
+  const auto by_number = parseIdRange(text, "other", 1234);
   ASSERT_TRUE(by_number);
   EXPECT_EQ(by_number->first, 300000U);
 }

@@ -64,7 +64,7 @@ int callSysinfoAt(const Arguments& arguments) {
   return syscall(SYS_sysinfo, address) == 0 ? done() : refused("sysinfo");
 }
 
-/// Becomes somebody else, root first.
+/// Tries to become another user, root first.
 int becomeUser(const Arguments&) {
   if (setuid(0) == 0) return done("uid 0");
   const int error = errno;
