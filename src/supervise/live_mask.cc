@@ -65,7 +65,7 @@ long mask(int pidfd, const plan::Identity& identity, const char* directory, cons
   return raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-/// A process of the sandbox other than its pid 1, which is not dumpable and cannot be entered.
+/// A process of the sandbox other than its pid 1, which cannot be entered: its memory is not the sandbox's own.
 Fd anyProcess(pid_t init) {
   const ProcessTree tree(init);
   for (const pid_t member : tree.members()) {
@@ -105,7 +105,7 @@ LiveMask::LiveMask(LiveMask&& other) noexcept
 
 LiveMask::~LiveMask() {
   if (helper_ <= 0) return;
-  ::kill(helper_, SIGKILL);  // our own child, not yet reaped, so its pid is not reused
+  ::kill(helper_, SIGKILL);  // our own child, not yet waited for: its number is not reused
   (void)finish();
 }
 

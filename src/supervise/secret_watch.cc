@@ -151,7 +151,7 @@ void SecretWatch::maskNext() {
     pending_.pop_front();
     auto started = LiveMask::start(init_, plan_.identity, plan_.watched->target, masking_);
     if (!started) {
-      if (started.error().sys_errno != ESRCH) failed_.insert(masking_);  // ESRCH: no process is left to hide it from
+      if (started.error().sys_errno != ESRCH) failed_.insert(masking_);  // else nothing runs any more
       masking_.clear();
       continue;
     }
