@@ -72,11 +72,11 @@ TEST_P(WorkspaceSecrets, StayHiddenWhenTheHostReplacesThem) {
   workspace.write("denied", "canary\n");
   const RunOutput output = onHost(std::string("$CAISSON run -q --workspace .:") + GetParam() +
                                   " --deny denied --deny later -- sh -c 'i=0; while [ $i -lt 40 ]; do cat .env denied "
-                                  "later; i=$((i+1)); sleep 0.01; done' "
+                                  "later; i=$((i+1)); sleep 0.01; done; echo ran' "
                                   "2>/dev/null & i=0; while [ $i -lt 40 ]; do for f in .env denied later; do echo "
                                   "canary > fresh; mv fresh $f; done; "
                                   "i=$((i+1)); sleep 0.01; done; wait $!; echo end");
-  EXPECT_EQ(output.out, "end\n") << output.describe();
+  EXPECT_EQ(output.out, "ran\nend\n") << output.describe();
 }
 
 class WritableWorkspace : public SandboxTest {

@@ -1,8 +1,15 @@
 // Links are judged in the tree that a commit would leave, by where they really lead.
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
+#include <string_view>
+#include <utility>
+
 #include "functional/commit.h"
+#include "session/layers/steps.h"
 
 namespace caisson::test {
 namespace {
@@ -47,15 +54,57 @@ TEST_F(CommitLinks, LinkIsJudgedByWhatIsCommittedNotByTheSession) {
   EXPECT_EQ(applied(commit(session)), "chosen\n") << "its way is there now";
 }
 
+TEST_F(CommitLinks, DirectoryThatTheHostMadeALinkIsNotWrittenThrough) {
+  workspace.write(".git/hooks/sample", "real\n");
+  workspace.write("docs/hooks/sample", "old\n");
+  Session session = create();
+  output(session, "echo evil > docs/hooks/sample; echo evil > docs/hooks/pre-commit");
+  ASSERT_EQ(::rename((workspace / "docs").c_str(), (workspace / "moved").c_str()), 0);
+  ASSERT_EQ(::symlink(".git", (workspace / "docs").c_str()), 0);
+  const CommitReport report = commit(session, {.paths = {"docs/hooks/sample", "docs/hooks/pre-commit"}});
+  EXPECT_EQ(applied(report), "");
+  EXPECT_NE(paths(report.conflicts).find("docs/hooks/pre-commit\ndocs/hooks/sample\n"), std::string::npos)
+      << paths(report.conflicts);
+  EXPECT_EQ(readFile(workspace / ".git/hooks/sample"), "real\n");
+  EXPECT_FALSE(exists(workspace / ".git/hooks/pre-commit"));
+}
+
+/// What the session's layer looks like once the links were judged and before they are written.
+std::function<void()> change_the_layer;
+
+TEST_F(CommitLinks, TargetThatWasJudgedIsTheOneThatArrives) {
+  Session session = create();
+  output(session, "echo x > file; ln -s safe inward; ln -s ../../../../etc outward");
+  change_the_layer = [&] {
+    const RunOutput found = runProgram({"find", home_path + "/stores", "-name", "inward"});
+    const std::string inward = found.out.substr(0, found.out.find('\n'));
+    ASSERT_FALSE(inward.empty()) << found.describe();
+    const std::string outward = inward.substr(0, inward.rfind('/')) + "/outward";
+    ASSERT_EQ(::renameat2(AT_FDCWD, inward.c_str(), AT_FDCWD, outward.c_str(), RENAME_EXCHANGE), 0);
+  };
+  session::step_observer = [](const char* name) {
+    if (std::string_view(name) == "commit: one staged" && change_the_layer) std::exchange(change_the_layer, {})();
+  };
+  const CommitReport report = commit(session);
+  session::step_observer = nullptr;
+  EXPECT_FALSE(change_the_layer) << "the step is not there";
+  EXPECT_EQ(paths(report.held), "outward\n");
+  char target[64] = {};
+  ASSERT_GT(::readlink((workspace / "inward").c_str(), target, sizeof(target) - 1), 0);
+  EXPECT_STREQ(target, "safe");
+}
+
 TEST_F(CommitLinks, ExchangedLinkNeverArrives) {
   const TempDir outside;
   workspace.write("f", "old\n");
   Session session = create();
-  output(session, "printf 'good\\n' > f; ln -s ../../../../etc l");
+  output(session, "printf 'good\\n' > f; ln -s ../../../../etc l; ln -s safe inward; ln -s ../../../../etc outward");
   auto started = session.start({.command = {"python3", "-c",
                                             "import ctypes\n"
                                             "c = ctypes.CDLL(None)\n"
-                                            "while True: c.renameat2(-100, b'f', -100, b'l', 2)\n"}});
+                                            "while True:\n"
+                                            "  c.renameat2(-100, b'f', -100, b'l', 2)\n"
+                                            "  c.renameat2(-100, b'inward', -100, b'outward', 2)\n"}});
   ASSERT_TRUE(started) << started.error().message();
   for (int round = 0; round < 60; ++round) {
     const auto report = session.commit();
@@ -66,6 +115,12 @@ TEST_F(CommitLinks, ExchangedLinkNeverArrives) {
       ASSERT_TRUE(S_ISREG(status.st_mode)) << "an outward link arrived as " << name << " in round " << round;
       const std::string text = readFile(workspace / name);
       ASSERT_TRUE(text == "good\n" || text == "old\n") << text;
+    }
+    for (const char* name : {"inward", "outward"}) {
+      char target[64] = {};
+      if (::readlink((workspace / name).c_str(), target, sizeof(target) - 1) < 0) continue;
+      ASSERT_STREQ(target, "safe") << "what was judged is not what arrived as " << name << " in round " << round;
+      ASSERT_EQ(::unlink((workspace / name).c_str()), 0);
     }
   }
   EXPECT_TRUE(session.stop(*started, 0));
