@@ -112,11 +112,11 @@ std::string_view nearestKey(std::string_view key);
 /// The nearest of `names` to `word` by edit distance, or "" if none is near.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
 
-/// Whether two policies agree in every field.
 /// "rw", "wo", "ro".
 std::string_view name(TmpfsAccess access);
 std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text);
 
+/// Whether two policies agree in every field.
 bool sameSettings(const Policy& a, const Policy& b);
 
 /// Formats a value for display: "512 MiB", "[a, b]", "unset".
