@@ -104,7 +104,7 @@ TEST_F(SessionBackground, StopEndsChildrenInOtherGroups) {
   EXPECT_EQ(output(session, "ps ax | grep -c ' [s]leep 4712$' || true"), "0\n");
 }
 
-/// The supervisor writes its record, and was killed before it could.
+/// A checkpoint that stops processes kills the command with its sandbox; the next sandbox must not show it as running.
 TEST_F(SessionBackground, EndsForGoodWithItsSandbox) {
   Session session = create();
   const auto exec = session.start({.command = {"sleep", "100"}});
