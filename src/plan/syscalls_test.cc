@@ -40,9 +40,9 @@ TEST(BuiltinFilter, LetsEveryListedCallThrough) {
   const std::set<std::string_view> by_argument = {"ioctl", "ioprio_set", "socket", "socketpair"};
   const Program program = builtin();
   for (const std::string_view name : allowedSyscalls()) {
-    if (here(name) && !by_argument.contains(name)) {
-      EXPECT_EQ(ask(program, name), kLet) << name;
-    }
+    if (!here(name) || by_argument.contains(name)) continue;
+    const bool answered = name == "sysinfo";  // by the supervisor, with the sandbox's values
+    EXPECT_EQ(ask(program, name), answered ? seen(kAnswer.error) : kLet) << name;
   }
 }
 

@@ -40,6 +40,14 @@ bool isConnectedUnixStream(int descriptor) {
   return ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
 }
 
+std::uint64_t rightsOf(int access_mode) {
+  switch (access_mode) {
+    case O_RDONLY: return sys::kFsReadFile;
+    case O_WRONLY: return sys::kFsWriteFile | sys::kFsTruncate;
+    default: return sys::kFsReadFile | sys::kFsWriteFile | sys::kFsTruncate;
+  }
+}
+
 bool isAnonymousPipe(int descriptor) {
   struct statfs system{};
   return ::fstatfs(descriptor, &system) == 0 && system.f_type == kPipeFilesystem;
@@ -47,40 +55,35 @@ bool isAnonymousPipe(int descriptor) {
 
 }  // namespace
 
-bool canHandOver(int descriptor) {
+CallerStream inspectStream(int descriptor) {
+  CallerStream stream;
   struct stat status{};
   const int flags = ::fcntl(descriptor, F_GETFL);
-  if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(descriptor, &status) != 0) return false;
+  if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(descriptor, &status) != 0) return stream;
   switch (status.st_mode & S_IFMT) {
     case S_IFREG:
-    case S_IFIFO: return true;
-    case S_IFCHR: return isPlainDevice(status.st_rdev);
-    case S_IFSOCK: return isConnectedUnixStream(descriptor);
-    default: return false;
+      stream.can_hand_over = true;
+      stream.reopen_rights = rightsOf(flags & O_ACCMODE);
+      break;
+    case S_IFIFO: stream.can_hand_over = true; break;
+    case S_IFCHR: stream.can_hand_over = isPlainDevice(status.st_rdev); break;
+    case S_IFSOCK: stream.can_hand_over = isConnectedUnixStream(descriptor); break;
+    default: break;
   }
-}
-
-std::uint64_t reopenRights(int descriptor) {
-  struct stat status{};
-  const int flags = ::fcntl(descriptor, F_GETFL);
-  if (flags < 0 || ::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return 0;
-  switch (flags & O_ACCMODE) {
-    case O_RDONLY: return sys::kFsReadFile;
-    case O_WRONLY: return sys::kFsWriteFile | sys::kFsTruncate;
-    default: return sys::kFsReadFile | sys::kFsWriteFile | sys::kFsTruncate;
-  }
-}
-
-bool handsOutputOver(int descriptor, bool other_user) {
-  return canHandOver(descriptor) && (!other_user || reopenRights(descriptor) == 0);
+  return stream;
 }
 
 HandedStreams handedStreams(const Request& request, bool other_user) {
   HandedStreams handed;
-  handed.stream[0] = request.relay_stdin && request.input.empty() && canHandOver(STDIN_FILENO);
-  if (request.limit_relayed_output) return handed;
-  handed.stream[1] = request.out == StreamMode::relay && handsOutputOver(STDOUT_FILENO, other_user);
-  handed.stream[2] = request.err == StreamMode::relay && handsOutputOver(STDERR_FILENO, other_user);
+  const bool outputs = !request.limit_relayed_output;
+  const bool wanted[3] = {request.relay_stdin && request.input.empty(), outputs && request.out == StreamMode::relay,
+                          outputs && request.err == StreamMode::relay};
+  for (int i = 0; i < 3; ++i) {
+    if (!wanted[i]) continue;
+    const CallerStream stream = inspectStream(i);
+    handed.stream[i] = i == STDIN_FILENO ? stream.can_hand_over : stream.handedAsOutput(other_user);
+    handed.reopen_rights[i] = stream.reopen_rights;
+  }
   return handed;
 }
 

@@ -13,22 +13,29 @@
 
 namespace caisson::supervise {
 
-struct HandedStreams {
-  bool stream[3] = {false, false, false};
+/// A descriptor of the caller.
+struct CallerStream {
+  /// Whether the payload may have it: files, pipes, connected UNIX stream sockets, and the devices null, zero, full,
+  /// random and urandom. A directory would lead out of the sandbox's root, an Internet socket could be connected to
+  /// another address from the host's network, and a terminal could be typed into.
+  bool can_hand_over = false;
+  /// The Landlock rights with which a payload may reopen a regular file that it got: those it was opened with. 0 where
+  /// it is not a regular file.
+  std::uint64_t reopen_rights = 0;
+
+  /// Whether the payload gets it as an output. `other_user`: the payload has another kernel uid than the caller; it
+  /// could not open /dev/stdout then if that is a file, and gets a pipe of ours instead.
+  [[nodiscard]] bool handedAsOutput(bool other_user) const {
+    return can_hand_over && (!other_user || reopen_rights == 0);
+  }
 };
 
-/// Whether the payload may have this descriptor: files, pipes, connected UNIX stream sockets, and the devices null,
-/// zero, full, random and urandom. A directory would lead out of the sandbox's root, an Internet socket could be
-/// connected to another address from the host's network, and a terminal could be typed into.
-bool canHandOver(int descriptor);
+CallerStream inspectStream(int descriptor);
 
-/// The Landlock rights with which a payload may reopen a file that it got as this descriptor: those it was opened with.
-/// 0 where it is no regular file.
-std::uint64_t reopenRights(int descriptor);
-
-/// Whether the payload gets this output of the caller's. `other_user`: the payload has another kernel uid than the
-/// caller; it could not open /dev/stdout then if that is a file, and gets a pipe of ours instead.
-bool handsOutputOver(int descriptor, bool other_user);
+struct HandedStreams {
+  bool stream[3] = {false, false, false};
+  std::uint64_t reopen_rights[3] = {0, 0, 0};
+};
 
 HandedStreams handedStreams(const Request& request, bool other_user);
 

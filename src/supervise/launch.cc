@@ -176,7 +176,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
     if (wish.handed.stream[stream]) {
       child_ends[stream] = Fd(::fcntl(stream, F_DUPFD_CLOEXEC, 3));
       if (!child_ends[stream]) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
-      block.stream_rights[stream] = reopenRights(stream) & plan.landlock.handled_fs;
+      block.stream_rights[stream] = wish.handed.reopen_rights[stream] & plan.landlock.handled_fs;
       if (plan.identity.change_user) giveTo(stream, plan.identity.outside_uid, plan.identity.outside_gid);
       if (plan.identity.subordinate()) openToAll(stream);
     } else if (stream == 0 && !wish.feed_input) {

@@ -38,7 +38,8 @@ class ForegroundCommand {
         request_(request),
         options_(options),
         signals_(request.forward_signals),
-        hands_input_over_(request.relay_stdin && request.input.empty() && supervise::canHandOver(STDIN_FILENO)),
+        hands_input_over_(request.relay_stdin && request.input.empty() &&
+                          supervise::inspectStream(STDIN_FILENO).can_hand_over),
         streams_(loop_, request.input, request.relay_stdin && !hands_input_over_) {
     if (options.prompt != nullptr) questions_.emplace(loop_, options.prompt->questions(), streams_);
   }
@@ -75,7 +76,7 @@ bool ForegroundCommand::handsOver(int stream) const {
   if (terminal_streams_.stream[stream]) return false;
   if (stream == 0) return hands_input_over_;
   const StreamMode mode = stream == 1 ? request_.out : request_.err;
-  return mode == StreamMode::relay && !request_.on_output && supervise::handsOutputOver(stream, true);
+  return mode == StreamMode::relay && !request_.on_output && supervise::inspectStream(stream).handedAsOutput(true);
 }
 
 /// The command's end of a stream; ours is kept.
