@@ -139,6 +139,7 @@ void Supervisor::flushRecords() {
   flush_timer_ = loop_.at(Clock::now() + std::chrono::milliseconds(10), [this] {
     flush_timer_ = 0;
     record_.flush();
+    record_.handOver();  // what was deferred is to reach the disk as well
   });
 }
 
