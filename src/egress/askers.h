@@ -1,7 +1,7 @@
 // The clients that can prompt a user, in a session whose commands were started by several clients.
 //
 // Each client represents one command on one terminal. All commands of a session share one network, so a pending
-// connection gets a ticket: every client receives both its endpoints and replies whether a process of its own command
+// connection gets a ticket: every client receives both its endpoints and replies whether a process of its command
 // holds it. The owner of the connection prompts its user, and only that answer counts. A connection that no client
 // claims (of a background command, or a command without a terminal) is denied once all have replied. If a client
 // disconnects, the connections that wait for it are denied.

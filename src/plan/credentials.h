@@ -1,6 +1,6 @@
 // Plans network.credentials: a trust file, variables that name it, placeholders.
 //
-// The broker (src/broker) opens connections to a host with a credential, and presents a certificate of its own
+// The broker (src/broker) opens connections to a host with a credential, and presents its own certificate
 // authority to the sandbox. Programs inside must trust that authority; the file is filled in at the launch.
 #pragma once
 

@@ -1,8 +1,9 @@
 // Standard streams that the payload gets as the caller's own open files instead of pipes of ours.
 //
 // So a program behaves as without a sandbox: what it does not read stays unread for the next program, output is neither
-// copied nor cut, and write errors and SIGPIPE reach it. The payload gains what the descriptor gives and nothing else:
-// its Landlock domain keeps a read-only file from being reopened for writing.
+// copied nor cut, and write errors and SIGPIPE reach it. The Landlock domain keeps a read-only file from being reopened
+// for writing. Mode, times and extended attributes of a file that the caller owns can be changed through the descriptor
+// (set-id bits cannot); the kernel has no way to withhold that.
 #pragma once
 
 #include <sys/types.h>

@@ -21,7 +21,7 @@ struct TreeUsage {
   std::uint64_t threads = 0;
   std::uint64_t cpu_usec = 0;  ///< never decreases
   std::uint64_t memory = 0;    ///< private memory, and kernel memory of the processes
-  std::uint64_t mapped = 0;    ///< mapped shared memory, whatever it belongs to
+  std::uint64_t mapped = 0;    ///< shared memory that is mapped, of any kind
   std::uint64_t memfds = 0;    ///< unnamed shared memory behind descriptors, also in flight
 };
 

@@ -1,4 +1,4 @@
-// The mount calls, on a directory that the payload owns: /tmp of its own sandbox.
+// The mount calls, on a directory that the payload owns: its sandbox's /tmp.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
