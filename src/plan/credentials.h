@@ -1,7 +1,7 @@
 // Plans network.credentials: a trust file, variables that name it, placeholders.
 //
-// The broker (src/broker) opens connections to a host with a credential, and presents its own certificate
-// authority to the sandbox. Programs inside must trust that authority; the file is filled in at the launch.
+// The broker (src/broker) opens connections to a host with a credential, and presents to the sandbox a certificate that
+// the broker's authority signed. Programs inside must trust that authority; the file is filled in at the launch.
 #pragma once
 
 #include <map>

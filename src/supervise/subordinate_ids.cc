@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/split.h"
 #include "sys/fd.h"
 #include "sys/probe_support.h"
 #include "sys/raw_syscall.h"
@@ -34,15 +35,6 @@ std::string findHelper(const char* name) {
     if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0) return path;
   }
   return {};
-}
-
-template <class Visit>
-void forEachLine(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
 }
 
 std::string_view takeField(std::string_view& line) {
@@ -132,26 +124,26 @@ Result<void> runHelper(const std::string& program, pid_t pid, unsigned inside, u
 std::optional<IdRange> parseIdRange(std::string_view text, std::string_view name, uid_t uid) {
   std::optional<IdRange> best;
   const std::string digits = std::to_string(uid);
-  forEachLine(text, [&](std::string_view line) {
+  for (std::string_view line : split(text, '\n')) {
     const std::string_view owner = takeField(line);
-    if (owner.empty() || (owner != name && owner != digits)) return;
+    if (owner.empty() || (owner != name && owner != digits)) continue;
     const auto first = number(takeField(line));
     const auto count = number(line);
-    if (!first || !count || *count == 0 || *first == 0 || *first > UINT32_MAX - *count) return;
+    if (!first || !count || *count == 0 || *first == 0 || *first > UINT32_MAX - *count) continue;
     if (!best || *count > best->count) best = {*first, *count};
-  });
+  }
   return best;
 }
 
 std::optional<Account> parseAccount(std::string_view passwd, uid_t uid) {
   std::optional<Account> found;
-  forEachLine(passwd, [&](std::string_view line) {
+  for (std::string_view line : split(passwd, '\n')) {
     const std::string_view name = takeField(line);
     takeField(line);
     const auto own = number(takeField(line));
     const auto group = number(takeField(line));
     if (!found && !name.empty() && own == uid && group) found = Account{std::string(name), *group};
-  });
+  }
   return found;
 }
 
