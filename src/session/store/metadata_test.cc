@@ -1,0 +1,138 @@
+#include "session/store/metadata.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "sys/root_dir_testing.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+Metadata example() {
+  Metadata metadata;
+  metadata.id = "cs-0123456789abcdef0123456789abcdef";
+  metadata.name = "work";
+  metadata.workspace = "/home/a \"b\"";
+  metadata.began = {1000 * kSecond, 10 * kSecond, "boot"};
+  metadata.setTtl(metadata.began, 3600);
+  metadata.family = "f";
+  metadata.frozen = {"2", "1"};
+  metadata.upper = "3";
+  metadata.checkpoints = {{"first", 7, {"1"}}};
+  metadata.pooled = true;
+  metadata.payload_id = 1000;
+  metadata.granted = {"a.example"};
+  metadata.creator = ProcessId{12, 34, "boot"};
+  return metadata;
+}
+
+TEST(SessionMetadata, IsReadAsItWasWritten) {
+  const std::string text = toJson(example());
+  const auto read = metadataFromJson(text, "here");
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(toJson(*read), text);
+  ASSERT_TRUE(read->creator);
+  EXPECT_EQ(read->creator->pid, 12);
+  EXPECT_EQ(read->checkpoints.at(0).frozen, std::vector<std::string>{"1"});
+}
+
+TEST(SessionMetadata, NewerFormatIsRefusedByNumber) {
+  Metadata newer = example();
+  newer.format = kFormat + 1;
+  const auto read = metadataFromJson(toJson(newer), "here");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message().find("format " + std::to_string(kFormat + 1)), std::string::npos)
+      << read.error().message();
+}
+
+TEST(SessionMetadata, EachMissingMemberIsNamed) {
+  for (const char* key :
+       {"id", "began", "expires", "family", "frozen", "upper", "checkpoints", "payload_id", "policy"}) {
+    std::string text = toJson(example());
+    const std::string quoted = std::string("\"") + key + "\":";
+    text.replace(text.find(quoted), quoted.size(), "\"other\":");
+    const auto read = metadataFromJson(text, "here");
+    ASSERT_FALSE(read) << key;
+    EXPECT_NE(read.error().message().find(key), std::string::npos) << read.error().message();
+  }
+}
+
+TEST(SessionMetadata, CutAnywhereIsAnError) {
+  const std::string text = toJson(example());
+  for (std::size_t size = 0; size + 2 < text.size(); size += 7)
+    EXPECT_FALSE(metadataFromJson(text.substr(0, size), "here")) << size;
+}
+
+TEST(SessionTime, SettingTheWallClockDoesNotCount) {
+  const Metadata metadata = example();
+  const Moment set_forward{100'000 * kSecond, 20 * kSecond, "boot"};
+  EXPECT_DOUBLE_EQ(metadata.secondsLeft(set_forward), 3590);
+  EXPECT_DOUBLE_EQ(metadata.secondsSinceEnd(set_forward), 0);
+  const Moment late{1000 * kSecond, 3620 * kSecond, "boot"};
+  EXPECT_DOUBLE_EQ(metadata.secondsLeft(late), 0);
+  EXPECT_DOUBLE_EQ(metadata.secondsSinceEnd(late), 10);
+}
+
+TEST(SessionTime, AfterARebootTheWallClockCounts) {
+  const Moment rebooted{1100 * kSecond, 1 * kSecond, "another boot"};
+  EXPECT_DOUBLE_EQ(example().secondsLeft(rebooted), 3500);
+}
+
+class SessionActivity : public testing::Test {
+ protected:
+  sys::testing::TempDir directory_;
+  sys::RootDir session_ = std::move(*sys::RootDir::open(directory_.path()));
+};
+
+TEST_F(SessionActivity, ExtendsAndIsReadBack) {
+  Metadata metadata = example();
+  const Moment now = Moment::now();
+  metadata.setTtl(now, 3600);
+  metadata.expires.wall_ns -= 1800 * kSecond;
+  metadata.expires.boot_ns -= 1800 * kSecond;
+  ASSERT_TRUE(writeMetadata(session_, metadata));
+  EXPECT_TRUE(extendByActivity(session_, metadata));
+  EXPECT_GT(metadata.secondsLeft(Moment::now()), 3590);
+  const auto read = readMetadata(session_);
+  ASSERT_TRUE(read);
+  EXPECT_GT(read->secondsLeft(Moment::now()), 3590);
+}
+
+TEST_F(SessionActivity, DoesNotReviveAnExpiredSession) {
+  Metadata metadata = example();
+  metadata.setTtl(Moment::now(), 3600);
+  metadata.expires = Moment::now();
+  EXPECT_FALSE(extendByActivity(session_, metadata));
+}
+
+TEST_F(SessionActivity, SmallGainIsNotWritten) {
+  Metadata metadata = example();
+  metadata.setTtl(Moment::now(), 3600);
+  EXPECT_FALSE(extendByActivity(session_, metadata));
+  EXPECT_FALSE(sys::testing::exists(directory_.path() + "/activity"));
+}
+
+TEST(ProcessIdTest, KnowsAReusedPid) {
+  ProcessId self = ProcessId::of(::getpid());
+  EXPECT_TRUE(self.isAlive());
+  ++self.start;
+  EXPECT_FALSE(self.isAlive()) << "another process with the same pid";
+  self = ProcessId::of(::getpid());
+  self.boot = "another boot";
+  EXPECT_FALSE(self.isAlive());
+  EXPECT_FALSE(ProcessId{}.isAlive());
+}
+
+TEST_F(SessionActivity, InitRecordIsReadAsItWasWritten) {
+  ASSERT_TRUE(writeInitRecord(session_, {{2, 3, "b"}, {4, 5, "b"}, {"u", "f"}}));
+  const auto read = readInitRecord(session_);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->init.pid, 2);
+  EXPECT_EQ(read->supervisor.start, 5U);
+  EXPECT_EQ(read->layers, (std::vector<std::string>{"u", "f"}));
+}
+
+}  // namespace
+}  // namespace caisson::session
