@@ -101,6 +101,18 @@ TEST_F(McpNetwork, ARevokedHostIsClosedAtOnceAlsoForWhatRuns) {
   EXPECT_EQ(ask("example.org:5432")["resultType"], "input_required");
 }
 
+TEST_F(McpNetwork, BackgroundRequestIsRecordedWhileCommandRuns) {
+  const Json allowed = answer("example.org", ask("example.org"), "allow for this sandbox");
+  ASSERT_EQ(allowed["structuredContent"]["allowed"], true) << allowed;
+  client_->tool(
+      "sandbox_execute",
+      {{"sandbox_id", id_}, {"background", true}, {"command", "curl -sS http://example.org/from-mcp; sleep 60"}});
+  ASSERT_TRUE(eventually([] { return contains(requestsSeen(), " example.org /from-mcp "); }));
+  EXPECT_TRUE(eventually([&] {
+    return contains(caisson({"audit", "show", "--json", "--event", "proxy_request"}).out, "\"host\":\"example.org\"");
+  }));
+}
+
 TEST_F(McpNetwork, AnApprovalThatExpiresClosesItsHost) {
   // The state after `caisson approvals grant host:example.org --for 4s`.
   const std::int64_t now = ::time(nullptr);

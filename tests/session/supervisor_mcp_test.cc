@@ -1,4 +1,5 @@
-// Sandboxes of a killed MCP server are removed by the next server or by `caisson clean`, unless created with `keep`.
+// Sandboxes of an MCP server: the next server or `caisson clean` removes those of a killed one, unless created with
+// `keep`; a hostile process in one keeps no tool from working.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -73,6 +74,63 @@ TEST_F(KilledMcpServer, CleanEndsItsSandboxes) {
   const RunOutput cleaned = cli.caisson({"clean"});
   EXPECT_EQ(cleaned.exit_status, 0) << cleaned.describe();
   expectOnlyLostSandboxEnded();
+}
+
+class McpStopLoop : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+    id_ = server_.tool("sandbox_create", json::object()).value("sandbox_id", "");
+    ASSERT_FALSE(id_.empty());
+    execute({{"command", "./payload"}, {"args", {"sibling", "stop-all", cli.marker()}}, {"background", true}});
+    ASSERT_TRUE(eventually([&] { return loopSeconds() > 0.05; })) << "the loop does not run";
+  }
+  json execute(json arguments) {
+    arguments["sandbox_id"] = id_;
+    return server_.tool("sandbox_execute", arguments);
+  }
+  /// CPU time of the process that stops all others.
+  [[nodiscard]] double loopSeconds() const {
+    double total = 0;
+    for (const pid_t pid : liveProcesses(cli.marker())) {
+      if (const auto state = processState(pid)) total += state->cpu_seconds;
+    }
+    return total;
+  }
+  [[nodiscard]] bool loopIsGone() const { return liveProcesses(cli.marker()).empty(); }
+
+  const SessionCli cli;
+  McpClient server_{std::vector<std::string>{"--workspace", cli.workspace.path()},
+                    std::map<std::string, std::string>{{"CAISSON_HOME", cli.home / "state"}, {"CAISSON_LOG", "off"}}};
+  std::string id_;
+};
+
+TEST_F(McpStopLoop, TimeoutEndsStoppedCommand) {
+  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    const json ended = execute({{"command", "sleep 60"}, {"timeout_ms", 1000}});
+    EXPECT_EQ(ended.value("status", ""), "timed_out") << ended;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(6));
+  }
+}
+
+TEST_F(McpStopLoop, FileToolsWork) {
+  EXPECT_FALSE(
+      server_.tool("sandbox_write_file", {{"sandbox_id", id_}, {"path", "made"}, {"content", "text"}}).empty());
+  const json read = server_.tool("sandbox_read_file", {{"sandbox_id", id_}, {"path", "made"}});
+  EXPECT_EQ(read.value("content", ""), "text") << read;
+}
+
+TEST_F(McpStopLoop, EscapeAttemptEndsSandboxAndIsRecorded) {
+  ASSERT_TRUE(signalProcess(firstLiveProcess(cli.marker()), SIGUSR1));
+  EXPECT_TRUE(eventually([&] { return loopIsGone(); }));
+  EXPECT_TRUE(eventually([&] { return cli.events("escape_attempt").size() == 1; }));
+}
+
+TEST_F(McpStopLoop, DestroyEndsEverything) {
+  server_.tool("sandbox_destroy", {{"sandbox_id", id_}});
+  EXPECT_TRUE(eventually([&] { return loopIsGone(); }, seconds(5)));
 }
 
 }  // namespace
