@@ -29,6 +29,19 @@ enum class Stage : std::uint8_t {
 
 std::string_view name(Stage stage);
 
+/// What kind of failure it is, for programs that react to it; the texts of an error are for people.
+enum class ErrorCode : std::uint8_t {
+  other,                 ///< stage, call and errno say everything
+  command_denied,        ///< the policy does not permit this command
+  program_not_started,   ///< execve failed; sys_errno says why
+  no_working_directory,  ///< the payload's working directory cannot be entered
+  file_system_refused,   ///< the kernel does not create a file system with these options
+  denied_path_missing,   ///< a path that is to be denied does not exist
+  path_escapes,          ///< a path leads out of the directory in which it must stay
+};
+
+std::string_view name(ErrorCode code);
+
 struct Error {
   Stage stage = Stage::launch;
   std::string call;    ///< the operation: "mount_setattr", "decode"
@@ -36,6 +49,7 @@ struct Error {
   int sys_errno = 0;   ///< errno of the call, or 0 when no system call failed
   std::string reason;  ///< a description, when errno alone does not explain it
   std::string hint;    ///< what to do about it, or empty
+  ErrorCode code = ErrorCode::other;
 
   /// One line (two with a hint): `mount_setattr("/workspace"): EPERM: Operation not permitted (stage mounts)`.
   [[nodiscard]] std::string message() const;

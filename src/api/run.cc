@@ -69,11 +69,8 @@ Result<plan::Plan> planFor(const Request& request, bool own_scope, sys::CgroupBa
   return plan::build(*policy, facts, {request.command, request.interactive});
 }
 
-/// Whether the error is a command that the policy's rules deny: the request is valid, so run() returns a result.
-bool isDenial(const Error& error) {
-  return error.stage == Stage::policy && error.call == "run" &&
-         (error.object.starts_with("commands.") || error.object.starts_with("process."));
-}
+/// Whether the policy's rules deny the command: the request is valid, so run() returns a result.
+bool isDenial(const Error& error) { return error.code == ErrorCode::command_denied; }
 
 RunResult refused(const Request& request, const Error& error) {
   RunResult result;
@@ -203,7 +200,7 @@ int exitStatus(const RunResult& result) {
     case OutcomeKind::cancelled: return kSignal + SIGTERM;
     case OutcomeKind::denied: return kRefused;
     case OutcomeKind::setup_failed:
-      if (!result.error || result.error->stage != Stage::exec || result.error->call != "execve") return kRefused;
+      if (!result.error || result.error->code != ErrorCode::program_not_started) return kRefused;
       if (result.error->sys_errno == ENOENT || result.error->sys_errno == ENOTDIR) return kNotFound;
       if (result.error->sys_errno == EACCES || result.error->sys_errno == ENOEXEC ||
           result.error->sys_errno == EISDIR || result.error->sys_errno == ENAMETOOLONG) {

@@ -25,6 +25,19 @@ std::string_view name(Stage stage) {
   return "unknown";
 }
 
+std::string_view name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::other: return "other";
+    case ErrorCode::command_denied: return "command_denied";
+    case ErrorCode::program_not_started: return "program_not_started";
+    case ErrorCode::no_working_directory: return "no_working_directory";
+    case ErrorCode::file_system_refused: return "file_system_refused";
+    case ErrorCode::denied_path_missing: return "denied_path_missing";
+    case ErrorCode::path_escapes: return "path_escapes";
+  }
+  return "other";
+}
+
 std::string errnoName(int sys_errno) {
   if (const char* known = strerrorname_np(sys_errno)) return known;
   return "errno " + std::to_string(sys_errno);

@@ -12,6 +12,11 @@ Error sysError(Stage stage, std::string_view call, std::string_view object, int 
 Error plainError(Stage stage, std::string_view call, std::string_view object, std::string_view reason,
                  std::string_view hint = {});
 
+inline Error withCode(Error error, ErrorCode code) {
+  error.code = code;
+  return error;
+}
+
 /// The symbolic name of an errno ("EPERM"), or "errno 123" if it is unknown.
 std::string errnoName(int sys_errno);
 

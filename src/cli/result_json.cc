@@ -98,6 +98,7 @@ void writeStrings(JsonWriter& json, std::string_view name, const std::vector<std
 void writeError(JsonWriter& json, const Error& error) {
   json.key("error").beginObject();
   json.key("stage").string(name(error.stage));
+  json.key("code").string(name(error.code));
   json.key("call").string(error.call);
   json.key("object").string(error.object);
   json.key("errno");

@@ -217,6 +217,7 @@ struct Message {
   /// listener; an errno if the kernel provided none; negative if it could not be sent.
   std::int32_t value;
   std::uint8_t stage;        ///< caisson::Stage
+  std::uint8_t code;         ///< caisson::ErrorCode
   std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;
   std::int32_t numbers[2];   ///< in `prepared` with bit 7 of `descriptors`: fetch them by these numbers instead

@@ -33,11 +33,13 @@ inline void closeFd(int fd) {
 }
 
 /// Reports what failed and exits. `error` is positive.
-[[noreturn]] void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error);
+[[noreturn]] void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error,
+                                ErrorCode code = ErrorCode::other);
 
 /// Returns `result` of a system call; reports and exits if it failed.
-inline long must(const Block& block, Stage stage, const char* call, const char* object, long result) {
-  if (result < 0) reportAndExit(block, stage, call, object, -result);
+inline long must(const Block& block, Stage stage, const char* call, const char* object, long result,
+                 ErrorCode code = ErrorCode::other) {
+  if (result < 0) reportAndExit(block, stage, call, object, -result, code);
   return result;
 }
 

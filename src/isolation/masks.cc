@@ -28,7 +28,7 @@ void TreeBuilder::mask(const FlatStep& step) {
   long point = openBeneath(root_, step.target, O_PATH);
   if (point == -ELOOP && (step.flags & kRefuseLinks) == 0) return;  // a link to hide leads to what is hidden or outside
   if (point == -ENOENT || point == -ENOTDIR) {
-    if ((step.flags & kAbsentRefuse) != 0) fail("deny", step.target, -ENOENT);
+    if ((step.flags & kAbsentRefuse) != 0) fail("deny", step.target, -ENOENT, ErrorCode::denied_path_missing);
     if ((step.flags & kAbsentCreate) == 0) return;
     makeMountPoint(step.target, true);
     point = openBeneath(root_, step.target, O_PATH);

@@ -38,7 +38,8 @@ int TreeBuilder::newFilesystem(const char* type, const char* const* options, con
     const unsigned command = options[1] == nullptr ? FSCONFIG_SET_FLAG : FSCONFIG_SET_STRING;
     must("fsconfig", options[0], raw(SYS_fsconfig, context, command, options[0], options[1], 0));
   }
-  must("fsconfig create", object, raw(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0));
+  must("fsconfig create", object, raw(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0),
+       ErrorCode::file_system_refused);
   const int mount = must("fsmount", object, raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes));
   closeFd(context);
   return mount;

@@ -126,7 +126,8 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   takeStandardStreams(block, terminal);
   resetSignals();
   raw(SYS_umask, 022);
-  must(block, Stage::exec, "chdir", block.exec.working_directory, raw(SYS_chdir, block.exec.working_directory));
+  must(block, Stage::exec, "chdir", block.exec.working_directory, raw(SYS_chdir, block.exec.working_directory),
+       ErrorCode::no_working_directory);
   applyAppArmor(block);
   applyLimits(block);
   // Landlock, then no_new_privs; without a user namespace, the kernel requires no_new_privs first.
@@ -152,7 +153,7 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
     tried = *candidate;
     if (result != -EACCES) break;
   }
-  reportAndExit(block, Stage::exec, "execve", tried, -error);
+  reportAndExit(block, Stage::exec, "execve", tried, -error, ErrorCode::program_not_started);
 }
 
 }  // namespace caisson::isolation

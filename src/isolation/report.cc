@@ -29,10 +29,11 @@ long sendRecord(int socket, const void* record, std::size_t size, const int* des
   return raw(SYS_sendmsg, socket, &header, MSG_NOSIGNAL);
 }
 
-void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error) {
+void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error, ErrorCode code) {
   Message message{};
   message.kind = MessageKind::failure;
   message.stage = static_cast<std::uint8_t>(stage);
+  message.code = static_cast<std::uint8_t>(code);
   message.value = static_cast<std::int32_t>(error);
   copyText(message.call, kCallBytes, call);
   copyText(message.object, kObjectBytes, object);

@@ -34,11 +34,11 @@ class TreeBuilder {
   BuiltTree build();
 
  private:
-  [[noreturn]] void fail(const char* call, const char* object, long error) {
-    reportAndExit(block_, Stage::mounts, call, object, error < 0 ? -error : error);
+  [[noreturn]] void fail(const char* call, const char* object, long error, ErrorCode code = ErrorCode::other) {
+    reportAndExit(block_, Stage::mounts, call, object, error < 0 ? -error : error, code);
   }
-  int must(const char* call, const char* object, long result) {
-    if (result < 0) fail(call, object, result);
+  int must(const char* call, const char* object, long result, ErrorCode code = ErrorCode::other) {
+    if (result < 0) fail(call, object, result, code);
     return static_cast<int>(result);
   }
 

@@ -60,7 +60,8 @@ Result<void> checkSupported(const Policy& policy) {
 Result<void> checkCommand(const Policy& policy, const Command& command) {
   const auto refusal = policy::refuseCommand(policy.commands, command.argv);
   if (!refusal) return {};
-  return fail(plainError(Stage::policy, "run", refusal->rule, refusal->reason, refusal->hint));
+  return fail(withCode(plainError(Stage::policy, "run", refusal->rule, refusal->reason, refusal->hint),
+                       ErrorCode::command_denied));
 }
 
 Result<void> checkKernel(const HostFacts& host) {

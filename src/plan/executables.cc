@@ -63,7 +63,7 @@ Result<void> checkPrograms(const HostFacts& host) {
     });
     if (!interpreter_listed) {
       return fail(listError(program.entry, "it is a script for " + program.script_for + ", which is not in the list",
-                            "list the interpreter as well, if whatever it can do may be done"));
+                            "list the interpreter as well, if every script may run"));
     }
   }
   return {};
@@ -84,8 +84,9 @@ bool mayStart(const policy::Policy& policy, const HostFacts& host, const std::st
 }
 
 Error refusedProgram(std::string_view rule, const std::string& program, std::string_view why) {
-  return plainError(Stage::policy, "run", rule, "\"" + program + "\" " + std::string(why),
-                    "`caisson policy explain` shows the lists");
+  return withCode(plainError(Stage::policy, "run", rule, "\"" + program + "\" " + std::string(why),
+                             "`caisson policy explain` shows the lists"),
+                  ErrorCode::command_denied);
 }
 
 void makeNoexec(const policy::Policy& policy, Plan& plan) {

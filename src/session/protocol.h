@@ -222,8 +222,8 @@ namespace caisson {
 // In the namespace of the types, so that codec.h finds them.
 template <class A, session::Of<Error> T>
 void fields(A& archive, T& v) {
-  auto& [stage, call, object, sys_errno, reason, hint] = v;
-  archive(stage, call, object, sys_errno, reason, hint);
+  auto& [stage, call, object, sys_errno, reason, hint, code] = v;
+  archive(stage, call, object, sys_errno, reason, hint, code);
 }
 template <class A, session::Of<Usage> T>
 void fields(A& archive, T& v) {

@@ -75,7 +75,7 @@ void explainFailure(Error& error, const plan::Plan& plan) {
   if (!error.hint.empty()) return;
   const int code = error.sys_errno;
   if (error.stage == Stage::exec) {
-    if (error.call == "chdir") {
+    if (error.code == ErrorCode::no_working_directory) {
       error.hint = "the working directory is not visible inside the sandbox";
     } else if (code == ENOENT) {
       error.reason = "no such program inside the sandbox";
@@ -91,17 +91,17 @@ void explainFailure(Error& error, const plan::Plan& plan) {
       error.hint = "pass the data by standard input or a file";
     }
   } else if (error.stage == Stage::mounts) {
-    if (error.call == "fsconfig create" && code == EINVAL && plan.workspace_overlay) {
+    if (error.code == ErrorCode::file_system_refused && code == EINVAL && plan.workspace_overlay) {
       error.hint =
           "the workspace has other mounts inside, which an overlay cannot show: use --workspace DIR:ro or DIR:rw";
-    } else if (error.call == "deny" && code == ENOENT) {
+    } else if (error.code == ErrorCode::denied_path_missing) {
       error.reason = "it does not exist, and a path that is created later cannot be denied in a writable tree";
       error.hint = "use --workspace DIR:overlay, or create it first";
     } else if (code == ENOSYS) {
       error.hint = "the kernel, or a filter around this process, lacks this call; run `caisson doctor`";
     } else if (code == ELOOP) {
       error.reason = "a symbolic link is in the path that was not there when it was checked";
-      error.hint = "run again; if it stays, somebody is replacing the directory";
+      error.hint = "run again; if it stays, another process is replacing the directory";
     } else if (code == EPERM || code == EACCES) {
       error.hint = "run `caisson doctor`: it names what this host forbids and the remedy";
     }

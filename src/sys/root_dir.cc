@@ -18,7 +18,6 @@
 namespace caisson::sys {
 namespace {
 
-constexpr std::string_view kClimbs = "climbs out of ";
 constexpr int kCreateRetries = 16;
 
 FileType typeOf(mode_t mode) {
@@ -122,8 +121,6 @@ FileInfo fileInfoOf(const struct statx& info) {
           .changed_ns = nanoseconds(info.stx_ctime)};
 }
 
-bool climbsOut(const Error& error) { return error.reason.starts_with(kClimbs); }
-
 std::unexpected<Error> RootDir::refuse(std::string_view call, std::string_view object, int sys_errno,
                                        std::string_view reason) const {
   Error error = sysError(options_.stage, call, object, sys_errno);
@@ -150,7 +147,10 @@ Result<RootDir> RootDir::adopt(Fd directory, RootDirOptions options) {
 Result<RootDir::Place> RootDir::locate(std::string_view call, std::string_view relative, bool stay_on_mount) const {
   auto path = takeApart(relative, options_.known_as);
   if (!path && path.error() == BadRequest::nul_byte) return refuse(call, "", EINVAL, "the path holds a NUL byte");
-  if (!path) return refuse(call, relative, 0, std::string(kClimbs) + options_.known_as);
+  if (!path) {
+    return fail(withCode(plainError(options_.stage, call, relative, "climbs out of " + options_.known_as),
+                         ErrorCode::path_escapes));
+  }
   auto parent = resolveDirectory(root_.get(), path->directory, {stay_on_mount, options_.walk_by_hand});
   if (!parent) {
     return refuse(call, relative, parent.error(), parent.error() == EXDEV ? "it lies on another mount" : "");

@@ -7,7 +7,7 @@
 //
 //   auto root = sys::RootDir::open(session_directory, {.known_as = "/workspace"});
 //   auto text = root->readFile("src/main.py", 1 << 20);          // or "/workspace/src/main.py"
-//   if (!text && sys::climbsOut(text.error())) raiseFilesystemIndicator(text.error());
+//   if (!text && text.error().code == ErrorCode::path_escapes) raiseFilesystemIndicator(text.error());
 //   root->removeTree("upper");
 //
 // Guarantees: no operation accesses an object outside the root, whatever links, mounts, FIFOs or renames a payload
@@ -143,9 +143,5 @@ class RootDir {
   Fd root_;
   RootDirOptions options_;
 };
-
-/// Whether the error means that the *requested* path leaves the root (`..` above it, or absolute outside). This counts
-/// as a FILESYSTEM indicator; a link that points outside is not a request and gives another error.
-bool climbsOut(const Error& error);
 
 }  // namespace caisson::sys

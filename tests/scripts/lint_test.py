@@ -76,5 +76,32 @@ class Paths(unittest.TestCase):
         self.assertEqual(lint("check_paths.py", {**source, allow: "src/cli/a.cc: reason\nsrc/cli/gone.cc: reason\n"})[0], 1)
 
 
+class Code(unittest.TestCase):
+    @staticmethod
+    def function(lines, head="void f() {", indent=""):
+        return f"{indent}{head}\n" + f"{indent}  x();\n" * (lines - 2) + indent + "}\n"
+
+    def test_long_function_is_found(self):
+        for text in (self.function(61), self.function(61, "int A::f(int a,\n         int b) const {"),
+                     "class A {\n public:\n" + self.function(61, indent="  ") + "};\n"):
+            status, said = lint("check_code.py", {"src/base/a.cc": text})
+            self.assertEqual(status, 1, text)
+            self.assertIn("src/base/a.cc:", said)
+
+    def test_short_functions_classes_and_tests_are_fine(self):
+        text = self.function(60) + "\n" + self.function(60)
+        text += "class A {\n public:\n" + "".join(self.function(20, indent="  ") for _ in range(9)) + "};\n"
+        self.assertEqual(lint("check_code.py", {"src/base/a.cc": text, "src/base/a_test.cc": self.function(99)}), (0, ""))
+
+    def test_decision_on_the_text_of_an_error_is_found(self):
+        for text in ('error.reason == "x"', 'result.error().message().find("x")', 'error->call != "open"',
+                     'error.hint.starts_with("try")'):
+            self.assertEqual(lint("check_code.py", {"src/base/a.cc": f"bool f() {{\n  return {text};\n}}\n"})[0], 1, text)
+
+    def test_decision_on_code_and_errno_is_fine(self):
+        text = "bool f() {\n  return error.code == ErrorCode::other && error.sys_errno == ENOENT;\n}\n"
+        self.assertEqual(lint("check_code.py", {"src/base/a.cc": text}), (0, ""))
+
+
 if __name__ == "__main__":
     unittest.main()
