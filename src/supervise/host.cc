@@ -268,26 +268,18 @@ std::string currentDirectory() {
   return ::getcwd(path, sizeof(path)) != nullptr && path[0] == '/' ? path : "";
 }
 
-}  // namespace
-
-std::vector<std::uint32_t> observeCpus() {
-  std::vector<std::uint32_t> cpus;
-  unsigned long mask[16] = {};
-  const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
-  if (bytes <= 0) return cpus;
-  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(bytes) * 8; ++cpu) {
-    if ((mask[cpu / 64] >> (cpu % 64) & 1U) != 0) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
-plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
-  HostFacts facts;
+void observeKernel(HostFacts& facts) {
   utsname kernel{};
   ::uname(&kernel);
+  facts.kernel_release = kernel.release;
+  facts.kernel_version = kernel.version;
   std::sscanf(kernel.release, "%d.%d", &facts.kernel_major, &facts.kernel_minor);
+  facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
   const long abi = sys::raw(SYS_landlock_create_ruleset, nullptr, 0, sys::kLandlockCreateRulesetVersion);
   facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
+}
+
+void observeIdentity(const policy::Policy& policy, HostFacts& facts) {
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
   const int groups = ::getgroups(0, nullptr);
@@ -304,8 +296,10 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   if (policy.isolation.separate_user && !facts.may_map_other_ids) {
     facts.subordinate = observeSubordinateIds(facts.uid, facts.gid);
   }
-  facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
+}
 
+/// With `own_scope`, asks the user's service manager for a cgroup if there is no usable one.
+sys::CgroupBase observeCgroups(bool own_scope, HostFacts& facts) {
   sys::CgroupBase cgroups = sys::CgroupBase::find();
   if (own_scope && cgroups.kind == sys::CgroupBase::Kind::none && sys::hasUserManager()) {
     if (const auto entered = sys::enterUserScope(); entered) {
@@ -321,16 +315,19 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
                   cgroups.usable.cpuset,
                   cgroups.usable.io,
                   cgroups.why_not};
-  if (found != nullptr) *found = std::move(cgroups);
+  return cgroups;
+}
 
-  facts.kernel_release = kernel.release;
-  facts.kernel_version = kernel.version;
+void observeMachine(HostFacts& facts) {
   facts.cpus = observeCpus();
   facts.processor = firstProcessor();
   struct sysinfo machine{};
   if (::sysinfo(&machine) == 0) facts.memory = static_cast<std::uint64_t>(machine.totalram) * machine.mem_unit;
   facts.inotify_instances = numberIn("/proc/sys/fs/inotify/max_user_instances");
   facts.inotify_watches = numberIn("/proc/sys/fs/inotify/max_user_watches");
+}
+
+void observePaths(const policy::Policy& policy, HostFacts& facts) {
   facts.current_directory.path = currentDirectory();
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {
@@ -347,20 +344,45 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
   if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);
-  observeSystem("", facts);
-  facts.executables = observeExecutables(policy);
+}
 
-  const bool wants_environment =
-      policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();
+/// The variables that a policy may pass on, without those that hold a credential's secret.
+void observeEnvironment(const policy::Policy& policy, HostFacts& facts) {
+  const bool wants_all = policy.environment.mode != policy::EnvironmentMode::clean || !policy.environment.pass.empty();
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const char* equals = std::strchr(*variable, '=');
     if (equals == nullptr) continue;
     const std::string_view name(*variable, static_cast<std::size_t>(equals - *variable));
-    // Variables that hold a credential's secret are not copied.
     const bool secret = std::ranges::any_of(policy.network.credentials,
                                             [&](const policy::Credential& one) { return one.secret_env == name; });
-    if (!secret && (wants_environment || name == "TERM")) facts.caller_environment.emplace(name, equals + 1);
+    if (!secret && (wants_all || name == "TERM")) facts.caller_environment.emplace(name, equals + 1);
   }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> observeCpus() {
+  std::vector<std::uint32_t> cpus;
+  unsigned long mask[16] = {};
+  const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+  if (bytes <= 0) return cpus;
+  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(bytes) * 8; ++cpu) {
+    if ((mask[cpu / 64] >> (cpu % 64) & 1U) != 0) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
+  HostFacts facts;
+  observeKernel(facts);
+  observeIdentity(policy, facts);
+  sys::CgroupBase cgroups = observeCgroups(own_scope, facts);
+  if (found != nullptr) *found = std::move(cgroups);
+  observeMachine(facts);
+  observePaths(policy, facts);
+  observeSystem("", facts);
+  facts.executables = observeExecutables(policy);
+  observeEnvironment(policy, facts);
   return facts;
 }
 
