@@ -107,7 +107,7 @@ done
 "$caisson" run --quiet --policy "$work/many.toml" --workspace :none --ro "$tool" -- \
   "$tool" hold 93.184.0.4 7000 1000 8 >"$work/held" &
 holder=$!
-resident() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$1/status"; }
+rss() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$1/status"; }
 egress=
 tries=0
 until [ -n "$egress" ] || [ $tries -ge 500 ]; do
@@ -115,13 +115,13 @@ until [ -n "$egress" ] || [ $tries -ge 500 ]; do
   tries=$((tries + 1))
   sleep 0.01
 done
-before=$(resident "$egress")
+before=$(rss "$egress")
 tries=0
 until grep -q held "$work/held" || [ $tries -ge 700 ]; do
   tries=$((tries + 1))
   sleep 0.01
 done
-after=$(resident "$egress")
+after=$(rss "$egress")
 grep -q held "$work/held"
 wait "$holder"
 printf '1000 connections: %s KiB each beyond %s KiB\n' \

@@ -72,7 +72,7 @@ MemoryResult watch(pid_t pid, const std::string& payload) {
       known = process;
       known.peak_rss_kib = peak;
       if (process.name == payload || process.peak_rss_kib <= 0) continue;
-      // An unreadable init must not count as zero: use its resident size instead.
+      // An unreadable init must not count as zero: use its RSS instead.
       const std::string share = field(procPath(candidate, "smaps_rollup"), "Pss:");
       if (share.empty()) ++unreadable;
       pss += share.empty() ? process.peak_rss_kib : std::atof(share.c_str());

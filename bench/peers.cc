@@ -93,7 +93,7 @@ Row peerRow(const std::string& name, const std::string& path, const Scratch& scr
     append(row.after.argv, {"system", "migrate"});  // ends the process that keeps its user namespace
     append(argv, {"run", "--rm", "--network", "none", "--read-only", "--volume", "/usr:/usr:ro", "--rootfs",
                   prepareBundle(scratch) + "/rootfs", "true"});
-    row.open = "helpers run setuid root, a process of its own stays behind, no Landlock, no overlay here";
+    row.open = "helpers run setuid root, an extra process stays, no Landlock, no overlay here";
   } else {
     append(argv, {"--root", scratch.path(name), "run", "--bundle", prepareBundle(scratch), "caisson-bench"});
     row.open = "this bundle has no seccomp, no masked paths, no limits; no Landlock";

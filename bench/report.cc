@@ -100,7 +100,7 @@ void printMemory(const Results& results) {
     std::printf("%-24s %10u %12s %12.0f %14.0f\n", one.name.c_str(), one.processes, pss.c_str(), one.peak_rss_kib,
                 one.largest_rss_kib);
   }
-  std::printf("* a process does not let its proportional size be read: its peak resident size stands in\n");
+  std::printf("* the proportional size (PSS) of a process is unreadable: its peak RSS is used instead\n");
 }
 
 void printAudit(const Results& results) {

@@ -47,7 +47,7 @@ def check_layer_files(root, order):
             elif path.name.endswith("_test.cc") and (root / "tests" / name).exists():
                 continue  # unit tests may use tests/support
             elif kind == '"' and not (root / "src" / name).exists() and not (root / "include" / name).exists():
-                yield f'{where}: "{name}" is no file of src/ or include/; name it from src/, or use <> for a library'
+                yield f'{where}: "{name}" is not a file of src/ or include/; name it from src/, or use <> for a library'
 
 
 def check_public_headers(root):

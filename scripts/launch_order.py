@@ -2,7 +2,7 @@
 """launch_order.py BUILD_DIR: writes src/cli/launch_order.ld, the functions of one launch and of one session command.
 
 The linker puts them side by side. Strewn over the whole program each of them would bring 64 KiB of it into memory, and
-cost a page fault of its own. Needs valgrind; run it when a launch has come to use many functions that are not in the
+cost one page fault each. Needs valgrind; run it when a launch has come to use many functions that are not in the
 list. A name that no longer exists does no harm.
 """
 import glob

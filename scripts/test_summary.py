@@ -2,7 +2,7 @@
 """test_summary.py DIRECTORY: adds up the test results that one run of ctest left there.
 
 ctest.xml says how each ctest entry ended; <entry>.xml, written by GoogleTest, lists the entry's single cases.
-An entry that left no list of cases (it crashed, timed out, or is no GoogleTest program) counts as one case,
+An entry that left no list of cases (it crashed, timed out, or is not a GoogleTest program) counts as one case,
 and one that failed although each of its cases passed (a leak found at exit) as one failed case more.
 Prints failed and skipped cases with their reasons, then `N passed, N failed, N skipped`.
 Exits 1 if anything failed. CAISSON_MUST_RUN=1 turns skips into failures.

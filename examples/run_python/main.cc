@@ -1,4 +1,4 @@
-// Runs a line of Python that nobody vouches for, and prints what it printed.
+// Runs one line of untrusted Python in a sandbox and prints its output.
 //   cmake -B build -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build && build/run_python 'print(1)'
 #include <caisson/caisson.h>
 

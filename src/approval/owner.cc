@@ -190,7 +190,7 @@ Result<std::optional<std::string>> readOwned(const std::string& path, bool syste
   if (::fstat(fd.get(), &status) != 0) return fail(sysError(Stage::policy, "fstat", path, errno));
   const bool owned = status.st_uid == 0 || (!system && status.st_uid == ::geteuid());
   if (!S_ISREG(status.st_mode) || !owned || (status.st_mode & 022U) != 0) {
-    return fail(configError(path, "somebody else than its owner could have written it",
+    return fail(configError(path, "users other than its owner may write it",
                             system ? "chown root and chmod 644 it" : "make it your own and chmod 600 it"));
   }
   std::string text;

@@ -133,7 +133,7 @@ Result<std::vector<Approval>> Store::read(std::int64_t now) const {
     return fail(text.error());
   }
   auto document = policy::readText(*text, policy::Format::json, std::string(kFile));
-  if (!document) return fail(damaged("it is no JSON of ours"));
+  if (!document) return fail(damaged("it is not valid JSON of this store"));
   if (numberOf(document->root, "format_version") != kFormatVersion) {
     return fail(damaged("it was written by another version of caisson"));
   }

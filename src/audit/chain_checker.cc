@@ -95,7 +95,7 @@ void ChainChecker::line(std::string_view text) {
   ++report_.lines;
   SealedLine sealed;
   if (!takeApart(text, sealed)) {
-    report("not a line of the log: it was damaged, or added by somebody else");
+    report("not a line of the log: it was damaged, or not written by caisson");
     linked_ = false;
     return;
   }
@@ -128,7 +128,7 @@ void ChainChecker::follow(const SealedLine& sealed) {
     report(mac_fits ? "line " + std::to_string(seq) + " was changed after it was written"
                     : "line " + std::to_string(seq) + " does not follow from the line before: one of them was changed");
   } else if (key_known_ && !mac_fits) {
-    report("line " + std::to_string(seq) + " was written by somebody who did not have its key");
+    report("line " + std::to_string(seq) + " was not written with the key of this log");
   }
   if (seq == anchor_.seq && sealed.hash == anchor_.hash) anchor_seen_ = true;
   link_.seq = seq;

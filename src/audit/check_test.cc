@@ -127,7 +127,7 @@ TEST_F(AuditCheck, FindsARewrittenChain) {
   all.resize(4);
   put(all);
   std::ofstream(file(1), std::ios::app) << text;
-  expectFinding("did not have its key", 5);
+  expectFinding("not written with the key", 5);
 }
 
 TEST_F(AuditCheck, FindsAnOlderCopyPutBackOnlyByItsAnchor) {

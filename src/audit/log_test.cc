@@ -416,7 +416,7 @@ TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
   log.handOver();
   const int sync = ::open((path_ + "/sync").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(sync, 0);
-  EXPECT_NE(::flock(sync, LOCK_EX | LOCK_NB), 0) << "nobody is at work";
+  EXPECT_NE(::flock(sync, LOCK_EX | LOCK_NB), 0) << "no process syncs the log";
   EXPECT_TRUE(eventually([&] { return ::flock(sync, LOCK_EX | LOCK_NB) == 0; }, std::chrono::seconds(2)));
   ::close(sync);
   int status = 0;

@@ -103,7 +103,7 @@ bool Exchange::takeRequest() {
     answer(502, "Bad Gateway", "caisson: " + failure_ + "\n");
     return false;
   }
-  if (head.connect || head.absolute) return refused("its target is no path");
+  if (head.connect || head.absolute) return refused("its target is not a path");
   if (!head.has_authority) return refused("it has no Host field");
   if (head.authority != target_) return refused("it is for another host than the connection");
   // The response would repeat the request with the credential.

@@ -185,7 +185,7 @@ std::string bashCompletion(std::span<const Verb* const> verbs) {
       words(verbs) +
       " --help --version' -- \"$current\")); return\n"
       "  fi\n"
-      "  # After `--` stands a command line of its own.\n"
+      "  # After `--` comes the payload's command line.\n"
       "  for ((at = 2; at < COMP_CWORD; at++)); do\n"
       "    if [[ ${COMP_WORDS[at]} == -- ]]; then\n"
       "      if ((at == COMP_CWORD - 1)); then COMPREPLY=($(compgen -c -- \"$current\"))\n"

@@ -6,7 +6,7 @@ namespace caisson::cli {
 namespace {
 
 constexpr std::string_view kIntroduction =
-    "caisson runs a command nobody trusts (an agent's, a tool's, a stranger's) in a sandbox of its own: it sees the "
+    "caisson runs an untrusted command (an agent's, a tool's, a stranger's) in a sandbox: it sees the "
     "system read-only, a copy-on-write view of the current directory, no network, none of your secrets, and it ends "
     "within limits. No root, no daemon, nothing to set up.";
 

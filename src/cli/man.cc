@@ -66,7 +66,7 @@ void appendVerb(std::string& out, const Verb& verb) {
 
 int perform(const Arguments&) {
   std::string out = ".TH CAISSON 1 \"\" \"caisson " CAISSON_VERSION "\" \"User Commands\"\n";
-  out += ".SH NAME\ncaisson \\- run code that nobody trusts and keep the host safe\n";
+  out += ".SH NAME\ncaisson \\- run untrusted code and protect the host\n";
   out += ".SH SYNOPSIS\n.B caisson\n.I COMMAND\n[\\fIOPTION\\fR]...\n";
   out += ".SH DESCRIPTION\n" + roff(introduction()) + "\n";
   out += ".SH COMMANDS\n";

@@ -83,7 +83,8 @@ int installInHost(std::string_view name, bool without_asking) {
     return failed;
   if (!without_asking) {
     if (::isatty(STDIN_FILENO) != 1)
-      return complain(usageError("mcp install", "nobody is there to say yes", "add --yes to write it without asking"));
+      return complain(
+          usageError("mcp install", "there is no terminal to ask on", "add --yes to write it without asking"));
     if (!saysYes()) return print("nothing was changed\n");
   }
   if (!directory.empty()) {

@@ -99,7 +99,7 @@ Result<std::optional<Policy>> projectPolicy() {
   if (file.empty()) return std::nullopt;
   auto text = policy::readRegularFile(file);
   if (!text) {
-    tell(file + " is not used: it is no file that can be read");
+    tell(file + " is not used: it is not a readable file");
     return std::nullopt;
   }
   auto store = approval::Store::open();

@@ -42,7 +42,7 @@ Result<void> ResultFile::checkReplaceable() const {
   }
   if (S_ISREG(status.st_mode)) return {};
   return fail(plainError(Stage::state, "rename", path_,
-                         "it exists and is no regular file; replacing it would destroy it",
+                         "it exists and is not a regular file; replacing it would destroy it",
                          "give --result another name"));
 }
 

@@ -123,7 +123,7 @@ constinit const Verb kRun{
         "so it reads only what it reads and its output is not cut. On a terminal the command gets a terminal of its "
         "own; "
         "other descriptors are copied through a pipe (see -n). "
-        "With --net proxy, somebody at a terminal is asked about hosts that were not named. "
+        "With --net proxy, a user at a terminal is asked about hosts that the policy does not list. "
         "The exit status is the command's, or 124 after a time-out, 125 if caisson could not or would not run it, "
         "126 or 127 if CMD cannot be executed or found, 128+N after signal N.",
     .examples =

@@ -89,8 +89,9 @@ constinit const Verb kSessionExec{
     .summary = "Run a command in a session",
     .description =
         "Standard input, output and error are passed through; the exit status is the command's, as with `caisson run`. "
-        "Processes that the command leaves behind live on in the session. In a session with --net proxy, somebody at a "
-        "terminal is asked about hosts that were not named; without one, with --json and in the background they are "
+        "Processes that the command leaves behind live on in the session. In a session with --net proxy, a user at a "
+        "terminal is asked about hosts that the policy does not list; without one, with --json and in the background "
+        "they are "
         "refused.",
     .examples =
         "caisson session exec fix-login -- make test\n"

@@ -13,7 +13,7 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Option kReason{.name = "reason", .value = "TEXT", .help = "Why; shown when somebody tries to run it."};
+constexpr Option kReason{.name = "reason", .value = "TEXT", .help = "Why; shown to everyone who tries to run it."};
 constexpr Option kOptions[] = {kReason};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 

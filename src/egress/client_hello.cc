@@ -99,7 +99,7 @@ ClientHello parseClientHello(std::span<const std::uint8_t> bytes) {
     message.insert(message.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at + 5),
                    bytes.begin() + static_cast<std::ptrdiff_t>(at + 5 + have));
     at += 5 + size;
-    if (!message.empty() && message[0] != kHello) return bad("the first message is no hello");
+    if (!message.empty() && message[0] != kHello) return bad("the first message is not a hello");
     if (message.size() < 4) continue;
     const std::size_t length =
         static_cast<std::size_t>(message[1]) << 16 | static_cast<std::size_t>(message[2]) << 8 | message[3];

@@ -66,7 +66,7 @@ bool Connection::takeRequest() {
   if (head.status == http::Status::bad) return refuse(head.flaw);
   const bool same = head.has_authority && head.authority.host == target_.host && head.authority.port == target_.port;
   if (pinned_) {
-    if (head.connect) return refuse("a CONNECT through a connection that is no proxy");
+    if (head.connect) return refuse("a CONNECT through a connection that is not a proxy");
     if (head.has_authority && !same) {
       denyObject(
           "http", head.authority,
@@ -166,7 +166,7 @@ bool Connection::judgeRedirect(std::string_view location) {
   rest = rest.substr(0, rest.find_first_of("/?#"));
   if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) rest.remove_prefix(at + 1);
   HostPort target;
-  Decision decision{false, "a redirect to something that is no host", {}};
+  Decision decision{false, "a redirect to something that is not a host name", {}};
   if (auto parsed = canonicalAuthority(rest, secure ? 443 : 80)) {
     target = std::move(*parsed);
     decision = server_.rules.judge(target.host, target.port);

@@ -206,7 +206,7 @@ std::vector<std::uint8_t> buildQuery(std::uint16_t id, std::string_view name, st
 std::expected<Response, std::string_view> parseResponse(Bytes message, std::uint16_t id, std::string_view name,
                                                         std::uint16_t type) {
   if (message.size() < kHeader || word(message, 0) != id || (message[2] & 0x80) == 0 || word(message, 4) != 1) {
-    return std::unexpected("it is no answer to the question");
+    return std::unexpected("it is not an answer to the question");
   }
   std::size_t at = kHeader;
   std::string asked;

@@ -109,7 +109,7 @@ std::string_view flawOfLabel(std::string_view label) {
   if (label.empty()) return "it has an empty label";
   if (label.size() > kLabelBytes) return "a label has more than 63 bytes";
   if (label.front() == '-' || label.back() == '-') return "a label begins or ends with a hyphen";
-  if (label.starts_with("xn--") && !isHonestPunycode(label.substr(4))) return "a label is no valid Punycode";
+  if (label.starts_with("xn--") && !isHonestPunycode(label.substr(4))) return "a label is not valid Punycode";
   return {};
 }
 
@@ -122,7 +122,7 @@ std::expected<Host, std::string_view> canonicalHost(std::string_view raw) {
     if (bracketed && !raw.ends_with(']')) return std::unexpected("a bracket is not closed");
     const auto address = Address::parse(bracketed ? raw.substr(1, raw.size() - 2) : raw);
     if (!address || (bracketed && raw.find(':') == std::string_view::npos)) {
-      return std::unexpected("it is no IPv6 address");
+      return std::unexpected("it is not an IPv6 address");
     }
     return Host{{}, address};
   }
@@ -143,7 +143,7 @@ std::expected<Host, std::string_view> canonicalHost(std::string_view raw) {
   }
   if (endsInNumber(labels.back())) {
     const auto address = looseV4(labels);
-    if (!address) return std::unexpected("it ends in a number but is no address");
+    if (!address) return std::unexpected("it ends in a number but is not an address");
     return Host{{}, address};
   }
   return Host{std::move(name), std::nullopt};
@@ -170,7 +170,7 @@ std::expected<HostPort, std::string_view> canonicalAuthority(std::string_view ra
   if (colon != std::string_view::npos) {
     host = raw.substr(0, colon);
     port = parsePort(raw.substr(colon + 1));
-    if (!port) return std::unexpected("the port is no number from 1 to 65535");
+    if (!port) return std::unexpected("the port is not a number from 1 to 65535");
   }
   if (*port == 0) return std::unexpected("it names no port");
   auto canonical = canonicalHost(host);

@@ -119,7 +119,8 @@ std::string_view parseFraming(const std::vector<Field>& fields, int minor, Frami
     framing.kind = Framing::Kind::chunked;
   } else if (lengths > 0) {
     const std::string_view value = findField(fields, "content-length")->value;
-    if (value.empty() || value.size() > 18 || !std::ranges::all_of(value, isDigit)) return "a length that is no number";
+    if (value.empty() || value.size() > 18 || !std::ranges::all_of(value, isDigit))
+      return "a length that is not a number";
     std::from_chars(value.data(), value.data() + value.size(), framing.length);
     framing.kind = framing.length == 0 ? Framing::Kind::none : Framing::Kind::length;
   }
@@ -187,7 +188,7 @@ std::string_view parseHost(RequestHead& head, std::uint16_t default_port) {
   const Field* field = findField(head.fields, "host");
   const std::uint16_t port = head.has_authority ? (head.absolute ? 80 : head.authority.port) : default_port;
   auto host = canonicalAuthority(field->value, port);
-  if (!host) return "the Host field is no host";
+  if (!host) return "the Host field is not a host name";
   if (head.has_authority) {
     const bool same = host->host == head.authority.host && host->port == head.authority.port;
     return same ? std::string_view() : "the Host field and the target disagree";

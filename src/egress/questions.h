@@ -14,7 +14,7 @@ class Questions {
   enum class Step : std::uint8_t { ask, wait, refuse };
 
   /// What to do with a connection to `target`, which is not allowed: send a question, wait for a pending answer, or
-  /// deny it because the answer was no or the limit is reached.
+  /// deny it because the answer was "no" or the limit is reached.
   Step about(const std::string& target);
   /// Whether about() could return anything but a denial.
   [[nodiscard]] bool mayAsk(const std::string& target) const;

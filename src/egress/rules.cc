@@ -58,7 +58,7 @@ std::expected<HostPattern, std::string_view> parsePattern(std::string_view text)
   const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
   if (colon != std::string_view::npos) {
     pattern.port = parsePort(text.substr(colon + 1));
-    if (!pattern.port) return std::unexpected("the port is no number from 1 to 65535");
+    if (!pattern.port) return std::unexpected("the port is not a number from 1 to 65535");
     host = text.substr(0, colon);
   }
   if (host == "*") {
@@ -100,7 +100,7 @@ Result<void> Rules::addPorts(const std::vector<std::string>& texts, bool allowed
     const auto first = parsePort(std::string_view(text).substr(0, dash));
     const auto last = dash == std::string::npos ? first : parsePort(std::string_view(text).substr(dash + 1));
     if (!first || !last || *first > *last) {
-      return fail(plainError(Stage::policy, "egress", text, "it is no port and no range of ports",
+      return fail(plainError(Stage::policy, "egress", text, "it is neither a port nor a range of ports",
                              "use a number such as 443 or a range such as 8000-8010"));
     }
     ports_.push_back({*first, *last, allowed});

@@ -272,7 +272,7 @@ Result<void> Server::applyChange(std::string_view packet) {
   if (!change) return fail(plainError(Stage::policy, "egress", "change", "it is malformed"));
   if (change->kind == Change::Kind::permit || change->kind == Change::Kind::refuse) return answerQuestion(*change);
   if (change->kind == Change::Kind::mine || change->kind == Change::Kind::other) {
-    return fail(plainError(Stage::policy, "egress", "change", "nobody was asked whose a connection is"));
+    return fail(plainError(Stage::policy, "egress", "change", "the owner of the connection is not known"));
   }
   auto applied = change->kind == Change::Kind::allow  ? rules.allow(change->pattern)
                  : change->kind == Change::Kind::deny ? rules.deny(change->pattern)

@@ -31,7 +31,7 @@ Step parseGreeting(std::span<const std::uint8_t> bytes) {
 
 Request parseRequest(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < 5) return {};
-  if (bytes[0] != kVersion || bytes[2] != 0) return refuse(Reply::failure, "it is no SOCKS 5 request");
+  if (bytes[0] != kVersion || bytes[2] != 0) return refuse(Reply::failure, "it is not a SOCKS 5 request");
   std::size_t size = 0;
   switch (bytes[3]) {
     case kV4: size = 4 + 4 + 2; break;

@@ -11,7 +11,8 @@
 namespace caisson::isolation {
 namespace {
 
-/// The same program where nobody will listen: the refusals stay, and a foreign call ends the process.
+/// The same program for a filter without a listener: refused calls stay refused, a call of another architecture ends
+/// the process.
 void refuseUnheard(const sock_fprog& program) {
   for (unsigned short i = 0; i < program.len; ++i) {
     sock_filter& step = program.filter[i];

@@ -100,7 +100,7 @@ Result<std::string> withEntry(const AgentHost& host, std::string_view before, co
   }
   const std::string key(host.key);
   if (!whole.contains(key)) whole[key] = Ordered::object();
-  if (!whole[key].is_object()) return std::unexpected(refusal(host, "its `" + key + "` is no object", program));
+  if (!whole[key].is_object()) return std::unexpected(refusal(host, "its `" + key + "` is not an object", program));
   const Ordered entry = jsonEntry(host, program);
   if (whole[key].contains("caisson")) {
     if (whole[key]["caisson"] == entry) return std::string(before);

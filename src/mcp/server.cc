@@ -103,7 +103,7 @@ void Server::serveLegacy(const std::shared_ptr<Call>& call) {
   call->log_level = agreement->log_level;
   if (call->method == "logging/setLevel") {
     const auto level = textAt(call->params, "level");
-    if (!level || logLevelRank(*level) < 0) return fail(*call, invalidParams("params.level is no log level"));
+    if (!level || logLevelRank(*level) < 0) return fail(*call, invalidParams("params.level is not a log level"));
     call->client->setLogLevel(*level);
     return succeed(*call, Json::object());
   }

@@ -53,9 +53,10 @@ void addTrustFile(const policy::Policy& policy, Plan& plan) {
 Result<void> checkCredentials(const policy::Policy& policy, const HostFacts& host, const Plan& plan) {
   if (!addsCredentials(policy.network)) return {};
   if (!plan.own_root || plan.host_view) {
-    return fail(plainError(Stage::plan, "plan", "network.credentials",
-                           "credentials need a root of its own, in which programs find whom to trust",
-                           "use level full"));
+    return fail(
+        plainError(Stage::plan, "plan", "network.credentials",
+                   "credentials need a separate root file system, with a certificate file for the programs inside",
+                   "use level full"));
   }
   for (const policy::Credential& one : policy.network.credentials) {
     if (one.secret_file.empty()) continue;

@@ -1,6 +1,6 @@
 // Executable lists (SPEC X2): which programs can be started, enforced by the content of the sandbox's root.
 //
-// Names are no protection: a program can be copied, linked, loaded by `ld.so`, or come from memory. So with an
+// Names do not protect: a program can be copied, linked, loaded by `ld.so`, or come from memory. So with an
 // allowlist only the listed programs, their loader and their libraries can be executed or mapped as code, each through
 // a separate mount. Every other mount is noexec, which the kernel also enforces for mmap and so for `ld.so program` and
 // LD_PRELOAD; program directories are empty except for listed programs. A blocklist removes single files, under every

@@ -103,7 +103,7 @@ TEST(CurrentDirectory, IsNotTakenWhenItIsAHomeDirectoryOrAboveOne) {
                           {"/home", false},
                           {"/root", false},
                           {"/home/someone", false},
-                          {"/home/somebody-else", false},
+                          {"/home/another-user", false},
                           {"/home/someone/project", true},
                           {"/srv/project", true},
                           {"/homework", true},

@@ -48,7 +48,7 @@ bool isNumbered(std::string_view key) {
   return key == "processor" || key == "core id" || key == "apicid" || key == "initial apicid";
 }
 
-/// The host's first block once per processor, numbered from 0. Processor features are no secret: a program can query
+/// The host's first block once per processor, numbered from 0. Processor features are not secret: a program can query
 /// the processor itself.
 std::string cpuinfo(std::string_view block, std::size_t count) {
   std::string text;

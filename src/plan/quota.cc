@@ -92,7 +92,7 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
   std::string text = hard.empty() ? "" : "hard (ENOSPC): " + hard;
   if (!watched.empty()) {
     text += (text.empty() ? "" : "; ") + std::string("watched: ") + watched + " ";
-    text += quota.bytes ? sizeText(*quota.bytes) : "without a limit of its own";
+    text += quota.bytes ? sizeText(*quota.bytes) : "without a separate limit";
     text += ", the host keeps some room; what is written within 20 to 100 ms may go beyond";
     plan.disk = quota;
     if (quota.bytes) {  // so that no single file exceeds the limit between two polls

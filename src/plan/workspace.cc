@@ -41,7 +41,7 @@ bool tooBroad(const HostFacts& host) {
   if (std::any_of(host.homes.begin(), host.homes.end(), [&](const std::string& home) { return below(home, path); })) {
     return true;
   }
-  return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // somebody else's
+  return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // another user's
 }
 
 /// Names below `tree`, relative to it, that hold the caller's credentials and histories (F7).

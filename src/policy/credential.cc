@@ -146,7 +146,7 @@ std::optional<Problem> findCredentialProblem(const Policy& policy) {
     const std::string key = std::string(kKey) + "[" + std::to_string(index) + "]";
     if (auto problem = checkOne(key, one)) return problem;
     if (!names.insert(nameOf(one)).second) {
-      return Problem{key, "two credentials are called \"" + nameOf(one) + "\"", "give each a name of its own"};
+      return Problem{key, "two credentials are called \"" + nameOf(one) + "\"", "give each a different name"};
     }
     if (!places.insert(targetOf(one) + " " + lowered(one.header)).second) {
       return Problem{key + ".header", "the same header is set twice for " + targetOf(one), "keep one of the two"};

@@ -66,7 +66,7 @@ void ImportBuilder::resizeTmpfs(std::string_view from, std::string_view path, st
     mount.size = bytes;
     return;
   }
-  note(Kind::lossy, from, std::string(path) + " is not a directory of its own here");
+  note(Kind::lossy, from, std::string(path) + " is not a separate directory here");
 }
 
 Result<Imported> ImportBuilder::finish() {

@@ -98,7 +98,7 @@ void readBlockedPaths(ImportBuilder& in) {
                                               [&](const char* top) { return isWithin(normalPath(path), top); });
     in.note(NoteKind::lossy, "blocked_paths",
             programs                ? path + " is shown read-only, with the allowed programs alone: cargo lies there"
-            : path.starts_with('/') ? path + " of the host is not in the sandbox, which has a root of its own"
+            : path.starts_with('/') ? path + " of the host is not in the sandbox, which has a separate root"
                                     : path + " is a path of another system");
   }
 }

@@ -13,7 +13,7 @@ using NoteKind = ImportNote::Kind;
 using Texts = ImportBuilder::Texts;
 
 void readFilesystem(ImportBuilder& in) {
-  in.lossy("filesystem.rootPath", "the sandbox builds a root of its own in memory");
+  in.lossy("filesystem.rootPath", "the sandbox builds its root in memory");
   for (const std::string& path : in.reader().texts("filesystem.readOnlyPaths")) {
     const std::string normal = normalPath(path);
     const bool system = std::ranges::any_of(std::array{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"},
@@ -130,7 +130,7 @@ void importRfc(ImportBuilder& in) {
   const auto level = in.reader().text("isolationLevel");
   if (level == "LEVEL_0") {
     in.note(NoteKind::unsafe, "isolationLevel",
-            "LEVEL_0 is no isolation and needs an owner's approval for each run; LEVEL_2 is used");
+            "LEVEL_0 means no isolation and needs an owner's approval for each run; LEVEL_2 is used");
   } else if (level == "LEVEL_1") {
     in.note(NoteKind::widening, "isolationLevel", "LEVEL_1 is level process");
     in.set("isolationLevel", "isolation.level", "process");

@@ -69,16 +69,17 @@ std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
   for (const Unit& candidate : kSizeUnits) {
     if (candidate.text == unit_text) unit = &candidate;
   }
-  if (number.empty()) return std::unexpected(quoted(text) + ", which is no size");
+  if (number.empty()) return std::unexpected(quoted(text) + ", which is not a size");
   if (unit == nullptr) return std::unexpected("the unknown unit " + quoted(unit_text));
 
   const std::size_t dot = number.find('.');
   const std::string_view whole_digits = number.substr(0, dot);
   std::string_view fraction_digits = dot == std::string_view::npos ? std::string_view{} : number.substr(dot + 1);
   if (whole_digits.empty() || (dot != std::string_view::npos && fraction_digits.empty())) {
-    return std::unexpected(quoted(text) + ", which is no size");
+    return std::unexpected(quoted(text) + ", which is not a size");
   }
-  if (fraction_digits.find('.') != std::string_view::npos) return std::unexpected(quoted(text) + ", which is no size");
+  if (fraction_digits.find('.') != std::string_view::npos)
+    return std::unexpected(quoted(text) + ", which is not a size");
   while (fraction_digits.ends_with('0')) fraction_digits.remove_suffix(1);
 
   const auto whole = parseDigits(whole_digits);
@@ -106,7 +107,7 @@ std::expected<double, std::string> parseSeconds(std::string_view text) {
   const auto [end, error] =
       std::from_chars(number.data(), number.data() + number.size(), value, std::chars_format::fixed);
   if (number.empty() || error != std::errc{} || end != number.data() + number.size()) {
-    return std::unexpected(quoted(text) + ", which is no duration");
+    return std::unexpected(quoted(text) + ", which is not a duration");
   }
   for (const TimeUnit& unit : kTimeUnits) {
     if (unit.text != unit_text) continue;

@@ -226,7 +226,7 @@ std::optional<Problem> checkExecutableDirectories(const Policy& policy) {
                                                [&](const Tmpfs& tmpfs) { return normalPath(tmpfs.path) == path; });
     if (!temporary && path != "/workspace" && !firstShared(own, policy.filesystem.read_write, normalPath) &&
         !firstShared(own, policy.filesystem.read_only, normalPath)) {
-      return Problem{key, quoted(path) + " is no directory that the policy mounts",
+      return Problem{key, quoted(path) + " is not a directory that the policy mounts",
                      "name /workspace, one of filesystem.tmpfs, read_only or read_write"};
     }
   }

@@ -70,7 +70,7 @@ Result<void> checkFeatures(const std::string& path, int directory) {
     // Their names may change on the server, and are looked up each time.
     if (type != number) continue;
     return unfit(std::string("it lies on ") + name +
-                 ", which cannot hold an overlay's changes: the kernel wants names there that nobody else changes");
+                 ", which cannot hold an overlay's changes: overlayfs needs a directory that no other process changes");
   }
   char value[8];
   if (::fgetxattr(directory, "user.overlay.opaque", value, sizeof(value)) < 0 && errno == EOPNOTSUPP) {

@@ -13,7 +13,7 @@ TEST(Observer, MakesPathsPlain) {
   EXPECT_EQ(plainPath("/", ".."), "/");
   EXPECT_EQ(plainPath("", "relative"), "") << "relative to a place that is not known";
   EXPECT_EQ(plainPath("/a", ""), "");
-  EXPECT_EQ(plainPath("/a", "b\nc"), "") << "would be a line of its own";
+  EXPECT_EQ(plainPath("/a", "b\nc"), "") << "would be a separate line";
   EXPECT_EQ(plainPath("/a", "\x1b[2J"), "");
   EXPECT_EQ(plainPath("/a", "\x7f"), "");
 }

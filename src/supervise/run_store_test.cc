@@ -126,7 +126,7 @@ TEST_F(RunStoreTest, OfAKilledHolderIsRemovedByTheNext) {
   ASSERT_TRUE(holder.holds());
   ASSERT_TRUE(exists(runs("/cs-killed/layers")));
   holder.kill();
-  EXPECT_TRUE(exists(runs("/cs-killed"))) << "nobody is there to remove it yet";
+  EXPECT_TRUE(exists(runs("/cs-killed"))) << "no process has removed it yet";
   const auto store = RunStore::create("cs-next", {});
   ASSERT_TRUE(store);
   EXPECT_FALSE(exists(runs("/cs-killed")));

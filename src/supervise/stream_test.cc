@@ -235,7 +235,7 @@ TEST_F(OutputStreamTest, AReaderThatIsGoneClosesThePayloadsOutput) {
   put(payload.write, "anybody?");
   stream.pump();
   EXPECT_FALSE(stream.open());
-  EXPECT_EQ(::write(payload.write.get(), "x", 1), -1) << "the payload does not learn that nobody reads";
+  EXPECT_EQ(::write(payload.write.get(), "x", 1), -1) << "the payload does not learn that the reader is gone";
   EXPECT_EQ(errno, EPIPE);
 }
 

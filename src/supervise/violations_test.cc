@@ -188,7 +188,7 @@ TEST(Violations, ForeignArchitecturesAreAlwaysCritical) {
   Violations with_loader(plan);
   foreign.foreign_program = true;
   const Verdict verdict = with_loader.judge(foreign, Time(), program);
-  EXPECT_FALSE(verdict.end) << "a program of another architecture cannot run, but is no attack";
+  EXPECT_FALSE(verdict.end) << "a program of another architecture cannot run, but is not an attack";
   EXPECT_TRUE(verdict.end_process);
 #if defined(__x86_64__)
   Violations other(plan);

@@ -106,7 +106,7 @@ std::string explainV2(const Candidate& own, const std::string& shown) {
   if (!own.fd) return "cgroup v2: our own cgroup " + shown + " is not visible under " + kMount;
   if (!own.ours)
     return "cgroup v2: our cgroup " + shown +
-           " belongs to somebody else (a login session's scope, say): " + kScopeRemedy;
+           " belongs to another user (for example a login session's scope): " + kScopeRemedy;
   return "cgroup v2: our cgroup " + shown +
          " holds other processes too, so its children can't have limits: " + kScopeRemedy;
 }
@@ -191,7 +191,7 @@ void explainV1(CgroupBase& base, int error) {
   } else {
     base.why_not =
         "cgroup v1: our cgroups belong to root: run as root, boot the host with cgroup v2 "
-        "(systemd.unified_cgroup_hierarchy=1), or let an administrator give this user a cgroup of its own";
+        "(systemd.unified_cgroup_hierarchy=1), or let an administrator delegate a cgroup to this user";
   }
 }
 

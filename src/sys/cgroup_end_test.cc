@@ -88,7 +88,7 @@ TEST_F(CgroupEnd, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
   ASSERT_GT(payload, 0);
   const auto of_maker = [&](const std::string& one) { return parseCgroupName(one)->pid == maker; };
   EXPECT_TRUE(std::ranges::none_of(removeEmptyKeptCgroups(base_, 0s), of_maker))
-      << "its maker may still let somebody in";
+      << "its creator may still add a process";
   ::kill(maker, SIGKILL);
   waitFor(maker);
   EXPECT_TRUE(std::ranges::none_of(removeAbandonedCgroups(base_), of_maker)) << "made to outlive its maker";
@@ -97,7 +97,7 @@ TEST_F(CgroupEnd, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
   const auto left = directoriesOf(base_, maker);
   ASSERT_FALSE(left.empty());
   EXPECT_TRUE(std::ranges::all_of(left, [](const auto& one) { return one.contains("inhabited"); }));
-  EXPECT_EQ(::kill(payload, 0), 0) << "whoever lives there lives on";
+  EXPECT_EQ(::kill(payload, 0), 0) << "the process in it was killed";
   ::kill(payload, SIGKILL);
   std::ptrdiff_t removed = 0;
   for (int i = 0; i < 2000 && removed == 0; ++i) {

@@ -58,7 +58,7 @@ TEST(CgroupBase, SaysWhatIsMissingAndTheRemedy) {
 }
 
 TEST(CgroupBase, AnOrdinaryUserWithoutDelegationIsTold) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become somebody without a cgroup";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become a user without a cgroup";
   if (CgroupBase::find().kind == Kind::none) GTEST_SKIP() << "no cgroups here";
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -179,7 +179,7 @@ TEST_F(CgroupTest, TotalsAskOnlyForWhatCanHaveHappened) {
   const CgroupUsage quiet = cgroup.totals(false);
   if (!quiet.memory_peak || !quiet.pids_peak) GTEST_SKIP() << "this kernel tells no peaks";
   EXPECT_FALSE(quiet.oom_kills || quiet.pids_limit_hits || quiet.memory_current);
-  EXPECT_EQ(cgroup.totals(true).oom_kills, 0U) << "the host's own want of memory is no matter of the limit";
+  EXPECT_EQ(cgroup.totals(true).oom_kills, 0U) << "a host that is short of memory does not count as this limit";
 }
 
 TEST_F(CgroupTest, AddMovesAnotherProcess) {

@@ -36,10 +36,10 @@ Result<Fd> openOwnFile(const std::string& path, Privacy privacy) {
   }
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return fail(sysError(Stage::policy, "fstat", path, errno));
-  if (!S_ISREG(info.st_mode)) return fail(plainError(Stage::policy, "open", path, "it is no regular file"));
+  if (!S_ISREG(info.st_mode)) return fail(plainError(Stage::policy, "open", path, "it is not a regular file"));
   const bool secret = privacy == Privacy::secret;
   if (info.st_uid != ::geteuid() && (secret || info.st_uid != 0)) {
-    return fail(plainError(Stage::policy, "open", path, "it belongs to somebody else", "use a file of your own"));
+    return fail(plainError(Stage::policy, "open", path, "it belongs to another user", "use a file of your own"));
   }
   const mode_t others = secret ? S_IRWXG | S_IRWXO : S_IWGRP | S_IWOTH;
   if ((info.st_mode & others) != 0) {

@@ -78,7 +78,7 @@ Result<Fd> openPrivateDirectory(const std::string& path) {
   if (!directory) {
     const int error = errno;
     if (error == ELOOP || error == ENOTDIR) {
-      return fail(plainError(Stage::state, "open", path, "it is not a directory of its own, but a link or a file",
+      return fail(plainError(Stage::state, "open", path, "it is a link or a file, not a directory",
                              "remove it, or set CAISSON_HOME to another directory"));
     }
     return fail(sysError(Stage::state, "open", path, error, "set CAISSON_HOME to a directory you can write"));

@@ -97,10 +97,10 @@ Result<void> checkTemplate(std::span<const std::string> words) {
       return fail(wordError(word, "the program itself is not a value", "declare a tool for each program"));
     if (interpreter && hasPlace(*pieces) && pieces->size() > 1)
       return fail(wordError(word, "inside a text for an interpreter a value would become part of the program",
-                            "hand it over as a word of its own: sh -c 'grep -- \"$1\"' sh {pattern}"));
+                            "pass it as a separate word: sh -c 'grep -- \"$1\"' sh {pattern}"));
     if (!isMore(*pieces)) continue;
     if (pieces->size() > 1 || ++more > 1)
-      return fail(wordError(word, "{...} stands for further words: once, and as a word of its own", ""));
+      return fail(wordError(word, "{...} stands for further words: use it once, as a separate word", ""));
   }
   return {};
 }

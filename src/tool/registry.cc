@@ -66,9 +66,10 @@ Result<void> checkName(std::string_view name) {
                            "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"));
   }
   if (audit::isInterpreterName(name)) {
-    return fail(plainError(Stage::usage, "tool", name,
-                           "an interpreter's name is no tool's: in quarantine it would stop everybody",
-                           "call it " + std::string(name) + "-tool"));
+    return fail(
+        plainError(Stage::usage, "tool", name,
+                   "the name of an interpreter cannot be a tool's: its quarantine would stop every tool that uses it",
+                   "call it " + std::string(name) + "-tool"));
   }
   return {};
 }

@@ -68,7 +68,7 @@ constexpr Check kEdgeCases[] = {
                                                                                          "c\033[2J",
                                                                                          9));
      }},
-    {"edge.no-output", Category::edge_cases, "A program that prints nothing is no failure",
+    {"edge.no-output", Category::edge_cases, "A program that prints nothing is not a failure",
      [](Context& context) { return printed(context.run({.command = {"true"}}), ""); }},
     {"edge.flood", Category::edge_cases, "A flood of output is cut at the limit and counted",
      [](Context& context) {

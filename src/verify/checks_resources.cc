@@ -68,7 +68,7 @@ constexpr Check kNetwork[] = {
        if (listener.port == 0) return skipped("no socket on the host's loopback could be made");
        return contained(context.inside({"connect", "127.0.0.1", std::to_string(listener.port)}));
      }},
-    {"network.only-loopback", Category::network, "Without egress there is no interface but a loopback of its own",
+    {"network.only-loopback", Category::network, "Without egress the only interface is a private loopback",
      [](Context& context) {
        return printed(context.script("tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '"), "lo\n");
      }},

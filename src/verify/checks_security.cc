@@ -19,7 +19,7 @@ constexpr Check kChecks[] = {
      [](Context& context) { return contained(context.inside({"without", "/usr", "ro"})); }},
     {"security.no-capabilities", Category::security, "All five capability sets are empty",
      [](Context& context) { return contained(context.inside({"capabilities"})); }},
-    {"security.no-new-privileges", Category::security, "no_new_privs is set: setuid programs raise nobody",
+    {"security.no-new-privileges", Category::security, "no_new_privs is set: setuid programs give no privileges",
      [](Context& context) { return contained(context.inside({"status-not", "NoNewPrivs", "1"})); }},
     {"security.syscall-filter", Category::security, "A system-call filter is in force",
      [](Context& context) { return contained(context.inside({"status-not", "Seccomp", "2"})); }},

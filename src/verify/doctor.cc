@@ -167,7 +167,7 @@ DoctorItem landlockItem(const Probes& probes) {
   }
   if (probes.landlock_abi < 6) {
     return {"landlock", ItemState::degraded, abi + ": no scoping of signals and abstract sockets",
-            "Linux 6.12 or newer has it; inside namespaces of its own a sandbox hardly needs it."};
+            "Linux 6.12 or newer has it; with separate namespaces a sandbox hardly needs it."};
   }
   return {"landlock", ItemState::pass, abi, {}};
 }

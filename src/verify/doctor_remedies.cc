@@ -154,7 +154,7 @@ std::string cgroupRemedy(const sys::Probes& probes) {
                                    : "Mount the unified hierarchy:\n$ sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup";
   }
   if (cgroup.layout != sys::CgroupLayout::v2) {
-    return "Give this shell a directory of its own in each v1 hierarchy (until the next boot):\n"
+    return "Give this shell a separate directory in each v1 hierarchy (until the next boot):\n"
            "$ for c in memory pids cpu; do d=/sys/fs/cgroup/$c/caisson-$UID; sudo mkdir -p $d;\n"
            "$     sudo chown -R $UID $d; echo $$ | sudo tee $d/cgroup.procs; done";
   }
@@ -175,7 +175,7 @@ std::string cgroupRemedy(const sys::Probes& probes) {
            "$ sudo loginctl enable-linger $USER\n"
            "$ systemd-run --user --scope -p Delegate=yes caisson run -- COMMAND";
   }
-  return "Have the administrator give this shell a cgroup of its own:\n"
+  return "Ask the administrator to delegate a cgroup to this shell:\n"
          "$ d=/sys/fs/cgroup/caisson-$UID; sudo mkdir $d; sudo chown -R $UID $d\n"
          "$ echo $$ | sudo tee $d/cgroup.procs";
 }

@@ -110,10 +110,10 @@ TEST(Doctor, NamesTheSysctlThatForbidsUserNamespaces) {
 
 TEST(Doctor, KnowsAProfileThatDoesNotGrantUserNamespaces) {
   Probes probes = withoutNamespaces(goodHost(), EACCES);
-  probes.obstacles.apparmor_label = "somebody-else (enforce)";
+  probes.obstacles.apparmor_label = "another-program (enforce)";
   const DoctorReport report = judge(probes);
   const DoctorItem& found = item(report, "user-namespaces");
-  EXPECT_TRUE(has(found.found, "somebody-else"));
+  EXPECT_TRUE(has(found.found, "another-program"));
   EXPECT_TRUE(has(found.remedy, "apparmor_parser -r"));
   EXPECT_FALSE(has(found.remedy, "sysctl"));
   probes.obstacles.apparmor_label = "caisson (unconfined)";
@@ -150,7 +150,7 @@ TEST(Doctor, AMaskedProcInAContainerNeedsUnmaskedSystemPaths) {
   EXPECT_TRUE(has(item(report, "own-root").found, "proc (EPERM)"));
   EXPECT_TRUE(has(item(report, "own-root").remedy, "systempaths=unconfined"));
   EXPECT_FALSE(report.full_available);
-  EXPECT_FALSE(report.level("process")->available) << "it has a /proc of its own too";
+  EXPECT_FALSE(report.level("process")->available) << "it mounts a new /proc too";
 }
 
 TEST(Doctor, PodmanAndKubernetesGetTheirOwnWords) {

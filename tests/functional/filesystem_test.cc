@@ -62,7 +62,7 @@ TEST_F(Workspace, Direct) {
   EXPECT_EQ(readFile(workspace / "d/l"), "new\n");
   struct stat status{};
   ASSERT_EQ(stat((workspace / "d/f").c_str(), &status), 0);
-  EXPECT_EQ(status.st_uid, geteuid()) << "files belong to whoever started caisson";
+  EXPECT_EQ(status.st_uid, geteuid()) << "files belong to the user who started caisson";
   EXPECT_EQ(status.st_gid, getegid());
   EXPECT_EQ(status.st_mode & 07777U, 0750U);
   EXPECT_FALSE(contains(output.err, "discarded"));

@@ -230,7 +230,7 @@ TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
   const RunOutput lines = run({"--trace", "files"}, {"cat", "input"}, how_);
   EXPECT_EQ(lines.out, "1\n");
   EXPECT_TRUE(contains(lines.err, "caisson: trace: read /workspace/input\n")) << lines.err;
-  EXPECT_FALSE(contains(run({"--json"}, {"true"}, how_).out, "\"files\"")) << "nobody asked";
+  EXPECT_FALSE(contains(run({"--json"}, {"true"}, how_).out, "\"files\"")) << "without --trace";
 }
 
 TEST_F(TraceFiles, OfNothingElseThanFiles) {

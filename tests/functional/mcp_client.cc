@@ -87,7 +87,7 @@ McpClient::Json McpClient::readMessage(std::chrono::milliseconds timeout) {
     if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
       Json message = Json::parse(buffer_.substr(0, end), nullptr, false);
       buffer_.erase(0, end + 1);
-      if (message.is_discarded()) throw std::runtime_error("standard output carries something that is no message");
+      if (message.is_discarded()) throw std::runtime_error("standard output carries something that is not a message");
       return message;
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();

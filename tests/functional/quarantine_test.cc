@@ -42,7 +42,7 @@ TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
 
   const std::string key = caisson({"tool", "list", "--json"}).json().at(0)["key"];
   EXPECT_EQ(runProgram({"setsid", "-w", caissonBinary(), "tool", "release", key}, options()).exit_status, 125)
-      << "nobody was there to say yes";
+      << "there was no terminal to ask on";
   EXPECT_EQ(run({}, {"echo", "one"}, options()).exit_status, 125);
   Terminal no = atTerminal({"tool", "release", key});
   EXPECT_EQ(answer(no, "n"), 125) << no.screen();
@@ -93,7 +93,7 @@ TEST_F(Quarantine, InterpretersAndNonsenseAreRefused) {
     EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.err;
   }
   EXPECT_EQ(caisson({"tool", "list"}).out, "No tool is declared, and nothing is in quarantine.\n");
-  EXPECT_EQ(caisson({"tool", "release", "nobody"}).exit_status, 125);
+  EXPECT_EQ(caisson({"tool", "release", "unknown"}).exit_status, 125);
 }
 
 TEST_F(Quarantine, WhatIsDamagedStillHolds) {

@@ -177,7 +177,7 @@ TEST_F(SessionChanges, JsonCarriesPatchesNamesAndCounts) {
   for (const auto& one : json["changes"]) changes[one["path"].get<std::string>()] = one;
   EXPECT_EQ(changes["new"]["change"], "renamed");
   EXPECT_EQ(changes["new"]["old_path"], "old");
-  EXPECT_EQ(changes["latin"]["patch_encoding"], "base64") << "bytes that are no UTF-8 are marked";
+  EXPECT_EQ(changes["latin"]["patch_encoding"], "base64") << "bytes that are not UTF-8 are marked";
   EXPECT_EQ(changes["latin"]["added_lines"], 1);
   EXPECT_EQ(changes["buk="]["path_encoding"], "base64");
   EXPECT_EQ(changes["pipe"]["omitted"], "a patch holds no FIFO");

@@ -34,7 +34,7 @@ TEST_F(SessionCommit, BringsEverythingThatChanged) {
   EXPECT_EQ(modeOf(workspace / "run"), 0755U) << "not writable by others";
   EXPECT_EQ(applied(commit(session)), "") << "done is done";
   output(session, "echo newer > a; echo z > n/z");
-  EXPECT_EQ(applied(commit(session)), "a\nn/z\n") << "its own work is no conflict";
+  EXPECT_EQ(applied(commit(session)), "a\nn/z\n") << "its own work is not a conflict";
   EXPECT_EQ(readFile(workspace / "a"), "newer\n");
 }
 

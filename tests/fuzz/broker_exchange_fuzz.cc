@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     client = !client;
     begin = end + 1;
   }
-  if (said.find(kSecret) != std::string::npos) return 0;  // then it is no secret
+  if (said.find(kSecret) != std::string::npos) return 0;  // then it is not a secret
   if (count(upstream, kSecret) != used || count(upstream, kLine) != used) std::abort();
   return 0;
 }

@@ -1,5 +1,5 @@
 // What a supervisor and an egress process tell each other. The egress process may have been taken over by what it
-// read: whatever it says, reading ends, and only what we would have written ourselves is understood.
+// read: reading any bytes ends, and only what our own writer produces is accepted.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdint>

@@ -47,11 +47,11 @@ TEST_P(HostileSibling, CpuLimitEndsBurners) {
   EXPECT_TRUE(started.exit_status == 0 || failedWithCause(started)) << started.describe();
   // A burner that was stopped, or gets no CPU, is harmless.
   eventually([&] { return !goesOn(burner) || cpuSeconds(burner) > kAllowed + kOvershoot; }, seconds(15));
-  EXPECT_LE(cpuSeconds(burner), kAllowed + kOvershoot) << "the burner goes on";
+  EXPECT_LE(cpuSeconds(burner), kAllowed + kOvershoot) << "the burner still runs";
   if (!GetParam().burns) return;
   eventually([&] { return !goesOn(cli.marker()) || cpuSeconds(cli.marker()) > 2 * (kAllowed + kOvershoot); },
              seconds(15));
-  EXPECT_LE(cpuSeconds(cli.marker()), 2 * (kAllowed + kOvershoot)) << "the attacker or the burner goes on";
+  EXPECT_LE(cpuSeconds(cli.marker()), 2 * (kAllowed + kOvershoot)) << "the attacker or the burner still runs";
 }
 
 TEST_P(HostileSibling, MemoryLimitEndsHog) {

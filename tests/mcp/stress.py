@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """stress.py CAISSON [CLIENTS [ROUNDS]]: a crowd of clients at one `caisson mcp --http`, doing everything at once.
 
-Half of the clients speak 2026-07-28, half 2025-11-25 with a session each. Every client has sandboxes of its own and
+Half of the clients speak 2026-07-28, half 2025-11-25 with a session each. Every client has separate sandboxes and
 checks that what it gets back is its own: outputs, files, states, refusals. Calls are cancelled in the middle, questions
 answered with no, streams of changes listened to. In the end the server is told to stop and must leave nothing.
 Built with ThreadSanitizer (make test-mcp-stress), the server must not report anything either.

@@ -105,7 +105,7 @@ TEST_F(LiveBroker, IsConfinedAndHidden) {
 
 /// As root: the broker, which holds the secrets, does not run as the same user as the program.
 TEST_F(LiveBroker, IsAnotherUserThanTheProgramWhereItCanBe) {
-  requireOrSkip(runsAsRoot(), "only root can give it a user of its own");
+  requireOrSkip(runsAsRoot(), "only root can give it a separate user");
   launch("exec sleep 4242");
   const pid_t egress = processes("__egress", program_->pid()).front();
   EXPECT_NE(userOf(broker_), "0");

@@ -214,7 +214,7 @@ TEST_F(Credentials, ASecretCanComeFromAPrivateFile) {
   EXPECT_TRUE(contains(readable.err, "others may read it")) << readable.describe();
 
   ASSERT_EQ(::symlink(file.c_str(), (files / "link").c_str()), 0);
-  EXPECT_EQ(shell(with(files / "link"), "true").exit_status, 125) << "whoever places the link chooses what is sent";
+  EXPECT_EQ(shell(with(files / "link"), "true").exit_status, 125) << "the creator of the link chooses what is sent";
 
   const RunOutput shown = shell(with(file), "true", {"--ro", files.path()});
   EXPECT_EQ(shown.exit_status, 125);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# world.sh PROGRAM ARG...: runs PROGRAM beside a small internet of its own.
+# world.sh PROGRAM ARG...: runs PROGRAM beside a small private internet.
 #
 # Two network namespaces and a cable between them: "host", where PROGRAM and so caisson's egress runs, and "internet",
 # where internet.py serves DNS, HTTP, HTTPS and more on addresses that are public by their numbers only. No packet
@@ -61,7 +61,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
   -out "$state/wrong.pem" -subj "/CN=wrong.test" -addext "subjectAltName=DNS:wrong.test" 2>/dev/null
 chmod 0755 "$state"
 chmod 0644 "$state"/*.pem
-# Named in full: a function in the background would be a shell of its own, and its end not that of the servers.
+# Named in full: a function in the background would run in a subshell, whose end is not that of the servers.
 nsenter --target "$internet" --net python3 "$here/internet.py" "$state" >"$state/errors" 2>&1 &
 server=$!
 tries=0

@@ -34,7 +34,7 @@ int openThrough(const Arguments& arguments) {
 int reopenForWriting(const Arguments& arguments) {
   const std::string path = "/proc/self/fd/" + arguments[0];
   struct stat status{};
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return refused("it is no file", EINVAL);
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return refused("it is not a file", EINVAL);
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return refused("open");
   return report("write", write(fd, "overwritten", 11));

@@ -39,7 +39,7 @@ done
 cd "$clone"
 equal "sh caisson" "$(sh caisson </dev/null || :)" "$clone|0|"
 
-# The usual way starts no process of its own: it works with no program on PATH.
+# The usual way starts no process: it works with no program on PATH.
 printf '#!/bin/sh\necho reached\n' >"$clone/build/caisson"
 equal "empty PATH" "$(PATH=/nonexistent ./caisson x 2>&1)" reached
 
@@ -62,7 +62,7 @@ equal "status without packages" "$status" 125
 equal "standard output stays the payload's" "$(cat "$place/out")" ""
 grep -q 'apt-get update && apt-get install -y --no-install-recommends .*cmake' "$place/err" || fail "no line for an administrator: $(cat "$place/err")"
 
-# A clone of somebody else's that was never built: whose it is, and what to do.
+# A clone of another user that was never built: the message names the owner and the remedy.
 if [ "$(id -u)" = 0 ]; then
   chown -R 0:0 "$clone"
   rm -rf --one-file-system "$clone/build"

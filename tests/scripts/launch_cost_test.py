@@ -34,7 +34,7 @@ def trace(caisson, directory):
     done = subprocess.run(command, cwd=directory, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           env=environment(directory))
     if "ptrace" in done.stderr and "not permitted" in done.stderr:
-        print("this host lets nobody trace")
+        print("this host does not allow tracing")
         sys.exit(77)
     if done.returncode != 0:
         sys.exit(f"{command} failed ({done.returncode}): {done.stderr.strip()}")
@@ -58,7 +58,7 @@ def threads(calls):
 
 
 def waits(what, rest):
-    """How often somebody looks whether another is done depends on the machine's load."""
+    """How often a process polls for another one depends on the machine's load."""
     return what in ("nanosleep", "clock_nanosleep", "sched_yield", "futex") or (
         what == "newfstatat" and rest.startswith(('(AT_FDCWD, "/",', '(AT_FDCWD, "/..",')))
 

@@ -129,7 +129,7 @@ TEST_F(Verify, HasTheChecksOfTheSpecification) {
   EXPECT_EQ(count[verify::Category::invariants], 9);
   EXPECT_GE(count[verify::Category::cve], 4);
   EXPECT_GE(count[verify::Category::escape], 6);
-  for (const auto& [id, names] : weaknesses()) EXPECT_TRUE(ids.contains(id)) << id << " is no check any more";
+  for (const auto& [id, names] : weaknesses()) EXPECT_TRUE(ids.contains(id)) << id << " is not a check any more";
 }
 
 TEST_F(Verify, NothingFailsOnAWholeSandbox) {

@@ -94,7 +94,7 @@ TEST_F(SessionLimits, DiskEndsABackgroundCommandThatNobodyWaitsFor) {
 TEST_F(SessionLimits, DiskEndsWhatACommandLeftBehind) {
   Session session = createWith({{"filesystem.max_total_size", "30M"}});
   output(session, std::string("setsid sh -c '") + kFillDisk + "' > /dev/null 2>&1 &");
-  EXPECT_TRUE(becomesQuiet(session)) << "somebody watches what lives on";
+  EXPECT_TRUE(becomesQuiet(session)) << "the supervisor watches what still runs";
   EXPECT_LT(storedKib(), 400 * 1024);
 }
 

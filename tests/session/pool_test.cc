@@ -24,7 +24,7 @@ TEST_F(SessionPoolTest, HandsOutEachOnceAndCarriesNothingOver) {
   auto pool = store->pool(options(), 3);
   ASSERT_TRUE(pool) << pool.error().message();
   ASSERT_TRUE(fills(*pool, 3));
-  EXPECT_TRUE(store->list()->empty()) << "nobody's yet";
+  EXPECT_TRUE(store->list()->empty()) << "not handed out yet";
   std::set<std::string> ids;
   for (int i = 0; i < 8; ++i) {
     auto session = pool->take(i == 0 ? "first" : "");
@@ -34,7 +34,7 @@ TEST_F(SessionPoolTest, HandsOutEachOnceAndCarriesNothingOver) {
                      "cat real; ls -A /workspace /tmp /home/sandbox; set -- /proc/[0-9]*; echo $#; echo mark > "
                      "mark; echo t > /tmp/t; sleep 100 > /dev/null 2>&1 &"),
               "real\n/home/sandbox:\n\n/tmp:\n\n/workspace:\nreal\n1\n")
-        << "only the shell: nobody was here before";
+        << "only the shell: no earlier user";
     EXPECT_GT(session->info()->expires_in, 3000) << "its time begins when it is taken";
     if (i % 2 == 1) {
       EXPECT_TRUE(session->destroy());

@@ -115,7 +115,7 @@ TEST_F(SessionPorts, ExposedOneReachesTheSessionsServer) {
   const auto early = session.openPort(8000);
   ASSERT_TRUE(early) << early.error().message();
   EXPECT_NE(early->host_port, 0);
-  EXPECT_EQ(converse(early->host_port, "x"), "") << "nobody serves yet";
+  EXPECT_EQ(converse(early->host_port, "x"), "") << "no server listens yet";
   serve(session, "8000");
   EXPECT_EQ(converse(early->host_port, "hello"), "echo:hello");
   const std::string much(8 << 20, 'm');

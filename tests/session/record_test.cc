@@ -56,7 +56,7 @@ TEST_F(SessionRecord, ACommandThatCannotBePutOnRecordDoesNotRun) {
   EXPECT_FALSE(session.read("mark"));
   ASSERT_EQ(::rmdir(head.c_str()), 0);
   ASSERT_EQ(::rename((head + "-away").c_str(), head.c_str()), 0);
-  EXPECT_EQ(output(*other, "echo again; ls"), "again\n") << "the same handle goes on with a clean connection";
+  EXPECT_EQ(output(*other, "echo again; ls"), "again\n") << "the same handle works with a new connection";
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(SessionRefusals, AreInTheResultAndOnRecord) {
   EXPECT_EQ(result.layers.at("seccomp_notify"), "on");
   const RunResult next = exec(session, "echo next");
   EXPECT_EQ(next.out.data, "next\n");
-  EXPECT_TRUE(next.violations.empty()) << "each command has a book of its own";
+  EXPECT_TRUE(next.violations.empty()) << "each command has a separate list";
 }
 
 TEST_F(SessionRefusals, OneCriticalAttemptEndsEverythingInTheSession) {

@@ -23,7 +23,7 @@ constexpr Prompt kPrompts[] = {
      "\n\nCreate one with sandbox_create (the project is at /workspace there), find out how the project is built and "
      "tested, do it with sandbox_execute, and report what you ran and what came out. Nothing you do there changes the "
      "real files. Destroy the sandbox at the end."},
-    {"try-untrusted-code", "Try code nobody trusts", "Look at, then run, code from elsewhere.", "what",
+    {"try-untrusted-code", "Try untrusted code", "Look at, then run, code from elsewhere.", "what",
      "The code, or where in the project it is", true, "Find out what this code does, without trusting it: ",
      "\n\nCreate a sandbox with sandbox_create, read the code before you run it, run it there with a short timeout_ms, "
      "and look at the denials in the results and in sandbox_info: they show what it tried that it may not do. Report "

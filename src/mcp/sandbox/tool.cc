@@ -129,7 +129,7 @@ std::string checkArguments(const Tool& tool, const Json& values) {
       known = true;
       if (std::string problem = checkValue(parameter, value); !problem.empty()) return problem;
     }
-    if (!known) return "`" + name + "` is no parameter of " + std::string(tool.name);
+    if (!known) return "`" + name + "` is not a parameter of " + std::string(tool.name);
   }
   for (const Parameter& parameter : tool.parameters)
     if (parameter.required && !values.contains(parameter.name))

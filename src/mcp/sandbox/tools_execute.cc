@@ -226,7 +226,7 @@ constexpr std::string_view kExecutionSchema = R"("sandbox_id":{"type":"string"},
   "stdout_bytes":{"type":"integer"},"stderr_bytes":{"type":"integer"},
   "stdout_dropped_bytes":{"type":"integer"},"stderr_dropped_bytes":{"type":"integer"},
   "truncated":{"type":"boolean","description":"Something was left out of stdout or stderr here"},
-  "full_output_uri":{"type":"string"},"binary":{"type":"boolean","description":"Bytes that are no text became U+FFFD"},
+  "full_output_uri":{"type":"string"},"binary":{"type":"boolean","description":"Bytes that are not text became U+FFFD"},
   "duration_ms":{"type":"integer"},"note":{"type":"string"},
   "notices":{"type":"array","items":{"type":"string"}},
   "denials":{"type":"array","items":{"type":"object"}})";
@@ -238,7 +238,8 @@ constinit const Tool kExecuteTool{
     .title = "Run a command",
     .description =
         "Run a command in the sandbox and get its output. A non-zero exit_code is an ordinary result. A command that "
-        "takes longer than 45 seconds (wait_ms) goes on: the answer has status \"running\" and an exec_id to use with "
+        "takes longer than 45 seconds (wait_ms) keeps running: the answer has status \"running\" and an exec_id to use "
+        "with "
         "sandbox_process. Processes that a command leaves in the background live on in the sandbox. Standard input is "
         "empty unless given; there is no terminal. Long output is shown as its beginning and end.",
     .parameters = kExecuteParameters,

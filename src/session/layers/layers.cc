@@ -93,7 +93,7 @@ Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
   return killSandbox(directory_);
 }
 
-/// Has a deep history made shallow by a process of its own. Waits for that only when there is no room left.
+/// Starts a process that merges layers of a long history. Waits for it only when no more layers fit.
 void SessionContext::makeRoom() {
   constexpr int kTimeoutMs = 600'000;
   if (auto current = readMetadata(directory_); !current || current->frozen.size() < kMaxDepth) return;

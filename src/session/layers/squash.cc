@@ -38,7 +38,7 @@ Result<void> show(SessionContext& handle, const std::vector<std::string>& run, c
   auto held = handle.lock();
   if (!held) return fail(held.error());
   const SessionPaths& paths = handle.store().paths();
-  auto all = paths.lockAll();  // or somebody else's clean-up might take the layer, which nobody uses yet
+  auto all = paths.lockAll();  // else a clean-up could remove the new layer, which is not referenced yet
   if (!all) return fail(all.error());
   Metadata after = handle.metadata();
   auto store = paths.stores().enter(after.family);
@@ -101,7 +101,7 @@ Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, 
   if (!found) return fail(found.error());
   SessionContext handle(store, std::move(*found));
   auto turn = lockFile(handle.directory(), kSquashLock, options.wait);
-  if (!turn) return {};  // somebody is at it
+  if (!turn) return {};  // another process merges them already
   auto done = squashLayers(handle, options.least);
   if (done) {
     (void)handle.directory().remove(kFailure);

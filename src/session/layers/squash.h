@@ -1,7 +1,7 @@
 // Deep histories made shallow: the layers of a session become one that shows the same.
 //
 // Each checkpoint with changes adds a layer, and each layer costs every look-up a little. From kSquashAt layers on a
-// checkpoint has them merged by a process of its own; checkpoint, restore and fork themselves never wait for that,
+// checkpoint starts a process that merges them; checkpoint, restore and fork themselves never wait for that,
 // until kMaxDepth is reached. What was checkpointed before keeps its own list of layers, so nothing changes for it.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxDepth = 32;
 
 struct SquashOptions {
   std::size_t least = kSquashAt;  ///< with fewer layers there is nothing to do
-  bool wait = false;              ///< for somebody else who is at it; else that is enough
+  bool wait = false;              ///< for another process that merges layers of this session; otherwise return at once
 };
 
 /// Merges the layers of a session, in this process, which has to be single-threaded. A crash at any instant leaves
