@@ -34,6 +34,29 @@ TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
   EXPECT_EQ(client->call("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}})["isError"], true);
 }
 
+TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
+  const auto client = start();
+  const std::string id = create(*client);
+  EXPECT_EQ(client->tool("sandbox_execute", {{"session_id", id}, {"command", "echo hello"}})["stdout"], "hello\n");
+  client->tool("sandbox_write_file", {{"session_id", id}, {"path", "b.txt"}, {"content", "written"}});
+  EXPECT_EQ(client->tool("sandbox_read_file", {{"session_id", id}, {"path", "b.txt"}})["content"], "written");
+  EXPECT_EQ(client->tool("sandbox_info", {{"session_id", id}, {"sandbox_id", id}})["sandbox_id"], id);
+  const Json different = client->call("sandbox_info", {{"session_id", id}, {"sandbox_id", "s-of-another"}});
+  EXPECT_EQ(different["isError"], true) << different;
+  EXPECT_TRUE(different.dump().find("different values") != std::string::npos) << different;
+  EXPECT_EQ(client->call("sandbox_info", Json::object())["isError"], true);
+  EXPECT_EQ(client->call("sandbox_info", {{"session_id", 3}})["isError"], true);
+  int with_alias = 0;
+  const Json listed = client->request("tools/list", Json::object())["result"]["tools"];
+  for (const Json& tool : listed) {
+    const Json& properties = tool["inputSchema"]["properties"];
+    EXPECT_EQ(properties.contains("sandbox_id"), properties.contains("session_id")) << tool["name"];
+    with_alias += properties.contains("session_id") ? 1 : 0;
+  }
+  EXPECT_EQ(with_alias, static_cast<int>(listed.size()) - 2) << "all but sandbox_create and sandbox_list";
+  EXPECT_EQ(client->tool("sandbox_destroy", {{"session_id", id}})["destroyed"], true);
+}
+
 TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
   const auto client = start();
   const std::string id = create(*client);

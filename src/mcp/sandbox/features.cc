@@ -55,7 +55,8 @@ class SandboxFeatures final : public Features {
       if (values == nullptr || values->is_null()) values = &kNone;
       if (!values->is_object()) return RpcError{code::kInvalidParams, "params.arguments must be an object", {}};
       if (const std::string problem = checkArguments(*tool, *values); !problem.empty()) return errorResult(problem);
-      return tool->perform(sandboxes_, call, Arguments(*values));
+      const Json arguments = withoutAliases(*tool, *values);
+      return tool->perform(sandboxes_, call, Arguments(arguments));
     }
     return RpcError{code::kInvalidParams, "unknown tool: " + name, {}};
   }

@@ -103,7 +103,13 @@ Json describeTool(const Tool& tool) {
   Json required = Json::array();
   for (const Parameter& parameter : tool.parameters) {
     properties[parameter.name] = schemaOf(parameter);
-    if (parameter.required) required.push_back(parameter.name);
+    if (!parameter.alias.empty()) {
+      // A client that checks the schema must be able to send either name, so neither is in `required`.
+      properties[parameter.alias] = schemaOf(parameter);
+      properties[parameter.alias]["description"] = "Another name for " + std::string(parameter.name) + ".";
+    } else if (parameter.required) {
+      required.push_back(parameter.name);
+    }
   }
   Json input{{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
   if (!required.empty()) input["required"] = std::move(required);
@@ -125,16 +131,32 @@ std::string checkArguments(const Tool& tool, const Json& values) {
   for (const auto& [name, value] : values.items()) {
     bool known = false;
     for (const Parameter& parameter : tool.parameters) {
-      if (parameter.name != name) continue;
+      if (parameter.name != name && (parameter.alias.empty() || parameter.alias != name)) continue;
       known = true;
       if (std::string problem = checkValue(parameter, value); !problem.empty()) return problem;
     }
     if (!known) return "`" + name + "` is not a parameter of " + std::string(tool.name);
   }
-  for (const Parameter& parameter : tool.parameters)
-    if (parameter.required && !values.contains(parameter.name))
+  for (const Parameter& parameter : tool.parameters) {
+    const Json* value = find(values, parameter.name);
+    const Json* other = parameter.alias.empty() ? nullptr : find(values, parameter.alias);
+    if (value != nullptr && other != nullptr && *value != *other)
+      return "`" + std::string(parameter.name) + "` and `" + std::string(parameter.alias) +
+             "` are the same parameter and have different values";
+    if (parameter.required && value == nullptr && other == nullptr)
       return "`" + std::string(parameter.name) + "` is missing";
+  }
   return {};
+}
+
+Json withoutAliases(const Tool& tool, Json values) {
+  for (const Parameter& parameter : tool.parameters) {
+    const Json* other = parameter.alias.empty() ? nullptr : find(values, parameter.alias);
+    if (other == nullptr) continue;
+    values[std::string(parameter.name)] = Json(*other);
+    values.erase(std::string(parameter.alias));
+  }
+  return values;
 }
 
 Json structuredResult(const Call& call, Json value, bool failed) {

@@ -24,6 +24,7 @@ struct Parameter {
   std::int64_t least = 0, most = 0;  ///< of integers; both 0: any
   std::string_view choices;          ///< of texts: "a|b|c"; empty: any
   bool any_bytes = false;            ///< of texts: NUL is allowed (the content of a file)
+  std::string_view alias;            ///< another name for the same value
 };
 
 /// The hints about a tool's behaviour that clients get.
@@ -65,6 +66,8 @@ Json describeTool(const Tool& tool);
 /// Returns an error that names the parameter; empty if the arguments are valid.
 std::string checkArguments(const Tool& tool, const Json& values);
 
+/// The arguments with every alias replaced by the parameter's own name. They must have passed checkArguments().
+Json withoutAliases(const Tool& tool, Json values);
 /// A tool's result: everything in structuredContent, and again as text for clients that support only that.
 Json structuredResult(const Call& call, Json value, bool failed = false);
 

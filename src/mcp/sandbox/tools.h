@@ -32,7 +32,9 @@ inline constexpr Parameter kStop{.name = "stop_processes",
 WhenBusy whenBusy(const Arguments& arguments);
 
 /// The first parameter of nearly every tool.
-inline constexpr Parameter kSandboxId{
-    .name = "sandbox_id", .required = true, .description = "The id that sandbox_create returned."};
+inline constexpr Parameter kSandboxId{.name = "sandbox_id",
+                                      .required = true,
+                                      .description = "Required: the id that sandbox_create returned.",
+                                      .alias = "session_id"};
 
 }  // namespace caisson::mcp
