@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/model.h"
 #include "policy/syntax.h"
 
 namespace caisson::approval {
@@ -33,7 +34,9 @@ bool isHost(std::string_view text) {
 }
 
 bool isSubject(std::string_view kind, std::string_view subject) {
-  if (kind == "level") return subject == "none";
+  if (kind == "level") return subject == "none" || subject == "process";
+  if (kind == "tier") return subject == "landlock";
+  if (kind == "audit") return subject == "off";
   if (kind == "net") return subject == "host" || subject == "proxy";
   if (kind == "host") return isHost(subject);
   if (kind == "path" || kind == "commit") return !policy::findFlaw(policy::Syntax::shown_path, subject);
@@ -53,14 +56,19 @@ Result<void> checkWhat(std::string_view what) {
   std::string shown;
   for (const char c : what.substr(0, 80)) shown += c > 0x20 && c < 0x7F ? c : '?';
   return fail(plainError(Stage::usage, "approve", shown, "not something that can be approved",
-                         "expected level:none, net:host, net:proxy, host:NAME[:PORT], path:/PATH, commit:/PATH, "
-                         "tool:NAME, project:SHA256 or policy:WORD"));
+                         "expected level:none, level:process, tier:landlock, net:host, net:proxy, audit:off, "
+                         "host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD"));
 }
 
 std::string meaning(std::string_view what) {
   const std::size_t colon = std::min(what.find(':'), what.size() - 1);
   const std::string_view kind = what.substr(0, colon);
   const std::string subject(what.substr(colon + 1));
+  if (what == "level:process")
+    return "the command runs at level process: it sees the host's system files, and fewer system calls are blocked";
+  if (what == "tier:landlock")
+    return "the command runs without namespaces: it sees the host's processes and the names of its files";
+  if (what == "audit:off") return "nothing about the command is recorded in the audit log";
   if (kind == "level")
     return "the command runs with no isolation at all: it can read, change and send whatever you can";
   if (what == "net:host") return "the command has the host's own network: every host and service you can reach";
@@ -73,6 +81,14 @@ std::string meaning(std::string_view what) {
     return "the tool " + subject + " may do what its declaration asks for: a shell below level full, or network";
   if (kind == "project") return "a policy file of a repository decides what its commands may do";
   return "the policy asks for an owner's word on \"" + subject + "\"";
+}
+
+std::vector<std::string> loweredProtection(const policy::Policy& policy) {
+  std::vector<std::string> lowered;
+  if (policy.isolation.level == policy::Level::process) lowered.emplace_back("level:process");
+  if (policy.isolation.tier == policy::Tier::landlock) lowered.emplace_back("tier:landlock");
+  if (!policy.audit.enabled) lowered.emplace_back("audit:off");
+  return lowered;
 }
 
 }  // namespace caisson::approval

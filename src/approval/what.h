@@ -1,6 +1,9 @@
 // What an owner can approve: each text names exactly one thing.
 //
 //   level:none                  no isolation at all
+//   level:process               less isolation than level full, chosen by a policy file or a model
+//   tier:landlock               isolation without namespaces, chosen by a policy file
+//   audit:off                   a policy file switches the audit log off
 //   net:host   net:proxy        the host's network; the egress filter instead of no network
 //   host:example.org:443        one host (pattern), with a port or without
 //   path:/srv/data              one host path
@@ -15,8 +18,13 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
+
+namespace caisson::policy {
+struct Policy;
+}
 
 namespace caisson::approval {
 
@@ -25,5 +33,8 @@ Result<void> checkWhat(std::string_view what);
 
 /// What the user agrees to, as a sentence without a full stop.
 std::string meaning(std::string_view what);
+
+/// What of the above a policy asks for that lowers the protection and that a file or a model cannot decide alone.
+std::vector<std::string> loweredProtection(const policy::Policy& policy);
 
 }  // namespace caisson::approval

@@ -37,11 +37,33 @@ bool answersYes(const sys::Fd& terminal, std::string_view question) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-std::vector<std::string> neededFor(const policy::Policy& policy) {
+bool isTyped(const Arguments& arguments, std::string_view option) {
+  return std::ranges::any_of(arguments.given, [&](const Given& given) { return given.option->name == option; });
+}
+
+/// The flag by which the user chose what lowers the protection, or "".
+std::string typedFor(const Arguments& arguments, std::string_view what) {
+  const std::string_view kind = what.substr(0, what.find(':'));
+  if (kind != "audit" && isTyped(arguments, kind)) return "--" + std::string(kind);
+  return isTyped(arguments, kProfile.name) ? "--profile" : "";
+}
+
+/// A policy file decides about less isolation only with an owner's approval (L1, A1): a repository may have brought it.
+/// What the user typed is the user's decision, and recorded. A caisson.toml was approved as a whole (`policy trust`).
+Result<std::vector<std::string>> neededFor(const Arguments& arguments, const policy::Policy& policy) {
   std::vector<std::string> needed;
   if (policy.isolation.level == policy::Level::none) needed.emplace_back("level:none");
   if (policy.network.mode == policy::NetworkMode::host) needed.emplace_back("net:host");
   for (const std::string& word : policy.approvals.required) needed.push_back("policy:" + word);
+  for (std::string& what : approval::loweredProtection(policy)) {
+    const std::string flag = typedFor(arguments, what);
+    if (flag.empty()) {
+      if (isTyped(arguments, kPolicyFile.name)) needed.push_back(std::move(what));
+      continue;
+    }
+    const auto recorded = approval::recordAnswer(what, flag + " on the command line", true);
+    if (!recorded) return fail(recorded.error());
+  }
   return needed;
 }
 
@@ -68,9 +90,12 @@ Result<std::string> obtain(const std::string& what, bool named, const sys::Fd& t
     if (auto recorded = approval::recordAnswer(what, "terminal", yes); !recorded) return fail(recorded.error());
   }
   if (yes) return "terminal";
+  std::string hint = "add --approve " + what + " on a terminal";
+  if (what == "level:none") hint += ", or use --level full";
+  if (what == "level:process") hint += ", or type the level: --level process or --level full";
+  if (what == "tier:landlock") hint += ", or type it: --tier landlock";
   return fail(
-      usageError(what == "level:none" ? "level none" : what, "needs an owner's approval, which was not given",
-                 "add --approve " + what + " on a terminal" + (what == "level:none" ? ", or use --level full" : "")));
+      usageError(what == "level:none" ? "level none" : what, "needs an owner's approval, which was not given", hint));
 }
 
 std::string questionFor(const std::string& what) {
@@ -110,7 +135,9 @@ Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, con
   auto named = namedApprovals(arguments);
   if (!named) return named;
   std::vector<std::string> wanted = *named;
-  for (std::string& what : neededFor(policy)) {
+  auto needed = neededFor(arguments, policy);
+  if (!needed) return needed;
+  for (std::string& what : *needed) {
     if (std::ranges::find(wanted, what) == wanted.end()) wanted.push_back(std::move(what));
   }
   if (wanted.empty()) return wanted;

@@ -33,13 +33,13 @@ inline constexpr Option kPolicyFile{.name = "policy",
                                     .value = "FILE",
                                     .help = "Start from a policy file instead: TOML, JSON or YAML, by its extension."};
 
-inline constexpr Option kApprove{
-    .name = "approve",
-    .value = "WHAT",
-    .help =
-        "Answer yes, as the owner, to what needs an approval: level:none, net:host. Counts on a terminal; elsewhere it "
-        "redeems one granted with `caisson approvals grant`.",
-    .repeatable = true};
+inline constexpr Option kApprove{.name = "approve",
+                                 .value = "WHAT",
+                                 .help =
+                                     "Answer yes, as the owner, to what needs an approval: level:none, level:process, "
+                                     "net:host. Counts on a terminal; elsewhere it "
+                                     "redeems one granted with `caisson approvals grant`.",
+                                 .repeatable = true};
 inline constexpr Option kAllowHost{
     .name = "allow-host",
     .value = "PATTERN",

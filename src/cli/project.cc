@@ -8,6 +8,7 @@
 
 #include "approval/owner.h"
 #include "approval/store.h"
+#include "approval/what.h"
 #include "base/sha256.h"
 #include "cli/approval.h"
 #include "cli/output.h"
@@ -61,6 +62,14 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   return Policy(std::move(*model));
 }
 
+/// What the question must not leave to a reader of the whole policy.
+std::string loweredText(const policy::Policy& policy) {
+  std::string text;
+  for (const std::string& what : approval::loweredProtection(policy))
+    text += "\n  It lowers the protection: " + approval::meaning(what);
+  return text;
+}
+
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 int trust(const Arguments& arguments) {
@@ -76,6 +85,7 @@ int trust(const Arguments& arguments) {
   auto policy = decodeProject(*text, file);
   if (!policy) return complain(policy.error());
   const std::string question = safeLines(policy::explain(policy->model())) + "\ncaisson: " + safeLine(file) +
+                               loweredText(policy->model()) +
                                "\n  Use this policy for commands started in its directory, as long as it stays as it "
                                "is? [y/N] ";
   if (!askOwner(question)) {

@@ -30,6 +30,7 @@ constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
 int create(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
   if (!policy) return complain(policy.error());
+  if (auto approvals = obtainApprovals(arguments, policy->model()); !approvals) return complain(approvals.error());
   SessionOptions options{.policy = *std::move(policy)};
   if (const auto name = arguments.value(kName)) {
     options.name = *name;

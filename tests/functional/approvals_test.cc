@@ -1,4 +1,6 @@
 // Stored approvals, the owner's configuration, and a project's policy.
+#include <sstream>
+
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
 
@@ -106,6 +108,44 @@ TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
   const RunOutput refused = caisson({"run", "--policy", file, "--", "true"});
   EXPECT_EQ(refused.exit_status, 125);
   EXPECT_TRUE(contains(refused.err, "policy:deploy")) << refused.describe();
+}
+
+// INV-S1: a file that came with a repository does not decide about less isolation.
+TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"isolation.level = 'process'\n", "level:process"},
+      {"extends = 'files'\nprocess.blocked_executables = []\n", "level:process"},
+      {"isolation.tier = 'landlock'\nfilesystem.workspace.mode = 'ro'\n", "tier:landlock"},
+      {"audit.enabled = false\n", "audit:off"}};
+  for (const auto& [text, what] : files) {
+    const std::string file = workspace.write("lower.toml", text);
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+             {"run", "--policy", file, "--", "bash", "-c", "echo ran"}, {"session", "create", "--policy", file}}) {
+      const RunOutput refused = caisson(command);
+      EXPECT_EQ(refused.exit_status, 125) << text << refused.describe();
+      EXPECT_TRUE(contains(refused.err, what + ": needs an owner's approval")) << text << refused.describe();
+      EXPECT_FALSE(contains(refused.out, "ran")) << refused.describe();
+    }
+    ASSERT_EQ(onTerminal({"approvals", "grant", what}, "[y/N]"), 0);
+    const RunOutput approved = caisson({"run", "--policy", file, "--approve", what, "--", "bash", "-c", "echo ran"});
+    EXPECT_EQ(approved.out, "ran\n") << text << approved.describe();
+  }
+  EXPECT_EQ(caisson({"session", "list"}).out, "");
+}
+
+TEST_F(Owner, ALevelTypedAsAFlagIsTheUsersDecisionAndRecorded) {
+  const std::string file = workspace.write("lower.toml", "isolation.level = 'process'\n");
+  EXPECT_EQ(caisson({"run", "--policy", file, "--level", "process", "--", "true"}).exit_status, 0);
+  EXPECT_EQ(caisson({"run", "--policy", file, "--level", "full", "--", "true"}).exit_status, 0);
+  EXPECT_EQ(caisson({"run", "--profile", "files", "--", "true"}).exit_status, 0);
+  std::vector<std::string> by;
+  std::istringstream events(caisson({"audit", "show", "--json", "--event", "approval_given"}).out);
+  for (std::string line; std::getline(events, line);) {
+    const auto event = nlohmann::json::parse(line);
+    EXPECT_EQ(event["data"]["what"], "level:process");
+    by.push_back(event["data"]["by"]);
+  }
+  EXPECT_EQ(by, (std::vector<std::string>{"--level on the command line", "--profile on the command line"}));
 }
 
 TEST_F(Owner, NobodyApprovesWithoutATerminal) {

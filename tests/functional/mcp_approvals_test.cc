@@ -119,6 +119,52 @@ TEST_F(McpApprovals, AnAnswerThatNobodyAskedForIsNoAnswer) {
   EXPECT_EQ(approvals().size(), 0U);
 }
 
+// INV-S1: less isolation is not for the model to choose.
+TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
+  const Json files{{"name", "sandbox_create"}, {"arguments", {{"profile", "files"}}}};
+  const Json refused = start()->request("tools/call", files)["result"];
+  EXPECT_EQ(refused["isError"], true) << refused;
+  EXPECT_TRUE(contains(refused.dump(), "level:process")) << refused;
+  EXPECT_EQ(sessions(), "");
+  const auto client = start({{"elicitation", Json::object()}});
+  const Json asked = client->request("tools/call", files)["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_EQ(reply(*client, files, asked, "deny")["result"]["isError"], true);
+  EXPECT_EQ(sessions(), "");
+  EXPECT_TRUE(isMade(reply(*client, files, asked, "allow")["result"]));
+}
+
+// INV-S7: neither is a network.
+TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
+  const Json fetch{{"name", "sandbox_create"},
+                   {"arguments", {{"profile", "web-fetch"}, {"workspace_path", other.path()}}}};
+  EXPECT_EQ(start()->request("tools/call", fetch)["result"]["isError"], true);
+  const auto client = start({{"elicitation", Json::object()}});
+  const auto answer = [&](const std::vector<std::string>& decisions) {
+    const Json asked = client->request("tools/call", fetch)["result"];
+    EXPECT_EQ(asked["inputRequests"].size(), decisions.size()) << asked;
+    Json again = fetch;
+    again["requestState"] = asked["requestState"];
+    for (std::size_t i = 0; i < decisions.size(); ++i) {
+      const std::string key = i == 0 ? "approval" : "approval-" + std::to_string(i + 1);
+      again["inputResponses"][key] = {{"action", "accept"}, {"content", {{"decision", decisions[i]}}}};
+    }
+    return client->request("tools/call", again)["result"];
+  };
+  EXPECT_EQ(answer({"allow", "allow", "deny"})["isError"], true);
+  EXPECT_EQ(answer({"allow", "deny", "allow"})["isError"], true);
+  EXPECT_EQ(answer({"deny", "allow", "allow"})["isError"], true);
+  EXPECT_EQ(sessions(), "");
+  EXPECT_TRUE(isMade(answer({"allow", "allow", "allow"})));
+  // With grants in the store there is no prompt, and a grant for one use is used up.
+  grant({"net:proxy"});
+  grant({"level:process", "--for", "1h"});
+  grant({"path:" + other.path(), "--for", "1h"});
+  const auto mute = start();
+  EXPECT_TRUE(isMade(mute->request("tools/call", fetch)["result"]));
+  EXPECT_EQ(mute->request("tools/call", fetch)["result"]["isError"], true);
+}
+
 TEST_F(McpApprovals, AClientThatOnlyOpensAddressesCannotAsk) {
   const Json refused =
       start({{"elicitation", {{"url", Json::object()}}}})->request("tools/call", showOther())["result"];

@@ -16,8 +16,9 @@ class Quarantine : public AuditTest {
   }
 
   /// The exit status after this answer. Input before the prompt is discarded, so it may be repeated.
-  static std::optional<int> answer(Terminal& terminal, const std::string& text) {
-    EXPECT_TRUE(terminal.shows("Release it?")) << terminal.screen();
+  static std::optional<int> answer(Terminal& terminal, const std::string& text,
+                                   const std::string& question = "Release it?") {
+    EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
     std::optional<int> status;
     for (int tries = 0; !status && tries < 20; ++tries) {
       terminal.type(text + "\n");
@@ -59,8 +60,11 @@ TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
 TEST_F(Quarantine, HoldsWithoutTheAudit) {
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
   workspace.write("off.toml", "extends = \"bash\"\naudit.enabled = false\n");
-  EXPECT_EQ(run({"--policy", "off.toml"}, {"echo", "two"}, options()).exit_status, 0);
-  EXPECT_EQ(run({"--policy", "off.toml"}, {"echo", "one"}, options()).exit_status, 125);
+  Terminal yes = atTerminal({"approvals", "grant", "audit:off", "--for", "1h"});
+  ASSERT_EQ(answer(yes, "y", "[y/N]"), 0) << yes.screen();
+  const std::vector<std::string> off{"--policy", "off.toml", "--approve", "audit:off"};
+  EXPECT_EQ(run(off, {"echo", "two"}, options()).exit_status, 0);
+  EXPECT_EQ(run(off, {"echo", "one"}, options()).exit_status, 125);
 }
 
 TEST_F(Quarantine, HoldsInSessions) {

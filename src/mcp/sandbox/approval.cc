@@ -41,6 +41,10 @@ std::vector<std::string_view> choicesOf(const ApprovalRequest& wish) {
   return choices;
 }
 
+std::string keyOf(std::size_t index) {
+  return index == 0 ? std::string(kQuestion) : std::string(kQuestion) + "-" + std::to_string(index + 1);
+}
+
 InputRequest questionFor(const ApprovalRequest& wish, std::size_t page) {
   const auto choices = choicesOf(wish);
   std::string description = wish.once ? "Allow this once, or deny it" : "Allow this, or deny it";
@@ -114,7 +118,75 @@ Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
   return *std::move(granted);
 }
 
+bool isOnRecord(const std::vector<Approval>& approvals, const ApprovalRequest& request) {
+  return canBeKept(request) && std::ranges::any_of(approvals, [&](const Approval& one) {
+           return one.what == request.what && (one.scope != Scope::session || one.session == request.sandbox);
+         });
+}
+
+/// `asked` has one letter for each request: 'q' if the question was put, 's' if an approval was on record.
+std::string stateOfAll(const std::vector<ApprovalRequest>& requests, std::string_view asked) {
+  std::string state = "all " + std::string(asked);
+  for (const ApprovalRequest& request : requests) state += "\n" + request.what + "\n" + request.exactly;
+  return state;
+}
+
+Result<void> redeem(approval::Store& store, const ApprovalRequest& request) {
+  auto used = store.use(request.what, request.sandbox, now());
+  if (!used) return std::unexpected(used.error());
+  if (!*used) return std::unexpected(refusal(request, "its approval was revoked or used up", remedyFor(request)));
+  return {};
+}
+
+/// The letters of the round before, if the state is one of obtainAll() for exactly these requests.
+std::string askedBefore(const Call& call, const std::vector<ApprovalRequest>& requests) {
+  constexpr std::size_t kPrefix = 4;  // "all "
+  if (!call.state || call.state->size() < kPrefix + requests.size()) return {};
+  std::string asked = call.state->substr(kPrefix, requests.size());
+  return *call.state == stateOfAll(requests, asked) ? asked : std::string();
+}
+
 }  // namespace
+
+AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests) {
+  if (requests.empty()) return {};
+  if (requests.size() == 1) {
+    Word word = ownersWord(call, requests.front());
+    if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
+    if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
+    return {};
+  }
+  auto store = approval::Store::open();
+  if (!store) return store.error();
+  std::string asked = askedBefore(call, requests);
+  const bool answered = !asked.empty();
+  if (!answered) {
+    const auto approvals = store->list(now());
+    if (!approvals) return approvals.error();
+    for (const ApprovalRequest& request : requests) asked += isOnRecord(*approvals, request) ? 's' : 'q';
+  }
+  NeedsInput needs{.requests = {}, .state = stateOfAll(requests, asked)};
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (asked[i] != 'q' || answered) continue;
+    if (!canAsk(call))
+      return refusal(requests[i], "the user has to allow this, and this client can't ask them", remedyFor(requests[i]));
+    if (auto recorded = approval::recordQuestion(requests[i].what, kBy, requests[i].sandbox); !recorded)
+      return recorded.error();
+    needs.requests.emplace(keyOf(i), questionFor(requests[i], 0));
+  }
+  if (!needs.requests.empty()) return needs;
+  // Grants for one use are used up only now that nothing is missing.
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (asked[i] == 's') {
+      if (auto redeemed = redeem(*store, requests[i]); !redeemed) return redeemed.error();
+      continue;
+    }
+    const Json* answer = call.input(keyOf(i));
+    Word word = keepAnswer(requests[i], answer == nullptr ? kDeny : decisionIn(*answer, requests[i]));
+    if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
+  }
+  return {};
+}
 
 Word ownersWord(const Call& call, const ApprovalRequest& wish) {
   const auto stateOf = [&](std::size_t page) { return wish.what + "\n" + wish.exactly + "\n" + std::to_string(page); };

@@ -33,6 +33,10 @@ struct ApprovalRequest {
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
 Word ownersWord(const Call& call, const ApprovalRequest& wish);
 
+/// All of them, asked about in one round. Nothing (std::monostate) when every one is approved.
+using AllApproved = std::variant<std::monostate, NeedsInput, Error>;
+AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests);
+
 /// Quotes a text as one argument of a shell.
 std::string shellWord(std::string_view text);
 

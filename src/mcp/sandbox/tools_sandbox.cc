@@ -1,4 +1,5 @@
 // Tools for whole sandboxes: create, list, inspect, destroy.
+#include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -27,17 +28,51 @@ constexpr Parameter kCreateParameters[] = {
      .description = "Keep the sandbox when the server ends, until its time to live is over."},
 };
 
+/// A model chooses among profiles; less isolation or more network than the default is the user's decision (INV-S1, S7).
+void addProfileApprovals(const policy::Policy& policy, const std::string& profile,
+                         std::vector<ApprovalRequest>& needed) {
+  if (policy.isolation.level != policy::Level::full) {
+    needed.push_back({.what = "level:process",
+                      .message = "Make a sandbox with the profile " + profile +
+                                 "? It has less isolation than the default: commands see the system files of this "
+                                 "computer, and fewer system calls are blocked.",
+                      .exactly = profile,
+                      .remedy = "use a profile of level full: bash, shell, python, node or strict"});
+  }
+  if (policy.network.mode == policy::NetworkMode::none) return;
+  std::string hosts;
+  for (const std::string& host : policy.network.allowed_hosts) hosts += (hosts.empty() ? "" : ", ") + host;
+  needed.push_back({.what = "net:proxy",
+                    .message = "Make a sandbox with the profile " + profile +
+                               "? It has a network behind the egress filter. Hosts that commands can send data to: " +
+                               (hosts.empty() ? "none yet; you are asked about each one." : hosts + "."),
+                    .exactly = profile,
+                    .remedy = "use another profile, and sandbox_network for single hosts"});
+}
+
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string profile = arguments.has("profile") ? arguments.text("profile") : "bash";
   auto policy = Policy::profile(profile);
   if (!policy) return failure(call, policy.error());
   std::string workspace;
+  std::vector<ApprovalRequest> needed;
+  NeedsInput unanswered;
   if (!arguments.flag("empty")) {
-    WorkspaceChoice choice = chooseWorkspace(call, arguments.text("workspace_path"), sandboxes.settings());
-    if (auto* needs = std::get_if<NeedsInput>(&choice)) return std::move(*needs);
+    WorkspaceChoice choice = chooseWorkspace(call, arguments.text("workspace_path"), sandboxes.settings(), needed);
     if (const auto* error = std::get_if<Error>(&choice)) return failure(call, *error);
-    workspace = std::get<std::string>(choice);
+    if (auto* needs = std::get_if<NeedsInput>(&choice)) unanswered = std::move(*needs);
+    if (auto* path = std::get_if<std::string>(&choice)) workspace = std::move(*path);
   }
+  addProfileApprovals(policy->model(), profile, needed);
+  // One round for all questions: the client answers only the newest ones.
+  AllApproved approved;
+  if (unanswered.requests.empty() || !needed.empty()) approved = obtainAll(call, needed);
+  if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
+  if (auto* needs = std::get_if<NeedsInput>(&approved)) {
+    unanswered.requests.merge(needs->requests);
+    unanswered.state = std::move(needs->state);
+  }
+  if (!unanswered.requests.empty()) return unanswered;
   Result<void> set;
   if (workspace.empty()) {
     set = policy->set("filesystem.workspace.mode", "none");

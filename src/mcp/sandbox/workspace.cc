@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include "base/deceptive_text.h"
-#include "mcp/sandbox/approval.h"
 #include "mcp/uri.h"
 
 namespace caisson::mcp {
@@ -58,7 +57,8 @@ bool isWithin(std::string_view path, std::string_view directory) {
   return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
 }
 
-WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings) {
+WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings,
+                                std::vector<ApprovalRequest>& needed) {
   const bool can_ask_roots = call.can("roots") && call.input("roots") == nullptr && call.state != "no-roots";
   if (asked.empty()) {
     if (!settings.workspace.empty()) return settings.workspace;
@@ -71,14 +71,12 @@ WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, cons
   if (path.empty()) return refusal(asked, "there is no such directory", "leave it out for an empty workspace");
   if (isAllowed(path, settings.allowed) || isAllowed(path, rootsOf(call))) return path;
   if (!isReadable(path)) return refusal(path, "its name contains characters that hide what they are", "");
-  Word word =
-      ownersWord(call, {.what = "path:" + path,
-                        .message = "Show the directory " + path +
-                                   " to a new sandbox? Commands in it can read all of it. What they change is "
-                                   "kept apart from the real files.",
-                        .remedy = "the server can be started with `caisson mcp --workspace " + shellWord(path) + "`"});
-  if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
-  if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
+  needed.push_back(
+      {.what = "path:" + path,
+       .message = "Show the directory " + path +
+                  " to a new sandbox? Commands in it can read all of it. What they change is kept apart from the real "
+                  "files.",
+       .remedy = "the server can be started with `caisson mcp --workspace " + shellWord(path) + "`"});
   return path;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mcp/features.h"
+#include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 
 namespace caisson::mcp {
@@ -14,8 +15,10 @@ namespace caisson::mcp {
 /// A canonical path (empty: an empty workspace), a question to the client, or an error.
 using WorkspaceChoice = std::variant<std::string, NeedsInput, Error>;
 
-/// `asked` is the directory that the model named; empty: none.
-WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings);
+/// `asked` is the directory that the model named; empty: none. Requests that the user must approve first are appended
+/// to `needed`.
+WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings,
+                                std::vector<ApprovalRequest>& needed);
 
 /// The path of a local `file://` address; empty if it is not one.
 std::string pathOfFileUri(std::string_view uri);
