@@ -69,18 +69,15 @@ Result<plan::Plan> planFor(const Request& request, bool own_scope, sys::CgroupBa
   return plan::build(*policy, facts, {request.command, request.interactive});
 }
 
-/// Whether the policy's rules deny the command: the request is valid, so run() returns a result.
-bool isDenial(const Error& error) { return error.code == ErrorCode::command_denied; }
-
 RunResult refused(const Request& request, const Error& error) {
+  if (supervise::isCommandRefusal(error)) {
+    RunResult result = supervise::refusedResult(error, supervise::newSandboxId());
+    supervise::recordRefusal(request, result);
+    return result;
+  }
   RunResult result;
   result.sandbox_id = supervise::newSandboxId();
   result.error = error;
-  if (isDenial(error)) {
-    result.outcome = OutcomeKind::denied;
-    result.denials.push_back({error.object, error.reason, "execute", error.hint});
-    supervise::recordRefusal(request, result);
-  }
   return result;
 }
 
@@ -216,7 +213,7 @@ Result<RunResult> run(const Request& request) {
   auto plan = planFor(request, request.own_scope, &cgroups);
   if (!plan) {
     // Missing host features are a result; an invalid request is an error.
-    if (plan.error().stage != Stage::host && !isDenial(plan.error())) return fail(plan.error());
+    if (plan.error().stage != Stage::host && !supervise::isCommandRefusal(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
   if (request.learn) hearEverything(request, *plan);

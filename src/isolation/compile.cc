@@ -88,6 +88,7 @@ std::size_t stepBytes(const plan::Step& step) {
 
 /// Programs named without a slash are looked for in these directories, as a shell does with PATH.
 std::vector<std::string> candidates(const plan::Plan& plan) {
+  if (plan.command.empty()) return {};  // a session's sandbox: its commands come later, each with a block
   const std::string& program = plan.command.front();
   if (program.find('/') != std::string::npos) return {program};
   std::string path = "/usr/bin:/bin";

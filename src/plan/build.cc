@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 
+#include "plan/build_sandbox.h"
 #include "plan/credentials.h"
 #include "plan/environment.h"
 #include "plan/executables.h"
@@ -210,7 +211,7 @@ std::string describeLimits(const Plan& plan) {
   return "kernel-hard: " + hard + "; supervised: " + supervised + (share ? "" : "; not limited: cpu share");
 }
 
-void planLimits(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
+void planLimits(const Policy& policy, const HostFacts& host, bool interactive, Plan& plan) {
   const policy::Resources& r = policy.resources;
   const auto add = [&](const char* name, int resource, std::uint64_t value) {
     plan.rlimits.push_back({name, resource, value});
@@ -229,7 +230,7 @@ void planLimits(const Policy& policy, const HostFacts& host, const Command& comm
   if (policy.filesystem.max_file_size) add("fsize", RLIMIT_FSIZE, *policy.filesystem.max_file_size);
 
   plan.wall_seconds = policy::effectiveWallSeconds(policy);
-  if (command.interactive && !r.wall_seconds) plan.wall_seconds.reset();  // X10
+  if (interactive && !r.wall_seconds) plan.wall_seconds.reset();  // X10
   plan.cpu_seconds = r.cpu_seconds;
   plan.output_bytes = policy::effectiveOutput(policy);
   plan.cpu_affinity = r.cpu_affinity;
@@ -300,13 +301,13 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
   return {};
 }
 
-Result<void> planNone(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
+Result<void> planNone(const Policy& policy, const HostFacts& host, bool interactive, Plan& plan) {
   plan.drop_capabilities = false;
   plan.no_new_privileges = false;
   plan.self_test = false;
   plan.working_directory = host.current_directory.path;
-  plan.environment = planEnvironment(policy, host, plan, command.interactive);
-  planLimits(policy, host, command, plan);
+  plan.environment = planEnvironment(policy, host, plan, interactive);
+  planLimits(policy, host, interactive, plan);
   plan.rlimits.clear();
   plan.memory_bytes = plan.max_processes = 0;
   plan.layers.erase("limits");
@@ -361,8 +362,16 @@ Result<void> setCommand(const Policy& policy, const HostFacts& host, const Comma
 }
 
 Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
+  Plan chosen;  // a command that the rules refuse is refused before anything about the host
+  if (auto set = setCommand(policy, host, command, chosen); !set) return fail(set.error());
+  auto plan = buildSandbox(policy, host, command.interactive);
+  if (plan) plan->command = std::move(chosen.command);
+  return plan;
+}
+
+Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool interactive) {
   Plan plan;
-  if (auto set = setCommand(policy, host, command, plan); !set) return fail(set.error());
+  if (auto checked = checkExecutableLists(policy, host); !checked) return fail(checked.error());
   if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
   plan.level = policy.isolation.level;
   plan.tier = policy.isolation.tier;
@@ -374,7 +383,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   if (auto checked = checkKernel(host); !checked) return fail(checked.error());
   if (plan.level == Level::none) {
     if (auto checked = planNetwork(policy, plan); !checked) return fail(checked.error());
-    if (auto planned = planNone(policy, host, command, plan); !planned) return fail(planned.error());
+    if (auto planned = planNone(policy, host, interactive, plan); !planned) return fail(planned.error());
     return plan;
   }
   if (host.uid == 0 && !host.may_map_other_ids) {
@@ -398,9 +407,9 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
   if (planned) planned = planSyscalls(policy, plan);
   if (planned) planned = planCgroup(policy, host, plan);
   if (!planned) return fail(planned.error());
-  planLimits(policy, host, command, plan);
+  planLimits(policy, host, interactive, plan);
   if (auto quota = planQuota(policy, host, plan); !quota) return fail(quota.error());
-  plan.environment = planEnvironment(policy, host, plan, command.interactive);
+  plan.environment = planEnvironment(policy, host, plan, interactive);
   plan.layers["no_new_privs"] = "on";
   plan.layers["capabilities"] = "none";
   plan.layers["identity"] = plan.identity.outside_uid == host.uid ? "shared with caller" : "separate user id";

@@ -128,7 +128,7 @@ std::string summary(const policy::Policy& policy, const HostFacts& host) {
 
 }  // namespace
 
-Result<void> checkExecutables(const policy::Policy& policy, const HostFacts& host, const Command& command) {
+Result<void> checkExecutableLists(const policy::Policy& policy, const HostFacts& host) {
   if (!hasExecutableRules(policy)) return {};
   const std::string_view key = policy.process.allowed_executables ? kAllowed : kBlocked;
   if (policy.isolation.level == policy::Level::none || policy.isolation.tier == policy::Tier::landlock) {
@@ -136,7 +136,12 @@ Result<void> checkExecutables(const policy::Policy& policy, const HostFacts& hos
                            "executable lists rest on mounts of the sandbox's own, which this level or tier has none of",
                            "use --level full or process"));
   }
-  if (auto checked = checkPrograms(host); !checked) return checked;
+  return checkPrograms(host);
+}
+
+Result<void> checkExecutables(const policy::Policy& policy, const HostFacts& host, const Command& command) {
+  if (!hasExecutableRules(policy)) return {};
+  if (auto checked = checkExecutableLists(policy, host); !checked) return checked;
   const std::string& program = command.argv.front();
   for (const std::string& entry : policy.process.blocked_executables) {
     if (program == entry || lastPart(program) == entry) return fail(refusedProgram(kBlocked, program, "is blocked"));

@@ -23,7 +23,10 @@ inline bool hasExecutableRules(const policy::Policy& policy) {
   return policy.process.allowed_executables || !policy.process.blocked_executables.empty();
 }
 
-/// Whether the lists can be enforced as planned, and whether they allow `command` to start.
+/// Whether the lists can be enforced on this host.
+Result<void> checkExecutableLists(const policy::Policy& policy, const HostFacts& host);
+
+/// The same, and whether they allow `command` to start.
 Result<void> checkExecutables(const policy::Policy& policy, const HostFacts& host, const Command& command);
 
 /// Adds /usr and similar directories without any program, for an allowlist at level `full`.

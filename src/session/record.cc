@@ -76,6 +76,14 @@ void Record::handOverIfDue() {
   if (std::exchange(hand_over_due_, false) && log_) log_->handOver();
 }
 
+void Record::commandRefused(const policy::Policy& policy, const std::vector<std::string>& command,
+                            const RunResult& result) {
+  auto log = open(policy);
+  if (!log || *log == nullptr) return;
+  (void)(*log)->append(supervise::refusalEvent(command, result));
+  handOver();
+}
+
 void Record::callRefused(const std::string& session, const Violation& violation) {
   supervise::recordViolation(log_ ? &*log_ : nullptr, session, violation);
 }

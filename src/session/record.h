@@ -31,6 +31,8 @@ class Record {
   /// clients are sent.
   void handOver();
   void handOverIfDue();
+  /// Records a command that the policy's rules denied.
+  void commandRefused(const policy::Policy& policy, const std::vector<std::string>& command, const RunResult& result);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <utility>
 
+#include "plan/build_sandbox.h"
 #include "plan/environment.h"
 #include "supervise/host.h"
 #include "sys/raw_syscall.h"
@@ -103,12 +104,12 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
   return planner;
 }
 
-Result<plan::Plan> Planner::plan(const Metadata& metadata, const plan::Command& command) const {
+Result<plan::Plan> Planner::plan(const Metadata& metadata, const std::optional<plan::Command>& command) const {
   if (policy.network.mode == policy::NetworkMode::host) {
     return fail(plainError(Stage::policy, "session", "network.mode", "a session never gets the host's network",
                            "use --net proxy and name the hosts"));
   }
-  auto plan = plan::build(policy, facts, command);
+  auto plan = command ? plan::build(policy, facts, *command) : plan::buildSandbox(policy, facts, false);
   if (!plan) return plan;
   if (auto used = useLayers(metadata, *plan); !used) return fail(used.error());
   return plan;

@@ -28,12 +28,10 @@ struct Planner {
   static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
   /// Uses the policy of these metadata from now on; host facts stay cached.
   Result<void> usePolicy(const sys::RootDir& directory, const Metadata& metadata);
-  /// The plan for one command. Its steps build the whole sandbox; the rest applies to each command.
-  [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const plan::Command& command) const;
+  /// The plan for one command, or for none. Its steps build the whole sandbox; the rest applies to each command.
+  [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const std::optional<plan::Command>& command) const;
   /// The plan that builds the sandbox, without a command.
-  [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const {
-    return plan(metadata, {{"true"}, false});
-  }
+  [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const { return plan(metadata, std::nullopt); }
   /// The same without the steps and the layers that pid 1 is already in. Most of it is shared between commands.
   Result<plan::Plan> planCommand(const Metadata& metadata, const plan::Command& command);
 

@@ -75,16 +75,29 @@ audit::Measures measuresOf(const RunResult& result) {
           .syscalls_blocked = blocked};
 }
 
-void recordRefusal(const Request& request, RunResult& result) {
-  if (!request.policy.model().audit.enabled || result.denials.empty()) return;
+bool isCommandRefusal(const Error& error) { return error.code == ErrorCode::command_denied; }
+
+RunResult refusedResult(const Error& error, std::string sandbox_id) {
+  RunResult result;
+  result.sandbox_id = std::move(sandbox_id);
+  result.error = error;
+  result.outcome = OutcomeKind::denied;
+  result.denials.push_back({error.object, error.reason, "execute", error.hint});
+  return result;
+}
+
+audit::Event refusalEvent(const std::vector<std::string>& command, const RunResult& result) {
   const Denial& denial = result.denials.front();
   Fields fields;
   fields.text("rule", denial.rule).text("reason", denial.object);
-  fields.text("command_preview", audit::redactedPreview(request.command));
+  fields.text("command_preview", audit::redactedPreview(command));
+  return {EventType::policy_violation, Severity::warn, result.sandbox_id, std::move(fields)};
+}
+
+void recordRefusal(const Request& request, RunResult& result) {
+  if (!request.policy.model().audit.enabled || result.denials.empty()) return;
   auto log = audit::Log::open();
-  const auto written =
-      log ? log->append({EventType::policy_violation, Severity::warn, result.sandbox_id, std::move(fields)})
-          : Result<void>(fail(log.error()));
+  const auto written = log ? log->append(refusalEvent(request.command, result)) : Result<void>(fail(log.error()));
   if (!written) result.warnings.push_back("the refusal is not in the audit log: " + written.error().message());
 }
 

@@ -13,6 +13,14 @@ namespace caisson::supervise {
 /// For the metrics.
 audit::Measures measuresOf(const RunResult& result);
 
+/// Whether the error is a command that the policy's rules deny: the request is valid, so the caller returns a result.
+bool isCommandRefusal(const Error& error);
+/// That result.
+RunResult refusedResult(const Error& error, std::string sandbox_id);
+
+/// For the log. It refers to `result`, which must have a denial.
+audit::Event refusalEvent(const std::vector<std::string>& command, const RunResult& result);
+
 /// Records that the policy's rules denied a command before anything was built. A failure is a warning: nothing ran.
 void recordRefusal(const Request& request, RunResult& result);
 

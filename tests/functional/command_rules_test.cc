@@ -1,4 +1,6 @@
 // Command rules: a denial names its rule, and `policy explain --command` predicts it.
+#include <algorithm>
+
 #include "functional/sandbox.h"
 
 namespace caisson::test {
@@ -26,6 +28,36 @@ TEST_F(CommandRules, RefuseByPatternAndNameTheRule) {
   const RunOutput json = run({"--policy", file, "--json"}, {"echo", "secret"});
   EXPECT_TRUE(contains(json.out, "\"outcome\":\"denied\"")) << json.describe();
   EXPECT_TRUE(contains(json.out, "commands.blocked_patterns[1]")) << json.describe();
+}
+
+/// A session is planned without a command; its rules judge each one.
+TEST_F(CommandRules, HoldForEachCommandOfASession) {
+  const TempDir home;
+  RunOptions how{.env = {{"CAISSON_HOME", home.path()}}};
+  how.cwd = workspace.path();
+  const auto inSession = [&](const std::string& text) {
+    const std::string file = workspace.write("session.toml", text);
+    const RunOutput created = runCaisson({"session", "create", "--policy", file, "--workspace", ":none"}, how);
+    EXPECT_EQ(created.exit_status, 0) << text << created.describe();
+    return created.out.substr(0, created.out.find('\n'));
+  };
+  const std::string patterns = inSession("[commands]\nallowed_patterns = ['^echo\\s']\n");
+  const std::string programs = inSession("[process]\nallowed_executables = ['echo']\n");
+  for (const auto& [session, rule] : {std::pair{patterns, std::string("commands.allowed_patterns")},
+                                      std::pair{programs, std::string("process.allowed_executables")}}) {
+    EXPECT_EQ(runCaisson({"session", "exec", session, "--", "echo", "hello"}, how).out, "hello\n") << rule;
+    const RunOutput refused = runCaisson({"session", "exec", session, "--json", "--", "cat", "/etc/hostname"}, how);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_EQ(refused.json()["outcome"], "denied") << refused.describe();
+    EXPECT_EQ(refused.json()["denials"][0]["rule"], rule) << refused.describe();
+    const RunOutput background =
+        runCaisson({"session", "exec", session, "--background", "--", "cat", "/etc/hostname"}, how);
+    EXPECT_EQ(background.exit_status, 125) << background.describe();
+    EXPECT_TRUE(contains(background.err, rule)) << background.describe();
+    EXPECT_EQ(runCaisson({"session", "destroy", session}, how).exit_status, 0);
+  }
+  const RunOutput log = runCaisson({"audit", "show", "--json", "--event", "policy_violation"}, how);
+  EXPECT_EQ(std::ranges::count(log.out, '\n'), 4) << log.describe();
 }
 
 TEST_F(CommandRules, ALongCommandIsRefused) {

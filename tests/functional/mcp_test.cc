@@ -57,6 +57,14 @@ TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
   EXPECT_EQ(client->tool("sandbox_destroy", {{"session_id", id}})["destroyed"], true);
 }
 
+TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
+  const auto client = start();
+  const std::string id = create(*client, {{"profile", "cargo"}});
+  const Json refused = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "ls"}, {"args", {"/"}}});
+  EXPECT_EQ(refused["status"], "denied") << refused;
+  EXPECT_TRUE(refused.dump().find("commands.allowed_patterns") != std::string::npos) << refused;
+}
+
 TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
   const auto client = start();
   const std::string id = create(*client);

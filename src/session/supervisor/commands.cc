@@ -16,6 +16,7 @@
 #include "supervise/control_channel.h"
 #include "supervise/proc_text.h"
 #include "supervise/process_tree.h"
+#include "supervise/run_record.h"
 
 namespace caisson::session {
 namespace {
@@ -107,6 +108,13 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
       std::make_unique<supervise::CommandRunner>(loop_, [this, number = command->number] { killProcesses(number); });
   planner_->facts.caller_environment = options.caller_environment;
   auto plan = planner_->planCommand(metadata_, {options.command, options.interactive});
+  if (!plan && supervise::isCommandRefusal(plan.error())) {
+    const RunResult refused = supervise::refusedResult(plan.error(), metadata_.id);
+    record_.commandRefused(planner_->policy, options.command, refused);
+    if (options.background) return replyFailed(socket, plan.error());
+    reply(socket, MessageType::finished, codec::encode(refused));
+    return;
+  }
   if (!plan) return replyFailed(socket, plan.error());
   for (const auto& [name, value] : options.environment) {
     std::erase_if(plan->environment, [&](const std::string& one) { return one.starts_with(name + "="); });

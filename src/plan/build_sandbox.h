@@ -1,0 +1,12 @@
+// A plan for a sandbox that outlives its commands: without one, so that the policy's rules for commands judge each
+// command when it comes (setCommand() in plan.h) and no other.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace caisson::plan {
+
+/// As build(), for no command. `interactive` as in Command.
+Result<Plan> buildSandbox(const policy::Policy& policy, const HostFacts& host, bool interactive);
+
+}  // namespace caisson::plan
