@@ -51,6 +51,7 @@ enum class EventType : std::uint8_t {
   clock_set_back,  ///< the host's clock went backwards since the previous event
   proxy_overflow,  ///< requests without an individual event: class, count, first and last time
   proxy_opened,    ///< an allowed connection was made; proxy_request follows when it closes, with bytes and duration
+  dns_query,       ///< an allowed query: the name and how often
 };
 
 std::string_view name(Severity severity);
@@ -85,7 +86,7 @@ struct Measures {
   std::uint8_t outcome = 0;  ///< an OutcomeKind
   double wall_seconds = 0, cpu_seconds = 0;
   std::uint64_t peak_memory_bytes = 0, read_bytes = 0, written_bytes = 0, network_bytes = 0;
-  std::uint64_t syscalls_blocked = 0;
+  std::uint64_t syscalls_blocked = 0, network_denied = 0;
 };
 
 struct Event {

@@ -58,6 +58,19 @@ void addEach(std::span<std::uint64_t> into, std::span<const std::uint64_t> other
   for (std::size_t at = 0; at < into.size(); ++at) into[at] += other[at];
 }
 
+void addCreated(std::span<Created> slots, std::uint64_t time) {
+  Created& slot = slots[time % slots.size()];
+  if (slot.time != time) slot = {time, 0};
+  ++slot.count;
+}
+
+void mergeCreated(std::span<Created> into, std::span<const Created> other) {
+  for (std::size_t at = 0; at < into.size(); ++at) {
+    if (other[at].time == into[at].time) into[at].count += other[at].count;
+    if (other[at].time > into[at].time) into[at] = other[at];
+  }
+}
+
 }  // namespace
 
 void Histogram::add(double value, const std::array<double, 12>& bounds) {
@@ -84,12 +97,23 @@ double Histogram::quantile(double part, const std::array<double, 12>& bounds) co
   return count == 0 ? 0 : bounds.back();
 }
 
-double Metrics::creationRate(std::uint64_t now, std::uint64_t minutes_back) const {
+double Metrics::rateOfLastMinute(std::uint64_t now) const {
   std::uint64_t total = 0;
-  for (const Minute& minute : minutes)
-    if (minute.created > 0 && minute.minute + minutes_back > now / 60 && minute.minute <= now / 60)
-      total += minute.created;
-  return static_cast<double>(total) / (60.0 * static_cast<double>(minutes_back));
+  for (const Created& second : seconds)
+    if (second.time + 60 > now && second.time <= now) total += second.count;
+  return static_cast<double>(total) / 60;
+}
+
+double Metrics::rateOfLastHour(std::uint64_t now) const {
+  double total = 0;
+  const std::uint64_t minute_now = now / 60;
+  for (const Created& minute : minutes) {
+    if (minute.time > minute_now || minute.time + 60 < minute_now) continue;
+    // Of the oldest minute only the end is within the hour.
+    const double share = minute.time + 60 == minute_now ? static_cast<double>(60 - now % 60) / 60 : 1;
+    total += share * static_cast<double>(minute.count);
+  }
+  return total / 3600;
 }
 
 void count(Metrics& metrics, const Event& event, std::uint64_t now) {
@@ -97,9 +121,8 @@ void count(Metrics& metrics, const Event& event, std::uint64_t now) {
   ++metrics.events[static_cast<std::size_t>(event.type) % metrics.events.size()];
   ++metrics.severities[static_cast<std::size_t>(event.severity)];
   if (event.type == EventType::sandbox_created) {
-    Minute& slot = metrics.minutes[now / 60 % metrics.minutes.size()];
-    if (slot.minute != now / 60) slot = {now / 60, 0};
-    ++slot.created;
+    addCreated(metrics.seconds, now);
+    addCreated(metrics.minutes, now / 60);
   }
   if (!event.measures) return;
   const Measures& run = *event.measures;
@@ -111,6 +134,7 @@ void count(Metrics& metrics, const Event& event, std::uint64_t now) {
   metrics.written_bytes += run.written_bytes;
   metrics.network_bytes += run.network_bytes;
   metrics.syscalls_blocked += run.syscalls_blocked;
+  metrics.network_denied += run.network_denied;
 }
 
 void merge(Metrics& into, const Metrics& other) {
@@ -125,12 +149,9 @@ void merge(Metrics& into, const Metrics& other) {
   into.written_bytes += other.written_bytes;
   into.network_bytes += other.network_bytes;
   into.syscalls_blocked += other.syscalls_blocked;
-  for (std::size_t at = 0; at < into.minutes.size(); ++at) {
-    const Minute& added = other.minutes[at];
-    Minute& slot = into.minutes[at];
-    if (added.minute == slot.minute) slot.created += added.created;
-    if (added.minute > slot.minute) slot = added;
-  }
+  into.network_denied += other.network_denied;
+  mergeCreated(into.seconds, other.seconds);
+  mergeCreated(into.minutes, other.minutes);
 }
 
 Result<Metrics> readMetrics(const std::string& path) {

@@ -34,9 +34,10 @@ struct Histogram {
   void add(const Histogram& other);
 };
 
-struct Minute {
-  std::uint64_t minute = 0;  ///< since 1970
-  std::uint64_t created = 0;
+/// Sandboxes created in one second or minute.
+struct Created {
+  std::uint64_t time = 0;  ///< in its unit, since 1970
+  std::uint64_t count = 0;
 };
 
 struct Metrics {
@@ -49,11 +50,14 @@ struct Metrics {
   Histogram memory;                           ///< peak bytes
   std::uint64_t read_bytes = 0, written_bytes = 0, network_bytes = 0;
   std::uint64_t syscalls_blocked = 0;  ///< every one; the log only samples a flood
-  std::array<Minute, 60> minutes{};    ///< the last hour, by minute modulo 60
+  std::uint64_t network_denied = 0;    ///< denied requests of any kind: connections, redirects, rebinding, names
+  std::array<Created, 60> seconds{};   ///< the last minute, by second modulo 60
+  std::array<Created, 61> minutes{};   ///< the last hour, by minute modulo 61
 
   [[nodiscard]] std::uint64_t of(EventType type) const { return events[static_cast<std::size_t>(type)]; }
-  /// Sandboxes created per second over the last `minutes`, at most 60.
-  [[nodiscard]] double creationRate(std::uint64_t now, std::uint64_t minutes_back) const;
+  /// Sandboxes created per second, over the 60 seconds or 60 minutes that end now.
+  [[nodiscard]] double rateOfLastMinute(std::uint64_t now) const;
+  [[nodiscard]] double rateOfLastHour(std::uint64_t now) const;
 };
 
 void count(Metrics& metrics, const Event& event, std::uint64_t now);

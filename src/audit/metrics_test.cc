@@ -36,10 +36,21 @@ TEST(Metrics, TheRateForgetsWhatIsOld) {
   Metrics metrics;
   const Event created{EventType::sandbox_created, Severity::info, "cs-x", {}};
   for (int i = 0; i < 120; ++i) count(metrics, created, 60'000);
-  EXPECT_DOUBLE_EQ(metrics.creationRate(60'000, 1), 2.0);
-  EXPECT_DOUBLE_EQ(metrics.creationRate(60'000, 60), 120 / 3600.0);
-  EXPECT_DOUBLE_EQ(metrics.creationRate(60'000 + 120, 1), 0.0);
-  EXPECT_DOUBLE_EQ(metrics.creationRate(60'000 + 7200, 60), 0.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastMinute(60'000), 2.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastHour(60'000), 120 / 3600.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastMinute(60'000 + 120), 0.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastHour(60'000 + 7200), 0.0);
+}
+
+TEST(Metrics, TheLastMinuteSlidesOverTheTurnOfTheClocksMinute) {
+  Metrics metrics;
+  const Event created{EventType::sandbox_created, Severity::info, "cs-x", {}};
+  for (int i = 0; i < 60; ++i) count(metrics, created, 60'059);  // the last second of a calendar minute
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastMinute(60'060), 1.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastMinute(60'118), 1.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastMinute(60'119), 0.0);
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastHour(63'600), 60 / 3600.0);  // its minute lies wholly in the hour
+  EXPECT_DOUBLE_EQ(metrics.rateOfLastHour(63'630), 30 / 3600.0);  // half of it does
 }
 
 TEST(Metrics, MergingIsCountingTogether) {
@@ -60,7 +71,7 @@ TEST(Metrics, MergingIsCountingTogether) {
   count(old, created, 100);
   merge(one, old);
   EXPECT_EQ(one.since, 100U);
-  EXPECT_DOUBLE_EQ(one.creationRate(63'600, 1), 1 / 60.0) << "what is newer is kept";
+  EXPECT_DOUBLE_EQ(one.rateOfLastMinute(63'600), 1 / 60.0) << "what is newer is kept";
 }
 
 TEST(Metrics, AgreeWithTheLogOverManyProcesses) {

@@ -39,7 +39,6 @@ constexpr Counter kCounters[] = {
     {"policy_violations", "policy violations", EventType::policy_violation},
     {"escape_attempts", "escape attempts", EventType::escape_attempt},
     {"proxy_requests", "proxy requests", EventType::proxy_request},
-    {"proxy_denied", "proxy requests denied", EventType::proxy_denied},
     {"tools_quarantined", "tools quarantined", EventType::tool_quarantined},
 };
 
@@ -93,9 +92,10 @@ std::string asText(const Metrics& metrics, std::uint64_t now) {
     words.resize(26, ' ');
     out += "  " + words + std::to_string(metrics.of(counter.type)) + "\n";
   }
+  out += "  network requests denied   " + std::to_string(metrics.network_denied) + "\n";
   out += "  system calls blocked      " + std::to_string(metrics.syscalls_blocked) + "\n";
-  out += "\nCreated per second: " + rounded(metrics.creationRate(now, 1)) + " in the last minute, " +
-         rounded(metrics.creationRate(now, 60)) + " in the last hour\n";
+  out += "\nCreated per second: " + rounded(metrics.rateOfLastMinute(now)) + " in the last minute, " +
+         rounded(metrics.rateOfLastHour(now)) + " in the last hour\n";
   std::uint64_t most = 0;
   for (const std::uint64_t created : metrics.outcomes) most = std::max(most, created);
   out += "\nHow they ended\n";
@@ -131,17 +131,17 @@ std::string asJson(const Metrics& metrics, std::uint64_t now) {
   JsonWriter json;
   json.beginObject().key("since").number(metrics.since);
   for (const Counter& counter : kCounters) json.key(counter.name).number(metrics.of(counter.type));
-  json.key("syscalls_blocked").number(metrics.syscalls_blocked);
+  json.key("proxy_denied").number(metrics.network_denied).key("syscalls_blocked").number(metrics.syscalls_blocked);
   json.key("created_per_second").beginObject();
   json.key("last_minute")
-      .raw(number(metrics.creationRate(now, 1)))
+      .raw(number(metrics.rateOfLastMinute(now)))
       .key("last_hour")
-      .raw(number(metrics.creationRate(now, 60)))
+      .raw(number(metrics.rateOfLastHour(now)))
       .end();
   json.key("outcomes").beginObject();
   for (std::size_t at = 0; at < 6; ++at) json.key(name(static_cast<OutcomeKind>(at))).number(metrics.outcomes[at]);
   json.end().key("events").beginObject();
-  for (std::size_t at = 0; at <= static_cast<std::size_t>(EventType::clock_set_back); ++at)
+  for (std::size_t at = 0; at <= static_cast<std::size_t>(EventType::dns_query); ++at)
     if (metrics.events[at] > 0) json.key(audit::name(static_cast<EventType>(at))).number(metrics.events[at]);
   json.end();
   writeHistogram(json, "lifetime_seconds", metrics.lifetime, audit::kSecondsBounds);
@@ -172,6 +172,7 @@ std::string asPrometheus(const Metrics& metrics) {
   };
   for (const Counter& counter : kCounters)
     expose("caisson_" + std::string(counter.name) + "_total", counter.words, metrics.of(counter.type));
+  expose("caisson_proxy_denied_total", "network requests denied, of any kind", metrics.network_denied);
   expose("caisson_syscalls_blocked_total", "system calls blocked", metrics.syscalls_blocked);
   out += "# HELP caisson_outcomes_total how runs ended\n# TYPE caisson_outcomes_total counter\n";
   for (std::size_t at = 0; at < 6; ++at)

@@ -169,6 +169,7 @@ void DnsServer::handle(dns::Bytes message, const void* owner, const Reply& reply
   const Decision decision = server_.rules.judgeName(*host);
   if (!decision.allowed && server_.canAsk() && decision.askable) return answerUnasked(*question, host->name, reply);
   if (!decision.allowed) return refuse(*question, host->name, decision, reply);
+  server_.report({.operation = std::string(kResolve), .host = host->name, .allowed = true, .rule = decision.rule});
   if (question->type != dns::kTypeA && question->type != dns::kTypeAaaa) {
     // Forwards no other record type: TXT and similar could be tunnels, HTTPS records would enable encrypted hellos. The
     // response is that the name exists without such a record.
@@ -209,7 +210,7 @@ void DnsServer::resolveFor(const dns::Question& question, const Host& host, cons
 void DnsServer::refuse(const dns::Question& question, const std::string& name, const Decision& decision,
                        const Reply& reply) {
   Request request;
-  request.operation = "resolve";
+  request.operation = kResolve;
   request.host = name;
   request.rule = decision.rule;
   request.remedy = decision.remedy;

@@ -47,6 +47,9 @@ std::string_view name(Category category);
 /// its supervisor has recorded it (encodeRecorded).
 inline constexpr const char* kOpened = "open";
 
+/// The operation of a query to the policy's name server.
+inline constexpr std::string_view kResolve = "resolve";
+
 /// One network request of the sandbox, and its result.
 struct Request {
   std::string operation;  ///< "connect", "resolve", "redirect", "udp", "icmp", ...

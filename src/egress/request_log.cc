@@ -59,7 +59,9 @@ void RequestLog::addUnknown(std::uint64_t count, WallClock::time_point now) {
 
 std::optional<Request> RequestLog::add(Request request, WallClock::time_point now, bool has_room) {
   Group& group = groupOf(request.category, request.allowed);
-  if (has_room && request.allowed && ++allowed_ <= kMaxAllowed) return request;
+  // Permitted queries are counted by name, so that a flood of them leaves the records to connections.
+  const bool each = request.allowed && request.operation != kResolve;
+  if (has_room && each && ++allowed_ <= kMaxAllowed) return request;
   const Key key{request.operation, request.host, request.port};
   auto found = group.kinds.find(key);
   if (found == group.kinds.end()) {

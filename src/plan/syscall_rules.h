@@ -200,7 +200,8 @@ constexpr Rules builtinRules() {
   rules.reserve(std::size(kAllowed) + std::size(kForbiddenCalls) + std::size(kAbsentCalls) + 20);
   for (const std::string_view name : kAllowed) rules.add(name, kAllow);
   for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
-  for (const std::string_view name : kAbsentCalls) rules.add(name, refuse(ENOSYS));
+  for (const std::string_view name : kAbsentCalls)
+    rules.add(name, isRecordedAbsence(name) ? notify(ENOSYS) : refuse(ENOSYS));
   addArgumentRules(rules);
   addModeRules(rules);
   rules.set("sysinfo", kAnswer);  // the host's memory and load, which /proc hides

@@ -188,7 +188,8 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
   } else {
     filter.unlisted = kAllow;
     for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
-    for (const std::string_view name : kAbsentCalls) rules.add(name, refuse(ENOSYS));
+    for (const std::string_view name : kAbsentCalls)
+      rules.add(name, isRecordedAbsence(name) ? notify(ENOSYS) : refuse(ENOSYS));
     addArgumentRules(rules);
     addModeRules(rules);
     addProcessRules(rules, policy, {});

@@ -6,6 +6,7 @@
 
 #include "audit/quarantine.h"
 #include "audit/redact.h"
+#include "policy/severity.h"
 #include "supervise/run_record.h"
 
 namespace caisson::session {
@@ -21,6 +22,10 @@ Event refused(const std::string& session, const std::string& key, const std::vec
   Fields fields;
   fields.text("tool", key).text("command_preview", audit::redactedPreview(command)).text("reason", refusal.reason);
   return {EventType::sandbox_refused, Severity::error, session, std::move(fields)};
+}
+
+std::string_view levelName(const policy::Policy& policy) {
+  return policy.isolation.level == policy::Level::full ? "full" : "process";
 }
 
 }  // namespace
@@ -84,6 +89,20 @@ void Record::commandRefused(const policy::Policy& policy, const std::vector<std:
   handOver();
 }
 
+void Record::pathRefused(const std::string& session, const policy::Policy& policy, const Error& error) {
+  auto log = open(policy);
+  if (!log || *log == nullptr) return;
+  Fields fields;
+  fields.text("indicator", policy::name(policy::Indicator::filesystem));
+  fields.text("operation", error.call).text("path", error.object).text("reason", error.reason);
+  (void)(*log)->append({EventType::policy_violation, Severity::warn, session, std::move(fields)});
+  handOver();
+}
+
+void Record::filesChanged(const std::string& session, Fields changes) {
+  if (log_) (void)log_->append({EventType::files_changed, Severity::info, session, std::move(changes)});
+}
+
 void Record::callRefused(const std::string& session, const Violation& violation) {
   supervise::recordViolation(log_ ? &*log_ : nullptr, session, violation);
 }
@@ -141,7 +160,15 @@ Result<void> Record::lifecycle(const std::string& session, const policy::Policy&
   Fields fields;
   fields.text("state", state);
   if (!detail.empty()) fields.text("detail", detail);
-  const std::array events = {Event{EventType::lifecycle, Severity::info, session, std::move(fields)}};
+  std::vector<Event> events;
+  // A session counts as a sandbox, as a run does.
+  if (state == "created" || state == "forked") {
+    Fields created;
+    created.text("policy", policy.name).text("level", levelName(policy)).flag("session", true);
+    events.push_back({EventType::sandbox_created, Severity::info, session, std::move(created)});
+  }
+  events.push_back({EventType::lifecycle, Severity::info, session, std::move(fields)});
+  if (state == "destroyed") events.push_back({EventType::sandbox_destroyed, Severity::info, session, {}});
   auto written = (*log)->append(events);
   if (written) handOver();
   return written;

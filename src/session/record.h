@@ -33,6 +33,10 @@ class Record {
   void handOverIfDue();
   /// Records a command that the policy's rules denied.
   void commandRefused(const policy::Policy& policy, const std::vector<std::string>& command, const RunResult& result);
+  /// Records a requested path of the workspace that leads out of it (SPEC F5).
+  void pathRefused(const std::string& session, const policy::Policy& policy, const Error& error);
+  /// Records what a command changed in the workspace.
+  void filesChanged(const std::string& session, audit::Fields changes);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).

@@ -14,61 +14,99 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr std::size_t kCountLimit = 100'000;
 constexpr std::size_t kDepthLimit = 64;
 
-struct Count {
-  std::size_t entries = 0;
-  bool complete = true;
+/// Counts the changes of one upper directory.
+class ChangeCounter {
+ public:
+  ChangeCounter(std::size_t max_entries, std::optional<timespec> since) : left_(max_entries), since_(since) {}
+
+  /// Depth first with one open directory per level: the depth is bounded, and so are the descriptors.
+  /// Closes `directory`.
+  void walk(int directory, const std::string& path, std::size_t depth);
+  ChangedFiles take() { return std::move(changes_); }
+
+ private:
+  [[nodiscard]] bool isNew(int directory, const char* name) const;
+  void add(const std::string& path) {
+    ++changes_.count;
+    if (changes_.names.size() < ChangedFiles::kMaxNames) changes_.names.push_back(path);
+  }
+
+  std::size_t left_;
+  std::optional<timespec> since_;
+  ChangedFiles changes_;
 };
 
-/// Depth first with one open directory per level: the depth is bounded, and so are the descriptors.
-void countEntries(int directory, std::size_t depth, Count& count) {
-  if (depth > kDepthLimit) {
-    count.complete = false;
-    return;
-  }
-  DIR* stream = ::fdopendir(directory);
+/// By the time of the last change of the inode, which a program cannot set.
+bool ChangeCounter::isNew(int directory, const char* name) const {
+  if (!since_) return true;
+  struct stat status;
+  if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const timespec& changed = status.st_ctim;
+  return changed.tv_sec > since_->tv_sec || (changed.tv_sec == since_->tv_sec && changed.tv_nsec >= since_->tv_nsec);
+}
+
+void ChangeCounter::walk(int directory, const std::string& path, std::size_t depth) {
+  DIR* stream = depth > kDepthLimit ? nullptr : ::fdopendir(directory);
   if (stream == nullptr) {
     ::close(directory);
-    count.complete = false;
+    changes_.complete = false;
     return;
   }
   while (const dirent* entry = ::readdir(stream)) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (count.entries >= kCountLimit) {
-      count.complete = false;
+    if (left_ == 0) {
+      changes_.complete = false;
       break;
     }
-    if (entry->d_type != DT_DIR) {
-      ++count.entries;  // a changed or new file, or a whiteout
+    --left_;
+    const std::string below = path.empty() ? std::string(name) : path + "/" + std::string(name);
+    if (entry->d_type != DT_DIR) {  // a changed or new file, or a whiteout
+      if (isNew(::dirfd(stream), entry->d_name)) add(below);
       continue;
     }
-    const int below = ::openat(::dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (below < 0) {
-      count.complete = false;
+    const int inner = ::openat(::dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (inner < 0) {
+      changes_.complete = false;
       continue;
     }
-    const std::size_t before = count.entries;
-    countEntries(below, depth + 1, count);
-    if (count.entries == before) ++count.entries;  // an empty directory counts as one change
+    const std::size_t before = changes_.count;
+    walk(inner, below, depth + 1);
+    // An empty directory counts as one change.
+    if (changes_.count == before && isNew(::dirfd(stream), entry->d_name)) add(below);
   }
   ::closedir(stream);
 }
 
 }  // namespace
 
-void noteDiscardedChanges(int upper, const plan::Plan& plan, RunResult& result) {
+ChangedFiles findChangedFiles(int upper, std::size_t max_entries, std::optional<timespec> since) {
   const int copy = ::openat(upper, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return;
-  Count count;
-  countEntries(copy, 0, count);
-  if (count.entries == 0) return;
-  std::string text = count.complete ? std::to_string(count.entries) : "more than " + std::to_string(count.entries);
-  text += count.entries == 1 && count.complete ? " changed file" : " changed files";
+  if (copy < 0) return {.complete = false};
+  ChangeCounter counter(max_entries, since);
+  counter.walk(copy, "", 0);
+  return counter.take();
+}
+
+void noteDiscardedChanges(const ChangedFiles& changes, const plan::Plan& plan, RunResult& result) {
+  if (changes.count == 0) return;
+  std::string text = changes.complete ? std::to_string(changes.count) : "more than " + std::to_string(changes.count);
+  text += changes.count == 1 && changes.complete ? " changed file" : " changed files";
   text += " in " + plan.working_directory + " discarded; keep changes with --workspace DIR:rw";
   result.notices.push_back(std::move(text));
+}
+
+audit::Fields describeChanges(const ChangedFiles& changes) {
+  std::string names = "[";
+  for (const std::string& name : changes.names) {
+    if (names.size() > 1) names += ',';
+    audit::appendJsonString(names, name.substr(0, audit::Fields::kLongestValue / ChangedFiles::kMaxNames));
+  }
+  audit::Fields fields;
+  fields.number("count", changes.count).flag("complete", changes.complete).raw("first", names + "]");
+  return fields;
 }
 
 void explainFailure(Error& error, const plan::Plan& plan) {

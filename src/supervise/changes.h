@@ -1,14 +1,35 @@
 // Notices at the end of a run: discarded changes, and explanations of failures.
 #pragma once
 
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audit/event.h"
 #include "caisson/run.h"
 #include "plan/plan.h"
 
 namespace caisson::supervise {
 
-/// Counts the payload's changes in the workspace overlay and adds the notice that they were discarded. `upper` is a
-/// directory that the payload wrote: walked by descriptor, no link followed, bounded in time and depth.
-void noteDiscardedChanges(int upper, const plan::Plan& plan, RunResult& result);
+/// What a payload changed in the workspace overlay.
+struct ChangedFiles {
+  static constexpr std::size_t kMaxNames = 20;
+
+  std::size_t count = 0;
+  bool complete = true;            ///< false: there may be more
+  std::vector<std::string> names;  ///< the first ones, relative to the workspace
+};
+
+/// `upper` is a directory that the payload wrote: walked by descriptor, no link followed, bounded in entries and depth.
+/// `since`: only what was changed at or after that time; a file that was made and removed again leaves no trace.
+ChangedFiles findChangedFiles(int upper, std::size_t max_entries = 100'000, std::optional<timespec> since = {});
+
+/// Adds the notice that the changes were discarded.
+void noteDiscardedChanges(const ChangedFiles& changes, const plan::Plan& plan, RunResult& result);
+
+/// For the audit log.
+audit::Fields describeChanges(const ChangedFiles& changes);
 
 /// Adds reason and remedy to a bare errno.
 void explainFailure(Error& error, const plan::Plan& plan);

@@ -23,7 +23,7 @@ class DiscardedChanges : public testing::Test {
     plan::Plan plan;
     plan.working_directory = "/workspace";
     RunResult result;
-    noteDiscardedChanges(fd.get(), plan, result);
+    noteDiscardedChanges(findChangedFiles(fd.get()), plan, result);
     EXPECT_LE(result.notices.size(), 1U);
     return result.notices.empty() ? "" : result.notices.front();
   }
@@ -79,6 +79,22 @@ TEST_F(DiscardedChanges, NoDescriptorIsLeftOpen) {
   (void)notice();
   const sys::Fd after(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(after.get(), lowest + 1);
+}
+
+TEST_F(DiscardedChanges, AreNamedAndFilteredByTime) {
+  upper.write("deep/b", "x");
+  const sys::Fd fd(::open(upper.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(findChangedFiles(fd.get()).names, std::vector<std::string>{"deep/b"});
+  timespec later{};
+  ::clock_gettime(CLOCK_REALTIME, &later);
+  ++later.tv_sec;
+  EXPECT_EQ(findChangedFiles(fd.get(), 100, later).count, 0U);
+  for (int i = 0; i < 30; ++i) upper.write(std::to_string(i), "x");
+  const ChangedFiles all = findChangedFiles(fd.get());
+  EXPECT_EQ(all.count, 31U);
+  EXPECT_EQ(all.names.size(), ChangedFiles::kMaxNames);
+  EXPECT_TRUE(all.complete);
+  EXPECT_FALSE(findChangedFiles(fd.get(), 10).complete);
 }
 
 // --- failure explanations ---

@@ -14,13 +14,14 @@ constexpr std::size_t kMaxDenials = 100;
 audit::EventType eventOf(const egress::Request& request) {
   if (request.allowed && request.operation == "credential") return audit::EventType::credential_used;
   if (request.allowed && request.operation == egress::kOpened) return audit::EventType::proxy_opened;
+  if (request.allowed && request.operation == egress::kResolve) return audit::EventType::dns_query;
   if (request.allowed) return audit::EventType::proxy_request;
   if (request.operation == "redirect") return audit::EventType::redirect_blocked;
   // A permitted name that resolves to an internal address is an attack, not a missing entry.
   if (request.rule.find("addresses are always blocked") != std::string::npos) {
     return audit::EventType::dns_rebind_blocked;
   }
-  return request.operation == "resolve" ? audit::EventType::proxy_blocked_dns : audit::EventType::proxy_denied;
+  return request.operation == egress::kResolve ? audit::EventType::proxy_blocked_dns : audit::EventType::proxy_denied;
 }
 
 bool record(const egress::Request& request, audit::Log& log, const std::string& sandbox_id) {

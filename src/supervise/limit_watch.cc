@@ -114,8 +114,12 @@ void LimitWatch::noteUse(Limit limit, const std::string& what, double used, doub
   if (used / most <= near.share) return;
   const bool first = near.share == 0;
   near.share = used / most;
-  near.text = what + " came to " + std::to_string(static_cast<int>(std::floor(100 * used / most))) +
-              " % of its limit (" + amount(limit, used) + " of " + amount(limit, most) + ")";
+  if (used >= most) {
+    near.text = what + " reached the limit (" + amount(limit, most) + ")";
+  } else {
+    near.text = what + " came to " + std::to_string(static_cast<int>(std::floor(100 * used / most))) +
+                " % of its limit (" + amount(limit, used) + " of " + amount(limit, most) + ")";
+  }
   if (first) on_near_(near.text);
 }
 

@@ -72,7 +72,8 @@ audit::Measures measuresOf(const RunResult& result) {
           .read_bytes = usage.read_bytes,
           .written_bytes = usage.written_bytes,
           .network_bytes = usage.network_bytes,
-          .syscalls_blocked = blocked};
+          .syscalls_blocked = blocked,
+          .network_denied = usage.network_denied};
 }
 
 bool isCommandRefusal(const Error& error) { return error.code == ErrorCode::command_denied; }
@@ -146,6 +147,17 @@ void RunRecord::limitNear(const std::string& sandbox_id, const std::string& what
   const std::array events = {
       Event{EventType::limit_approached, Severity::warn, sandbox_id, Fields().text("what", what)}};
   (void)log_->append(events);  // a warning: the end of the run is recorded too, and reports a failure
+}
+
+void RunRecord::limitReached(const std::string& sandbox_id, Limit limit) {
+  if (!log_) return;
+  Fields fields;
+  fields.text("limit", name(limit)).text("detail", "reached; the program was not ended");
+  (void)log_->append({EventType::limit_exceeded, Severity::warn, sandbox_id, std::move(fields)});
+}
+
+void RunRecord::filesChanged(const std::string& sandbox_id, Fields changes) {
+  if (log_) (void)log_->append({EventType::files_changed, Severity::info, sandbox_id, std::move(changes)});
 }
 
 void RunRecord::end(RunResult& result) {

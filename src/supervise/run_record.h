@@ -37,6 +37,10 @@ class RunRecord {
   }
   /// Records that a limit reached 80 % (SPEC R5).
   void limitNear(const std::string& sandbox_id, const std::string& what);
+  /// Records that a limit was reached while the program continues.
+  void limitReached(const std::string& sandbox_id, Limit limit);
+  /// Records what the run changed in its workspace.
+  void filesChanged(const std::string& sandbox_id, audit::Fields changes);
   /// Records a state that the run entered, if the policy requests that.
   void entered(const std::string& sandbox_id, const StateChange& step);
   /// Records the end. A failure is a warning: the run is over.

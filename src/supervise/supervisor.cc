@@ -207,7 +207,14 @@ void SandboxRun::collect(Clock::time_point start) {
   if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
   if (result_.outcome != OutcomeKind::setup_failed) quarantineNewFiles(plan_, result_);
-  if (changes_ && result_.outcome != OutcomeKind::setup_failed) noteDiscardedChanges(changes_.get(), plan_, result_);
+  if (changes_ && result_.outcome != OutcomeKind::setup_failed) {
+    const ChangedFiles changes = findChangedFiles(changes_.get());
+    noteDiscardedChanges(changes, plan_, result_);
+    if (changes.count > 0 || !changes.complete) record_.filesChanged(result_.sandbox_id, describeChanges(changes));
+  }
+  if (limits_->met() == Limit::processes && result_.limit != Limit::processes) {
+    record_.limitReached(result_.sandbox_id, Limit::processes);
+  }
 }
 
 RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups) {

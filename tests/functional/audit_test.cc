@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -36,6 +37,88 @@ TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
   EXPECT_EQ(all.at(3)["data"]["exit_code"], 7);
   EXPECT_EQ(log().find("verysecret"), std::string::npos);
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
+}
+
+TEST_F(Audit, ARunRecordsTheFilesItChanged) {
+  workspace.write("old", "x");
+  workspace.openToAll();
+  EXPECT_EQ(script("true", {}, options()).exit_status, 0);
+  EXPECT_TRUE(events({"--event", "files_changed"}).empty());
+  EXPECT_EQ(script("rm old; mkdir -p sub; echo x > sub/new", {}, options()).exit_status, 0);
+  const auto changed = events({"--event", "files_changed"});
+  ASSERT_EQ(changed.size(), 1U);
+  auto names = changed[0]["data"]["first"].get<std::vector<std::string>>();
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"old", "sub/new"}));
+  EXPECT_EQ(changed[0]["data"]["count"], 2);
+  EXPECT_EQ(changed[0]["data"]["complete"], true);
+}
+
+TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
+  const std::string id = caisson({"session", "create", "--workspace", ":none"}).out.substr(0, 100);
+  const std::string session = id.substr(0, id.find('\n'));
+  const auto change = [&](const std::string& command) {
+    EXPECT_EQ(caisson({"session", "exec", session, "--", "sh", "-c", command}).exit_status, 0) << command;
+  };
+  change("echo x > first");
+  change("true");
+  change("mkdir d; echo x > d/second");
+  std::vector<std::string> names;
+  for (const auto& event : events({"--event", "files_changed"})) {
+    EXPECT_EQ(event["sandbox"], session);
+    names.push_back(event["data"]["first"].dump());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"[\"first\"]", "[\"d/second\"]"}));
+  EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
+}
+
+/// F5: a requested path that climbs out is refused, and that is on record as a FILESYSTEM indicator.
+TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
+  const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
+  const std::string session = id.substr(0, id.find('\n'));
+  EXPECT_NE(caisson({"session", "read", session, "../../etc/passwd"}).exit_status, 0);
+  EXPECT_NE(caisson({"session", "read", session, "absent"}).exit_status, 0);
+  const auto found = events({"--event", "policy_violation"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]["data"]["indicator"], "FILESYSTEM");
+  EXPECT_EQ(found[0]["data"]["path"], "../../etc/passwd");
+  EXPECT_EQ(found[0]["sandbox"], session);
+  EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
+}
+
+TEST_F(Audit, ReachingTheProcessLimitIsRecordedThoughTheProgramGoesOn) {
+  // A shell that cannot fork exits, so an inner one tries; the outer one lives until the limit is sampled.
+  const RunOutput output = script(
+      "(for i in 1 2 3 4 5 6 7 8 9; do sleep 5 & done) 2>/dev/null; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
+      "exit 0",
+      {"--pids", "4", "--json"}, options());
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  const auto reached = events({"--event", "limit_exceeded"});
+  ASSERT_EQ(reached.size(), 1U) << output.describe();
+  EXPECT_EQ(reached[0]["data"]["limit"], "processes");
+}
+
+TEST_F(Audit, AttemptsAtIoUringAreRecorded) {
+  for (const char* level : {"full", "process"}) {
+    const RunOutput output =
+        run({"--json", "--level", level, "--ro", payloadPath()}, {payloadPath(), "call", "425"}, options());
+    const auto blocked = events({"--event", "syscall_blocked"});
+    ASSERT_FALSE(blocked.empty()) << output.describe();
+    EXPECT_EQ(blocked.back()["data"]["syscall"], "io_uring_setup");
+    EXPECT_EQ(blocked.back()["data"]["grade"], "LOW");
+    EXPECT_EQ(blocked.back()["sandbox"], output.json()["sandbox_id"]);
+  }
+}
+
+TEST_F(Audit, SessionsCountInTheFigures) {
+  const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
+  const std::string session = id.substr(0, id.find('\n'));
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["sandboxes_created"], 1);
+  EXPECT_EQ(caisson({"session", "exec", session, "--", "true"}).exit_status, 0);
+  const auto stats = caisson({"stats", "--json"}).json();
+  EXPECT_EQ(stats["sandboxes_created"], 1) << "a command does not count";
+  EXPECT_GT(stats["created_per_second"]["last_minute"], 0.0);
+  EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
 }
 
 TEST_F(Audit, IsWrittenBeforeTheProgramStarts) {

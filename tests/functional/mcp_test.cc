@@ -65,6 +65,16 @@ TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
   EXPECT_TRUE(refused.dump().find("commands.allowed_patterns") != std::string::npos) << refused;
 }
 
+TEST_F(Mcp, APathThatLeavesTheWorkspaceIsOnRecordOnce) {
+  const auto client = start();
+  const std::string id = create(*client);
+  EXPECT_EQ(client->call("sandbox_read_file", {{"sandbox_id", id}, {"path", "../../../etc/passwd"}})["isError"], true);
+  const std::string log =
+      runCaisson({"audit", "show", "--json", "--event", "policy_violation"}, {.env = environment()}).out;
+  EXPECT_NE(log.find("\"indicator\":\"FILESYSTEM\""), std::string::npos) << log;
+  EXPECT_EQ(log.find('\n'), log.size() - 1) << log;
+}
+
 TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
   const auto client = start();
   const std::string id = create(*client);

@@ -185,6 +185,42 @@ TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
   EXPECT_FALSE(contains(log.out, "canary")) << log.describe();
 }
 
+TEST_F(Bypass, PermittedQueriesAreOnRecord) {
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  const RunOutput output =
+      runCaisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--", "bash", "-c",
+                  "for i in 1 2 3; do getent ahostsv4 example.org; done; getent hosts evil.test"},
+                 how);
+  std::istringstream log(runCaisson({"audit", "show", "--json", "--event", "dns_query"}, how).out);
+  std::uint64_t most = 0;
+  for (std::string line; std::getline(log, line);) {
+    const auto data = nlohmann::json::parse(line)["data"];
+    EXPECT_EQ(data["host"], "example.org") << line;
+    EXPECT_EQ(data["allowed"], true) << line;
+    most = std::max(most, data.value("count", std::uint64_t{1}));
+  }
+  EXPECT_GE(most, 3U) << output.describe();
+}
+
+/// Refusals of every kind are in the figures: names, addresses behind names, redirects and connections.
+TEST_F(Bypass, TheFiguresCountEveryRefusedRequest) {
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  std::uint64_t refused = 0;
+  for (const char* script : {"getent hosts evil.test", "curl -sS http://10.0.0.1/", "curl -sS http://evil.test/"}) {
+    const RunOutput output = runCaisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace",
+                                         ":none", "--", "bash", "-c", script},
+                                        how);
+    const auto count = output.json()["usage"]["network_denied"].get<std::uint64_t>();
+    EXPECT_GE(count, 1U) << script << output.describe();
+    refused += count;
+  }
+  EXPECT_EQ(runCaisson({"stats", "--json"}, how).json()["proxy_denied"], refused);
+}
+
 TEST_F(Bypass, NoRequestHidesBehindAThousandOthers) {
   RunOptions how;
   how.cwd = files.path();

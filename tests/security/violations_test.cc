@@ -243,11 +243,18 @@ TEST_F(SeverityTable, CanBeStricter) {
   EXPECT_EQ(run("syscalls.critical = [\"keyctl\"]\n", {"call", numberOf("keyctl"), "999"})["outcome"], "denied");
   EXPECT_EQ(run("syscalls.high_limit = 2\n", {"repeat-call", "2", numberOf("keyctl")})["outcome"], "denied");
   // Also for calls that are otherwise denied without notification.
-  const json silent = run("", {"call", numberOf("io_uring_setup")});
+  const json silent = run("", {"call", numberOf("memfd_secret")});
   EXPECT_EQ(silent["outcome"], "exited");
   EXPECT_EQ(silent["violations"].size(), 0U);
-  EXPECT_EQ(run("syscalls.critical = [\"io_uring_setup\"]\n", {"call", numberOf("io_uring_setup")})["outcome"],
-            "denied");
+  EXPECT_EQ(run("syscalls.critical = [\"memfd_secret\"]\n", {"call", numberOf("memfd_secret")})["outcome"], "denied");
+}
+
+TEST_F(SeverityTable, CountsAttemptsAtIoUringAsLow) {
+  const json result = run("", {"call", numberOf("io_uring_setup")});
+  EXPECT_EQ(result["outcome"], "exited") << result;
+  EXPECT_EQ(result["stdout"], "refused: call " + numberOf("io_uring_setup") + ": ENOSYS\n");
+  ASSERT_EQ(result["violations"].size(), 1U) << result;
+  EXPECT_EQ(result["violations"][0]["severity"], "LOW");
 }
 
 TEST_F(SeverityTable, CanBeLooserButNothingGetsThrough) {

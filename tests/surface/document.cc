@@ -45,7 +45,8 @@ std::string describeLists() {
          "arguments, see above.\n\n" +
          families() + "\n### Allowed ioctl requests\n\nAll others answer ENOTTY.\n\n" + requests() +
          "\n### Calls that no policy can allow\n\nRefused with EPERM and recorded:\n\n" + names(kForbiddenCalls) +
-         "\n\nAnswered with ENOSYS, as a kernel without them does; programs have a second way:\n\n" +
+         "\n\nAnswered with ENOSYS, as a kernel without them does; programs have a second way (`io_uring_*` is "
+         "recorded):\n\n" +
          names(kAbsentCalls) + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
+#include "sys/root_dir.h"
 
 namespace caisson::mcp {
 namespace {
@@ -85,6 +86,7 @@ Outcome readFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const auto offset = static_cast<std::uint64_t>(arguments.integer("offset").value_or(0));
   const auto limit = static_cast<std::uint64_t>(arguments.integer("limit").value_or(kUsualPiece));
   auto piece = sandboxes.with(**sandbox, [&](Session& session) { return session.read(path, offset, limit); });
+  if (!piece && piece.error().code == ErrorCode::path_escapes) return failure(call, piece.error());
   if (!piece) {
     const auto entries = sandboxes.with(**sandbox, [&](Session& session) { return session.listFiles(path); });
     return entries ? structuredResult(call, describeEntries(path, *entries)) : failure(call, piece.error());

@@ -110,6 +110,8 @@ Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const Root
     return {};
   });
   if (!used) return fail(used.error());
+  if (!result && result.error().code == ErrorCode::path_escapes)
+    record_.pathRefused(id(), metadata_.policy, result.error());
   return result;
 }
 

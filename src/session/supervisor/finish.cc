@@ -4,6 +4,7 @@
 
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
+#include "supervise/changes.h"
 #include "supervise/proc_text.h"
 #include "supervise/process_tree.h"
 
@@ -12,6 +13,20 @@ namespace {
 
 /// How long to wait for the egress's report about a command after its exit.
 constexpr auto kEgressTimeout = std::chrono::seconds(1);
+/// Entries of the upper layer that are read after a command: some milliseconds, in which the event loop does not run.
+constexpr std::size_t kMaxChangeEntries = 5000;
+
+/// What the command changed, and what ran beside it.
+void recordChanges(const Command& command, int upper, const std::string& session, Record& record) {
+  if (upper < 0) return;
+  // The kernel's time stamps lag by up to a tick.
+  const auto ran = std::chrono::steady_clock::now() - command.began + std::chrono::milliseconds(10);
+  const auto since = std::chrono::system_clock::now() - std::chrono::duration_cast<std::chrono::microseconds>(ran);
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since.time_since_epoch()).count();
+  const timespec from{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  const supervise::ChangedFiles changes = supervise::findChangedFiles(upper, kMaxChangeEntries, from);
+  if (changes.count > 0 || !changes.complete) record.filesChanged(session, supervise::describeChanges(changes));
+}
 
 }  // namespace
 
@@ -62,6 +77,8 @@ void Supervisor::finish(Command& command) {
     command.violations = result.violations;
     if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);
   }
+  if (command.recorded && command.executed)
+    recordChanges(command, sandbox_ ? sandbox_->upper() : -1, metadata_.id, record_);
   if (result.escape) respondToEscape(command, result);
   if (command.recorded) record_.ended(result);
   if (command.background()) {
