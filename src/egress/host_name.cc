@@ -178,6 +178,12 @@ std::expected<HostPort, std::string_view> canonicalAuthority(std::string_view ra
   return HostPort{std::move(*canonical), *port};
 }
 
+bool isMetadataName(std::string_view canonical) {
+  constexpr std::string_view kNames[] = {"instance-data", "instance-data.ec2.internal", "metadata", "metadata.goog",
+                                         "metadata.google.internal"};
+  return std::ranges::find(kNames, canonical) != std::end(kNames);
+}
+
 bool isLocalName(std::string_view canonical) {
   for (const std::string_view top : {"localhost", "local", "internal"}) {
     if (canonical == top) return true;

@@ -44,4 +44,7 @@ std::optional<std::uint16_t> parsePort(std::string_view text);
 /// Names that refer to this machine or its local network: localhost, *.local, *.internal.
 bool isLocalName(std::string_view canonical);
 
+/// Whether a cloud provider offers its metadata service under this name.
+bool isMetadataName(std::string_view canonical);
+
 }  // namespace caisson::egress

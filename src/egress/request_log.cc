@@ -9,10 +9,6 @@
 namespace caisson::egress {
 namespace {
 
-/// The names of cloud metadata services.
-constexpr std::string_view kMetadataNames[] = {"instance-data", "instance-data.ec2.internal", "metadata",
-                                               "metadata.goog", "metadata.google.internal"};
-
 Category categoryOfRange(std::string_view range) {
   if (range.empty()) return Category::host;
   if (range == "cloud metadata") return Category::metadata;
@@ -36,7 +32,7 @@ std::uint64_t milliseconds(RequestLog::WallClock::time_point time) {
 Category categoryOf(const Request& request, std::string_view blocked_range) {
   if (!blocked_range.empty()) return categoryOfRange(blocked_range);
   if (const auto address = Address::parse(request.host)) return categoryOfRange(blockedRange(*address));
-  if (std::ranges::find(kMetadataNames, request.host) != std::end(kMetadataNames)) return Category::metadata;
+  if (isMetadataName(request.host)) return Category::metadata;
   return isLocalName(request.host) ? Category::local_name : Category::host;
 }
 

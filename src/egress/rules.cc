@@ -145,11 +145,18 @@ Decision Rules::judgeName(const Host& host) const {
     return {false, "network.denied_hosts: " + denial->text, "take the entry out of network.denied_hosts"};
   }
   if (!host.address && isLocalName(host.name) && !hasException(host)) {
-    return {false, "local names are always blocked", "an owner can name the host in network.private_hosts"};
+    // No advice that would open a metadata service: its answers are credentials of the whole machine.
+    const bool metadata = isMetadataName(host.name);
+    return {false, "local names are always blocked",
+            metadata ? "" : "an owner can name the host in network.private_hosts"};
   }
   for (const HostPattern& pattern : allowed_) {
     if (pattern.matches(host)) return {true, "network.allowed_hosts: " + pattern.text, {}};
   }
+  // For an address that stays blocked whatever is allowed, the way to allow it would be wrong advice.
+  const bool blocked = isMetadataName(host.name) || (host.address && !blockedRange(*host.address).empty() &&
+                                                     !mayBeExcepted(blockedRange(*host.address)));
+  if (blocked) return {false, "no entry of network.allowed_hosts", {}};
   return {false, "no entry of network.allowed_hosts", "--allow-host " + host.text(), true};
 }
 

@@ -159,5 +159,20 @@ TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
   EXPECT_EQ(port.remedy, "--allow-port 8080");
 }
 
+/// The answers of a metadata service are credentials of the machine: no prompt and no hint offers to allow it.
+TEST(Rules, ARefusalOfAMetadataServiceHasNoAdvice) {
+  const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
+  for (const char* host : {"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "metadata.google.internal",
+                           "metadata", "metadata.goog", "instance-data"}) {
+    const Decision decision = rules.judge(*canonicalHost(host), 80);
+    EXPECT_FALSE(decision.allowed) << host;
+    EXPECT_EQ(decision.remedy, "") << host;
+    EXPECT_FALSE(decision.askable) << host;
+  }
+  const Rules any = rulesOf({.allowed_hosts = {"*"}});
+  const Host host = *canonicalHost("example.org");
+  EXPECT_EQ(any.judgeAddress(host, *Address::parse("169.254.169.254"), false).remedy, "");
+}
+
 }  // namespace
 }  // namespace caisson::egress

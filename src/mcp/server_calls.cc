@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "mcp/log.h"
 #include "mcp/server.h"
 
 namespace caisson::mcp {
@@ -62,8 +63,23 @@ void Server::dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*han
 }
 
 Outcome Server::callHandler(Call& call, Outcome (Features::*handler)(Call&)) {
+  // The name of the tool, prompt or resource only: arguments hold files, commands and secrets.
+  const Json* name = find(call.params, "name");
+  const Json about{{"method", call.method}, {"name", name != nullptr && name->is_string() ? *name : Json()}};
+  writeLog(LogLevel::debug, "request", about);
+  const auto began = std::chrono::steady_clock::now();
   try {
-    return settleInputs(call, handler, (features_.*handler)(call));
+    Outcome outcome = settleInputs(call, handler, (features_.*handler)(call));
+    Json answered = about;
+    const auto* result = std::get_if<Json>(&outcome);
+    answered["outcome"] = std::holds_alternative<NeedsInput>(outcome) ? "needs input"
+                          : result == nullptr                         ? "protocol error"
+                          : booleanAt(*result, "isError") == true     ? "error"
+                                                                      : "result";
+    answered["milliseconds"] =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count();
+    writeLog(LogLevel::debug, "answer", answered);
+    return outcome;
   } catch (const std::exception& problem) {
     return RpcError{code::kInternal, std::string("internal error: ") + problem.what(), {}};
   }

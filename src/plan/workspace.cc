@@ -55,6 +55,17 @@ std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string&
   return names;
 }
 
+/// The credential or history of a home that `path` is or lies in, or "".
+std::string homeSecretOf(const HostFacts& host, const std::string& path) {
+  for (const std::string& home : host.homes) {
+    for (const std::string_view secret : homeSecrets()) {
+      if (below(path, home + "/" + std::string(secret))) return "~/" + std::string(secret);
+    }
+  }
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  return looksSecret(name) ? std::string(name) : std::string();
+}
+
 struct DeniedPath {
   std::string path;
   bool alias = false;  ///< not the name in the policy
@@ -282,6 +293,9 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .executable = true,
                             .canonical = true,
                             .owned = plan.identity.parent_writes_maps});
+  if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
+    plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
+  }
   if (const auto own = ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + *own});
   if (!policy.filesystem.workspace.show_secrets) {
     for (const std::string& name : homeSecretsIn(host, path.path))

@@ -9,6 +9,8 @@ constexpr std::string_view kCargo[] = {".crates.io", ".rust-lang.org"};
 constexpr std::string_view kGo[] = {".golang.org", ".go.dev"};
 constexpr std::string_view kGit[] = {".github.com", ".githubusercontent.com", ".gitlab.com", ".bitbucket.org",
                                      ".codeberg.org"};
+constexpr std::string_view kRubygems[] = {".rubygems.org"};
+constexpr std::string_view kCdn[] = {".jsdelivr.net", ".unpkg.com", ".cloudflare.com"};
 constexpr std::string_view kDebian[] = {".debian.org", ".debian.net"};
 constexpr std::string_view kUbuntu[] = {".ubuntu.com", ".launchpad.net"};
 
@@ -18,6 +20,8 @@ constexpr Preset kPresets[] = {
     {"cargo", 1, "crates for Rust, and its toolchain", kCargo},
     {"go", 1, "modules for Go", kGo},
     {"git", 1, "public git hosting", kGit},
+    {"rubygems", 1, "packages for Ruby", kRubygems},
+    {"cdn", 1, "content delivery networks for web libraries: jsDelivr, unpkg, Cloudflare", kCdn},
     {"debian", 1, "Debian packages", kDebian},
     {"ubuntu", 1, "Ubuntu packages", kUbuntu},
 };

@@ -146,6 +146,12 @@ void explainFailure(Error& error, const plan::Plan& plan) {
   } else if (error.stage == Stage::self_test) {
     error.reason = "the sandbox is not tight on this host; the program was not started";
     error.hint = "run `caisson doctor`, and please report this";
+  } else if (error.object.starts_with("/proc/self/attr/apparmor") && (code == ENOENT || code == EINVAL)) {
+    const bool inactive = error.call == "open";
+    error.reason = inactive ? "the policy names an AppArmor profile, and AppArmor is not active on this host"
+                            : "the AppArmor profile \"" + plan.apparmor_profile + "\" is not loaded on this host";
+    error.hint = inactive ? "remove isolation.apparmor_profile from the policy, or boot with AppArmor"
+                          : "load it with apparmor_parser, or remove isolation.apparmor_profile from the policy";
   } else if (error.stage == Stage::launch && code == EAGAIN) {
     error.reason = "the limit on processes leaves no room for the program itself";
     error.hint = "raise it with --pids, or this user's own (ulimit -u)";

@@ -162,6 +162,19 @@ TEST_F(Paths, ASingleFileCanBeShown) {
   EXPECT_EQ(output.out, "content\nfile\n") << output.describe();
 }
 
+TEST_F(Paths, CredentialsThatAreNamedAreShownWithAWarning) {
+  const TempDir home;
+  home.write(".ssh/id_ed25519", "a key\n");
+  home.write("data/plain", "x");
+  home.openToAll();
+  const RunOptions how{.env = {{"HOME", home.path()}}};
+  for (const char* path : {".ssh", ".ssh/id_ed25519"}) {
+    const RunOutput output = run({"--json", "--ro", home / path}, {"true"}, how);
+    EXPECT_TRUE(contains(output.json()["warnings"].dump(), "usually holds keys")) << path << output.describe();
+  }
+  EXPECT_FALSE(contains(run({"--json", "--ro", home / "data"}, {"true"}, how).out, "usually holds keys"));
+}
+
 TEST_F(Paths, NotNamedMeansNotThere) {
   const TempDir other;
   const Canary canary(other / "canary");

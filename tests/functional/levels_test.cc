@@ -42,6 +42,19 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
   EXPECT_FALSE(exists(workspace / "file")) << "the workspace is an overlay";
 }
 
+TEST_F(Levels, ProcessShowsNeitherTheHostsNameNorItsUsers) {
+  const RunOutput output = script("id -un; cat /etc/hostname; cut -d: -f1 /etc/passwd", {"--level", "process"});
+  EXPECT_EQ(output.out, "sandbox\nsandbox\nroot\nsandbox\nnobody\n") << output.describe();
+}
+
+TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
+  if (exists("/proc/self/attr/apparmor/exec")) GTEST_SKIP() << "this host has AppArmor";
+  workspace.write("apparmor.toml", "isolation.apparmor_profile = 'some-profile'\n");
+  const RunOutput output = run({"--policy", "apparmor.toml"}, {"true"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "AppArmor is not active on this host")) << output.describe();
+}
+
 TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
   const RunOutput output =
       script("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; env | grep -c TOKEN; ps -e | wc -l",

@@ -75,6 +75,24 @@ TEST_F(Mcp, APathThatLeavesTheWorkspaceIsOnRecordOnce) {
   EXPECT_EQ(log.find('\n'), log.size() - 1) << log;
 }
 
+TEST_F(Mcp, DebugLogShowsRequestsAndNoArguments) {
+  const auto logOf = [&](const std::string& level) {
+    std::map<std::string, std::string> variables = environment();
+    variables["CAISSON_LOG"] = level;
+    const std::string request =
+        R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sandbox_list","arguments":{"x":"secret-word"},)"
+        R"("_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+        R"("io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},)"
+        R"("io.modelcontextprotocol/clientCapabilities":{}}}})"
+        "\n";
+    return runCaisson({"mcp", "--workspace", workspace.path()}, {.stdin_data = request, .env = variables}).err;
+  };
+  EXPECT_EQ(logOf("info").find("sandbox_list"), std::string::npos);
+  const std::string debug = logOf("debug");
+  EXPECT_NE(debug.find("\"name\":\"sandbox_list\""), std::string::npos) << debug;
+  EXPECT_EQ(debug.find("secret-word"), std::string::npos) << debug;
+}
+
 TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
   const auto client = start();
   const std::string id = create(*client);
