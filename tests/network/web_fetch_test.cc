@@ -11,7 +11,7 @@ class WebFetch : public NetworkTest {
                                 const std::vector<std::string>& command) const {
     const std::string policy =
         files.write("policy.toml", "extends = \"web-fetch\"\nnetwork.dns_servers = [\"93.184.0.2\"]\n");
-    std::vector<std::string> words{"run", "--policy", policy, "--ro", certificate()};
+    std::vector<std::string> words{"run", "--policy", policy, "--level", "process", "--ro", certificate()};
     words.insert(words.end(), options.begin(), options.end());
     words.emplace_back("--");
     words.insert(words.end(), command.begin(), command.end());
