@@ -34,6 +34,7 @@ enum class ErrorCode : std::uint8_t {
   other,                 ///< stage, call and errno say everything
   command_denied,        ///< the policy does not permit this command
   program_not_started,   ///< execve failed; sys_errno says why
+  no_interpreter,        ///< the program exists, but not the interpreter that its first line names, or its loader
   no_working_directory,  ///< the payload's working directory cannot be entered
   file_system_refused,   ///< the kernel does not create a file system with these options
   denied_path_missing,   ///< a path that is to be denied does not exist

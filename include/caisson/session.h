@@ -84,10 +84,13 @@ struct ExecRequest {
   bool interactive = false;
   bool forward_signals = false;                    ///< forwards INT, TERM, HUP, QUIT, USR1, USR2; for programs
   int cancel_descriptor = -1;                      ///< when it is readable, the command is killed: outcome `cancelled`
-  std::optional<double> timeout_seconds;           ///< unset: from the policy; must not exceed the policy's maximum
+  std::optional<double> timeout_seconds;           ///< unset: from the policy; at most the owner's ceiling
+  bool typed = false;                              ///< a person typed it: the ceiling does not bind timeout_seconds
   std::map<std::string, std::string> environment;  ///< added to the policy's environment
   std::string working_directory;                   ///< path inside the sandbox; empty: the workspace
-  bool keep_input = false;                         ///< start() only: standard input stays open for feed()
+  /// Truncates each output stream here. Unset: captured output at the policy's limit, relayed output never.
+  std::optional<std::uint64_t> output_limit;
+  bool keep_input = false;  ///< start() only: standard input stays open for feed()
 };
 
 /// A command that start() started.
@@ -390,8 +393,8 @@ class SessionStore {
   Result<Session> create(const SessionOptions& options);
   /// Creates a pool of such sessions; take() sets their name and TTL. `size` is at most 64.
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
-  /// Finds a session by id or name. Unknown and malformed ones are distinct errors; so are expired ones, unless they
-  /// are kept because of uncommitted changes.
+  /// Finds a session by id, by the beginning of one ("cs-" and at least 4 digits), or by name. Unknown and malformed
+  /// ones are distinct errors; so are expired ones, unless they are kept because of uncommitted changes.
   [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
   /// Session::exec for one-shot callers: reuses the plan that an earlier call cached in the session, while it is
   /// valid, instead of reading the policy and probing the host again. Every command still gets every layer.

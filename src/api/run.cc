@@ -197,7 +197,9 @@ int exitStatus(const RunResult& result) {
     case OutcomeKind::cancelled: return kSignal + SIGTERM;
     case OutcomeKind::denied: return kRefused;
     case OutcomeKind::setup_failed:
-      if (!result.error || result.error->code != ErrorCode::program_not_started) return kRefused;
+      if (!result.error) return kRefused;
+      if (result.error->code == ErrorCode::no_interpreter) return kNotFound;
+      if (result.error->code != ErrorCode::program_not_started) return kRefused;
       if (result.error->sys_errno == ENOENT || result.error->sys_errno == ENOTDIR) return kNotFound;
       if (result.error->sys_errno == EACCES || result.error->sys_errno == ENOEXEC ||
           result.error->sys_errno == EISDIR || result.error->sys_errno == ENAMETOOLONG) {

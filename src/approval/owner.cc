@@ -242,7 +242,7 @@ policy::Ceilings noCeilings() {
           .swap = kAny,
           .processes = kAny,
           .open_files = kAny,
-          .wall_seconds = 1e9,
+          .wall_seconds = policy::kNoTimeLimit,
           .output = kAny};
 }
 
@@ -263,8 +263,8 @@ Result<Owner> decodeOwner(const policy::Document& document) {
 Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
   Owner merged = user;
   const std::string file = user.files.empty() ? "" : user.files.front();
-  CeilingWishes& own = merged.ceilings;
-  const CeilingWishes& above = system.ceilings;
+  CeilingOverrides& own = merged.ceilings;
+  const CeilingOverrides& above = system.ceilings;
   Result<void> done = mergeCeiling("cpus", above.cpus, own.cpus, file);
   if (done) done = mergeCeiling("memory", above.memory, own.memory, file);
   if (done) done = mergeCeiling("swap", above.swap, own.swap, file);

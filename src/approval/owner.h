@@ -28,7 +28,7 @@
 
 namespace caisson::approval {
 
-struct CeilingWishes {
+struct CeilingOverrides {
   std::optional<double> cpus, wall_seconds;
   std::optional<std::uint64_t> memory, swap, processes, open_files, output;
 };
@@ -40,7 +40,7 @@ struct Alert {
 };
 
 struct Owner {
-  CeilingWishes ceilings;
+  CeilingOverrides ceilings;
   std::optional<std::string> profile;
   std::vector<std::string> always_denied;
   std::vector<Alert> alerts;

@@ -43,6 +43,12 @@ std::string_view name(EventType type) { return kEvents[static_cast<std::size_t>(
 std::optional<Severity> severityNamed(std::string_view name) { return lookUp<Severity>(kSeverities, name); }
 std::optional<EventType> eventNamed(std::string_view name) { return lookUp<EventType>(kEvents, name); }
 
+std::string eventNames() {
+  std::string names;
+  for (const std::string_view event : kEvents) names += (names.empty() ? "" : " ") + std::string(event);
+  return names;
+}
+
 void appendJsonString(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {

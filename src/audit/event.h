@@ -58,6 +58,7 @@ std::string_view name(Severity severity);
 std::string_view name(EventType type);
 std::optional<Severity> severityNamed(std::string_view name);
 std::optional<EventType> eventNamed(std::string_view name);
+std::string eventNames();  ///< all of them, separated by blanks
 
 /// Writes text as a quoted JSON string. Replaces invalid UTF-8 by U+FFFD, so the log is always valid JSON.
 void appendJsonString(std::string& out, std::string_view text);

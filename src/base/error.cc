@@ -30,6 +30,7 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::other: return "other";
     case ErrorCode::command_denied: return "command_denied";
     case ErrorCode::program_not_started: return "program_not_started";
+    case ErrorCode::no_interpreter: return "no_interpreter";
     case ErrorCode::no_working_directory: return "no_working_directory";
     case ErrorCode::file_system_refused: return "file_system_refused";
     case ErrorCode::denied_path_missing: return "denied_path_missing";

@@ -99,7 +99,7 @@ Result<Filter> filterFrom(const Arguments& arguments) {
   for (const Given& given : arguments.given) {
     if (given.option->name != kEvent.name) continue;
     if (!audit::eventNamed(given.value))
-      return fail(usageError(given.value, "no event is called that", "docs/audit.md lists them"));
+      return fail(usageError(given.value, "no event is called that", "one of these: " + audit::eventNames()));
     filter.events.emplace_back(given.value);
   }
   if (const auto text = arguments.value(kSeverity)) filter.severity = *audit::severityNamed(*text);

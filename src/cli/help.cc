@@ -140,6 +140,12 @@ std::string renderOverview(std::span<const Verb* const> verbs, bool colour) {
   return out;
 }
 
+std::string renderShortHelp() {
+  std::string out = "caisson runs untrusted commands in a sandbox.\n\n";
+  appendIndented(out, kExamples);
+  return out + "\n`caisson --help` lists every command.\n";
+}
+
 std::string renderHelp(const Verb& verb, bool colour) {
   const Painter painter{colour};
   std::string out = std::string(verb.summary) + ".\n\n" + painter.heading("Usage") + "  " + synopsis(verb) + "\n";

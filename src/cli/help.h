@@ -14,6 +14,9 @@ inline constexpr std::size_t kHelpWidth = 100;
 /// `caisson --help`: what caisson is, its verbs by topic, examples.
 std::string renderOverview(std::span<const Verb* const> verbs, bool colour);
 
+/// `caisson` alone: how it is used most, and where to read on.
+std::string renderShortHelp();
+
 /// `caisson VERB --help`.
 std::string renderHelp(const Verb& verb, bool colour);
 

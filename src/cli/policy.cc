@@ -1,9 +1,10 @@
-// `caisson policy check|explain|schema`.
+// `caisson policy check|explain|schema|import`; policy_author.cc has init and reference.
 #include "caisson/policy.h"
 
 #include "approval/owner.h"
 #include "cli/json_writer.h"
 #include "cli/output.h"
+#include "cli/policy_author.h"
 #include "cli/policy_options.h"
 #include "cli/project.h"
 #include "cli/safe_text.h"
@@ -193,7 +194,8 @@ constexpr Verb kSchema{
     .perform = schema,
 };
 
-constexpr const Verb* kBelow[] = {&kCheck, &kExplain, &kSchema, &kPolicyTrust, &kImport};
+constexpr const Verb* kBelow[] = {&kPolicyInit, &kCheck,       &kExplain, &kPolicyReference,
+                                  &kSchema,     &kPolicyTrust, &kImport};
 
 }  // namespace
 

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "approval/owner.h"
+#include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/project.h"
 #include "policy/model.h"
@@ -74,11 +76,16 @@ Result<void> applyWorkspace(Policy& policy, std::string_view value) {
 }
 
 Result<void> applyEnvironment(Policy& policy, std::string_view key, std::string_view value) {
-  if (value.find('=') != std::string_view::npos) return policy.append(key, value);
-  const std::string variable(value);
-  const char* callers = std::getenv(variable.c_str());
-  if (callers == nullptr) return {};  // not set in the caller's environment
-  return policy.append(key, variable + "=" + callers);
+  const auto variable = readVariable(value);
+  if (!variable) return fail(variable.error());
+  return *variable ? policy.append(key, (*variable)->name + "=" + (*variable)->value) : Result<void>{};
+}
+
+/// What a person types is that person's decision: ceilings do not bind it.
+Result<void> setTyped(Policy& policy, std::string_view key, std::string_view value) {
+  auto done = policy.set(key, value);
+  if (done) policy.model().typed.emplace_back(key);
+  return done;
 }
 
 Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value) {
@@ -90,7 +97,8 @@ Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value)
   switch (flag.apply) {
     case Apply::base:
     case Apply::approval: return {};
-    case Apply::set: return policy.set(flag.key, value);
+    case Apply::set: return setTyped(policy, flag.key, value);
+    case Apply::time_limit: return setTyped(policy, flag.key, value == "0" ? "none" : value);
     case Apply::set_true: return policy.set(flag.key, "true");
     case Apply::append: return policy.append(flag.key, value);
     case Apply::append_path: {
@@ -151,6 +159,28 @@ Result<WorkspaceArgument> splitWorkspace(std::string_view text) {
   return fail(
       usageError("", "expected none, ro, rw or overlay after the colon",
                  "a directory whose name holds a colon is written with its mode: " + std::string(text) + ":overlay"));
+}
+
+Result<std::optional<Variable>> readVariable(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  Variable variable{std::string(text.substr(0, equals)), {}};
+  const bool usable = !variable.name.empty() &&
+                      std::ranges::all_of(variable.name, [](unsigned char c) { return c > ' ' && c != 0x7F; });
+  if (!usable) {
+    return fail(usageError("--env " + std::string(text), "the name of a variable has no blanks and is not empty",
+                           "--env NAME=VALUE, or --env NAME to pass on the caller's value"));
+  }
+  if (equals != std::string_view::npos) {
+    variable.value = text.substr(equals + 1);
+    return variable;
+  }
+  const char* callers = std::getenv(variable.name.c_str());
+  if (callers == nullptr) {
+    tell("--env " + variable.name + ": there is no such variable here, so none is passed");
+    return std::nullopt;
+  }
+  variable.value = callers;
+  return variable;
 }
 
 Error inWordsOfFlags(Error error, const Arguments& arguments) {

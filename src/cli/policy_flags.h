@@ -1,6 +1,8 @@
 // Converts the options of policy_options.h to a policy.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "caisson/policy.h"
@@ -14,6 +16,12 @@ Result<Policy> policyFrom(const Arguments& arguments);
 
 /// Rewrites a library error about a policy key to name the flag that set the key.
 Error inWordsOfFlags(Error error, const Arguments& arguments);
+
+/// A variable from `--env K=V`, or `--env K` with the caller's value. Nothing, and a note, if the caller has none.
+struct Variable {
+  std::string name, value;
+};
+Result<std::optional<Variable>> readVariable(std::string_view text);
 
 /// The parts of `--workspace DIR[:MODE]`. Both may be empty: the current directory, the policy's mode.
 struct WorkspaceArgument {

@@ -13,6 +13,7 @@ enum class Apply : std::uint8_t {
   base,           ///< selects the policy that the other flags change
   set,            ///< key = value
   set_true,       ///< key = true
+  time_limit,     ///< key = duration, or "none"
   append,         ///< appends an element to the list
   append_path,    ///< appends a host path, relative to the current directory
   append_inside,  ///< appends a path inside, relative to /workspace
@@ -106,8 +107,9 @@ inline constexpr Option kOutputLimit{
 inline constexpr Flag kLimitFlags[] = {
     {{.name = "timeout",
       .value = "DUR",
-      .help = "End it after this long: 30s, 5m. Without this flag, an interactive run has no time limit."},
-     "resources.wall_seconds"},
+      .help = "End it after this long: 30s, 5m, none. Without this flag, an interactive run has no time limit."},
+     "resources.wall_seconds",
+     Apply::time_limit},
     {{.name = "memory", .value = "SIZE", .help = "Memory for all its processes together: 256M, 1G."},
      "resources.memory"},
     {{.name = "cpus", .value = "N", .help = "CPUs it may keep busy: 0.5, 2."}, "resources.cpus"},

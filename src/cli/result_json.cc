@@ -135,6 +135,7 @@ void writeViolations(JsonWriter& json, const std::vector<Violation>& violations)
 std::string renderResult(const RunResult& result) {
   JsonWriter json;
   json.beginObject();
+  json.key("version").number(kResultVersion);
   json.key("sandbox_id").string(result.sandbox_id);
   json.key("outcome").string(name(result.outcome));
   json.key("exit_code");

@@ -1,4 +1,4 @@
-// A run's result as one JSON object (SPEC 13). Field names and order are fixed: programs rely on them.
+// A run's result as one JSON object. Field names and order are fixed: programs rely on them.
 #pragma once
 
 #include <string>
@@ -8,6 +8,9 @@
 #include "cli/json_writer.h"
 
 namespace caisson::cli {
+
+/// Raised when a field changes or goes; new fields leave it as it is.
+inline constexpr int kResultVersion = 1;
 
 /// One line without its line end. `exit_code`, `signal` and `limit` are null unless the run ended that way. Output that
 /// is not UTF-8 is base64; `stdout_encoding` and `stderr_encoding` name the encoding. `error` is present only if the

@@ -34,9 +34,9 @@ TEST(ResultJson, HasTheFixedFieldsInTheFixedOrder) {
     if (key != "signal_name" && !key.ends_with("_encoding") && key != "notices" && key != "lifecycle")
       keys.push_back(key);
   }
-  EXPECT_EQ(keys, (std::vector<std::string>{"sandbox_id", "outcome", "exit_code", "signal", "limit", "stdout", "stderr",
-                                            "truncated", "duration_ms", "usage", "denials", "violations", "layers",
-                                            "warnings"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"version", "sandbox_id", "outcome", "exit_code", "signal", "limit",
+                                            "stdout", "stderr", "truncated", "duration_ms", "usage", "denials",
+                                            "violations", "layers", "warnings"}));
 }
 
 TEST(ResultJson, IsOneLine) { EXPECT_EQ(renderResult(success()).find('\n'), std::string::npos); }

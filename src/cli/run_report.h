@@ -16,7 +16,7 @@ inline constexpr Option kResultFile{
     .help = "Also write that JSON object to FILE, while the output goes its normal way."};
 inline constexpr Option kQuiet{.name = "quiet", .letter = 'q', .help = "Print no notices after the run, only errors."};
 inline constexpr Option kNoInput{
-    .name = "no-input", .letter = 'n', .help = "Give it an empty standard input and leave the caller's unread."};
+    .name = "no-stdin", .letter = 'n', .help = "Give it an empty standard input and leave the caller's unread."};
 inline constexpr Option kResultOptions[] = {kResultJson, kResultFile, kQuiet, kNoInput};
 
 /// `status`, or 125 where the program succeeded but output that went through caisson was lost.

@@ -198,10 +198,10 @@ constinit const Verb kSessionDestroy{
 
 namespace {
 constexpr const Verb* kBelow[] = {
-    &kSessionCreate, &kSessionExec,   &kSessionCheckpoint, &kSessionCheckpoints, &kSessionRestore, &kSessionFork,
-    &kSessionDiff,   &kSessionCommit, &kSessionExport,     &kSessionRead,        &kSessionWrite,   &kSessionCp,
-    &kSessionList,   &kSessionInfo,   &kSessionPs,         &kSessionLogs,        &kSessionStop,    &kSessionNetwork,
-    &kSessionExpose, &kSessionRenew,  &kSessionDestroy};
+    &kSessionCreate,  &kSessionExec,   &kSessionShell,  &kSessionCheckpoint, &kSessionCheckpoints, &kSessionRestore,
+    &kSessionFork,    &kSessionDiff,   &kSessionCommit, &kSessionExport,     &kSessionRead,        &kSessionWrite,
+    &kSessionCp,      &kSessionList,   &kSessionInfo,   &kSessionPs,         &kSessionLogs,        &kSessionStop,
+    &kSessionNetwork, &kSessionExpose, &kSessionRenew,  &kSessionDestroy};
 }
 
 constinit const Verb kSession{

@@ -8,7 +8,7 @@ namespace caisson::cli {
 
 extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;  // session.cc
 extern const Verb kSessionInfo;                                                  // session_info.cc
-extern const Verb kSessionExec;                                                  // session_exec.cc
+extern const Verb kSessionExec, kSessionShell;                                   // session_exec.cc
 extern const Verb kSessionPs, kSessionLogs, kSessionStop;                        // session_background.cc
 extern const Verb kSessionCheckpoint, kSessionCheckpoints, kSessionRestore;      // session_layers.cc
 extern const Verb kSessionFork;                                                  // session_layers.cc

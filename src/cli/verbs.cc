@@ -88,8 +88,8 @@ const Verb* findVerb(std::span<const Verb* const> verbs, std::string_view word) 
 
 int dispatch(std::span<char* const> words) {
   if (words.empty()) {
-    complain(usageError("", "no command given; the usual one is `caisson run -- CMD ARG...`", "caisson --help"));
-    return kRefused;
+    writeAll(2, renderShortHelp());
+    return kRefused;  // nothing ran: a script whose variable is empty must notice
   }
   const std::string_view word = words[0];
   if (word == "--help" || word == "-h") return print(renderOverview(kVerbs, wantsColour(1)));

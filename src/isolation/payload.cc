@@ -107,6 +107,11 @@ long execute(const Block& block, const char* path) {
   return raw(SYS_execveat, directory, path, block.exec.argv, block.exec.envp, flags);
 }
 
+bool exists(const char* path) {
+  struct stat status;
+  return raw(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
+}
+
 /// Skips PATH directories without the program: a stat costs a tenth of a failed execve.
 const char* const* firstPresent(const char* const* candidate) {
   struct stat status;
@@ -144,16 +149,22 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   if (hooks.after_filter != nullptr) hooks.after_filter(block, listening);
 
   long error = -ENOENT;
+  ErrorCode code = ErrorCode::program_not_started;
   const char* tried = block.exec.argv[0];
   for (const char* const* candidate = first; *candidate != nullptr; ++candidate) {
     const long result = execute(block, *candidate);
+    if (result == -ENOENT && exists(*candidate)) {
+      code = ErrorCode::no_interpreter;
+      tried = *candidate;
+      break;
+    }
     const bool more = candidate[1] != nullptr || candidate != block.exec.candidates;
     if (result == -ENOENT || result == -ENOTDIR || (result == -ENAMETOOLONG && more)) continue;
     error = result;  // like a shell: the first existing one decides, but after EACCES the search continues
     tried = *candidate;
     if (result != -EACCES) break;
   }
-  reportAndExit(block, Stage::exec, "execve", tried, -error, ErrorCode::program_not_started);
+  reportAndExit(block, Stage::exec, "execve", tried, -error, code);
 }
 
 }  // namespace caisson::isolation

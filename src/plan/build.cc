@@ -230,7 +230,7 @@ void planLimits(const Policy& policy, const HostFacts& host, bool interactive, P
   if (policy.filesystem.max_file_size) add("fsize", RLIMIT_FSIZE, *policy.filesystem.max_file_size);
 
   plan.wall_seconds = policy::effectiveWallSeconds(policy);
-  if (interactive && !r.wall_seconds) plan.wall_seconds.reset();  // X10
+  if (plan.wall_seconds == policy::kNoTimeLimit || (interactive && !r.wall_seconds)) plan.wall_seconds.reset();
   plan.cpu_seconds = r.cpu_seconds;
   plan.output_bytes = policy::effectiveOutput(policy);
   plan.cpu_affinity = r.cpu_affinity;

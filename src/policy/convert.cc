@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "policy/credential.h"
+#include "policy/limits.h"
 #include "policy/quoting.h"
 #include "policy/units.h"
 
@@ -238,7 +239,8 @@ std::string expectation(const Field& field) {
     case Kind::count: return "a whole number, not negative";
     case Kind::size: return std::string(kSizeExpected);
     case Kind::number: return "a number, not negative";
-    case Kind::seconds: return std::string(kSecondsExpected);
+    case Kind::seconds:
+      return std::string(kSecondsExpected) + (field.syntax == Syntax::time_limit ? "; or \"none\"" : "");
     case Kind::text: return "a string";
     case Kind::choice: return "one of " + listed(field.choices);
     case Kind::texts: return "a list of strings";
@@ -262,7 +264,11 @@ Converted<Value> fromNode(const Field& field, const Node& node) {
     case Kind::count: return asValue(countOf(node, expectation(field)));
     case Kind::size: return asValue(sizeOf(node));
     case Kind::number: return asValue(numberOf(node, expectation(field)));
-    case Kind::seconds: return asValue(secondsOf(node));
+    case Kind::seconds:
+      if (field.syntax == Syntax::time_limit && node.type == Node::Type::text && node.text == "none") {
+        return Value(kNoTimeLimit);
+      }
+      return asValue(secondsOf(node));
     case Kind::text:
       if (node.type != Node::Type::text) return mismatch(expectation(field), described(node), node);
       return Value(node.text);

@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"resources.wall_seconds = '1y'", "p.toml:1: resources.wall_seconds", "unknown unit", ""},
         // above a ceiling
         Refused{"\nresources.memory = '3G'", "p.toml:2: resources.memory", "3 GiB is above the ceiling of 2 GiB",
-                "owner"},
+                "caisson/config.toml"},
         // unknown syscall
         Refused{"syscalls.names = ['read', 'raed']", "p.toml:1: syscalls.names[1]", "the name of a system call", ""},
         // contradictory rule

@@ -7,8 +7,6 @@
 
 namespace caisson::policy {
 
-namespace {
-
 std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings) {
   switch (ceiling) {
     case Ceiling::none: return {};
@@ -23,8 +21,7 @@ std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings) {
   return {};
 }
 
-/// The value in force; for keys whose default depends on the level or is a built-in table, that default.
-std::string inForce(const Field& field, const Policy& policy) {
+std::string valueInForce(const Field& field, const Policy& policy) {
   const Value value = field.get(policy);
   const std::string text = display(field, value);
   if (!std::holds_alternative<std::monostate>(value)) return text;
@@ -35,11 +32,13 @@ std::string inForce(const Field& field, const Policy& policy) {
   return text;
 }
 
+namespace {
+
 std::string line(const Field& field, std::string_view label, const Policy& policy, const Policy& defaults,
                  const Ceilings& ceilings) {
   std::string text = "  " + std::string(label);
   text.append(text.size() < 34 ? 34 - text.size() : 1, ' ');
-  text += inForce(field, policy);
+  text += valueInForce(field, policy);
   std::string remarks;
   if (field.get(policy) == field.get(defaults)) remarks = "default";
   if (const std::string ceiling = ceilingText(field.ceiling, ceilings); !ceiling.empty()) {

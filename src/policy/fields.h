@@ -74,7 +74,8 @@ enum class Syntax : std::uint8_t {
   reported_syscall,  ///< a syscall whose refusal can be reported
   variable,
   pattern,
-  positive,  ///< a number above zero
+  positive,    ///< a number above zero
+  time_limit,  ///< a duration above zero, or "none"
   memory,
   open_files,
   stack,

@@ -5,6 +5,7 @@
 #include "policy/credential.h"
 #include "policy/fields.h"
 #include "policy/json_tree.h"
+#include "policy/limits.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -25,7 +26,7 @@ struct ToJson {
   std::string operator()(std::monostate) const { return "null"; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(std::uint64_t value) const { return std::to_string(value); }
-  std::string operator()(double value) const { return std::isfinite(value) ? formatNumber(value) : "null"; }
+  std::string operator()(double value) const { return value == kNoTimeLimit ? "\"none\"" : formatNumber(value); }
   std::string operator()(const std::string& value) const { return jsonString(value); }
   std::string operator()(const std::vector<std::string>& value) const { return jsonList(value, jsonString); }
   std::string operator()(const std::vector<std::uint64_t>& value) const {
@@ -87,7 +88,8 @@ std::string alternatives(const Field& field) {
     case Kind::count: return R"({"type": "integer", "minimum": 0})";
     case Kind::size: return std::string(kSizeSchema);
     case Kind::number: return R"({"type": "number", "minimum": 0})";
-    case Kind::seconds: return std::string(kSecondsSchema);
+    case Kind::seconds:
+      return std::string(kSecondsSchema) + (field.syntax == Syntax::time_limit ? R"(, {"const": "none"})" : "");
     case Kind::text: return R"({"type": "string"})";
     case Kind::choice: return choicesSchema(field);
     case Kind::texts: return listSchema(numeric ? R"({"type": ["string", "integer"]})" : R"({"type": "string"})");

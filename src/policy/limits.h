@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "policy/model.h"
 
@@ -27,6 +28,9 @@ constexpr Ceilings ceilingsOf(Level level) {
   }
   return ceilings;
 }
+
+/// resources.wall_seconds = "none".
+inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
 /// The level's default for an unset key.
 constexpr double defaultWallSeconds(Level level) { return level == Level::full ? 120 : 60; }

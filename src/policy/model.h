@@ -148,7 +148,7 @@ struct Resources {
   std::optional<std::uint64_t> threads;  ///< of one process; unset: as max_processes
   std::optional<std::uint64_t> io_read_bytes_per_second, io_write_bytes_per_second;
   std::optional<std::uint64_t> io_read_operations_per_second, io_write_operations_per_second;
-  std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`)
+  std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`); kNoTimeLimit
   std::optional<std::uint64_t> output;  ///< unset: the level's default
   std::uint64_t stack = 8 * kMiB;
   double time_quantum_seconds = 0;  ///< results are delayed to multiples of this (R7)
@@ -209,6 +209,8 @@ struct Policy {
   CommandRules commands;
   Approvals approvals;
   Audit audit;
+  /// Keys that a person set with flags of the command line: ceilings do not bind them. Not a setting, so not in files.
+  std::vector<std::string> typed;
   std::vector<Widening> widenings;  ///< how this policy was derived; not a setting, so not in files or comparisons
 };
 

@@ -156,6 +156,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
   switch (syntax) {
     case Syntax::any:
     case Syntax::positive:
+    case Syntax::time_limit:
     case Syntax::memory:
     case Syntax::open_files:
     case Syntax::stack:

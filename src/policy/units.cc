@@ -136,6 +136,7 @@ std::string formatNumber(double number) {
 }
 
 std::string formatSeconds(double seconds) {
+  if (std::isinf(seconds)) return "none";
   if (seconds > 0 && seconds < 1 && std::floor(seconds * 1000) == seconds * 1000) {
     return formatNumber(seconds * 1000) + " ms";
   }

@@ -53,10 +53,13 @@ std::optional<Problem> checkQuantity(const Field& field, std::uint64_t value) {
 }
 
 std::optional<Problem> checkNumber(const Field& field, double value) {
-  const bool possible = std::isfinite(value) && (field.syntax == Syntax::positive ? value > 0 : value >= 0);
-  if (possible) return std::nullopt;
-  return unexpected(std::string(field.key), field.syntax == Syntax::positive ? "a number above 0" : "a number",
-                    formatNumber(value));
+  const bool above_zero = field.syntax == Syntax::positive || field.syntax == Syntax::time_limit;
+  constexpr double kMaxNumber = 1e6;  // more processors than any kernel has
+  const bool possible = std::isfinite(value) && (above_zero ? value > 0 : value >= 0) &&
+                        (field.kind != Kind::number || value <= kMaxNumber);
+  if (possible || (field.syntax == Syntax::time_limit && value == kNoTimeLimit)) return std::nullopt;
+  const std::string most = field.kind == Kind::number ? ", at most 1000000" : "";
+  return unexpected(std::string(field.key), (above_zero ? "a number above 0" : "a number") + most, formatNumber(value));
 }
 
 std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& mounts) {
@@ -155,6 +158,21 @@ double ceilingOf(Ceiling ceiling, const Ceilings& ceilings) {
   return HUGE_VAL;
 }
 
+/// The key of the owner's configuration.
+std::string ceilingKey(Ceiling ceiling) {
+  switch (ceiling) {
+    case Ceiling::none: break;
+    case Ceiling::cpus: return "cpus";
+    case Ceiling::memory: return "memory";
+    case Ceiling::swap: return "swap";
+    case Ceiling::processes: return "processes";
+    case Ceiling::open_files: return "open_files";
+    case Ceiling::wall: return "wall_seconds";
+    case Ceiling::output: return "output";
+  }
+  return "";
+}
+
 std::optional<Problem> checkCeiling(const Field& field, const Value& value, const Ceilings& ceilings) {
   if (field.ceiling == Ceiling::none) return std::nullopt;
   const double ceiling = ceilingOf(field.ceiling, ceilings);
@@ -168,7 +186,8 @@ std::optional<Problem> checkCeiling(const Field& field, const Value& value, cons
   if (asked <= ceiling) return std::nullopt;
   return Problem{std::string(field.key),
                  display(field, value) + " is above the ceiling of " + display(field, shown_ceiling),
-                 "ask for less; an owner's configuration may raise the ceiling"};
+                 "ask for less, type it as a flag of `caisson run`, or raise `" + ceilingKey(field.ceiling) +
+                     "` below [ceilings] in ~/.config/caisson/config.toml or /etc/caisson/config.toml"};
 }
 
 using Texts = std::vector<std::string>;
@@ -293,10 +312,22 @@ std::optional<Problem> checkResources(const Resources& resources) {
 
 std::optional<Problem> checkValue(const Field& field, const Value& value) { return std::visit(Checker{field}, value); }
 
+std::string valuesAboveCeilings(const Policy& policy) {
+  std::string found;
+  const Ceilings ceilings = ceilingsOf(policy.isolation.level);
+  for (const Field& field : fields()) {
+    const Value value = field.get(policy);
+    if (!checkCeiling(field, value, ceilings)) continue;
+    found += (found.empty() ? "" : ", ") + std::string(field.key) + " = " + display(field, value);
+  }
+  return found;
+}
+
 std::optional<Problem> findProblem(const Policy& policy, const Ceilings& ceilings) {
   for (const Field& field : fields()) {
     const Value value = field.get(policy);
     if (auto problem = checkValue(field, value)) return problem;
+    if (std::ranges::find(policy.typed, field.key) != policy.typed.end()) continue;
     if (auto problem = checkCeiling(field, value, ceilings)) return problem;
   }
   if (auto problem = checkFilesystem(policy.filesystem)) return problem;

@@ -22,6 +22,9 @@ struct Problem {
 /// Checks one field's value: syntax of paths, names and patterns, range of numbers.
 std::optional<Problem> checkValue(const Field& field, const Value& value);
 
+/// The values above the level's built-in ceilings: "resources.memory = 4 GiB, resources.cpus = 4"; or empty.
+std::string valuesAboveCeilings(const Policy& policy);
+
 /// Checks the whole policy: every value, the ceilings, and that no two rules contradict each other.
 std::optional<Problem> findProblem(const Policy& policy, const Ceilings& ceilings);
 

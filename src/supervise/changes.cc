@@ -115,6 +115,9 @@ void explainFailure(Error& error, const plan::Plan& plan) {
   if (error.stage == Stage::exec) {
     if (error.code == ErrorCode::no_working_directory) {
       error.hint = "the working directory is not visible inside the sandbox";
+    } else if (error.code == ErrorCode::no_interpreter) {
+      error.reason = "the interpreter that its first line names, or its loader, is not inside the sandbox";
+      error.hint = "look at its first line; programs come from the host's /usr, others must be shown with --ro PATH";
     } else if (code == ENOENT) {
       error.reason = "no such program inside the sandbox";
       error.hint = "programs come from the host's /usr; others must be shown with --ro PATH";

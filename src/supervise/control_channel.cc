@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <span>
 
 #include "sys/receive.h"
@@ -17,7 +18,9 @@ Error errorOf(isolation::Message message) {
 
 Channel receive(int control, Arrival& arrival) {
   const auto bytes = std::as_writable_bytes(std::span(&arrival.message, 1));
-  const ssize_t got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT);
+  ssize_t got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT);
+  // The peer died without reading our last message. The kernel says so once, before what the peer had sent.
+  if (got == -ECONNRESET) got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT);
   if (got == 0) return Channel::closed;
   if (got != static_cast<ssize_t>(bytes.size())) return Channel::empty;
   return Channel::message;

@@ -7,6 +7,7 @@
 
 #include "audit/quarantine.h"
 #include "audit/redact.h"
+#include "policy/validate.h"
 
 namespace caisson::supervise {
 namespace {
@@ -122,6 +123,9 @@ Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, co
   created.text("policy", policy.name).text("level", levelName(plan));
   created.text("workspace", workspace == plan.layers.end() ? "none" : workspace->second);
   created.number("uid", ::geteuid()).number("warnings", plan.warnings.size());
+  if (const std::string values = policy::valuesAboveCeilings(policy); !values.empty()) {
+    created.text("above_ceilings", values);
+  }
   Fields execute;
   execute.text("command_sha256", std::string_view(key).substr(key.find(':') + 1));
   execute.text("command_preview", audit::redactedPreview(request.command));

@@ -45,6 +45,8 @@ TEST_F(BadInput, Programs) {
   expectRefusal(run({}, {"./plain/below"}), 127);
   expectRefusal(run({}, {"./garbage"}), 126);
   expectRefusal(run({}, {"./bad-interpreter"}), 127);
+  EXPECT_TRUE(contains(run({}, {"./bad-interpreter"}).err, "interpreter that its first line names"));
+  EXPECT_FALSE(contains(run({}, {"./missing"}).err, "interpreter"));
   expectRefusal(run({}, {"./" + std::string(5000, 'x')}), 126);
   expectRefusal(run({}, {std::string(300, 'x')}), 127);  // no directory on PATH can hold such a name
 }
@@ -53,7 +55,11 @@ TEST_F(BadInput, NoProgramAtAll) {
   expectRefusal(run({}, {}));
   expectRefusal(run({}, {""}));
   expectRefusal(runCaisson({"run"}));
-  expectRefusal(runCaisson({}));
+  const RunOutput alone = runCaisson({});
+  EXPECT_EQ(alone.exit_status, 125) << alone.describe();
+  EXPECT_EQ(alone.out, "");
+  EXPECT_NE(alone.err.find("caisson run -- "), std::string::npos) << alone.describe();
+  EXPECT_NE(alone.err.find("caisson --help"), std::string::npos) << alone.describe();
 }
 
 TEST_F(BadInput, AScriptWithoutAnInterpreterLineIsNotGuessedAt) {
@@ -71,22 +77,26 @@ TEST_F(BadInput, Sizes) {
       EXPECT_TRUE(contains(output.err, option)) << "names the option: " << output.describe();
     }
   }
-  for (const std::string option : {"--memory", "--timeout", "--cpus", "--pids"})
-    expectRefusal(run({option, "0"}, {"true"}));
+  for (const std::string option : {"--memory", "--cpus", "--pids"}) expectRefusal(run({option, "0"}, {"true"}));
   expectRefusal(run({"--pids", "1.5"}, {"true"}));
   expectRefusal(run({"--memory"}, {}));
 }
 
 TEST_F(BadInput, ValuesAboveTheCeilingAreRefusedNotClipped) {
-  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-           {"--memory", "2049M"}, {"--timeout", "601s"}, {"--timeout", "11m"}, {"--cpus", "2.1"}, {"--pids", "501"}}) {
-    const RunOutput output = run(options, {"true"});
+  const auto underPolicy = [&](const std::string& line) {
+    workspace.write("p.toml", line + "\n");
+    return run({"--policy", "p.toml"}, {"true"});
+  };
+  for (const std::string line :
+       {"resources.memory = '2049M'", "resources.wall_seconds = '601s'", "resources.wall_seconds = 'none'",
+        "resources.cpus = 2.1", "process.max_processes = 501", "resources.open_files = 4097"}) {
+    const RunOutput output = underPolicy(line);
     expectRefusal(output);
     EXPECT_TRUE(contains(output.err, "ceiling")) << output.describe();
   }
-  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-           {"--memory", "2G"}, {"--timeout", "600s"}, {"--timeout", "10m"}, {"--cpus", "2"}, {"--pids", "500"}}) {
-    EXPECT_EQ(run(options, {"true"}).exit_status, 0) << options[1];
+  for (const std::string line : {"resources.memory = '2G'", "resources.wall_seconds = '10m'", "resources.cpus = 2",
+                                 "process.max_processes = 500", "resources.open_files = 4096"}) {
+    EXPECT_EQ(underPolicy(line).exit_status, 0) << line;
   }
 }
 
@@ -239,7 +249,7 @@ TEST_F(BadInput, ErrorsAreSafeToPrintOnATerminal) {
 }
 
 TEST_F(BadInput, EnvironmentVariables) {
-  for (const std::string value : {"", "=", "=x"}) expectRefusal(run({"--env", value}, {"true"}));
+  for (const std::string value : {"", "=", "=x", "A B=1", "A\nB=1"}) expectRefusal(run({"--env", value}, {"true"}));
   EXPECT_EQ(run({"--env", "NOT_SET_OUTSIDE"}, {"env"}, {.unset = {"NOT_SET_OUTSIDE"}}).out.find("NOT_SET_OUTSIDE"),
             std::string::npos);
   EXPECT_EQ(run({"--env", "A=\xFF\n"}, {"sh", "-c", "printf %s \"$A\""}).out, "\xFF\n");

@@ -105,7 +105,7 @@ TEST_F(Leftovers, NoneAfterOrdinaryRuns) {
   EXPECT_EQ(run({"--timeout", "20s"}, {"sleep", "60", marker}, options()).exit_status, 1);
   EXPECT_EQ(script("sleep 60 # " + marker, {"--timeout", "200ms"}, options()).exit_status, 124);
   EXPECT_EQ(run({}, {"no-such-program-" + marker}, options()).exit_status, 127);
-  EXPECT_EQ(script("true # " + marker, {"--memory", "64G"}, options()).exit_status, 125);
+  EXPECT_EQ(script("true # " + marker, {"--memory", "many"}, options()).exit_status, 125);
   EXPECT_EQ(script("true # " + marker, {"--deny", "absent", "--workspace", ".:rw"}, options()).exit_status, 125);
   EXPECT_EQ(script("true # " + marker, {"--level", "process"}, options()).exit_status, 0);
   expectNothingLeft(marker);

@@ -121,10 +121,11 @@ TEST_F(Levels, FullHidesAPathDeniedByItsHostName) {
 }
 
 TEST_F(Levels, ProcessHasLowerCeilings) {
-  EXPECT_EQ(run({"--level", "process", "--timeout", "301s"}, {"true"}).exit_status, 125);
-  EXPECT_EQ(run({"--level", "process", "--timeout", "300s"}, {"true"}).exit_status, 0);
-  EXPECT_EQ(run({"--level", "process", "--output-limit", "11M"}, {"true"}).exit_status, 125);
-  EXPECT_EQ(run({"--level", "process", "--output-limit", "10M"}, {"true"}).exit_status, 0);
+  for (const auto& [line, status] : std::vector<std::pair<std::string, int>>{
+           {"wall_seconds = 301", 125}, {"wall_seconds = 300", 0}, {"output = '11M'", 125}, {"output = '10M'", 0}}) {
+    workspace.write("p.toml", "[resources]\n" + line + "\n");
+    EXPECT_EQ(run({"--policy", "p.toml", "--level", "process"}, {"true"}).exit_status, status) << line;
+  }
 }
 
 TEST_F(Levels, ProcessCutsCapturedOutputAtOneMebibyteByDefault) {

@@ -473,6 +473,36 @@ TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerGoesOn) {
   EXPECT_TRUE(client->request("server/discover", Json::object()).contains("result"));
 }
 
+TEST_F(Mcp, CeilingsBindTheTimeOutOfACommand) {
+  const TempDir config;
+  config.openToAll();
+  const auto configure = [&](const std::string& seconds) {
+    config.write("caisson/config.toml", "[ceilings]\nwall_seconds = '" + seconds + "'\n", 0600);
+  };
+  configure("20m");
+  auto environment = this->environment();
+  environment["XDG_CONFIG_HOME"] = config.path();
+  McpClient client({"--workspace", workspace.path()}, environment);
+  const std::string id = create(client);
+  const auto fails = [&](double minutes, bool background) {
+    const Json arguments{{"sandbox_id", id},
+                         {"command", "true"},
+                         {"timeout_ms", static_cast<std::int64_t>(minutes * 60'000)},
+                         {"background", background}};
+    return client.call("sandbox_execute", arguments).value("isError", false);
+  };
+  // Twice each: the second command may use the plan cached by the first.
+  for (int round = 0; round < 2; ++round) {
+    configure("20m");
+    EXPECT_FALSE(fails(15, false));
+    EXPECT_TRUE(fails(21, false));
+    configure("30s");
+    EXPECT_FALSE(fails(0.5, false));
+    EXPECT_TRUE(fails(0.6, false));
+    EXPECT_TRUE(fails(0.6, true));
+  }
+}
+
 TEST_F(Mcp, StandardOutputCarriesTheProtocolOnly) {
   const std::string line = R"({"jsonrpc":"2.0","id":1,"method":"ping"})";
   auto with_log = environment();

@@ -38,7 +38,7 @@ TEST_F(ExitStatus, Is124AfterATimeout) {
 
 TEST_F(ExitStatus, Is125WhenCaissonWillNotRunIt) {
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-           {"--no-such-option"}, {"--memory", "64G"}, {"--workspace", "/does/not/exist"}}) {
+           {"--no-such-option"}, {"--memory", "many"}, {"--workspace", "/does/not/exist"}}) {
     const RunOutput output = run(options, {"true"});
     EXPECT_EQ(output.exit_status, 125) << options[0] << output.describe();
     EXPECT_TRUE(output.err.starts_with("caisson: ")) << output.describe();
@@ -61,6 +61,7 @@ TEST_F(ExitStatus, IsWrittenBeforeNoticesSoThatQuietMeansQuiet) {
 
 void expectResultShape(const json& result) {
   ASSERT_TRUE(result.is_object());
+  EXPECT_EQ(result["version"], 1);
   for (const char* key : {"sandbox_id", "outcome", "exit_code", "signal", "limit", "stdout", "stderr", "truncated",
                           "duration_ms", "usage", "denials", "violations", "layers", "warnings"}) {
     EXPECT_TRUE(result.contains(key)) << key << " is missing in " << result.dump();

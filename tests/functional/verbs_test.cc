@@ -1,6 +1,8 @@
 // The verbs other than `run`: policy check, explain, schema; plan; doctor; version and help.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
 
@@ -34,6 +36,40 @@ TEST_F(Verbs, GoodPoliciesPassInEveryFormat) {
   }
   EXPECT_EQ(explained[0], explained[1]) << "one schema, one decoder";
   EXPECT_EQ(explained[0], explained[2]);
+}
+
+TEST_F(Verbs, PolicyInitWritesAFileThatWorks) {
+  const RunOutput made = caisson({"policy", "init"});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  EXPECT_EQ(caisson({"policy", "check", "caisson.toml"}).exit_status, 0);
+  EXPECT_EQ(run({"--policy", "caisson.toml"}, {"echo", "ran"}).out, "ran\n");
+  const RunOutput again = caisson({"policy", "init"});
+  EXPECT_EQ(again.exit_status, 125) << "an existing file was replaced";
+  EXPECT_TRUE(contains(again.err, "--force")) << again.describe();
+  EXPECT_EQ(caisson({"policy", "init", "--force"}).exit_status, 0);
+  EXPECT_EQ(caisson({"policy", "init", "-"}).out, readFile(workspace / "caisson.toml"));
+}
+
+TEST_F(Verbs, ExamplesInTheNewPolicyAreValid) {
+  std::istringstream lines(caisson({"policy", "init", "-"}).out);
+  std::string all;
+  int examples = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool example = line.starts_with("# ") && line.find(" = ") != std::string::npos;
+    examples += example ? 1 : 0;
+    all += (example ? line.substr(2) : line) + "\n";
+  }
+  EXPECT_GE(examples, 8);
+  workspace.write("all.toml", all);
+  const RunOutput checked = caisson({"policy", "check", "all.toml"});
+  EXPECT_EQ(checked.exit_status, 0) << checked.describe() << all;
+}
+
+TEST_F(Verbs, PolicyReferenceDescribesKeys) {
+  const RunOutput output = caisson({"policy", "reference"});
+  EXPECT_EQ(output.exit_status, 0);
+  EXPECT_TRUE(contains(output.out, "resources.memory\n")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "at most 2 GiB")) << output.describe();
 }
 
 TEST_F(Verbs, APolicyFileIsInForce) {
@@ -140,7 +176,8 @@ TEST_F(Verbs, ThePlanAgreesWithTheRun) {
 }
 
 TEST_F(Verbs, PlanRefusesWhatRunWouldRefuse) {
-  EXPECT_NE(caisson({"plan", "--memory", "64G", "--", "true"}).exit_status, 0);
+  workspace.write("big.toml", "[resources]\nmemory = '64G'\n");
+  EXPECT_NE(caisson({"plan", "--policy", "big.toml", "--", "true"}).exit_status, 0);
   EXPECT_NE(caisson({"plan", "--no-such-option", "--", "true"}).exit_status, 0);
   EXPECT_NE(caisson({"plan", "--workspace", "/does/not/exist", "--", "true"}).exit_status, 0);
 }

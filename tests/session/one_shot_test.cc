@@ -33,7 +33,9 @@ TEST_F(SessionOneShot, CommandLineGetsStatusTimeoutAndCeiling) {
   Session session = create();
   EXPECT_EQ(cli({"exec", session.id(), "--", "sh", "-c", "echo out; exit 3"}).exit_status, 3);
   EXPECT_EQ(cli({"exec", session.id(), "--timeout", "1ms", "--", "sleep", "10"}).exit_status, 124);
-  EXPECT_EQ(cli({"exec", session.id(), "--timeout", "10000h", "--", "true"}).exit_status, 125) << "above the ceiling";
+  EXPECT_EQ(cli({"exec", session.id(), "--timeout", "10000h", "--", "true"}).exit_status, 0) << "typed by a person";
+  const auto refused = session.exec({.command = {"true"}, .timeout_seconds = 36e6});
+  EXPECT_FALSE(refused) << "a program is bound by the ceiling";
 }
 
 TEST_F(SessionOneShot, FollowsTheSessionOverCheckpointAndDestroy) {

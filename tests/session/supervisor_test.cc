@@ -97,18 +97,18 @@ TEST_F(StopLoop, WaitingClientEndsOnSigterm) {
 }
 
 TEST_F(StopLoop, TtlEndsSandboxWhileClientWaits) {
-  const std::string id = cli.create("", {"--ttl", "3s"});
+  const std::string id = cli.create("", {"--ttl", "8s"});
   stopEverything(id);
   const auto client = startClient(id);
-  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(8))) << "the loop lives 5 s longer than its session";
+  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(13))) << "the loop lives 5 s longer than its session";
   EXPECT_TRUE(client->wait(seconds(5))) << "the client waits for a session that has ended";
 }
 
 TEST_F(StopLoop, TtlEndsSandboxAfterClientDied) {
-  const std::string id = cli.create("", {"--ttl", "3s"});
+  const std::string id = cli.create("", {"--ttl", "8s"});
   stopEverything(id);
   startClient(id).reset();
-  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(8))) << "the loop lives 5 s longer than its session";
+  EXPECT_TRUE(eventually([&] { return allGone(); }, seconds(13))) << "the loop lives 5 s longer than its session";
 }
 
 TEST_F(StopLoop, CpuLimitEndsLoopWhileClientWaits) {

@@ -76,7 +76,8 @@ bool ForegroundCommand::handsOver(int stream) const {
   if (terminal_streams_.stream[stream]) return false;
   if (stream == 0) return hands_input_over_;
   const StreamMode mode = stream == 1 ? request_.out : request_.err;
-  return mode == StreamMode::relay && !request_.on_output && supervise::inspectStream(stream).handedAsOutput(true);
+  return mode == StreamMode::relay && !request_.on_output && !request_.output_limit &&
+         supervise::inspectStream(stream).handedAsOutput(true);
 }
 
 /// The command's end of a stream; ours is kept.
@@ -114,8 +115,9 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
     observer = [this, kind](std::string_view piece) { request_.on_output(kind, piece); };
   }
   const StreamMode mode = stream == 1 ? request_.out : request_.err;
-  const std::uint64_t limit =
+  const std::uint64_t policy_limit =
       mode == StreamMode::relay ? supervise::kNoOutputLimit : connection_.welcome().output_bytes;
+  const std::uint64_t limit = request_.output_limit.value_or(policy_limit);
   streams_.setOutput(stream, std::move(ours), mode, limit, std::move(observer));
   return theirs;
 }

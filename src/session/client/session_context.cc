@@ -141,7 +141,7 @@ Result<const SupervisorConnection*> SessionContext::connect() {
 
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy) {
   if (auto checked = checkRequest(request); !checked) return checked;
-  if (!request.timeout_seconds) return {};
+  if (!request.timeout_seconds || request.typed) return {};
   return checkTimeout(policy, *request.timeout_seconds);
 }
 

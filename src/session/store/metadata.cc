@@ -195,6 +195,7 @@ std::string toJson(const Metadata& metadata) {
          ",\"pooled\":" + (metadata.pooled ? "true" : "false") +
          ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"granted\":" + list(metadata.granted) +
          (metadata.creator ? ",\"creator\":" + process(*metadata.creator) : "") +
+         (metadata.policy.typed.empty() ? "" : ",\"typed\":" + list(metadata.policy.typed)) +
          ",\"policy\":" + policy::toJson(metadata.policy) + "}\n";
 }
 
@@ -242,6 +243,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   auto decoded = policy::decode({where, *stored}, origin);
   if (!decoded) return fail(decoded.error());
   metadata.policy = std::move(*decoded);
+  if (document->root.find("typed") != nullptr) metadata.policy.typed = reader.texts("typed");
   return metadata;
 }
 

@@ -35,11 +35,14 @@ Result<sys::RootDir> openPrivate(const std::string& path) {
 
 }  // namespace
 
-bool isId(std::string_view text) {
-  if (text.size() != 3 + kIdDigits || !text.starts_with("cs-")) return false;
+bool isIdPrefix(std::string_view text) {
+  constexpr std::size_t kMinDigits = 4;
+  if (text.size() < 3 + kMinDigits || text.size() > 3 + kIdDigits || !text.starts_with("cs-")) return false;
   return std::all_of(text.begin() + 3, text.end(),
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
+
+bool isId(std::string_view text) { return text.size() == 3 + kIdDigits && isIdPrefix(text); }
 
 Result<void> checkName(std::string_view call, std::string_view name) {
   const bool letters = std::all_of(name.begin(), name.end(), [](char c) {

@@ -31,6 +31,8 @@ namespace caisson::session {
 
 /// "cs-" and 128 random bits.
 bool isId(std::string_view text);
+/// The beginning of an id: "cs-" and at least 4 of its digits.
+bool isIdPrefix(std::string_view text);
 /// A valid session name: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or `-`, not like an id.
 Result<void> checkName(std::string_view call, std::string_view name);
 

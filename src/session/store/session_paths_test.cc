@@ -18,6 +18,15 @@ TEST(SessionNames, IdsHaveOneForm) {
   EXPECT_FALSE(isId(""));
 }
 
+TEST(SessionNames, BeginningOfAnIdHasFourDigits) {
+  EXPECT_TRUE(isIdPrefix("cs-0123"));
+  EXPECT_TRUE(isIdPrefix("cs-0123456789abcdef0123456789abcdef"));
+  EXPECT_FALSE(isIdPrefix("cs-012"));
+  EXPECT_FALSE(isIdPrefix("cs-"));
+  EXPECT_FALSE(isIdPrefix("cs-012g"));
+  EXPECT_FALSE(isIdPrefix("0123"));
+}
+
 TEST(SessionNames, NamesAreSafeAsFileNames) {
   for (const char* good : {"a", "work", "My-1_2.3", "9"}) EXPECT_TRUE(checkName("call", good)) << good;
   for (const char* bad :

@@ -179,8 +179,25 @@ Result<std::string> Store::idOf(std::string_view call, std::string_view id_or_na
   if (isId(id_or_name)) return std::string(id_or_name);
   if (auto checked = checkName(call, id_or_name); !checked) return fail(checked.error());
   auto id = paths_.sessions().readFile(std::string(kNames) + "/" + std::string(id_or_name), 64);
-  if (!id || !isId(*id)) return fail(unknown(call, id_or_name));
-  return *id;
+  if (id && isId(*id)) return *id;
+  return idWithPrefix(call, id_or_name);
+}
+
+Result<std::string> Store::idWithPrefix(std::string_view call, std::string_view prefix) const {
+  if (!isIdPrefix(prefix)) return fail(unknown(call, prefix));
+  auto entries = paths_.sessions().list("");
+  if (!entries) return fail(entries.error());
+  std::string found;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (!isId(entry.name) || !entry.name.starts_with(prefix)) continue;
+    if (!found.empty()) {
+      return fail(plainError(Stage::usage, call, prefix, "more than one session's id begins like this",
+                             "type more of the id; `caisson session list` prints the ids"));
+    }
+    found = entry.name;
+  }
+  if (found.empty()) return fail(unknown(call, prefix));
+  return found;
 }
 
 Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_name) const {
@@ -190,7 +207,7 @@ Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_n
   if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown(call, id_or_name) : directory.error());
   auto metadata = readMetadata(*directory);
   if (!metadata) return fail(metadata.error());
-  if (metadata->id != *id || (!isId(id_or_name) && metadata->name != id_or_name))
+  if (metadata->id != *id || (metadata->name != id_or_name && !metadata->id.starts_with(id_or_name)))
     return fail(unknown(call, id_or_name));
   if (metadata->secondsLeft(Moment::now()) <= 0 && !isKept(*directory, *metadata)) {
     return fail(plainError(Stage::state, call, id_or_name, "the session's time is over",

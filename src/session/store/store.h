@@ -51,9 +51,11 @@ class Store {
   /// Removes the trash.
   void emptyTrash();
 
+  /// Also takes the beginning of an id, if only one session has it.
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
 
  private:
+  [[nodiscard]] Result<std::string> idWithPrefix(std::string_view call, std::string_view prefix) const;
   /// Whether an expired session still holds uncommitted changes and is within its grace period.
   [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
   /// `only_expired`: not if the session was renewed meanwhile.

@@ -1,0 +1,106 @@
+// What a person types with sessions: variables, directories and limits of one command, short ids, a shell.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "functional/terminal.h"
+#include "support/environment.h"
+#include "support/run.h"
+#include "support/session_cli.h"
+
+namespace caisson::test {
+namespace {
+
+class SessionCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    requireOrSkip(fullIsolationAvailable(&why), why);
+    id_ = cli.create();
+  }
+  [[nodiscard]] static bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  const SessionCli cli;
+  std::string id_;
+};
+
+TEST_F(SessionCommands, EnvSetsVariablesOfOneCommand) {
+  ASSERT_EQ(::setenv("CAISSON_TEST_PASSED", "from the caller", 1), 0);
+  const RunOutput output = cli.exec(id_, {"sh", "-c", "echo \"$A|$CAISSON_TEST_PASSED|$EMPTY|\""},
+                                    {"--env", "A=b c=d", "--env", "CAISSON_TEST_PASSED", "--env", "EMPTY="});
+  EXPECT_EQ(output.out, "b c=d|from the caller||\n") << output.describe();
+  EXPECT_EQ(cli.exec(id_, {"sh", "-c", "echo \"$A|\""}).out, "|\n") << "a variable is left for the next command";
+}
+
+TEST_F(SessionCommands, EnvSaysWhatCannotBePassed) {
+  const RunOutput unset = cli.exec(id_, {"true"}, {"--env", "CAISSON_TEST_NOT_SET"});
+  EXPECT_EQ(unset.exit_status, 0);
+  EXPECT_TRUE(contains(unset.err, "CAISSON_TEST_NOT_SET")) << unset.describe();
+  for (const char* bad : {"A B=1", "=x", "A\tB=1"}) {
+    const RunOutput refused = cli.exec(id_, {"true"}, {"--env", bad});
+    EXPECT_EQ(refused.exit_status, 125) << bad;
+    EXPECT_TRUE(contains(refused.err, "--env")) << refused.describe();
+  }
+}
+
+TEST_F(SessionCommands, CwdIsADirectoryOfTheSandbox) {
+  ASSERT_EQ(cli.exec(id_, {"mkdir", "-p", "src/deep"}).exit_status, 0);
+  EXPECT_EQ(cli.exec(id_, {"pwd"}, {"--cwd", "src/deep"}).out, "/workspace/src/deep\n");
+  EXPECT_EQ(cli.exec(id_, {"pwd"}, {"--cwd", "/tmp"}).out, "/tmp\n");
+  const RunOutput missing = cli.exec(id_, {"pwd"}, {"--cwd", "no/such"});
+  EXPECT_EQ(missing.exit_status, 125) << missing.describe();
+  EXPECT_TRUE(contains(missing.err, "no/such")) << missing.describe();
+}
+
+TEST_F(SessionCommands, OutputLimitCutsAndFailsTheCommand) {
+  const RunOutput cut = cli.exec(id_, {"head", "-c", "5000", "/dev/zero"}, {"--output-limit", "1000"});
+  EXPECT_EQ(cut.out.size(), 1000U);
+  EXPECT_EQ(cut.exit_status, 125) << cut.describe();
+  EXPECT_EQ(cli.exec(id_, {"head", "-c", "5000", "/dev/zero"}).out.size(), 5000U) << "not cut without the flag";
+  EXPECT_EQ(cli.exec(id_, {"true"}, {"--output-limit", "lots"}).exit_status, 125);
+  EXPECT_EQ(cli.exec(id_, {"true"}, {"--output-limit", "1M", "--background"}).exit_status, 125);
+}
+
+TEST_F(SessionCommands, BeginningOfAnIdIsEnough) {
+  EXPECT_EQ(cli.exec(id_.substr(0, 9), {"echo", "x"}).out, "x\n");
+  EXPECT_EQ(cli.caisson({"session", "info", id_.substr(0, 12)}).exit_status, 0);
+  EXPECT_EQ(cli.exec(id_.substr(0, 5), {"true"}).exit_status, 125) << "two digits are not enough";
+  EXPECT_EQ(cli.exec("cs-" + std::string(8, id_[3] == '0' ? '1' : '0'), {"true"}).exit_status, 125);
+  EXPECT_EQ(cli.caisson({"session", "destroy", id_.substr(0, 12)}).exit_status, 0);
+  EXPECT_EQ(cli.exec(id_, {"true"}).exit_status, 125);
+}
+
+TEST_F(SessionCommands, BeginningOfTwoIdsIsRefused) {
+  std::string other = id_;
+  other.back() = other.back() == '0' ? '1' : '0';
+  ASSERT_EQ(::mkdir((cli.home / "state/sessions/" + other).c_str(), 0700), 0);
+  const RunOutput refused = cli.exec(id_.substr(0, 12), {"true"});
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "more than one")) << refused.describe();
+  EXPECT_EQ(cli.exec(id_, {"true"}).exit_status, 0) << "the whole id is clear";
+}
+
+TEST_F(SessionCommands, ShellShowsTheSessionInItsPrompt) {
+  const RunOutput named = cli.caisson({"session", "create", "--name", "fix-login"});
+  ASSERT_EQ(named.exit_status, 0) << named.describe();
+  Terminal terminal({"env", "CAISSON_HOME=" + (cli.home / "state"), caissonBinary(), "session", "shell", "fix-login"},
+                    cli.workspace.path());
+  ASSERT_TRUE(terminal.shows("(fix-login) /workspace")) << terminal.screen();
+  terminal.type("echo made-$((40 + 2)); cd /tmp\r");
+  EXPECT_TRUE(terminal.shows("made-42")) << terminal.screen();
+  EXPECT_TRUE(terminal.shows("(fix-login) /tmp")) << terminal.screen();
+  terminal.type("exit 3\r");
+  EXPECT_EQ(terminal.wait(), 3) << terminal.screen();
+}
+
+TEST_F(SessionCommands, ShellNeedsATerminal) {
+  const RunOutput refused = cli.caisson({"session", "shell", id_});
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "session exec")) << refused.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test
