@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "isolation/child.h"
 #include "plan/filesystem.h"
@@ -75,11 +76,12 @@ HostPath observe(const std::string& requested) {
 
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
 plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& path) {
-  const policy::ProtectedFiles files(workspace.protected_files);
   const bool protect = workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
   if (workspace.show_secrets && !protect) return {};
-  ScanOptions options{.secrets = !workspace.show_secrets, .protected_files = protect ? &files : nullptr};
-  if (protect) {  // files not found here stay writable
+  ScanOptions options{.secrets = !workspace.show_secrets};
+  std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
+  if (protect) {                                // files not found here stay writable
+    options.protected_files = &files.emplace(workspace.protected_files);
     options.max_entries = kMaxGuardedEntries;
     options.max_time = kMaxGuardedTime;
   }
