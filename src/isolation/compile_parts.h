@@ -1,0 +1,34 @@
+// The parts of compiling a plan, one source file each: steps of the tree (compile_steps.cc), the egress
+// (compile_egress.cc), everything else (compile.cc), memory for it (block_memory.cc).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "isolation/arena.h"
+#include "isolation/compile.h"
+
+namespace caisson::isolation {
+
+/// Upper bound of what a step takes of the arena.
+std::size_t stepBytes(const plan::Step& step);
+void compileSteps(const plan::Plan& plan, Arena& arena, Block& block);
+
+inline constexpr std::size_t kEgressBytes = 16 * 1024;
+void compileEgress(const plan::Plan& plan, Arena& arena, Block& block);
+
+/// What is known of a block before there is memory for it.
+struct PreparedBlock {
+  std::vector<sock_filter> adapted;
+  std::span<const sock_filter> program;
+  Block facts{};
+  std::vector<std::string> programs;
+  std::size_t bytes = 0;  ///< without stacks
+};
+
+Result<PreparedBlock> prepareBlock(const plan::Plan& plan);
+/// Fills `block` and the memory behind it, which ends before `end`. Returns the end of what was used.
+char* fillBlock(Block* block, char* end, const plan::Plan& plan, const PreparedBlock& prepared);
+
+}  // namespace caisson::isolation
