@@ -36,18 +36,14 @@ TEST(KernelQuotas, UnknownLimitOfHostIsLeftAlone) {
   EXPECT_FALSE(quotas(planned(profile(), someHost())).contains("max_inotify_instances"));
 }
 
-TEST(KernelQuotas, NamespacesAreThoseThatPidOneMakes) {
+TEST(KernelQuotas, NoUserNamespaceAndNoFanotifyGroup) {
   policy::Policy policy = profile();
-  auto values = quotas(planned(policy));
-  EXPECT_EQ(values.at("max_user_namespaces"), 0U);
-  EXPECT_EQ(values.at("max_net_namespaces"), 1U);
-  EXPECT_EQ(values.at("max_time_namespaces"), 1U);
-  policy.network.mode = policy::NetworkMode::host;
-  policy.isolation.level = policy::Level::process;
-  values = quotas(planned(policy));
-  EXPECT_EQ(values.at("max_net_namespaces"), 0U);
-  EXPECT_EQ(values.at("max_time_namespaces"), 0U);
-  EXPECT_EQ(values.at("max_cgroup_namespaces"), 0U);
+  for (const policy::Level level : {policy::Level::full, policy::Level::process}) {
+    policy.isolation.level = level;
+    const auto values = quotas(planned(policy));
+    EXPECT_EQ(values.at("max_user_namespaces"), 0U);
+    EXPECT_EQ(values.at("max_fanotify_groups"), 0U);
+  }
 }
 
 TEST(KernelQuotas, NoneWithoutUserNamespace) {

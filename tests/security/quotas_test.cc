@@ -1,5 +1,7 @@
 // Kernel objects counted per user or per machine: one sandbox cannot use up its caller's.
+#include <sys/fanotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "security/attack.h"
 
@@ -46,6 +48,20 @@ TEST(KernelQuotas, NamespacesAreRefusedWithoutFilter) {
   if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   const RunOutput output = weakened("seccomp", {.verb = {"unshare", "user"}});
   EXPECT_EQ(output.out, "refused: unshare: ENOSPC\n") << output.describe();
+  for (const char* kind : {"mnt", "net", "pid", "ipc", "uts", "cgroup", "time"}) {
+    const RunOutput other = weakened("seccomp", {.verb = {"unshare", kind}});
+    EXPECT_EQ(other.out, "refused: unshare: EPERM\n") << kind << ": " << other.describe();
+    const RunOutput both = weakened("seccomp", {.verb = {"unshare", std::string("user,") + kind}});
+    EXPECT_EQ(both.out, "refused: unshare: ENOSPC\n") << kind << ": " << both.describe();
+  }
+}
+
+TEST(KernelQuotas, FanotifyGroupsAreRefusedWithoutFilter) {
+  if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
+  const Attack attack{.verb = {"call", std::to_string(SYS_fanotify_init), std::to_string(FAN_REPORT_FID)}};
+  const RunOutput output = weakened("seccomp", attack);
+  EXPECT_TRUE(output.out.ends_with("EMFILE\n")) << output.describe();
+  EXPECT_TRUE(succeeded(weakened("seccomp,kernel-quotas", attack)));
 }
 
 /// Landlock denies POSIX message queues; on a kernel without it the limit on their bytes applies.
