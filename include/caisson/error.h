@@ -5,6 +5,7 @@
 #include <expected>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caisson {
 
@@ -37,6 +38,8 @@ enum class ErrorCode : std::uint8_t {
   no_interpreter,        ///< the program exists, but not the interpreter that its first line names, or its loader
   no_working_directory,  ///< the payload's working directory cannot be entered
   file_system_refused,   ///< the kernel does not create a file system with these options
+  no_apparmor,           ///< the policy names an AppArmor profile, and AppArmor is not active
+  apparmor_refused,      ///< AppArmor does not take the profile
   denied_path_missing,   ///< a path that is to be denied does not exist
   path_escapes,          ///< a path leads out of the directory in which it must stay
 };
@@ -51,8 +54,9 @@ struct Error {
   std::string reason;  ///< a description, when errno alone does not explain it
   std::string hint;    ///< what to do about it, or empty
   ErrorCode code = ErrorCode::other;
+  std::vector<Error> others;  ///< further mistakes in the same input, such as a policy file
 
-  /// One line (two with a hint): `mount_setattr("/workspace"): EPERM: Operation not permitted (stage mounts)`.
+  /// Each mistake in one line (two with a hint): `/workspace: Operation not permitted (mount_setattr: EPERM)`.
   [[nodiscard]] std::string message() const;
 };
 

@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <cstring>
+#include <iterator>
 
 namespace caisson {
 
@@ -33,10 +34,18 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::no_interpreter: return "no_interpreter";
     case ErrorCode::no_working_directory: return "no_working_directory";
     case ErrorCode::file_system_refused: return "file_system_refused";
+    case ErrorCode::no_apparmor: return "no_apparmor";
+    case ErrorCode::apparmor_refused: return "apparmor_refused";
     case ErrorCode::denied_path_missing: return "denied_path_missing";
     case ErrorCode::path_escapes: return "path_escapes";
   }
   return "other";
+}
+
+Error together(std::vector<Error> errors) {
+  Error first = std::move(errors.front());
+  first.others.assign(std::make_move_iterator(errors.begin() + 1), std::make_move_iterator(errors.end()));
+  return first;
 }
 
 std::string errnoName(int sys_errno) {
@@ -54,16 +63,13 @@ Error plainError(Stage stage, std::string_view call, std::string_view object, st
 }
 
 std::string Error::message() const {
-  std::string text = call;
-  if (!object.empty()) text += "(\"" + object + "\")";
-  if (sys_errno != 0) {
-    const char* words = strerrordesc_np(sys_errno);
-    text += ": " + errnoName(sys_errno);
-    if (words != nullptr) text += std::string(": ") + words;
-  }
-  if (!reason.empty()) text += ": " + reason;
-  text += " (stage " + std::string(name(stage)) + ")";
+  std::string text = object.empty() && sys_errno != 0 ? call : object;
+  const char* words = sys_errno != 0 ? strerrordesc_np(sys_errno) : nullptr;
+  const std::string why = !reason.empty() ? reason : words != nullptr ? words : call + " failed";
+  text += (text.empty() ? "" : ": ") + why;
+  if (sys_errno != 0) text += " (" + (object.empty() ? "" : call + ": ") + errnoName(sys_errno) + ")";
   if (!hint.empty()) text += "\n  try: " + hint;
+  for (const Error& other : others) text += "\n" + other.message();
   return text;
 }
 

@@ -17,6 +17,9 @@ inline Error withCode(Error error, ErrorCode code) {
   return error;
 }
 
+/// The first of several mistakes, with the others in it. `errors` is not empty.
+Error together(std::vector<Error> errors);
+
 /// The symbolic name of an errno ("EPERM"), or "errno 123" if it is unknown.
 std::string errnoName(int sys_errno);
 

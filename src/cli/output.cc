@@ -33,10 +33,9 @@ void tell(std::string_view text) { writeAll(STDERR_FILENO, "caisson: " + safeLin
 std::string describe(const Error& error) {
   Error safe = error;
   for (std::string* part : {&safe.call, &safe.object, &safe.reason, &safe.hint}) *part = safeLine(*part);
-  // For a usage error, print the argument and what was expected, without stage and call.
-  if (safe.stage != Stage::usage || safe.sys_errno != 0) return safe.message();
-  std::string text = safe.object.empty() ? safe.reason : safe.object + ": " + safe.reason;
-  if (!safe.hint.empty()) text += "\n  try: " + safe.hint;
+  safe.others.clear();
+  std::string text = safe.message();
+  for (const Error& other : error.others) text += "\ncaisson: " + describe(other);
   return text;
 }
 

@@ -85,9 +85,11 @@ void applyLimits(const Block& block) {
 void applyAppArmor(const Block& block) {
   if (block.exec.apparmor_profile == nullptr) return;
   const char* path = "/proc/self/attr/apparmor/exec";
-  const long fd = must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0));
+  const long fd = must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0),
+                       ErrorCode::no_apparmor);
   must(block, Stage::identity, "write", path,
-       raw(SYS_write, fd, block.exec.apparmor_profile, length(block.exec.apparmor_profile)));
+       raw(SYS_write, fd, block.exec.apparmor_profile, length(block.exec.apparmor_profile)),
+       ErrorCode::apparmor_refused);
   closeFd(static_cast<int>(fd));
 }
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kFormatVersion = 1;
 constexpr std::size_t kMaxExtends = 8;
+constexpr std::size_t kMaxErrors = 50;  // a file that is not a policy at all
 
 constexpr std::string_view kExtends = "extends";
 constexpr std::string_view kVersion = "format_version";
@@ -46,17 +47,19 @@ class Decoder {
     Result<Policy> base = startingPoint(origin);
     if (!base) return base;
     Policy policy = *base;
-    if (auto done = apply(document_.root, "", policy); !done) return fail(done.error());
+    apply(document_.root, "", policy);
     if (origin.base == nullptr) {
       if (document_.root.find("name") == nullptr) policy.name = nameOfFile();
       recordWidenings(*base, policy);
     }
     const Ceilings ceilings = origin.ceilings != nullptr ? *origin.ceilings : ceilingsOf(policy.isolation.level);
-    if (auto problem = findProblem(policy, ceilings)) {
-      return fail(decodeError(place(document_.name, lineOf(problem->key), printable(problem->key)), problem->reason,
-                              problem->hint));
+    for (const Problem& problem : findProblems(policy, ceilings)) {
+      errors_.push_back(decodeError(place(document_.name, lineOf(problem.key), printable(problem.key)), problem.reason,
+                                    problem.hint));
     }
-    return policy;
+    if (errors_.empty()) return policy;
+    errors_.resize(std::min(errors_.size(), kMaxErrors));
+    return fail(together(std::move(errors_)));
   }
 
  private:
@@ -126,36 +129,37 @@ class Decoder {
   }
 
  private:
-  Result<void> apply(const Node& table, const std::string& prefix, Policy& policy) {
+  /// Sets what is valid and collects every mistake.
+  void apply(const Node& table, const std::string& prefix, Policy& policy) {
     for (const auto& [key, node] : table.members) {
       if (prefix.empty() && (key == kExtends || key == kVersion)) continue;
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       // A quoted key with a dot ("resources.memory") is one key in the file's language, and not a key of ours.
       const Field* field = key.find('.') == std::string::npos ? findField(path) : nullptr;
       if (field != nullptr) {
-        if (auto done = put(*field, node, policy); !done) return done;
+        put(*field, node, policy);
       } else if (key.find('.') == std::string::npos && isSection(path)) {
-        if (node.type != Node::Type::table) {
-          return fail(decodeError(place(document_.name, node.line, path),
-                                  "expected a table, got " + std::string(name(node.type))));
+        if (node.type == Node::Type::table) {
+          apply(node, path, policy);
+        } else {
+          errors_.push_back(decodeError(place(document_.name, node.line, path),
+                                        "expected a table, got " + std::string(name(node.type))));
         }
-        if (auto done = apply(node, path, policy); !done) return done;
       } else {
-        return fail(unknownKey(place(document_.name, node.line, printable(path)), path));
+        errors_.push_back(unknownKey(place(document_.name, node.line, printable(path)), path));
       }
     }
-    return {};
   }
 
-  Result<void> put(const Field& field, const Node& node, Policy& policy) {
+  void put(const Field& field, const Node& node, Policy& policy) {
     Converted<Value> value = fromNode(field, node);
     if (!value) {
       const int line = value.error().line > 0 ? value.error().line : node.line;
       const std::string key = std::string(field.key) + printable(value.error().below);
-      return fail(mismatchError(place(document_.name, line, key), value.error()));
+      errors_.push_back(mismatchError(place(document_.name, line, key), value.error()));
+      return;
     }
     field.put(policy, std::move(*value));
-    return {};
   }
 
   /// The line of "filesystem.tmpfs[1].size" in this document, or of the nearest table that holds it.
@@ -188,6 +192,7 @@ class Decoder {
   }
 
   const Document& document_;
+  std::vector<Error> errors_;
 };
 
 /// Returns the field of `key`, or an error for an unknown key.

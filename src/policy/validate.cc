@@ -323,26 +323,36 @@ std::string valuesAboveCeilings(const Policy& policy) {
   return found;
 }
 
-std::optional<Problem> findProblem(const Policy& policy, const Ceilings& ceilings) {
+std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings) {
+  std::vector<Problem> problems;
+  const auto add = [&](std::optional<Problem> problem) {
+    if (problem) problems.push_back(*std::move(problem));
+    return problem.has_value();
+  };
   for (const Field& field : fields()) {
     const Value value = field.get(policy);
-    if (auto problem = checkValue(field, value)) return problem;
+    if (add(checkValue(field, value))) continue;
     if (std::ranges::find(policy.typed, field.key) != policy.typed.end()) continue;
-    if (auto problem = checkCeiling(field, value, ceilings)) return problem;
+    add(checkCeiling(field, value, ceilings));
   }
-  if (auto problem = checkFilesystem(policy.filesystem)) return problem;
-  if (auto problem = checkLists(policy)) return problem;
-  if (auto problem = checkSyscalls(policy.syscalls)) return problem;
-  if (auto problem = findCredentialProblem(policy)) return problem;
-  return checkResources(policy.resources);
+  if (!problems.empty()) return problems;  // the checks below rely on values that are valid by themselves
+  add(checkFilesystem(policy.filesystem));
+  add(checkLists(policy));
+  add(checkSyscalls(policy.syscalls));
+  add(findCredentialProblem(policy));
+  add(checkResources(policy.resources));
+  return problems;
 }
 
 Result<void> validate(const Policy& policy) { return validate(policy, ceilingsOf(policy.isolation.level)); }
 
 Result<void> validate(const Policy& policy, const Ceilings& ceilings) {
-  auto problem = findProblem(policy, ceilings);
-  if (!problem) return {};
-  return fail(plainError(Stage::policy, "validate", problem->key, problem->reason, problem->hint));
+  std::vector<Error> errors;
+  for (const Problem& problem : findProblems(policy, ceilings)) {
+    errors.push_back(plainError(Stage::policy, "validate", problem.key, problem.reason, problem.hint));
+  }
+  if (errors.empty()) return {};
+  return fail(together(std::move(errors)));
 }
 
 }  // namespace caisson::policy

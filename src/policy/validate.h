@@ -26,7 +26,7 @@ std::optional<Problem> checkValue(const Field& field, const Value& value);
 std::string valuesAboveCeilings(const Policy& policy);
 
 /// Checks the whole policy: every value, the ceilings, and that no two rules contradict each other.
-std::optional<Problem> findProblem(const Policy& policy, const Ceilings& ceilings);
+std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings);
 
 /// The same as a Result, for callers that have no file to name.
 Result<void> validate(const Policy& policy);

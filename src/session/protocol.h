@@ -222,7 +222,8 @@ namespace caisson {
 // In the namespace of the types, so that codec.h finds them.
 template <class A, session::Of<Error> T>
 void fields(A& archive, T& v) {
-  auto& [stage, call, object, sys_errno, reason, hint, code] = v;
+  auto& [stage, call, object, sys_errno, reason, hint, code, others] = v;
+  static_cast<void>(others);  // only files that a client reads have several
   archive(stage, call, object, sys_errno, reason, hint, code);
 }
 template <class A, session::Of<Usage> T>

@@ -149,8 +149,9 @@ void explainFailure(Error& error, const plan::Plan& plan) {
   } else if (error.stage == Stage::self_test) {
     error.reason = "the sandbox is not tight on this host; the program was not started";
     error.hint = "run `caisson doctor`, and please report this";
-  } else if (error.object.starts_with("/proc/self/attr/apparmor") && (code == ENOENT || code == EINVAL)) {
-    const bool inactive = error.call == "open";
+  } else if ((error.code == ErrorCode::no_apparmor || error.code == ErrorCode::apparmor_refused) &&
+             (code == ENOENT || code == EINVAL)) {
+    const bool inactive = error.code == ErrorCode::no_apparmor;
     error.reason = inactive ? "the policy names an AppArmor profile, and AppArmor is not active on this host"
                             : "the AppArmor profile \"" + plan.apparmor_profile + "\" is not loaded on this host";
     error.hint = inactive ? "remove isolation.apparmor_profile from the policy, or boot with AppArmor"

@@ -81,6 +81,23 @@ TEST_F(Verbs, APolicyFileIsInForce) {
   EXPECT_EQ(script("touch new || echo no", {"--policy", "r.toml"}).out, "no\n");
 }
 
+TEST_F(Verbs, EveryMistakeOfAPolicyIsReportedAtOnce) {
+  workspace.write("bad.toml",
+                  "[resources]\nmemroy = 3\ncpus = 'many'\nwall_seconds = '1000h'\n[network]\nmode = 'maybe'\n"
+                  "[nonsense]\nx = 1\n");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"policy", "check", "bad.toml"}, {"run", "--policy", "bad.toml", "--", "true"}}) {
+    const RunOutput output = caisson(command);
+    EXPECT_NE(output.exit_status, 0);
+    for (const std::string part : {"bad.toml:2: resources.memroy", "bad.toml:3: resources.cpus",
+                                   "bad.toml:4: resources.wall_seconds", "bad.toml:6: network.mode", "nonsense"}) {
+      EXPECT_TRUE(contains(output.err, part)) << part << " is missing: " << output.describe();
+    }
+    EXPECT_FALSE(contains(output.err, "stage")) << output.describe();
+    EXPECT_FALSE(contains(output.err, "decode(")) << output.describe();
+  }
+}
+
 struct BadPolicy {
   const char* file;
   const char* content;
