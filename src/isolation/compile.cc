@@ -79,86 +79,109 @@ Result<PreparedBlock> prepareBlock(const plan::Plan& plan) {
   return prepared;
 }
 
-char* fillBlock(Block* block, char* end, const plan::Plan& plan, const PreparedBlock& prepared) {
-  Arena arena(reinterpret_cast<char*>(block) + sizeof(Block), end);
-  block->own_user_namespace = plan.namespaces.user;
-  block->own_mounts = plan.namespaces.mount;
-  block->own_root = plan.own_root;
-  block->own_network = plan.namespaces.network;
-  block->own_uts = plan.namespaces.uts;
-  block->own_cgroup_namespace = plan.namespaces.cgroup;
-  block->own_time = plan.namespaces.time;
-  block->require_time = plan.require_time_namespace;
-  block->loopback = plan.loopback;
-  block->subreaper = !plan.namespaces.pid;
-  block->parent_writes_maps = plan.namespaces.user && (plan.identity.parent_writes_maps || plan.identity.subordinate());
-  block->change_user = plan.identity.change_user || plan.identity.subordinate();
-  block->inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
-  block->inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
-  block->uid_map =
+namespace {
+
+void fillNamespaces(const plan::Plan& plan, Arena& arena, Block& block) {
+  block.own_user_namespace = plan.namespaces.user;
+  block.own_mounts = plan.namespaces.mount;
+  block.own_root = plan.own_root;
+  block.own_network = plan.namespaces.network;
+  block.own_uts = plan.namespaces.uts;
+  block.own_cgroup_namespace = plan.namespaces.cgroup;
+  block.own_time = plan.namespaces.time;
+  block.require_time = plan.require_time_namespace;
+  block.loopback = plan.loopback;
+  block.subreaper = !plan.namespaces.pid;
+  block.parent_writes_maps = plan.namespaces.user && (plan.identity.parent_writes_maps || plan.identity.subordinate());
+  block.change_user = plan.identity.change_user || plan.identity.subordinate();
+  block.inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
+  block.inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
+  block.uid_map =
       arena.text(std::to_string(plan.identity.inside_uid) + " " + std::to_string(plan.identity.outside_uid) + " 1");
-  block->gid_map =
+  block.gid_map =
       arena.text(std::to_string(plan.identity.inside_gid) + " " + std::to_string(plan.identity.outside_gid) + " 1");
-  block->hostname = arena.text(plan.hostname);
-  block->children_path = arena.text("/proc/thread-self/children");
+  block.hostname = arena.text(plan.hostname);
+  block.children_path = arena.text("/proc/thread-self/children");
+}
 
-  block->hide_init = plan.hardening.hide_init;
-  block->close_descriptors = plan.hardening.close_descriptors;
-  block->new_session = plan.hardening.new_session;
-  block->new_keyring = plan.hardening.new_keyring;
-  block->hide_processes = plan.hardening.hide_processes;
-  block->guard_links = plan.hardening.guard_links;
+void fillHardening(const plan::Plan& plan, Block& block) {
+  block.hide_init = plan.hardening.hide_init;
+  block.close_descriptors = plan.hardening.close_descriptors;
+  block.new_session = plan.hardening.new_session;
+  block.new_keyring = plan.hardening.new_keyring;
+  block.hide_processes = plan.hardening.hide_processes;
+  block.guard_links = plan.hardening.guard_links;
+}
 
-  compileSteps(plan, arena, *block);
-
-  block->landlock_abi = plan.landlock.abi;
-  block->handled_fs = plan.landlock.handled_fs;
-  block->handled_net = plan.landlock.handled_net;
-  block->scoped = plan.landlock.scoped;
+void fillLandlock(const plan::Plan& plan, Arena& arena, Block& block) {
+  block.landlock_abi = plan.landlock.abi;
+  block.handled_fs = plan.landlock.handled_fs;
+  block.handled_net = plan.landlock.handled_net;
+  block.scoped = plan.landlock.scoped;
   FlatRule* rules = arena.array<FlatRule>(plan.landlock.rules.size());
   for (std::size_t i = 0; i < plan.landlock.rules.size(); ++i) {
     const plan::LandlockRule& rule = plan.landlock.rules[i];
     rules[i] = {arena.text(rule.path), rule.access, rule.optional};
   }
-  block->rules = rules;
-  block->rule_count = static_cast<std::uint32_t>(plan.landlock.rules.size());
+  block.rules = rules;
+  block.rule_count = static_cast<std::uint32_t>(plan.landlock.rules.size());
+}
 
+void fillLimits(const plan::Plan& plan, Arena& arena, Block& block) {
   FlatLimit* limits = arena.array<FlatLimit>(plan.rlimits.size());
   for (std::size_t i = 0; i < plan.rlimits.size(); ++i) limits[i] = {plan.rlimits[i].resource, plan.rlimits[i].value};
-  block->limits = limits;
-  block->limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
-  block->raise_descriptor_limit =
+  block.limits = limits;
+  block.limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
+  block.raise_descriptor_limit =
       std::ranges::any_of(plan.rlimits, [](const plan::ResourceLimit& one) { return one.resource == RLIMIT_NOFILE; });
-  block->few_processes = plan.max_processes > 0 && plan.max_processes < kFewProcesses;
+  block.few_processes = plan.max_processes > 0 && plan.max_processes < kFewProcesses;
   if (!plan.cpu_affinity.empty()) {
     std::uint8_t* mask = arena.array<std::uint8_t>(kAffinityBytes);
     for (const std::uint32_t cpu : plan.cpu_affinity) {
       if (cpu < kAffinityBytes * 8) mask[cpu / 8] = static_cast<std::uint8_t>(mask[cpu / 8] | (1U << (cpu % 8)));
     }
-    block->affinity = mask;
-    block->affinity_bytes = kAffinityBytes;
-    block->affinity_required = plan.affinity_required;
-    block->affinity_count = plan.cpu_count;
+    block.affinity = mask;
+    block.affinity_bytes = kAffinityBytes;
+    block.affinity_required = plan.affinity_required;
+    block.affinity_count = plan.cpu_count;
   }
+}
 
-  block->no_new_privileges = plan.no_new_privileges;
-  block->drop_capabilities = plan.drop_capabilities;
-  block->self_test = plan.self_test;
-  block->network_none = plan.namespaces.network && !plan.egress;
-  block->landlock_is_the_wall = plan.landlock.abi > 0 && (plan.host_view || !plan.own_root);
-  block->single_exec = plan.single_exec && plan.syscalls.has_value();
+void fillFilter(const plan::Plan& plan, const PreparedBlock& prepared, Arena& arena, Block& block) {
+  block.no_new_privileges = plan.no_new_privileges;
+  block.drop_capabilities = plan.drop_capabilities;
+  block.self_test = plan.self_test;
+  block.network_none = plan.namespaces.network && !plan.egress;
+  block.landlock_is_the_wall = plan.landlock.abi > 0 && (plan.host_view || !plan.own_root);
+  block.single_exec = plan.single_exec && plan.syscalls.has_value();
   if (const auto program = prepared.program; !program.empty()) {
     sock_filter* code = arena.array<sock_filter>(program.size());
     std::memcpy(code, program.data(), program.size() * sizeof(sock_filter));
-    block->filter = {static_cast<unsigned short>(program.size()), code};
-    block->has_filter = true;
-    block->listen = plan.hardening.report_violations;
+    block.filter = {static_cast<unsigned short>(program.size()), code};
+    block.has_filter = true;
+    block.listen = plan.hardening.report_violations;
   }
-  block->exec.argv = arena.texts(plan.command);
-  block->exec.envp = arena.texts(plan.environment);
-  block->exec.candidates = arena.texts(prepared.programs);
-  block->exec.working_directory = arena.text(plan.working_directory);
-  block->exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
+}
+
+void fillProgram(const plan::Plan& plan, const PreparedBlock& prepared, Arena& arena, Block& block) {
+  block.exec.argv = arena.texts(plan.command);
+  block.exec.envp = arena.texts(plan.environment);
+  block.exec.candidates = arena.texts(prepared.programs);
+  block.exec.working_directory = arena.text(plan.working_directory);
+  block.exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
+}
+
+}  // namespace
+
+char* fillBlock(Block* block, char* end, const plan::Plan& plan, const PreparedBlock& prepared) {
+  Arena arena(reinterpret_cast<char*>(block) + sizeof(Block), end);
+  fillNamespaces(plan, arena, *block);
+  fillHardening(plan, *block);
+  compileSteps(plan, arena, *block);
+  fillLandlock(plan, arena, *block);
+  fillLimits(plan, arena, *block);
+  fillFilter(plan, prepared, arena, *block);
+  fillProgram(plan, prepared, arena, *block);
   compileEgress(plan, arena, *block);
   block->control = -1;
   block->store_mount = -1;

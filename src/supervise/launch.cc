@@ -128,19 +128,15 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-}  // namespace
+/// Descriptors of the launch: of both sides, kept until the child has its copies.
+struct LaunchDescriptors {
+  std::vector<Fd> mounts;
+  Fd control;      ///< the child's end
+  Fd standard[3];  ///< the child's ends
+  std::vector<const char*> init_arguments;
+};
 
-Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& wish) {
-  const TerminalStreams& terminal = wish.terminal;
-  const InitProgramOptions* init_program = wish.init_program;
-  auto mapping = isolation::BlockMapping::compile(plan);
-  if (!mapping) return fail(mapping.error());
-  Block& block = **mapping;
-  std::vector<Fd> owned;  // kept until the child has its copies
-  if (auto prepared = prepareOwnedMounts(plan, block, owned); !prepared) return fail(prepared.error());
-
-  Launched launched;
-  launched.pid_namespace = plan.namespaces.pid;
+Result<void> makeControl(Block& block, Launched& launched, LaunchDescriptors& held) {
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
     return fail(sysError(Stage::launch, "socketpair", "control", errno));
@@ -149,61 +145,82 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   auto child_control = aboveStandard(Fd(sockets[1]));
   if (!control || !child_control) return fail(control ? child_control.error() : control.error());
   launched.control = std::move(*control);
-  block.control = child_control->get();
+  held.control = std::move(*child_control);
+  block.control = held.control.get();
   block.supervisor_end = launched.control.get();
-  block.egress.link = wish.egress_link;
-  const std::string& store = wish.store;  // in this process's memory, of which the child has a copy
+  return {};
+}
+
+/// Names the directory that holds the workspace's changes. The path is in this process's memory, of which the child has
+/// a copy.
+Result<void> prepareStore(const plan::Plan& plan, const std::string& store, Block& block, LaunchDescriptors& held) {
   block.store_path = store.empty() ? nullptr : store.c_str();
-  if (!store.empty() && plan.identity.parent_writes_maps) {
-    auto mount = detachedMount(store.c_str());
-    if (!mount) return fail(mount.error());
-    block.store_mount = mount->get();
-    owned.push_back(std::move(*mount));
-  }
+  if (store.empty() || !plan.identity.parent_writes_maps) return {};
+  auto mount = detachedMount(store.c_str());
+  if (!mount) return fail(mount.error());
+  block.store_mount = mount->get();
+  held.mounts.push_back(std::move(*mount));
+  return {};
+}
 
-  std::vector<const char*> init_arguments;  // like the store's path: the child has a copy
-  if (init_program != nullptr) {
-    for (const std::string& word : init_program->arguments) init_arguments.push_back(word.c_str());
-    init_arguments.push_back(nullptr);
-    block.init_program = {init_program->program, init_arguments.data(), init_program->descriptor};
+/// A new pipe for one stream: our end goes to `launched`, the child's is returned.
+Result<Fd> makeStreamPipe(const plan::Identity& identity, int stream, Launched& launched) {
+  auto pipe = makePipe();
+  if (!pipe) return fail(pipe.error());
+  if (identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
+    (void)!::fchown(pipe->read.get(), identity.outside_uid, identity.outside_gid);
+  } else if (identity.subordinate()) {
+    openToAll(pipe->read.get());
   }
+  Fd& ours = stream == 0 ? launched.input : stream == 1 ? launched.output : launched.errors;
+  ours = stream == 0 ? std::move(pipe->write) : std::move(pipe->read);
+  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  return stream == 0 ? std::move(pipe->read) : std::move(pipe->write);
+}
 
-  Fd child_ends[3];
-  for (int stream = 0; stream < 3 && init_program == nullptr; ++stream) {
-    block.terminal[stream] = terminal.stream[stream];
+/// The caller's own open file, for the child.
+Result<Fd> handOver(const plan::Plan& plan, int stream) {
+  Fd copy(::fcntl(stream, F_DUPFD_CLOEXEC, 3));
+  if (!copy) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
+  if (plan.identity.change_user) giveTo(stream, plan.identity.outside_uid, plan.identity.outside_gid);
+  if (plan.identity.subordinate()) openToAll(stream);
+  return copy;
+}
+
+Result<Fd> openNull() {
+  auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
+  return null;
+}
+
+Result<void> prepareStreams(const plan::Plan& plan, const LaunchOptions& options, Block& block, Launched& launched,
+                            LaunchDescriptors& held) {
+  for (int stream = 0; stream < 3; ++stream) {
+    block.terminal[stream] = options.terminal.stream[stream];
     block.stdio[stream] = -1;
-    if (terminal.stream[stream]) continue;
-    if (wish.handed.stream[stream]) {
-      child_ends[stream] = Fd(::fcntl(stream, F_DUPFD_CLOEXEC, 3));
-      if (!child_ends[stream]) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
-      block.stream_rights[stream] = wish.handed.reopen_rights[stream] & plan.landlock.handled_fs;
-      if (plan.identity.change_user) giveTo(stream, plan.identity.outside_uid, plan.identity.outside_gid);
-      if (plan.identity.subordinate()) openToAll(stream);
-    } else if (stream == 0 && !wish.feed_input) {
-      auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-      if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
-      child_ends[0] = std::move(*null);
-    } else {
-      auto pipe = makePipe();
-      if (!pipe) return fail(pipe.error());
-      if (plan.identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
-        (void)!::fchown(pipe->read.get(), plan.identity.outside_uid, plan.identity.outside_gid);
-      } else if (plan.identity.subordinate()) {
-        openToAll(pipe->read.get());
-      }
-      child_ends[stream] = stream == 0 ? std::move(pipe->read) : std::move(pipe->write);
-      Fd& ours = stream == 0 ? launched.input : stream == 1 ? launched.output : launched.errors;
-      ours = stream == 0 ? std::move(pipe->write) : std::move(pipe->read);
-      ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
-    }
-    block.stdio[stream] = child_ends[stream].get();
+    if (options.terminal.stream[stream]) continue;
+    const bool handed = options.handed.stream[stream];
+    if (handed) block.stream_rights[stream] = options.handed.reopen_rights[stream] & plan.landlock.handled_fs;
+    auto end = handed                               ? handOver(plan, stream)
+               : stream == 0 && !options.feed_input ? openNull()
+                                                    : makeStreamPipe(plan.identity, stream, launched);
+    if (!end) return fail(end.error());
+    held.standard[stream] = std::move(*end);
+    block.stdio[stream] = held.standard[stream].get();
   }
-  block.wants_terminal = terminal.any();
-  block.rows = terminal.rows;
-  block.columns = terminal.columns;
+  return {};
+}
 
-  int pidfd = -1;
+void prepareInitProgram(const InitProgramOptions& program, Block& block, LaunchDescriptors& held) {
+  for (const std::string& word : program.arguments) held.init_arguments.push_back(word.c_str());
+  held.init_arguments.push_back(nullptr);
+  block.init_program = {program.program, held.init_arguments.data(), program.descriptor};
+}
+
+/// Clones pid 1 of the sandbox, into the cgroup where the kernel can do that.
+Result<void> cloneInit(const plan::Plan& plan, const sys::Cgroup& cgroup, Block& block, Launched& launched) {
   const std::uint64_t flags = namespaceFlags(plan.namespaces);
+  int pidfd = -1;
   long pid = -ENOSYS;
   {
     const SignalsBlocked blocked;
@@ -220,12 +237,37 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   if (pid < 0) return fail(cloneError(-pid));
   launched.init = static_cast<pid_t>(pid);
   launched.pidfd = Fd(pidfd);
-  if (block.parent_writes_maps) {
-    if (auto mapped = mapChild(plan.identity, block, launched.init, launched.control.get()); !mapped) {
-      ::kill(launched.init, SIGKILL);
-      ::waitpid(launched.init, nullptr, __WALL);
-      return fail(mapped.error());
-    }
+  return {};
+}
+
+}  // namespace
+
+Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& options) {
+  auto mapping = isolation::BlockMapping::compile(plan);
+  if (!mapping) return fail(mapping.error());
+  Block& block = **mapping;
+  LaunchDescriptors held;
+  Launched launched;
+  launched.pid_namespace = plan.namespaces.pid;
+  if (auto done = prepareOwnedMounts(plan, block, held.mounts); !done) return fail(done.error());
+  if (auto done = makeControl(block, launched, held); !done) return fail(done.error());
+  if (auto done = prepareStore(plan, options.store, block, held); !done) return fail(done.error());
+  block.egress.link = options.egress_link;
+  if (options.init_program != nullptr) {
+    prepareInitProgram(*options.init_program, block, held);
+  } else if (auto done = prepareStreams(plan, options, block, launched, held); !done) {
+    return fail(done.error());
+  }
+  block.wants_terminal = options.terminal.any();
+  block.rows = options.terminal.rows;
+  block.columns = options.terminal.columns;
+
+  if (auto cloned = cloneInit(plan, cgroup, block, launched); !cloned) return fail(cloned.error());
+  if (!block.parent_writes_maps) return launched;
+  if (auto mapped = mapChild(plan.identity, block, launched.init, launched.control.get()); !mapped) {
+    ::kill(launched.init, SIGKILL);
+    ::waitpid(launched.init, nullptr, __WALL);
+    return fail(mapped.error());
   }
   return launched;
 }

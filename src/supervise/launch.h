@@ -53,7 +53,7 @@ struct LaunchOptions {
 
 /// Returns while the sandbox is being built; it then waits for release(). `cgroup`: clone into it (v2), if it has a
 /// descriptor.
-Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& wish);
+Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& options);
 
 /// Lets the sandbox continue, inside `cgroup` if that is not empty: no payload code runs outside. If the sandbox exited
 /// meanwhile, this is not an error; its watcher finds out.
