@@ -1,6 +1,7 @@
 #include "plan/filesystem.h"
 
 #include <algorithm>
+#include <set>
 
 #include "plan/credentials.h"
 #include "plan/executables.h"
@@ -110,19 +111,22 @@ void addTemporary(const policy::Policy& policy, Plan& plan) {
   }
 }
 
-/// Covers parts of the host's root that no tool needs and that lead out: other users' files, the sockets of the session
-/// bus, container engines and agents, and caisson's own state.
+/// Covers everything of the host's root that is not the system: other users' files, sockets of services, of the session
+/// bus, container engines and agents (Landlock does not cover connect()), and caisson's own state.
 void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   constexpr std::uint64_t kCoverBytes = 1 * policy::kMiB;
-  std::vector<std::string> covers{"/home", "/root", "/run", "/var/run", "/media", "/mnt"};
-  for (const std::string& home : host.homes) covers.push_back(home);
-  if (!host.own_state.empty()) covers.push_back(host.own_state);
-  for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
+  std::set<std::string> covers{"/home", "/root", "/run", "/var/run", "/media", "/mnt", "/tmp", "/var/tmp"};
+  covers.insert(host.other_directories.begin(), host.other_directories.end());
+  covers.insert(host.homes.begin(), host.homes.end());
+  if (!host.own_state.empty()) covers.insert(host.own_state);
+  // First: only the first 32 of these mounts are watched for their size.
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
-    if (tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp") {
-      plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, 01777, tmpfs.exec, false, tmpfs.access});
-    }
+    if (tmpfs.path != "/tmp" && tmpfs.path != "/var/tmp") continue;
+    plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, 01777, tmpfs.exec, false, tmpfs.access});
+    covers.erase(tmpfs.path);
   }
+  plan.steps.push_back(MaskPath{"/dev/log", MaskPath::Absent::skip, false});
+  for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
 }
 
 /// Without read permission: paths that root has shown from its home can be reached, but nothing can be listed.

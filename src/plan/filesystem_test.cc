@@ -392,11 +392,13 @@ TEST(Tree, AWorkspaceBelowTmpComesAfterTheFreshOneAtLevelProcess) {
 TEST(Tree, AtLevelProcessCoversTheHostsHomesAndSocketsBeforeShowingAnything) {
   HostFacts host = someHost();
   host.homes = {"/home/someone", "/data/home/someone"};
+  host.other_directories = {"/srv", "/var/lib"};
   host.read_only = {directory("/home/someone/tools")};
   const Plan plan = planned(withWorkspace(WorkspaceMode::ro, Level::process), host);
   ASSERT_EQ(positionOf<Bind>(plan, "/"), 0);
   EXPECT_FALSE(stepAt<Bind>(plan, "/")->writable) << "Landlock does not cover chmod, chown, utimes and setxattr";
-  for (const char* covered : {"/home", "/root", "/run", "/data/home/someone", "/dev/shm", "/tmp"}) {
+  for (const char* covered :
+       {"/home", "/root", "/run", "/data/home/someone", "/dev/shm", "/tmp", "/var/tmp", "/srv", "/var/lib"}) {
     ASSERT_GT(positionOf<MountTmpfs>(plan, covered), 0) << covered;
     EXPECT_LT(positionOf<MountTmpfs>(plan, covered), positionOf<Bind>(plan, "/home/someone/project")) << covered;
     EXPECT_LT(positionOf<MountTmpfs>(plan, covered), positionOf<Bind>(plan, "/home/someone/tools")) << covered;

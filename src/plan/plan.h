@@ -91,6 +91,8 @@ struct HostFacts {
   gid_t gid = 0;
   std::size_t supplementary_groups = 0;
   bool may_map_other_ids = false;  ///< root: the payload gets a separate unprivileged id
+  /// Directories of / and /var that hold no part of the system: covered at level process, and observed only for it.
+  std::vector<std::string> other_directories;
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
   std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   std::vector<std::string> denied_through_links;

@@ -329,7 +329,30 @@ void observeMachine(HostFacts& facts) {
   facts.inotify_watches = numberIn("/proc/sys/fs/inotify/max_user_watches");
 }
 
+/// Adds the directories below `parent` that hold no part of the system.
+void addOtherDirectories(const std::string& parent, HostFacts& facts) {
+  static constexpr std::string_view kSystem[] = {"/etc", "/dev", "/proc", "/sys", "/var"};
+  DIR* stream = ::opendir(parent.c_str());
+  if (stream == nullptr) return;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name(entry->d_name);
+    if (name == "." || name == "..") continue;
+    const std::string path = (parent == "/" ? "" : parent) + "/" + std::string(name);
+    const bool system = std::ranges::find(kSystem, path) != std::end(kSystem) ||
+                        std::ranges::find(plan::kSystemDirectories, path) != std::end(plan::kSystemDirectories);
+    struct stat status;
+    if (!system && ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+      facts.other_directories.push_back(path);
+    }
+  }
+  ::closedir(stream);
+}
+
 void observePaths(const policy::Policy& policy, HostFacts& facts) {
+  if (policy.isolation.level == policy::Level::process) {
+    addOtherDirectories("/", facts);
+    addOtherDirectories("/var", facts);
+  }
   facts.current_directory.path = currentDirectory();
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {

@@ -104,7 +104,7 @@ TEST(Processes, AreLimitedInNumber) {
   EXPECT_EQ(output.exit_status, 1) << output.describe();
   EXPECT_NE(output.out.find("EAGAIN"), std::string::npos) << output.describe();
   if (!mayWeaken()) return;
-  EXPECT_NE(weakened("limits", attack).out.find("started 400"), std::string::npos);
+  EXPECT_NE(weakened("limits,cgroup", attack).out.find("started 400"), std::string::npos);
 }
 
 /// An affinity that the payload can widen again limits nothing.

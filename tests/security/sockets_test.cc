@@ -99,6 +99,24 @@ TEST(PathnameSocket, OfTheHostCannotBeReachedAtLevelProcess) {
   EXPECT_TRUE(contained(inSandbox(atLevelProcess({.verb = {"connect-path", directory / "agent.sock"}}))));
 }
 
+/// Services keep sockets below /srv, /opt and /var/lib, which no policy shows.
+TEST(PathnameSocket, OfAServiceCannotBeReachedAtLevelProcess) {
+  if (!runsAsRoot()) GTEST_SKIP() << "only root can place a socket there";
+  for (const std::string parent : {"/opt", "/var/lib"}) {
+    std::string directory = parent + "/caisson-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+    ::chmod(directory.c_str(), 0755);
+    {
+      const Listener listener(directory + "/service.sock");
+      EXPECT_TRUE(listener.listening());
+      EXPECT_TRUE(contained(inSandbox(atLevelProcess({.verb = {"connect-path", directory + "/service.sock"}}))))
+          << parent;
+    }
+    ::unlink((directory + "/service.sock").c_str());
+    ::rmdir(directory.c_str());
+  }
+}
+
 TEST(SystemVMemory, OfTheHostCannotBeAttached) {
   const auto key = static_cast<key_t>(0x43410000 | (getpid() & 0xffff));
   const int id = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);

@@ -178,6 +178,7 @@ constexpr Weakness kWeaknesses[] = {
     {"cgroup-namespace", [](Plan& plan) { plan.namespaces.cgroup = false; }},
     {"time-namespace", [](Plan& plan) { plan.namespaces.time = false; }},
     {"limits", [](Plan& plan) { plan.rlimits.clear(); }},  // also the raised limit of pid 1, which depends on them
+    {"cgroup", [](Plan& plan) { plan.cgroup.reset(); }},
     {"kernel-quotas", [](Plan& plan) { removeSteps<plan::SetKernelQuota>(plan); }},
     {"pty-limit",
      [](Plan& plan) {
