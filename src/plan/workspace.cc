@@ -344,6 +344,16 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
 
 bool isPattern(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
 
+std::vector<std::string> deniedPatterns(const policy::Policy& policy) {
+  std::vector<std::string> patterns;
+  for (const std::string& entry : policy.filesystem.denied) {
+    const std::string path = policy::normalPath(entry);
+    if (!isPattern(path) || !below(path, kWorkspace) || path.size() <= kWorkspace.size()) continue;
+    patterns.push_back(path.substr(kWorkspace.size() + 1));
+  }
+  return patterns;
+}
+
 bool below(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
@@ -373,9 +383,13 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   noteScan(policy, host, plan);
   plan.working_directory = target;
   plan.workspace_shown = true;
-  if (!workspace.show_secrets && mode != WorkspaceMode::rw && plan.namespaces.mount) {
+  if ((!workspace.show_secrets || !deniedPatterns(policy).empty()) && mode != WorkspaceMode::rw &&
+      plan.namespaces.mount) {
     plan.watched = {.path = host.workspace.path, .target = target, .hidden = hidden};
-    for (const ReplacedFile& file : host.scan.redacted) plan.watched->hidden.push_back(file.path);
+    std::vector<std::string>& names = plan.watched->hidden;
+    names.insert(names.end(), host.denied_matches.begin(), host.denied_matches.end());
+    for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) names.push_back(std::move(path));
+    for (const ReplacedFile& file : host.scan.redacted) names.push_back(file.path);
   }
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
   if (mode == WorkspaceMode::ro && addMasked(policy, host, target, hidden, plan)) return {};

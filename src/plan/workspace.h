@@ -11,6 +11,9 @@ inline constexpr std::uint64_t kWorkspaceInodes = 1'000'000;
 /// Whether a path has wildcards in it.
 bool isPattern(std::string_view path);
 
+/// The denied patterns below the workspace, relative to it.
+std::vector<std::string> deniedPatterns(const policy::Policy& policy);
+
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/random.h>
@@ -186,31 +185,6 @@ std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const 
   return found;
 }
 
-/// Files that denied patterns match in the workspace now; lists one directory per pattern, not recursively.
-std::vector<std::string> deniedMatches(const policy::Policy& policy, const HostFacts& facts) {
-  std::vector<std::string> found;
-  for (const std::string& entry : policy.filesystem.denied) {
-    const std::string path = policy::normalPath(entry);
-    const std::string top(plan::kWorkspace);
-    if (!plan::isPattern(path) || !plan::below(path, top) || facts.workspace.path.empty()) continue;
-    const std::size_t slash = path.rfind('/');
-    const std::string inside = path.substr(top.size(), slash - top.size());
-    const sys::Fd workspace(::open(facts.workspace.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const long fd =
-        isolation::openBeneath(workspace.get(), inside.empty() ? "" : inside.c_str() + 1, O_RDONLY | O_DIRECTORY);
-    if (fd < 0) continue;
-    DIR* stream = ::fdopendir(static_cast<int>(fd));
-    if (stream == nullptr) continue;
-    while (const dirent* item = ::readdir(stream)) {
-      const std::string_view name = item->d_name;
-      if (name == "." || name == ".." || ::fnmatch(path.c_str() + slash + 1, item->d_name, FNM_PERIOD) != 0) continue;
-      found.push_back(inside.empty() ? std::string(name) : inside.substr(1) + "/" + std::string(name));
-    }
-    ::closedir(stream);
-  }
-  return found;
-}
-
 /// The disks of the system, of the workspace, of directly writable directories, and of our state, where an overlay may
 /// keep its changes.
 std::vector<dev_t> observeDisks(const HostFacts& facts) {
@@ -365,7 +339,9 @@ void observePaths(const policy::Policy& policy, HostFacts& facts) {
   }
   facts.own_state = realName(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
-  facts.denied_matches = deniedMatches(policy, facts);
+  if (!facts.workspace.path.empty()) {
+    facts.denied_matches = deniedMatches(facts.workspace.path, plan::deniedPatterns(policy));
+  }
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
   if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@ namespace {
 using sys::Fd;
 using sys::raw;
 
+constexpr int kKillTimeoutMs = 1000;
 constexpr std::uint64_t kAttributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 
 /// An empty file that cannot be opened: a device on a mount without devices.
@@ -44,22 +46,24 @@ long directoryMask() {
 }
 
 /// In the helper, a copy of a process that may have threads: raw calls only.
-long mask(int pidfd, const plan::Identity& identity, const char* directory, const char* path) {
+long mask(int pidfd, const MaskTarget& target) {
   long result = raw(SYS_setns, pidfd, CLONE_NEWUSER | CLONE_NEWNS);
   // The id of a root caller does not exist inside, and may not enter the directories there.
-  if (result >= 0) result = raw(SYS_setresgid, identity.inside_gid, identity.inside_gid, identity.inside_gid);
-  if (result >= 0) result = raw(SYS_setresuid, identity.inside_uid, identity.inside_uid, identity.inside_uid);
+  if (result >= 0) result = raw(SYS_setresgid, target.gid, target.gid, target.gid);
+  if (result >= 0) result = raw(SYS_setresuid, target.uid, target.uid, target.uid);
   if (result < 0) return result;
-  const long top = raw(SYS_openat, AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  const long top = raw(SYS_openat, AT_FDCWD, target.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
   if (top < 0) return top;
   sys::OpenHow how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = sys::kResolveBeneath | sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
-  const long point = raw(SYS_openat2, top, path, &how, sizeof(how));
+  const long point = raw(SYS_openat2, top, target.path.c_str(), &how, sizeof(how));
   if (point < 0) return point;
   struct statx status{};
   result = raw(SYS_statx, point, "", AT_EMPTY_PATH, STATX_TYPE, &status);
   if (result < 0) return result;
+  // Masked already: an overlay's name keeps its mask when the host replaces the file below.
+  if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) return 0;
   const long tree = S_ISDIR(status.stx_mode) ? directoryMask() : fileMask();
   if (tree < 0) return tree;
   return raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
@@ -81,22 +85,24 @@ Fd anyProcess(pid_t init) {
 
 }  // namespace
 
-Result<LiveMask> LiveMask::start(pid_t init, const plan::Identity& identity, const std::string& directory,
-                                 const std::string& path) {
-  const Fd process = anyProcess(init);
-  if (!process) return fail(sysError(Stage::mounts, "setns", path, ESRCH));
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", path, errno));
-  Fd ours(ends[0]);
-  const Fd theirs(ends[1]);
+long startMaskHelper(int pidfd, const MaskTarget& target, int report) {
   // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
   const long helper = raw(SYS_clone, 0, 0, 0, 0, 0);
-  if (helper < 0) return fail(sysError(Stage::mounts, "clone", path, static_cast<int>(-helper)));
-  if (helper == 0) {
-    const auto failed = static_cast<unsigned char>(-mask(process.get(), identity, directory.c_str(), path.c_str()));
-    raw(SYS_write, theirs.get(), &failed, 1);
-    for (;;) raw(SYS_exit_group, 0);
-  }
+  if (helper != 0) return helper;
+  const auto failed = static_cast<unsigned char>(-mask(pidfd, target));
+  raw(SYS_write, report, &failed, 1);
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+Result<LiveMask> LiveMask::start(pid_t init, const MaskTarget& target) {
+  const Fd process = anyProcess(init);
+  if (!process) return fail(sysError(Stage::mounts, "setns", target.path, ESRCH));
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", target.path, errno));
+  Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
+  const long helper = startMaskHelper(process.get(), target, theirs.get());
+  if (helper < 0) return fail(sysError(Stage::mounts, "clone", target.path, static_cast<int>(-helper)));
   return LiveMask(static_cast<pid_t>(helper), std::move(ours));
 }
 
@@ -106,13 +112,18 @@ LiveMask::LiveMask(LiveMask&& other) noexcept
 LiveMask::~LiveMask() {
   if (helper_ <= 0) return;
   ::kill(helper_, SIGKILL);  // our own child, not yet waited for: its number is not reused
-  (void)finish();
+  // It may hang in the kernel, on a file system that does not answer: then it is left behind as a zombie.
+  pollfd wait{report_.get(), POLLIN, 0};
+  while (::poll(&wait, 1, kKillTimeoutMs) < 0 && errno == EINTR) {
+  }
+  raw(SYS_wait4, helper_, nullptr, wait.revents != 0 ? __WALL : __WALL | WNOHANG, nullptr);
 }
 
 int LiveMask::finish() {
   const pid_t helper = std::exchange(helper_, -1);
   unsigned char failed = ECANCELED;
   if (::read(report_.get(), &failed, 1) != 1) failed = ECANCELED;
+  if (helper <= 0) return failed;
   while (raw(SYS_wait4, helper, nullptr, __WALL, nullptr) == -EINTR) {
   }
   return failed;

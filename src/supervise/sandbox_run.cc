@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "plan/workspace.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -168,10 +169,31 @@ void SandboxRun::onRunning() {
   if (cgroup_.enforced().memory) {
     loop_.at(Clock::now() + kTooShortForMemory, [this] { listenForMemory(); });
   }
-  if (plan_.watched) {
-    secret_watch_.emplace(loop_, plan_, sandbox_.init, changes_ ? changes_.get() : -1).begin();
-  }
+  if (plan_.watched) watchSecrets();
   life_.reach(RunState::monitoring);
+}
+
+void SandboxRun::watchSecrets() {
+  // A layer hides a name whatever file bears it; a mask is on one file.
+  const bool by_layer = plan_.workspace_overlay || plan_.workspace_masked;
+  const std::vector<std::string>& hidden = plan_.watched->hidden;
+  SecretWatch::Options options;
+  options.workspace = plan_.watched->path;
+  options.scan.secrets = !request_.policy.model().filesystem.workspace.show_secrets;
+  options.scan.denied = plan::deniedPatterns(request_.policy.model());
+  if (!by_layer) options.masked = hidden;
+  options.exposes = [this, by_layer, &hidden](const std::string& path) {
+    const auto above = [&](const std::string& name) { return plan::below(path, name); };
+    if (by_layer && std::ranges::any_of(hidden, above)) return false;
+    return !changes_ || !layerHides(changes_.get(), path);
+  };
+  options.mask = [this](const std::string& path) {
+    return LiveMask::start(sandbox_.init, {.directory = plan_.watched->target,
+                                           .path = path,
+                                           .uid = plan_.identity.inside_uid,
+                                           .gid = plan_.identity.inside_gid});
+  };
+  secret_watch_.emplace(loop_, scan_cache_, std::move(options)).beginSoon();
 }
 
 void SandboxRun::onFinished(const Message& message) {

@@ -78,6 +78,7 @@ class SandboxRun {
   void onPrepared(Arrival& arrival);
   void onStarted(const Message& message, Fd listener);
   void onRunning();
+  void watchSecrets();
   void onFinished(const Message& message);
   void fetch(Arrival& arrival);
   void forwardSignal(int signal);
@@ -110,6 +111,7 @@ class SandboxRun {
   std::optional<RunStore> store_;     // outlives the sandbox, removed with this object
   Fd changes_;                        // the overlay's upper directory
   std::optional<Observer> observer_;  // of a run that learns
+  ScanCache scan_cache_;
   std::optional<SecretWatch> secret_watch_;
   CommandRunner runner_;
   HandedStreams handed_;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -245,10 +246,41 @@ class Scan {
 
 }  // namespace
 
+std::vector<std::string> deniedMatches(const std::string& workspace, const std::vector<std::string>& patterns) {
+  std::vector<std::string> found;
+  if (patterns.empty()) return found;
+  const auto root = sys::RootDir::open(workspace);
+  if (!root) return found;
+  for (const std::string& pattern : patterns) {
+    const std::size_t slash = pattern.rfind('/');
+    const std::string directory = slash == std::string::npos ? "" : pattern.substr(0, slash);
+    const char* last = pattern.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+    const long fd = isolation::openBeneath(root->descriptor(), directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) continue;
+    DIR* stream = ::fdopendir(static_cast<int>(fd));
+    if (stream == nullptr) continue;
+    while (const dirent* item = ::readdir(stream)) {
+      const std::string_view name = item->d_name;
+      if (name == "." || name == ".." || ::fnmatch(last, item->d_name, FNM_PERIOD) != 0) continue;
+      found.push_back(join(directory, name));
+    }
+    ::closedir(stream);
+  }
+  return found;
+}
+
+bool mayMatch(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str() + pattern.rfind('/') + 1, name.c_str(), FNM_PERIOD) == 0;
+  });
+}
+
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache) {
   auto root = sys::RootDir::open(workspace);
   if (!root) return {};
-  return Scan(std::move(*root), options, cache).run();
+  plan::WorkspaceScan found = Scan(std::move(*root), options, cache).run();
+  for (std::string& path : deniedMatches(workspace, options.denied)) found.secrets.push_back(std::move(path));
+  return found;
 }
 
 }  // namespace caisson::supervise

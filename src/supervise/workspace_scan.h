@@ -17,6 +17,7 @@ namespace caisson::supervise {
 struct ScanOptions {
   bool secrets = true;
   const policy::ProtectedFiles* protected_files = nullptr;  ///< null: not looked for
+  std::vector<std::string> denied;                          ///< patterns; what they match counts as secret
   std::size_t max_entries = 50'000;
   std::chrono::milliseconds max_time{100};
 };
@@ -37,6 +38,12 @@ class ScanCache {
   };
   std::map<std::string, Directory> directories;
 };
+
+/// What these patterns match now, relative to the workspace like them. Only the last part of a path is a pattern: lists
+/// one directory each.
+std::vector<std::string> deniedMatches(const std::string& workspace, const std::vector<std::string>& patterns);
+/// Whether a name can be the last part of a match.
+bool mayMatch(const std::vector<std::string>& patterns, const std::string& name);
 
 /// No link is followed, no other file system entered. Directories that hold other people's code (node_modules and the
 /// like) come last; what the budget does not cover is named in the result.

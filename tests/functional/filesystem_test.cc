@@ -218,13 +218,16 @@ TEST_F(Paths, DenyingWhatIsNotThereLeavesNoGhostOnTheHost) {
 }
 
 TEST_F(Paths, DeniedPatternsWorkInAnOverlayAndAreRefusedInADirectTree) {
-  workspace.write("a.key", "hidden-content\n");
-  workspace.write("sub/b.key", "hidden-content\n");
+  // Names that are not hidden anyway.
+  workspace.write("a.dump", "hidden-content\n");
+  workspace.write("sub/b.dump", "hidden-content\n");
+  workspace.write("sub/deep/c.dump", "other-directory\n");
   workspace.write("c.txt", "open\n");
-  const RunOutput direct = script("true", {"--workspace", ".:rw", "--deny", "*.key"});
+  const RunOutput direct = script("true", {"--workspace", ".:rw", "--deny", "*.dump"});
   EXPECT_EQ(direct.exit_status, 125) << direct.describe();
-  const RunOutput overlay = script("cat c.txt a.key", {"--deny", "*.key"});
-  EXPECT_EQ(overlay.out, "open\n") << overlay.describe();
+  const RunOutput overlay =
+      script("cat c.txt a.dump sub/b.dump sub/deep/c.dump", {"--deny", "*.dump", "--deny", "sub/*.dump"});
+  EXPECT_EQ(overlay.out, "open\nother-directory\n") << overlay.describe();
 }
 
 TEST_F(Secrets, AreMaskedByDefaultInEveryMode) {
