@@ -211,6 +211,20 @@ TEST_F(CommitMerge, ForkKnowsTheBase) {
   EXPECT_EQ(readFile(workspace / "f"), "HOST\ntwo\nthree\nfour\nfive\nSESSION\n");
 }
 
+TEST_F(CommitMerge, SessionOfAPoolKnowsTheBase) {
+  track("f");
+  auto pool = store->pool(options(), 1);
+  ASSERT_TRUE(pool) << pool.error().message();
+  auto session = pool->take();
+  ASSERT_TRUE(session) << session.error().message();
+  // The pool's thread writes it down.
+  ASSERT_TRUE(eventually([&] { return exists(home_path + "/sessions/" + session->id() + "/git-bases"); }));
+  output(*session, "sed -i 's/six/SESSION/' f");
+  edit("f", "s/one/HOST/");
+  EXPECT_TRUE(commit(*session, {.merge = {"f"}}).complete());
+  EXPECT_EQ(readFile(workspace / "f"), "HOST\ntwo\nthree\nfour\nfive\nSESSION\n");
+}
+
 TEST_F(CommitMerge, HostChangeAfterTheReviewIsRefused) {
   track("f");
   Session session = create();

@@ -176,7 +176,7 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     (void)store_->destroy(handle->id());
     return fail(error);
   }
-  session::recordGitBases(handle->directory(), handle->metadata());
+  session::recordGitBases(handle->directory(), handle->metadata().workspace, handle->metadata().began);
   return Session(std::move(handle));
 }
 

@@ -45,9 +45,7 @@ bool isClean(const IndexEntry& entry, const sys::FileInfo& info, std::int64_t in
          info.changed_ns < began - kTickNs;
 }
 
-std::string headerOf(const Metadata& metadata) {
-  return "caisson git bases 1 " + std::to_string(metadata.began.wall_ns) + "\n";
-}
+std::string headerOf(const Moment& began) { return "caisson git bases 1 " + std::to_string(began.wall_ns) + "\n"; }
 
 /// What a program writes, at most `limit` bytes of it.
 std::optional<std::string> readAll(int from, std::size_t limit, Clock::time_point deadline) {
@@ -70,22 +68,22 @@ std::optional<std::string> readAll(int from, std::size_t limit, Clock::time_poin
 
 }  // namespace
 
-void recordGitBases(const sys::RootDir& session, const Metadata& metadata) {
-  if (metadata.workspace.empty()) return;
+void recordGitBases(const sys::RootDir& session, const std::string& workspace, const Moment& began) {
+  if (workspace.empty()) return;
   const auto deadline = Clock::now() + kMaxTime;
-  const auto workspace = sys::RootDir::open(metadata.workspace);
-  if (!workspace) return;
-  const auto index = workspace->stat(kIndex);
+  const auto root = sys::RootDir::open(workspace);
+  if (!root) return;
+  const auto index = root->stat(kIndex);
   if (!index || index->type != sys::FileType::regular) return;
-  const auto bytes = workspace->readFile(kIndex, kMaxIndexBytes);
+  const auto bytes = root->readFile(kIndex, kMaxIndexBytes);
   if (!bytes) return;
-  sys::PathReader reader(*workspace);
-  std::string text = headerOf(metadata);
+  sys::PathReader reader(*root);
+  std::string text = headerOf(began);
   std::size_t looked_at = 0;
   for (const IndexEntry& entry : readIndex(*bytes)) {
     if (++looked_at > kMaxBases || Clock::now() >= deadline) break;
     const auto info = reader.stat(entry.path);
-    if (!info || !isClean(entry, *info, index->modified_ns, metadata.began.wall_ns)) continue;
+    if (!info || !isClean(entry, *info, index->modified_ns, began.wall_ns)) continue;
     text += entry.id + " " + std::to_string(entry.size) + " " + entry.path;
     text += '\0';
   }
@@ -99,7 +97,7 @@ void copyGitBases(const sys::RootDir& from, const sys::RootDir& to) {
 GitBases GitBases::load(const sys::RootDir& session, const Metadata& metadata) {
   GitBases bases;
   const auto text = session.readFile(kBasesFile, kMaxBasesBytes);
-  const std::string header = headerOf(metadata);
+  const std::string header = headerOf(metadata.began);
   if (!text || !text->starts_with(header)) return bases;
   std::string_view rest = std::string_view(*text).substr(header.size());
   constexpr std::size_t kIdDigits = 40;

@@ -17,8 +17,9 @@
 namespace caisson::session {
 
 /// Writes down which tracked files of the workspace are unchanged, at most 50,000 and for 50 ms. Without it merges have
-/// no base, so nothing that goes wrong is an error.
-void recordGitBases(const sys::RootDir& session, const Metadata& metadata);
+/// no base, so nothing that goes wrong is an error. May be called after the session began: files that changed since
+/// then are left out.
+void recordGitBases(const sys::RootDir& session, const std::string& workspace, const Moment& began);
 /// For a fork, which has the same beginning.
 void copyGitBases(const sys::RootDir& from, const sys::RootDir& to);
 

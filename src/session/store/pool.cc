@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "session/commit/git_base.h"
+
 namespace caisson::session {
 namespace {
 
@@ -44,7 +46,9 @@ Pool::~Pool() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const auto& handle : unsynced_) (void)syncMetadata(handle->directory());
+  std::unique_lock held(mutex_);
+  completeHandedOut(held);
+  held.unlock();
   for (const auto& handle : ready_) {
     handle->disconnect();
     (void)store_->destroy(handle->id());
@@ -65,13 +69,15 @@ Result<std::shared_ptr<SessionContext>> Pool::make() {
   return fail(prepared.error());
 }
 
-/// Syncing would be most of the cost of handing out, and a session's content is not synced either.
-void Pool::syncHandedOut(std::unique_lock<std::mutex>& held) {
-  while (!unsynced_.empty()) {
-    const auto handle = std::move(unsynced_.front());
-    unsynced_.pop_front();
+/// Syncing would be most of the cost of handing out, and a session's content is not synced either. Files that changed
+/// since the session was handed out get no merge base, so that may come later, too.
+void Pool::completeHandedOut(std::unique_lock<std::mutex>& held) {
+  while (!incomplete_.empty()) {
+    const HandedOut handed = std::move(incomplete_.front());
+    incomplete_.pop_front();
     held.unlock();
-    (void)syncMetadata(handle->directory());  // it may have been destroyed already
+    recordGitBases(handed.context->directory(), handed.workspace, handed.began);
+    (void)syncMetadata(handed.context->directory());  // it may have been destroyed already
     held.lock();
   }
 }
@@ -79,7 +85,7 @@ void Pool::syncHandedOut(std::unique_lock<std::mutex>& held) {
 void Pool::refill() {
   std::unique_lock held(mutex_);
   while (!ending_) {
-    syncHandedOut(held);
+    completeHandedOut(held);
     // The oldest is in front; drop it if it expires soon.
     if (!ready_.empty() && ready_.front()->metadata().secondsLeft(Moment::now()) < kTooLittleLeft) {
       const auto old = std::move(ready_.front());
@@ -141,7 +147,7 @@ Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, doub
     return fail(handed.error());
   }
   const std::lock_guard held(mutex_);
-  unsynced_.push_back(handle);
+  incomplete_.push_back({handle, handle->metadata().workspace, handle->metadata().began});
   changed_.notify_all();
   return handle;
 }

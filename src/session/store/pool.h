@@ -24,12 +24,19 @@ class Pool {
   [[nodiscard]] std::size_t ready() const;
 
  private:
+  /// Its metadata belong to the thread that took it: this has copies of what the pool's thread reads.
+  struct HandedOut {
+    std::shared_ptr<SessionContext> context;
+    std::string workspace;
+    Moment began;
+  };
+
   Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size);
   /// Creates another pooled session.
   Result<std::shared_ptr<SessionContext>> make();
   std::shared_ptr<SessionContext> pop();
   void refill();
-  void syncHandedOut(std::unique_lock<std::mutex>& held);
+  void completeHandedOut(std::unique_lock<std::mutex>& held);
 
   std::shared_ptr<Store> store_;
   SessionOptions options_;
@@ -37,7 +44,7 @@ class Pool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<SessionContext>> ready_;
-  std::deque<std::shared_ptr<SessionContext>> unsynced_;  ///< handed out, and not yet synced to disk
+  std::deque<HandedOut> incomplete_;  ///< handed out, and not yet on disk
   std::chrono::steady_clock::time_point last_taken_;
   bool ending_ = false;
   std::thread thread_;
