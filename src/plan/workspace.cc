@@ -267,6 +267,10 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
   addRedacted(redactedIn(policy, host, hidden), target, plan);
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
+  // On record, too: the audit log has this text.
+  if (writable && policy.filesystem.workspace.allow_exec_config) {
+    plan.layers["workspace"] += ", with files that the host would execute";
+  }
   if (writable) plan.warnings.push_back("workspace is writable directly: its changes cannot be rolled back");
   return {};
 }

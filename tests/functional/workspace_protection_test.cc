@@ -169,10 +169,16 @@ TEST_F(WritableWorkspace, NewFilesThatTheHostWouldExecuteAreMovedOut) {
 }
 
 TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {
-  const RunOutput output = attempt("echo mine > .git/hooks/pre-commit && echo mine > .envrc", {"--allow-exec-config"});
+  const TempDir home;
+  const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}};
+  const RunOutput output = script("echo mine > .git/hooks/pre-commit && echo mine > .envrc",
+                                  {"--workspace", ".:rw", "--allow-exec-config", "--json"}, how);
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_TRUE(has(".git/hooks/pre-commit"));
   EXPECT_TRUE(has(".envrc"));
+  EXPECT_NE(output.json()["warnings"].dump().find("--allow-exec-config"), std::string::npos) << output.describe();
+  const RunOutput log = runCaisson({"audit", "show"}, how);
+  EXPECT_NE(log.out.find("with files that the host would execute"), std::string::npos) << log.describe();
 }
 
 }  // namespace

@@ -57,6 +57,17 @@ TEST_F(CommitHeld, NamesThatWereNotHeldBefore) {
   EXPECT_EQ(applied(report), "ok\n") << applied(report);
 }
 
+/// The host's file system may not tell them apart.
+TEST_F(CommitHeld, NamesInAnotherCaseAreHeldToo) {
+  workspace.write("envrc", "x\n");
+  Session session = create();
+  output(session,
+         "mkdir -p .VSCode bare/OBJECTS bare/Refs; echo x > .VSCode/Tasks.json; mv envrc .ENVRC; "
+         "echo 'ref: refs/heads/m' > bare/Head; echo '[core]' > bare/CONFIG; echo x > bare/OBJECTS/x; echo ok > ok");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "bare\nenvrc\nok\n");
+}
+
 TEST_F(CommitHeld, PolicyAddsProtectedFiles) {
   SessionOptions wish = options();
   ASSERT_TRUE(wish.policy.append("filesystem.workspace.protected_files", "deploy/"));

@@ -74,8 +74,10 @@ TEST_F(CommitManifest, FileIsReadOnceWhileItIsRewritten) {
     const RunOutput sum = runProgram({"sha256sum", workspace / "f"});
     ASSERT_EQ(sum.out.substr(0, 64), report.applied[0].sha256) << "what arrived is not what the manifest says";
   }
-  EXPECT_TRUE(session.stop(*started, 0));
   EXPECT_TRUE(commit(session, {.stop = true}).consistent);
+  const auto status = session.status(*started);
+  ASSERT_TRUE(status) << status.error().message();
+  EXPECT_FALSE(status->running);
 }
 
 TEST_F(CommitManifest, IdleSessionIsFrozenAndGoesOn) {
