@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 /// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540003;
+inline constexpr std::uint32_t kProtocol = 0x43540004;
 
 enum class MessageType : std::uint32_t {
   // from the client
@@ -47,6 +47,7 @@ enum class MessageType : std::uint32_t {
   freeze,             ///< begins a new upper layer, the caller holding the session's lock -> done, or failed with EBUSY
   // from the supervisor to its launcher (supervisor/launcher.h)
   remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
+  mask,       ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
   measure,    ///< a layer -> done with LayerSize
   alert,      ///< a text for the owner's alert programs -> done with what did not work
   squash,     ///< no answer

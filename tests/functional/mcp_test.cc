@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "mcp_fixture.h"
+#include "support/scripts.h"
 
 namespace caisson::test {
 namespace {
@@ -91,6 +92,26 @@ TEST_F(Mcp, DebugLogShowsRequestsAndNoArguments) {
   const std::string debug = logOf("debug");
   EXPECT_NE(debug.find("\"name\":\"sandbox_list\""), std::string::npos) << debug;
   EXPECT_EQ(debug.find("secret-word"), std::string::npos) << debug;
+}
+
+TEST_F(Mcp, SecretThatAppearsIsHiddenFromABackgroundCommandAndFromReads) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const Json started =
+      client->tool("sandbox_execute", {{"sandbox_id", id},
+                                       {"command", "read line; " + readUntilHidden(".env") + "echo end"},
+                                       {"background", true},
+                                       {"keep_stdin", true}});
+  ASSERT_EQ(started["status"], "running") << started;
+  workspace.write(".env", "canary\n");
+  const Json process{{"sandbox_id", id}, {"exec_id", started["exec_id"]}};
+  Json input = process;
+  input.update({{"action", "input"}, {"data", "now\n"}, {"close", true}});
+  client->tool("sandbox_process", input);
+  const Json ended = client->tool("sandbox_process", process);
+  EXPECT_EQ(ended["status"], "exited") << ended;
+  EXPECT_EQ(ended["stdout"], "end\n");
+  EXPECT_EQ(client->call("sandbox_read_file", {{"sandbox_id", id}, {"path", ".env"}})["isError"], true);
 }
 
 TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {

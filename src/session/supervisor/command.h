@@ -50,6 +50,7 @@ struct Command {
   LogPipe logs[2];
   sys::Fd input;  ///< write end of its standard input, kept for take_input
   sys::EventLoop::TimerId spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;
+  std::size_t known_secrets = 0;      ///< hidden by the secret watch before it started
   std::vector<Violation> violations;  ///< of a background command, so far
 
   [[nodiscard]] bool background() const { return options.background; }

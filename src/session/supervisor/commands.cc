@@ -31,6 +31,8 @@ constexpr auto kKillTimeout = std::chrono::seconds(2);
 /// How long to wait for other writers to release the audit log.
 constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);
+/// Short commands do not pay for the watch.
+constexpr auto kWatchSecretsAfter = milliseconds(20);
 constexpr auto kShortestCpuPause = milliseconds(20), kLongestCpuPause = milliseconds(1000);
 
 /// Compiles the plan to the flat block that pid 1 maps, without the steps that built the sandbox.
@@ -150,6 +152,13 @@ void Supervisor::queueCommand(std::uint32_t number) {
                                       : options.background    ? std::nullopt
                                                               : command->plan->wall_seconds;
   if (limit) command->runner->limitTime(command->began, *limit);
+  afterMasks([this, number] { enqueue(number); });
+}
+
+void Supervisor::enqueue(std::uint32_t number) {
+  Command* command = find(number);
+  if (command == nullptr || !sandbox_) return;
+  if (secret_watch_) command->known_secrets = secret_watch_->found();
   spawn_queue_.push_back(number);
   spawnNext();
   command = find(number);
@@ -370,6 +379,7 @@ void Supervisor::onExecuted(Command& command) {
   loop_.cancel(command.spawn_deadline);
   if (command.executed || command.endedBy() == EndedBy::setup_timeout) return;
   command.executed = !command.runner->exit().failure;
+  if (secret_timer_ == 0) secret_timer_ = loop_.at(Clock::now() + kWatchSecretsAfter, [this] { checkSecretWatch(); });
   if (!command.background() || command.answered || !command.executed) return;
   command.answered = true;
   reply(command.client, MessageType::started, codec::encode(StartedCommand{command.exec, command.pid}));

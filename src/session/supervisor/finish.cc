@@ -73,6 +73,7 @@ void Supervisor::finish(Command& command) {
   if (command.background()) drainLogs(command);
   RunResult result = resultOf(command, metadata_.id);
   if (egress_record_) egress_record_->fillAndReset(result);
+  if (secret_watch_) secret_watch_->report(result.notices, result.warnings, command.known_secrets);
   if (command.background() && command.runner->monitor()) {
     command.violations = result.violations;
     if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);

@@ -1,5 +1,6 @@
 #include "session/supervisor/launcher.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,6 +16,14 @@
 #include "supervise/alert.h"
 #include "sys/deadline.h"
 #include "sys/descriptor_limit.h"
+
+// In the namespace of the type, so that codec.h finds it.
+namespace caisson::supervise {
+template <class A, session::Of<MaskTarget> T>
+void fields(A& archive, T& v) {
+  archive(v.directory, v.path, v.uid, v.gid);
+}
+}  // namespace caisson::supervise
 
 namespace caisson::session {
 
@@ -109,6 +118,7 @@ class LauncherProcess {
       case MessageType::squash:
         return static_cast<void>(startWorker(store_.paths(), {packet.value.empty() ? "squash" : "reclaim", id_}));
       case MessageType::remount: return remount(packet);
+      case MessageType::mask: return mask(packet);
       // Work that allocates memory or enters a namespace runs in a forked process.
       case MessageType::measure:
       case MessageType::alert: {
@@ -140,6 +150,13 @@ class LauncherProcess {
     } else {
       (void)sendPacket(socket_.get(), MessageType::failed, codec::encode(mounted.error()));
     }
+  }
+
+  void mask(const Packet& packet) {
+    const auto target = codec::decode<supervise::MaskTarget>(packet.value);
+    if (!target || packet.descriptors.size() != 2) return;
+    const long helper = supervise::startMaskHelper(packet.descriptors[0].get(), *target, packet.descriptors[1].get());
+    if (helper > 0) ++children_;  // otherwise the closed pipe reports it
   }
 
   void measure(const Packet& packet) const {
@@ -186,6 +203,18 @@ Result<void> Launcher::remount(int init_pidfd, int layer, const OverlayOptions& 
   if (answer->type == MessageType::done) return {};
   auto failure = codec::decode<Error>(answer->value);
   return fail(failure ? std::move(*failure) : launcherGone());
+}
+
+Result<supervise::LiveMask> Launcher::mask(int init_pidfd, const supervise::MaskTarget& target) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", target.path, errno));
+  sys::Fd ours(ends[0]);
+  const sys::Fd theirs(ends[1]);
+  if (!socket_ ||
+      sendPacket(socket_.get(), MessageType::mask, codec::encode(target), {init_pidfd, theirs.get()}, false) != 0) {
+    return fail(launcherGone());
+  }
+  return supervise::LiveMask(std::move(ours));
 }
 
 std::optional<LayerSize> Launcher::measure(int layer) {

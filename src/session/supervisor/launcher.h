@@ -1,8 +1,8 @@
 // The launcher of a session: does for the supervisor what the supervisor's confinement forbids.
 //
 // `caisson __session supervise ID` is the launcher. It forks the supervisor and then only serves it: starts workers and
-// alert programs, mounts new layers, measures unreadable directories, and forks the next supervisor when the sandbox
-// must be rebuilt. It parses no data from a payload or the egress. It exits with its supervisor.
+// alert programs, mounts new layers and masks, measures unreadable directories, and forks the next supervisor when the
+// sandbox must be rebuilt. It parses no data from a payload or the egress. It exits with its supervisor.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@
 #include "session/store/store.h"
 #include "session/supervisor/ports.h"
 #include "session/supervisor/remount.h"
+#include "supervise/live_mask.h"
 
 namespace caisson::session {
 
@@ -33,6 +34,8 @@ class Launcher {
 
   /// As remountOverlay().
   Result<void> remount(int init_pidfd, int layer, const OverlayOptions& options);
+  /// Hides a file of the running sandbox, as supervise::LiveMask does. Does not wait.
+  Result<supervise::LiveMask> mask(int init_pidfd, const supervise::MaskTarget& target);
   /// Measures a layer with directories that the supervisor cannot read.
   std::optional<LayerSize> measure(int layer);
   /// Sends a text to the owner's alert programs and webhooks; returns the failures.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <thread>
 
 #include "session/layers/squash.h"
@@ -82,23 +83,6 @@ bool Supervisor::canFreeze(std::size_t commands) const {
          std::none_of(clients_.begin(), clients_.end(), in_use);
 }
 
-/// Secret files that the host created in the workspace since the sandbox was built.
-std::vector<std::string> Supervisor::newSecrets() {
-  std::vector<std::string> found;
-  const policy::Workspace& workspace = metadata_.policy.filesystem.workspace;
-  const plan::HostPath& host = planner_->facts.workspace;
-  if (workspace.show_secrets || workspace.mode != policy::WorkspaceMode::overlay || !host.directory) return found;
-  const auto scan = supervise::scanWorkspace(host.path, {}, &scan_cache_);
-  for (const std::string& secret : scan.secrets) {
-    if (!sandbox_->hides(secret)) found.push_back(secret);
-  }
-  for (const plan::ReplacedFile& file :
-       scan.redacted) {  // hide it completely: secrecy matters more than its other content
-    if (!sandbox_->hides(file.path)) found.push_back(file.path);
-  }
-  return found;
-}
-
 /// Remounts the same layers, so that names added to the mask layer become hidden.
 Result<void> Supervisor::remountWorkspace() {
   auto upper = makeUpper(paths_, metadata_, sandbox_->plan().identity);
@@ -109,24 +93,27 @@ Result<void> Supervisor::remountWorkspace() {
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
+  if (secret_watch_) secret_watch_->forgetMasks();
   return sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper));
 }
 
 /// On an error the sandbox is unusable.
 Result<void> Supervisor::prepareLayers(Command& command) {
-  if (!sandbox_->canChangeLayers()) return {};
   const std::vector<std::string> secrets = newSecrets();
-  const bool written = !isEmpty(sandbox_->upper());
+  const bool written = sandbox_->canChangeLayers() && !isEmpty(sandbox_->upper());
   if (!written && secrets.empty()) return {};
+  std::vector<std::string> shown;
+  std::ranges::copy_if(secrets, std::back_inserter(shown),
+                       [&](const std::string& path) { return !secret_watch_ || !secret_watch_->masks(path); });
+  if (!shown.empty()) {
+    command.options.notice =
+        "hidden from now on, since they look like secrets: " + shown.front() + (shown.size() > 1 ? " and others" : "");
+  }
   if (!canFreeze(1)) {
     if (metadata_.auto_checkpoint && written) {
       command.options.notice = "no automatic checkpoint was made: processes of the session are running";
     }
-    if (!secrets.empty()) {
-      command.options.notice =
-          "new secret files are visible as long as processes of the session run: " + secrets.front() +
-          (secrets.size() > 1 ? " and others" : "");
-    }
+    hideAtOnce(secrets);
     return {};
   }
   if (!secrets.empty()) {
@@ -135,8 +122,6 @@ Result<void> Supervisor::prepareLayers(Command& command) {
     for (const std::string& secret : secrets) {
       if (auto hidden = sandbox_->hide(*store, secret); !hidden) return hidden;
     }
-    command.options.notice = "hidden from now on, since they look like secrets: " + secrets.front() +
-                             (secrets.size() > 1 ? " and others" : "");
   }
   return written ? freeze() : remountWorkspace();
 }
@@ -179,6 +164,7 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
+  if (secret_watch_) secret_watch_->forgetMasks();
   if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed) {
     return caisson::fail(changed.error());
   }

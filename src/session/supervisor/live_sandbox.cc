@@ -250,6 +250,13 @@ Result<void> LiveSandbox::hide(const sys::RootDir& store, const std::string& pat
   return {};
 }
 
+Result<supervise::LiveMask> LiveSandbox::mask(const std::string& path) const {
+  return launcher_.mask(launched_.pidfd.get(), {.directory = plan_.watched->target,
+                                                .path = path,
+                                                .uid = plan_.identity.inside_uid,
+                                                .gid = plan_.identity.inside_gid});
+}
+
 bool LiveSandbox::canChangeLayers() const {
   if (!upper_) return false;
   const plan::MountOverlay* overlay = overlayOf(plan_);

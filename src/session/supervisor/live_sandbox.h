@@ -66,6 +66,8 @@ class LiveSandbox {
   [[nodiscard]] bool hides(const std::string& path) const;
   /// Hides a path through the store's mask layer, from the next changeLayers() on.
   Result<void> hide(const sys::RootDir& store, const std::string& path);
+  /// Hides a path of the workspace at once, until the next changeLayers(), also while processes run.
+  Result<supervise::LiveMask> mask(const std::string& path) const;
   [[nodiscard]] bool canChangeLayers() const;
   /// Stops pid 1 from spawning until resume() or changeLayers(). False: a process runs, and nothing changed. After an
   /// error the sandbox is unusable; the same holds for the next two.

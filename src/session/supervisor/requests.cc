@@ -67,12 +67,8 @@ void Supervisor::serve(int socket, Packet packet) {
     }
     case MessageType::workspace: {
       if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
-      auto directory = sandbox_->openWorkspace();
-      if (!directory) return replyFailed(socket, directory.error());
-      if (reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get())) {
-        clients_[socket].uses_workspace = true;
-      }
-      return;
+      if (!secret_watch_ || !secret_watch_->watching()) hideAtOnce(newSecrets());
+      return afterMasks([this, socket] { serveWorkspace(socket); });
     }
     case MessageType::release_workspace: clients_[socket].uses_workspace = false; return;
     case MessageType::renew: {
@@ -104,6 +100,16 @@ void Supervisor::serve(int socket, Packet packet) {
     }
     case MessageType::freeze: return serveFreeze(socket);
     default: return malformed();
+  }
+}
+
+void Supervisor::serveWorkspace(int socket) {
+  if (!clients_.contains(socket)) return;
+  if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
+  auto directory = sandbox_->openWorkspace();
+  if (!directory) return replyFailed(socket, directory.error());
+  if (reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get())) {
+    clients_[socket].uses_workspace = true;
   }
 }
 

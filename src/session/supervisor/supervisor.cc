@@ -331,6 +331,7 @@ bool Supervisor::endSandbox(std::string_view reason, bool paused) {
   monitors_.clear();
   if (ended) sandbox_.reset();
   planner_.reset();
+  endSecretWatch();
   ports_.followSandbox(false);
   if (ended) (void)directory_.remove("init.json");
   (void)record_.lifecycle(metadata_.id, metadata_.policy, "ended", reason);

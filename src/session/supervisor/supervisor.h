@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "session/supervisor/ports.h"
 #include "session/supervisor/session_limits.h"
 #include "supervise/egress.h"
+#include "supervise/secret_watch.h"
 #include "supervise/workspace_scan.h"
 #include "sys/event_loop.h"
 
@@ -72,6 +74,7 @@ class Supervisor {
 
   // requests.cc: requests of clients
   void serve(int socket, Packet packet);
+  void serveWorkspace(int socket);
   void serveSignal(int socket, const SignalOptions& options);
   void serveSettle(int socket, const SettleOptions& options);
   void serveRenew(int socket, double seconds);
@@ -82,6 +85,7 @@ class Supervisor {
   // commands.cc: running commands
   void startCommand(int socket, CommandOptions options, std::vector<sys::Fd> streams);
   void queueCommand(std::uint32_t number);
+  void enqueue(std::uint32_t number);
   Result<void> recordStart(const Command& command);
   void recordAndRelease(std::uint32_t number);
   void refuse(Command& command, const Error& error);
@@ -113,9 +117,19 @@ class Supervisor {
   Result<void> prepareLayers(Command& command);
   Result<void> freeze();
   Result<void> remountWorkspace();
-  std::vector<std::string> newSecrets();
   std::string rollBack();
   std::string endAndRollBack();
+
+  // secrets.cc: secret files that appear in the workspace
+  [[nodiscard]] supervise::ScanOptions scanOptions() const;
+  std::vector<std::string> newSecrets();
+  void hideAtOnce(const std::vector<std::string>& secrets);
+  void afterMasks(std::function<void()> action);
+  void onMasksSettled();
+  void makeSecretWatch();
+  void checkSecretWatch();
+  void endSecretWatch();
+  [[nodiscard]] bool ownLayersHide(const std::string& path) const;
 
   // monitor.cc: blocked system calls, output, limits
   void listenTo(Command& command, sys::Fd listener);
@@ -163,6 +177,9 @@ class Supervisor {
   Record record_;
   PortSet ports_;
   supervise::ScanCache scan_cache_;
+  std::optional<supervise::SecretWatch> secret_watch_;  ///< watches while anything runs
+  std::vector<std::function<void()>> after_masks_;
+  sys::EventLoop::TimerId secret_timer_ = 0, masks_timer_ = 0;
   bool ending_ = false;
   bool confined_ = false;
 };
