@@ -89,7 +89,13 @@ void Supervisor::checkSecretWatch() {
   secret_timer_ = 0;
   if (!sandbox_ || !sandbox_->plan().watched || metadata_.workspace.empty()) return;
   if (commands_.empty() && !sandbox_->busy()) {
-    if (secret_watch_) secret_watch_->pause();
+    if (!secret_watch_) return;
+    // Releasing the watches takes some 20 ms: not between two commands.
+    secret_timer_ = loop_.at(Clock::now() + kCheckIdleEvery, [this, last = last_number_] {
+      if (last != last_number_) return checkSecretWatch();
+      secret_timer_ = 0;
+      if (secret_watch_) secret_watch_->pause();
+    });
     return;
   }
   if (!secret_watch_) makeSecretWatch();
