@@ -1,30 +1,26 @@
 #include "supervise/alert.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "approval/owner.h"
 #include "audit/chain.h"
 #include "sys/fd.h"
+#include "sys/host_program.h"
 
 namespace caisson::supervise {
 namespace {
 
 using sys::Fd;
 
-constexpr int kTimeoutMs = 10'000;
+constexpr std::chrono::seconds kTimeout{10};
 
 std::string asJson(const audit::Event& event) {
   timespec now{};
@@ -40,8 +36,7 @@ Fd inputOf(const std::string& text) {
   Fd file(::memfd_create("caisson-alert", MFD_CLOEXEC));
   if (file && ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.reset();
   if (file) ::lseek(file.get(), 0, SEEK_SET);
-  // Above the descriptor numbers that the program gets.
-  return file ? Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10)) : Fd();
+  return file;
 }
 
 std::string ended(int status) {
@@ -60,38 +55,15 @@ std::string tellProgram(const std::vector<std::string>& command, const std::stri
   const Fd input = inputOf(text);
   const Fd confidence = inputOf(in_confidence);
   if (!input || !confidence) return "no memory for its input";
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t streams;
-  ::posix_spawn_file_actions_init(&streams);
-  ::posix_spawn_file_actions_adddup2(&streams, input.get(), STDIN_FILENO);
-  if (!in_confidence.empty()) ::posix_spawn_file_actions_adddup2(&streams, confidence.get(), kConfidence);
-  ::posix_spawn_file_actions_addopen(&streams, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&streams, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // Reset the signal mask and handlers of the supervisor.
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  const int failed = ::posix_spawnp(&pid, arguments[0], &streams, &attributes, arguments.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&streams);
-  if (failed != 0) return sysError(Stage::supervise, "posix_spawn", command.front(), failed).message();
-
-  const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  pollfd wait{pidfd.get(), POLLIN, 0};
-  const bool in_time = pidfd && ::poll(&wait, 1, kTimeoutMs) == 1;
-  if (!in_time) ::kill(pid, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return in_time ? ended(status) : "it did not end within ten seconds";
+  sys::HostProgramOptions options{.arguments = command,
+                                  .search_path = true,
+                                  .inherit_environment = true,
+                                  .descriptors = {{input.get(), STDIN_FILENO}}};
+  if (!in_confidence.empty()) options.descriptors.push_back({confidence.get(), kConfidence});
+  auto program = sys::HostProgram::start(options);
+  if (!program) return program.error().message();
+  const auto status = program->wait(kTimeout);
+  return status ? ended(*status) : "it did not end within ten seconds";
 }
 
 /// Scheme and host of an address, for messages: the rest is often a secret.

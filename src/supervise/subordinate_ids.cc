@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,8 +12,8 @@
 
 #include "base/split.h"
 #include "sys/fd.h"
+#include "sys/host_program.h"
 #include "sys/probe_support.h"
-#include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
 namespace {
@@ -83,37 +80,13 @@ Result<void> runHelper(const std::string& program, pid_t pid, unsigned inside, u
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail(sysError(Stage::launch, "pipe2", program, errno));
   const Fd messages(ends[0]);
   Fd theirs(ends[1]);
-  std::string words[] = {program, std::to_string(pid), std::to_string(inside), std::to_string(outside), "1"};
-  std::array<char*, std::size(words) + 1> arguments{};
-  for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
-  char* environment[] = {nullptr};
-  posix_spawn_file_actions_t streams;
-  ::posix_spawn_file_actions_init(&streams);
-  ::posix_spawn_file_actions_adddup2(&streams, theirs.get(), STDERR_FILENO);
-  ::posix_spawn_file_actions_addopen(&streams, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&streams, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t helper = -1;
-  const int failed = ::posix_spawn(&helper, program.c_str(), &streams, &attributes, arguments.data(), environment);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&streams);
+  auto helper = sys::HostProgram::start(
+      {.arguments = {program, std::to_string(pid), std::to_string(inside), std::to_string(outside), "1"},
+       .descriptors = {{theirs.get(), STDERR_FILENO}}});
   theirs.reset();
-  if (failed != 0) return fail(sysError(Stage::launch, "posix_spawn", program, failed));
-  const Fd pidfd(static_cast<int>(sys::raw(SYS_pidfd_open, helper, 0)));
-  const std::string message = pidfd ? readMessage(messages.get(), pidfd.get()) : "";
-  pollfd ended{pidfd.get(), POLLIN, 0};
-  if (pidfd && ::poll(&ended, 1, 0) != 1) ::kill(helper, SIGKILL);  // our own child, not yet waited for
-  int status = 0;
-  while (::waitpid(helper, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  if (!helper) return fail(helper.error());
+  const std::string message = readMessage(messages.get(), helper->pidfd());
+  if (helper->wait(std::chrono::milliseconds(0)) == 0) return {};
   return fail(plainError(Stage::namespaces, program, std::to_string(outside),
                          message.empty() ? "it failed without a message" : message,
                          "see /etc/subuid and /etc/subgid, or set isolation.separate_user to false"));

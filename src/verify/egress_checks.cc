@@ -1,13 +1,9 @@
 #include "verify/egress_checks.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <chrono>
 
+#include "sys/host_program.h"
 #include "verify/small_internet.h"
 
 namespace caisson::verify {
@@ -46,39 +42,9 @@ Verdict servedBy(const Observed& seen, const std::string& address) {
   return failed("not served by " + address + ": " + seen.describe());
 }
 
-/// A program on the host, killed by the destructor.
-class Helper {
- public:
-  explicit Helper(std::vector<std::string> command) {
-    std::vector<char*> words;
-    for (std::string& word : command) words.push_back(word.data());
-    words.push_back(nullptr);
-    posix_spawn_file_actions_t streams;
-    ::posix_spawn_file_actions_init(&streams);
-    for (const int stream : {0, 1, 2}) {
-      ::posix_spawn_file_actions_addopen(&streams, stream, "/dev/null", O_RDWR, 0);
-    }
-    if (::posix_spawnp(&pid_, words[0], &streams, nullptr, words.data(), environ) != 0) pid_ = -1;
-    ::posix_spawn_file_actions_destroy(&streams);
-  }
-  ~Helper() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Helper(const Helper&) = delete;
-  Helper& operator=(const Helper&) = delete;
-  /// Whether it exited with status 0.
-  bool succeeded() {
-    int status = 1;
-    if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return false;
-    pid_ = -1;
-    return status == 0;
-  }
-
- private:
-  pid_t pid_ = -1;
-};
+Result<sys::HostProgram> startOnHost(std::vector<std::string> command) {
+  return sys::HostProgram::start({.arguments = std::move(command), .search_path = true, .inherit_environment = true});
+}
 
 Verdict tryNames(Context& context) {
   const Observed seen = context.script(
@@ -92,12 +58,13 @@ Verdict tryHttp(Context& context) { return servedBy(get(context, "site.verify.ex
 /// Uses the host's programs on both ends: a server here, and inside a client that checks the certificate.
 Verdict tryHttps(Context& context) {
   const std::string key = context.workspacePath() + "/key.pem", certificate = context.workspacePath() + "/server.crt";
-  Helper made({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-               "-days", "2", "-subj", "/CN=site.verify.example", "-addext", "subjectAltName=DNS:site.verify.example",
-               "-keyout", key, "-out", certificate});
-  if (!made.succeeded()) return skipped("openssl could not make a certificate");
-  const Helper server(
+  auto maker = startOnHost({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                            "-nodes", "-days", "2", "-subj", "/CN=site.verify.example", "-addext",
+                            "subjectAltName=DNS:site.verify.example", "-keyout", key, "-out", certificate});
+  if (!maker || maker->wait(std::chrono::seconds(30)) != 0) return skipped("openssl could not make a certificate");
+  const auto server = startOnHost(
       {"openssl", "s_server", "-accept", "127.0.0.1:8443", "-key", key, "-cert", certificate, "-www", "-quiet"});
+  if (!server) return failed(server.error().message());
   CheckRun wish{
       .command = {"sh", "-c",
                   "for i in 1 2 3 4 5 6 7 8 9; do curl -s --max-time 5 --cacert /workspace/server.crt "
