@@ -88,6 +88,41 @@ TEST_F(McpApprovals, ANameThatAShellWouldExecuteIsQuotedInTheRefusal) {
   EXPECT_TRUE(contains(hint, "'path:" + (other / "$(touch${IFS}x)") + "'")) << hint;
 }
 
+/// The command line escapes these wherever it prints them; a question of the server would show them as they are.
+constexpr const char* kDeceptive[] = {
+    "\x1b[2J",           // terminal control
+    "\xc2\x9b",          // the same in one character
+    "\xe2\x80\xae",      // right-to-left override
+    "\xe2\x81\xa6",      // isolate
+    "\xe2\x80\x8b",      // zero-width space
+    "\xe2\x80\xa8",      // line separator
+    "\xc2\xad",          // soft hyphen
+    "\xe3\x85\xa4",      // Hangul filler
+    "\xef\xb8\x8f",      // variation selector
+    "\xf3\xa0\x84\x80",  // tag
+    "\xcd\x8f",          // combining grapheme joiner
+};
+
+TEST_F(McpApprovals, NoQuestionHasCharactersThatTheCommandLineEscapes) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  for (const std::string text : kDeceptive) {
+    SCOPED_TRACE(testing::PrintToString(text));
+    const RunOutput shown = caisson({"policy", "explain", "--command", "ls " + text});
+    EXPECT_FALSE(contains(shown.out, text)) << shown.describe();
+    const std::string directory = other.makeDir("a" + text + "b", 0755);
+    const Json create_other{{"name", "sandbox_create"}, {"arguments", {{"workspace_path", directory}}}};
+    EXPECT_EQ(client->request("tools/call", create_other)["result"].value("isError", false), true);
+    const Json open_host{{"name", "sandbox_network"},
+                         {"arguments", {{"sandbox_id", id}, {"host", "example.org"}, {"reason", "a" + text + "b"}}}};
+    EXPECT_EQ(client->request("tools/call", open_host)["result"].value("isError", false), true);
+    client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "rm -f a*; touch 'a" + text + "b'"}});
+    const Json commit{{"name", "sandbox_commit"}, {"arguments", {{"sandbox_id", id}}}};
+    EXPECT_FALSE(contains(client->request("tools/call", commit)["result"].dump(), text));
+  }
+  EXPECT_EQ(client->request("tools/call", showOther())["result"]["resultType"], "input_required");
+}
+
 TEST_F(McpApprovals, AnAnswerIsKeptForAsLongAsThePersonSaid) {
   const auto client = start({{"elicitation", {{"form", Json::object()}}}});
   const Json once = client->request("tools/call", showOther())["result"];
