@@ -20,7 +20,7 @@ void planKernelQuotas(const HostFacts& host, Plan& plan) {
   share("max_inotify_instances", host.inotify_instances);
   share("max_inotify_watches", host.inotify_watches);
   // What no filter lets payloads create. Other kinds of namespaces need a capability, which a payload could only get
-  // in a new user namespace, and fanotify marks need a group. Each value takes 10 us of a launch.
+  // in a new user namespace, and fanotify marks need a group. Each value takes 5 us of a launch.
   set("max_user_namespaces", 0);
   set("max_fanotify_groups", 0);
   plan.steps.insert(plan.steps.begin() + 1, quotas.begin(), quotas.end());
