@@ -85,8 +85,8 @@ TEST_F(Verbs, EveryMistakeOfAPolicyIsReportedAtOnce) {
   workspace.write("bad.toml",
                   "[resources]\nmemroy = 3\ncpus = 'many'\nwall_seconds = '1000h'\n[network]\nmode = 'maybe'\n"
                   "[nonsense]\nx = 1\n");
-  for (const std::vector<std::string>& command :
-       std::vector<std::vector<std::string>>{{"policy", "check", "bad.toml"}, {"run", "--policy", "bad.toml", "--", "true"}}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"policy", "check", "bad.toml"}, {"run", "--policy", "bad.toml", "--", "true"}}) {
     const RunOutput output = caisson(command);
     EXPECT_NE(output.exit_status, 0);
     for (const std::string part : {"bad.toml:2: resources.memroy", "bad.toml:3: resources.cpus",

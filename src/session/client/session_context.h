@@ -121,6 +121,7 @@ class SessionContext {
     live,    ///< processes run: each file is read once, even if it changes
   };
   Result<LayerUse> freezeForCommit(const CommitRequest& request);
+  Result<void> rollBackBeforeApply();
   /// After a crash. The caller holds the lock.
   Result<void> finishInterruptedCommit();
   void makeRoom();

@@ -72,6 +72,26 @@ void keepApplied(CommitReport& report, Applied applied) {
   for (NotCommitted& one : applied.conflicts) report.conflicts.push_back(std::move(one));
 }
 
+Error otherDigest(const std::string& session, const std::string& digest) {
+  return plainError(Stage::state, "session commit", session,
+                    "the changes are not the ones that were approved: their digest is " + digest,
+                    "review them again with `caisson session commit --dry-run " + session + "`; nothing was written");
+}
+
+/// Gives the transaction a name, and the identity of the directory that it changes.
+Result<void> identify(Transaction& transaction, const sys::RootDir& workspace, const std::string& digest) {
+  struct stat status;
+  const auto name = sys::unpredictableName();
+  if (!name || ::fstat(workspace.descriptor(), &status) != 0) {
+    return fail(sysError(Stage::state, "stat", workspace.knownAs(), errno));
+  }
+  transaction.id = name->substr(name->find('-') + 1);
+  transaction.workspace_device = status.st_dev;
+  transaction.workspace_inode = status.st_ino;
+  transaction.digest = digest;
+  return {};
+}
+
 }  // namespace
 
 Result<void> SessionContext::finishInterruptedCommit() {
@@ -99,6 +119,15 @@ Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitReq
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);
   return LayerUse::frozen;
+}
+
+/// An escape attempt while the files were read: nothing of what they hold may arrive.
+Result<void> SessionContext::rollBackBeforeApply() {
+  const auto rolled_back = carryOutRollback(directory_, metadata_);
+  if (!rolled_back) return fail(rolled_back.error());
+  if (rolled_back->empty()) return {};
+  return fail(plainError(Stage::state, "session commit", id(), "a process of the session tried to escape meanwhile",
+                         "the workspace was rolled back; look at " + *rolled_back + " before you commit again"));
 }
 
 Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
@@ -137,31 +166,13 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   CommitReport& report = planner.report();
   report.digest = manifestDigest(metadata_.workspace, report.applied);
   report.consistent = request.dry_run || *use != LayerUse::live;
-  if (!request.expect.empty() && request.expect != report.digest) {
-    Error changed =
-        plainError(Stage::state, "session commit", id(),
-                   "the changes are not the ones that were approved: their digest is " + report.digest,
-                   "review them again with `caisson session commit --dry-run " + id() + "`; nothing was written");
-    return fail(std::move(changed));
-  }
+  if (!request.expect.empty() && request.expect != report.digest) return fail(otherDigest(id(), report.digest));
   if (request.dry_run) return std::move(report);
-  // An escape attempt while the files were read: nothing of what they hold may arrive.
-  const auto rolled_back = carryOutRollback(directory_, metadata_);
-  if (!rolled_back) return fail(rolled_back.error());
-  if (!rolled_back->empty()) {
-    return fail(plainError(Stage::state, "session commit", id(), "a process of the session tried to escape meanwhile",
-                           "the workspace was rolled back; look at " + *rolled_back + " before you commit again"));
-  }
+  if (auto checked = rollBackBeforeApply(); !checked) return fail(checked.error());
   Transaction& transaction = planner.transaction();
-  struct stat status;
-  const auto name = sys::unpredictableName();
-  if (!name || ::fstat(roots->real()->descriptor(), &status) != 0) {
-    return fail(sysError(Stage::state, "stat", metadata_.workspace, errno));
+  if (auto identified = identify(transaction, *roots->real(), report.digest); !identified) {
+    return fail(identified.error());
   }
-  transaction.id = name->substr(name->find('-') + 1);
-  transaction.workspace_device = status.st_dev;
-  transaction.workspace_inode = status.st_ino;
-  transaction.digest = report.digest;
   if (auto noted = note("committing", metadata_.workspace + ", manifest " + report.digest); !noted) {
     return fail(noted.error());
   }

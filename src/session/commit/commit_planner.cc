@@ -61,6 +61,17 @@ int rankOf(const Change& change, FileType type) {
 
 bool isFull(const Error& error) { return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT; }
 
+ManifestEntry manifestEntry(const Change& change, const Action& action) {
+  ManifestEntry entry;
+  static_cast<Change&>(entry) = change;
+  entry.size = action.kind == ActionKind::file || action.kind == ActionKind::link ? action.size : 0;
+  entry.mode = action.mode;
+  entry.sha256 = action.sha256;
+  entry.target = action.target;
+  entry.merged = action.merged;
+  return entry;
+}
+
 }  // namespace
 
 Result<std::string> normalCommitPath(std::string_view path) {
@@ -439,14 +450,8 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     if (!read) return fail(read.error());
     if (!*read) return {};
   }
-  ManifestEntry entry;
-  static_cast<Change&>(entry) = change;
-  entry.size = action.kind == ActionKind::file || action.kind == ActionKind::link ? action.size : 0;
-  entry.mode = action.mode;
-  entry.sha256 = action.sha256;
-  entry.target = action.target;
+  ManifestEntry entry = manifestEntry(change, action);
   entry.held_unless_named = candidate.held_unless_named;
-  entry.merged = action.merged;
   if (action.kind == ActionKind::file) report_.bytes += action.size;
   report_.applied.push_back(std::move(entry));
   if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));

@@ -29,88 +29,89 @@ bool isActivity(MessageType type) {
 
 void Supervisor::serve(int socket, Packet packet) {
   if (isActivity(packet.type)) noteActivity();
-  const auto malformed = [&] { dropClient(socket); };
+  const auto decoded = [&]<class T>(void (Supervisor::*handle)(int, const T&)) {
+    const auto options = codec::decode<T>(packet.value);
+    options ? (this->*handle)(socket, *options) : dropClient(socket);
+  };
   switch (packet.type) {
-    case MessageType::start: {
-      const auto options = codec::decode<StartOptions>(packet.value);
-      if (!options) return malformed();
-      if (!sandbox_ && confined_) return succeed(socket, packet.value);
-      if (auto started = startSandbox(*options); !started) return replyFailed(socket, started.error());
-      return static_cast<void>(reply(socket, MessageType::done, codec::encode(welcome())));
-    }
+    case MessageType::start: return decoded(&Supervisor::serveStart);
     case MessageType::exec: {
       auto options = codec::decode<CommandOptions>(packet.value);
-      if (!options || options->command.empty()) return malformed();
+      if (!options || options->command.empty()) return dropClient(socket);
       return startCommand(socket, std::move(*options), std::move(packet.descriptors));
     }
-    case MessageType::signal: {
-      const auto options = codec::decode<SignalOptions>(packet.value);
-      if (!options) return malformed();
-      return serveSignal(socket, *options);
-    }
-    case MessageType::take_input:
-    case MessageType::close_input: {
-      const auto number = codec::decode<CommandNumber>(packet.value);
-      if (!number) return malformed();
-      Command* command = findExec(number->number);
-      if (command == nullptr) {
-        return replyFailed(socket, sysError(Stage::state, "session feed", std::to_string(number->number), ESRCH));
-      }
-      if (!command->input) {
-        return replyFailed(socket, sysError(Stage::state, "session feed", std::to_string(number->number), EPIPE,
-                                            "its standard input is closed"));
-      }
-      if (packet.type == MessageType::take_input)
-        return static_cast<void>(reply(socket, MessageType::done, {}, command->input.get()));
-      command->input.reset();
-      return static_cast<void>(reply(socket, MessageType::done));
-    }
-    case MessageType::workspace: {
-      if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
-      if (!secret_watch_ || !secret_watch_->watching()) hideAtOnce(newSecrets());
-      return afterMasks([this, socket] { serveWorkspace(socket); });
-    }
+    case MessageType::signal: return decoded(&Supervisor::serveSignal);
+    case MessageType::take_input: return decoded(&Supervisor::serveTakeInput);
+    case MessageType::close_input: return decoded(&Supervisor::serveCloseInput);
+    case MessageType::workspace: return serveWorkspace(socket);
     case MessageType::release_workspace: clients_[socket].uses_workspace = false; return;
-    case MessageType::renew: {
-      const auto seconds = codec::decode<Seconds>(packet.value);
-      if (!seconds) return malformed();
-      return serveRenew(socket, seconds->value);
-    }
-    case MessageType::settle: {
-      const auto options = codec::decode<SettleOptions>(packet.value);
-      if (!options) return malformed();
-      return serveSettle(socket, *options);
-    }
-    case MessageType::open_port:
-    case MessageType::close_port: {
-      auto options = codec::decode<PortOptions>(packet.value);
-      if (!options) return malformed();
-      if (packet.type == MessageType::close_port) {
-        if (auto closed = ports_.close(*options); !closed) return replyFailed(socket, closed.error());
-      } else if (auto opened = ports_.open(*options); !opened) {
-        return replyFailed(socket, opened.error());
-      }
-      return static_cast<void>(reply(socket, MessageType::done, codec::encode(*options)));
-    }
+    case MessageType::renew: return decoded(&Supervisor::serveRenew);
+    case MessageType::settle: return decoded(&Supervisor::serveSettle);
+    case MessageType::open_port: return decoded(&Supervisor::serveOpenPort);
+    case MessageType::close_port: return decoded(&Supervisor::serveClosePort);
     case MessageType::reload: return serveReload(socket);
     case MessageType::processes: {
-      ProcessList list;
-      if (sandbox_) list = leftProcesses();
+      const ProcessList list = sandbox_ ? leftProcesses() : ProcessList{};
       return static_cast<void>(reply(socket, MessageType::done, codec::encode(list)));
     }
     case MessageType::freeze: return serveFreeze(socket);
-    default: return malformed();
+    default: return dropClient(socket);
   }
 }
 
-void Supervisor::serveWorkspace(int socket) {
-  if (!clients_.contains(socket)) return;
-  if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
-  auto directory = sandbox_->openWorkspace();
-  if (!directory) return replyFailed(socket, directory.error());
-  if (reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get())) {
-    clients_[socket].uses_workspace = true;
+void Supervisor::serveStart(int socket, const StartOptions& options) {
+  if (!sandbox_ && confined_) return succeed(socket, codec::encode(options));
+  if (auto started = startSandbox(options); !started) return replyFailed(socket, started.error());
+  reply(socket, MessageType::done, codec::encode(welcome()));
+}
+
+/// The command whose standard input is open, or null after an answer that says why there is none.
+Command* Supervisor::commandWithInput(int socket, std::uint32_t exec) {
+  Command* command = findExec(exec);
+  if (command != nullptr && command->input) return command;
+  const bool closed = command != nullptr;
+  replyFailed(socket, sysError(Stage::state, "session feed", std::to_string(exec), closed ? EPIPE : ESRCH,
+                               closed ? "its standard input is closed" : ""));
+  return nullptr;
+}
+
+void Supervisor::serveTakeInput(int socket, const CommandNumber& number) {
+  if (const Command* command = commandWithInput(socket, number.number)) {
+    reply(socket, MessageType::done, {}, command->input.get());
   }
+}
+
+void Supervisor::serveCloseInput(int socket, const CommandNumber& number) {
+  if (Command* command = commandWithInput(socket, number.number)) {
+    command->input.reset();
+    reply(socket, MessageType::done);
+  }
+}
+
+void Supervisor::serveOpenPort(int socket, const PortOptions& options) {
+  PortOptions port = options;
+  if (auto opened = ports_.open(port); !opened) return replyFailed(socket, opened.error());
+  reply(socket, MessageType::done, codec::encode(port));
+}
+
+void Supervisor::serveClosePort(int socket, const PortOptions& options) {
+  if (auto closed = ports_.close(options); !closed) return replyFailed(socket, closed.error());
+  reply(socket, MessageType::done, codec::encode(options));
+}
+
+/// Hands out the workspace's directory, once the secret files in it are hidden.
+void Supervisor::serveWorkspace(int socket) {
+  if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
+  if (!secret_watch_ || !secret_watch_->watching()) hideAtOnce(newSecrets());
+  afterMasks([this, socket, serial = clients_[socket].serial] {
+    const auto client = clients_.find(socket);
+    if (client == clients_.end() || client->second.serial != serial) return;  // the number is another client's by now
+    if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
+    auto directory = sandbox_->openWorkspace();
+    if (!directory) return replyFailed(socket, directory.error());
+    const bool sent = reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get());
+    if (sent && clients_.contains(socket)) clients_[socket].uses_workspace = true;
+  });
 }
 
 void Supervisor::serveSignal(int socket, const SignalOptions& options) {
@@ -166,8 +167,8 @@ void Supervisor::serveFreeze(int socket) {
   reply(socket, MessageType::done);
 }
 
-void Supervisor::serveRenew(int socket, double seconds) {
-  metadata_.setTtl(Moment::now(), seconds);
+void Supervisor::serveRenew(int socket, const Seconds& seconds) {
+  metadata_.setTtl(Moment::now(), seconds.value);
   armExpiry();
   reply(socket, MessageType::done);
 }

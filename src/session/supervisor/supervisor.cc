@@ -156,7 +156,7 @@ void Supervisor::acceptClient() {
 
 void Supervisor::addClient(sys::Fd socket) {
   const int number = socket.get();
-  clients_[number] = {std::move(socket)};
+  clients_[number] = {std::move(socket), ++last_client_};
   loop_.on(number, POLLIN, [this, number](short) { onClient(number); });
 }
 

@@ -44,6 +44,7 @@ class Supervisor {
   using Clock = std::chrono::steady_clock;
   struct Client {
     sys::Fd socket;
+    std::uint64_t serial = 0;     ///< tells it from a later client with the same descriptor number
     std::uint32_t command = 0;    ///< the foreground command it waits for
     bool uses_workspace = false;  ///< it reads or writes files through a directory of the workspace
   };
@@ -74,10 +75,16 @@ class Supervisor {
 
   // requests.cc: requests of clients
   void serve(int socket, Packet packet);
+  void serveStart(int socket, const StartOptions& options);
   void serveWorkspace(int socket);
+  void serveTakeInput(int socket, const CommandNumber& number);
+  void serveCloseInput(int socket, const CommandNumber& number);
+  Command* commandWithInput(int socket, std::uint32_t exec);
+  void serveOpenPort(int socket, const PortOptions& options);
+  void serveClosePort(int socket, const PortOptions& options);
   void serveSignal(int socket, const SignalOptions& options);
   void serveSettle(int socket, const SettleOptions& options);
-  void serveRenew(int socket, double seconds);
+  void serveRenew(int socket, const Seconds& seconds);
   void serveReload(int socket);
   void serveFreeze(int socket);
   [[nodiscard]] ProcessList leftProcesses();
@@ -180,6 +187,7 @@ class Supervisor {
   std::optional<supervise::SecretWatch> secret_watch_;  ///< watches while anything runs
   std::vector<std::function<void()>> after_masks_;
   sys::EventLoop::TimerId secret_timer_ = 0, masks_timer_ = 0;
+  std::uint64_t last_client_ = 0;
   bool ending_ = false;
   bool confined_ = false;
 };
