@@ -21,8 +21,8 @@ enum class EventType : std::uint8_t {
   sandbox_timeout,    ///< killed by the wall-time limit
   sandbox_destroyed,  ///< everything was removed
   lifecycle,          ///< a state that a run entered: Created, Initialized, Running ...
-  process_created,
-  files_changed,  ///< what a run or session created, changed or deleted
+  process_created,    ///< a fork or exec of the payload: program, parent, count; sampled
+  files_changed,      ///< what a run or session created, changed or deleted
   policy_violation,
   escape_attempt,
   limit_exceeded,
@@ -52,6 +52,7 @@ enum class EventType : std::uint8_t {
   proxy_overflow,  ///< requests without an individual event: class, count, first and last time
   proxy_opened,    ///< an allowed connection was made; proxy_request follows when it closes, with bytes and duration
   dns_query,       ///< an allowed query: the name and how often
+  signal_sent,     ///< a signal that did not end the payload: which, from whom, how often
 };
 
 std::string_view name(Severity severity);

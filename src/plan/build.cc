@@ -12,6 +12,7 @@
 #include "plan/kernel_quotas.h"
 #include "plan/landlock.h"
 #include "plan/network.h"
+#include "plan/observation.h"
 #include "plan/plan.h"
 #include "plan/quota.h"
 #include "plan/syscalls.h"
@@ -173,6 +174,20 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
   return {};
 }
 
+/// The built-in filter reports no allowed call, so this one is adapted.
+Result<void> observeProcessesOf(const Policy& policy, Plan& plan) {
+  if (plan.builtin_syscalls) {
+    auto filter = filterForFull(policy, {});
+    if (!filter) return fail(filter.error());
+    plan.syscalls = std::move(*filter);
+    plan.builtin_syscalls = false;
+  }
+  observeProcesses(*plan.syscalls);
+  plan.log_processes = true;
+  plan.layers["process_log"] = "on";
+  return {};
+}
+
 Result<void> planSyscalls(const Policy& policy, Plan& plan) {
   if (plan.level == Level::full && plan.tier == Tier::namespaces && usesBuiltinFilter(policy)) {
     plan.builtin_syscalls = true;
@@ -187,6 +202,9 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
     if (!filter) return fail(filter.error());
     plan.syscalls = std::move(*filter);
     plan.layers["seccomp"] = "denylist";
+  }
+  if (policy.audit.enabled && policy.audit.processes) {
+    if (auto observed = observeProcessesOf(policy, plan); !observed) return observed;
   }
   plan.single_exec = !policy.process.allow_exec;
   plan.no_fork = !policy.process.allow_fork;

@@ -61,6 +61,7 @@ std::string accessNames(std::uint64_t access) {
 }
 
 std::string actionText(Action action) {
+  if (action == kObserve) return "allow, reported";
   switch (action.kind) {
     case ActionKind::allow: return "allow";
     case ActionKind::refuse: return errnoName(action.error);

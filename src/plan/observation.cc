@@ -1,6 +1,9 @@
 #include "plan/observation.h"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "base/syscall_names.h"
 
@@ -51,13 +54,14 @@ void show(Action& action) {
   if (action == kAllow) action = kObserve;
 }
 
-void observe(SyscallFilter& filter, std::string_view name) {
+/// `branches`: calls that argument rules allow are reported as well.
+void observe(SyscallFilter& filter, std::string_view name, bool branches = true) {
   const auto number = syscallNumber(name);
   if (!number) return;
   auto rule = std::ranges::find(filter.rules, *number, &SyscallRule::number);
   if (rule == filter.rules.end()) rule = filter.rules.insert(rule, {*number, {}, filter.unlisted});
   // With a single exec, the branch that allows it is the payload's own start.
-  if (name != "execveat") {
+  if (branches && name != "execveat") {
     for (Branch& branch : rule->branches) show(branch.action);
   }
   show(rule->otherwise);
@@ -67,6 +71,23 @@ void observe(SyscallFilter& filter, std::string_view name) {
   own.want = kOwnExecMark;
   rule->branches.insert(rule->branches.begin(), {{own}, kAllow});
 }
+
+/// Calls with these arguments are not reported.
+void exempt(SyscallFilter& filter, std::string_view name, const ArgumentTest& test) {
+  const auto number = syscallNumber(name);
+  const auto rule = std::ranges::find(filter.rules, number.value_or(-1), &SyscallRule::number);
+  if (rule == filter.rules.end() || rule->otherwise != kObserve) return;
+  rule->branches.push_back({{test}, kAllow});  // last: what other branches deny stays denied
+}
+
+constexpr std::string_view kForkCalls[] = {"fork", "vfork", "clone"};
+
+struct SignalCall {
+  std::string_view name;
+  std::uint8_t signal = 1;  ///< index of the argument
+};
+// Not tkill and tgkill, which threads of one process use among themselves: Go runtimes send thousands.
+constexpr SignalCall kSignalCalls[] = {{"kill"}, {"pidfd_send_signal"}, {"rt_sigqueueinfo"}};
 
 }  // namespace
 
@@ -79,6 +100,21 @@ void observeFiles(SyscallFilter& filter) {
 
 void observeNetwork(SyscallFilter& filter) {
   for (const std::string_view name : kNetworkCalls) observe(filter, name);
+}
+
+void observeProcesses(SyscallFilter& filter) {
+  for (const std::string_view name : {"execve", "execveat"}) observe(filter, name);
+  for (const std::string_view name : kForkCalls) observe(filter, name, false);
+  exempt(filter, "clone", {.argument = 0, .kind = ArgumentTest::Kind::any_bit, .mask = CLONE_THREAD});
+  for (const SignalCall& call : kSignalCalls) {
+    observe(filter, call.name);
+    exempt(filter, call.name, {.argument = call.signal, .want = 0});  // signal 0 only asks whether the process exists
+  }
+}
+
+std::optional<std::size_t> signalArgument(std::string_view call) {
+  const auto* found = std::ranges::find(kSignalCalls, call, &SignalCall::name);
+  return found == std::end(kSignalCalls) ? std::nullopt : std::optional<std::size_t>(found->signal);
 }
 
 }  // namespace caisson::plan

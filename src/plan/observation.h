@@ -1,10 +1,12 @@
-// Reports file and network calls to the supervisor, for `--learn` and `--trace`.
+// Reports file and network calls to the supervisor, for `--learn`, `--trace` and `audit.processes`.
 //
 // A call is reported only where the filter would allow it anyway, and then always continues: the filter decides from
 // the kernel's copy of the arguments, never from memory they point to. Other runs have none of this in their filter.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -35,5 +37,10 @@ std::span<const std::string_view> observedNetworkCalls();
 /// Makes the filter report those calls, except the payload's own exec: the supervisor does not listen yet.
 void observeFiles(SyscallFilter& filter);
 void observeNetwork(SyscallFilter& filter);
+
+/// Makes the filter report new processes (not threads), execs, and signals to other processes: for `audit.processes`.
+void observeProcesses(SyscallFilter& filter);
+/// Which argument of this call is a signal number; nothing if it sends none.
+std::optional<std::size_t> signalArgument(std::string_view call);
 
 }  // namespace caisson::plan

@@ -1,5 +1,8 @@
 #include "plan/observation.h"
 
+#include <sched.h>
+#include <signal.h>
+
 #include "plan/syscall_questions.h"
 
 namespace caisson::plan {
@@ -70,6 +73,50 @@ TEST(Observation, DoesNotShowThePayloadsOwnStart) {
   token.values[4] = 8ULL << 32;
   EXPECT_EQ(ask(strict, "execveat", token), kLet);
   EXPECT_EQ(ask(strict, "execve", own), seen(EPERM)) << "the mark opens nothing where execs are refused";
+}
+
+TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
+  auto filter = filterForFull(*policy::builtin("bash"), {});
+  ASSERT_TRUE(filter);
+  const std::size_t allowed = filter->allowed();
+  observeProcesses(*filter);
+  EXPECT_EQ(filter->allowed(), allowed);
+  const auto program = compile(*filter);
+  ASSERT_TRUE(program);
+  Arguments thread;
+  thread.values[0] = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  EXPECT_EQ(ask(*program, "clone", thread), kLet);
+  Arguments child;
+  child.values[0] = SIGCHLD;
+  EXPECT_EQ(ask(*program, "clone", child), kShown);
+  Arguments own_namespace;
+  own_namespace.values[0] = CLONE_NEWUSER | CLONE_THREAD;
+  EXPECT_EQ(ask(*program, "clone", own_namespace), seen(EPERM));
+  EXPECT_EQ(ask(*program, "execve"), kShown);
+  Arguments signal;
+  signal.values[0] = 5;
+  EXPECT_EQ(ask(*program, "kill", signal), kLet) << "signal 0";
+  signal.values[1] = SIGTERM;
+  EXPECT_EQ(ask(*program, "kill", signal), kShown);
+  EXPECT_EQ(ask(*program, "tgkill", signal), kLet);
+}
+
+/// Where forks are denied, threads stay allowed and unreported.
+TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
+  Policy policy = *policy::builtin("bash");
+  policy.process.allow_fork = policy.process.allow_exec = false;
+  auto filter = filterForFull(policy, {7, 8});
+  ASSERT_TRUE(filter);
+  observeProcesses(*filter);
+  const auto program = compile(*filter);
+  ASSERT_TRUE(program);
+  Arguments thread;
+  thread.values[0] = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  EXPECT_EQ(ask(*program, "clone", thread), kLet);
+  Arguments child;
+  child.values[0] = SIGCHLD;
+  EXPECT_EQ(ask(*program, "clone", child), seen(EPERM));
+  EXPECT_EQ(ask(*program, "execve"), seen(EPERM));
 }
 
 TEST(Observation, KnowsWhereThePathsAre) {

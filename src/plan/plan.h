@@ -319,6 +319,7 @@ struct Plan {
   Landlock landlock;
   std::optional<SyscallFilter> syscalls;  ///< rules adapted to the policy
   bool builtin_syscalls = false;          ///< or the built-in filter, compiled at build time
+  bool log_processes = false;             ///< the filter reports forks, execs and signals (audit.processes)
   policy::Syscalls severities;            ///< the severity of blocked calls: the policy's table
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;

@@ -84,7 +84,7 @@ struct SyscallFilter {
   [[nodiscard]] constexpr std::size_t allowed() const {
     std::size_t count = 0;
     for (const SyscallRule& rule : rules) {
-      bool allows = rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer;
+      bool allows = rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer || rule.otherwise == kObserve;
       for (const Branch& branch : rule.branches) allows = allows || branch.action.kind == ActionKind::allow;
       count += allows ? 1 : 0;
     }

@@ -186,6 +186,7 @@ struct Approvals {
 struct Audit {
   bool enabled = true;
   bool lifecycle = false;  ///< record an event for each state of a run
+  bool processes = false;  ///< record processes that are created and signals between them
 };
 
 /// A key that a file or a flag made wider than what it started from (P4). Shown by `caisson policy explain`.

@@ -103,6 +103,15 @@ void Record::filesChanged(const std::string& session, Fields changes) {
   if (log_) (void)log_->append({EventType::files_changed, Severity::info, session, std::move(changes)});
 }
 
+void Record::signalForwarded(const std::string& session, int signal) {
+  const auto event = signals_.add(session, signal);
+  if (log_ && event) (void)log_->append(*event);
+}
+
+void Record::note(const std::string& session, EventType type, Fields fields) {
+  if (log_) (void)log_->append({type, Severity::info, session, std::move(fields)});
+}
+
 void Record::callRefused(const std::string& session, const Violation& violation) {
   supervise::recordViolation(log_ ? &*log_ : nullptr, session, violation);
 }

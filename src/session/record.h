@@ -8,6 +8,7 @@
 #include "caisson/session.h"
 #include "plan/plan.h"
 #include "supervise/escape.h"
+#include "supervise/run_record.h"
 
 namespace caisson::session {
 
@@ -37,6 +38,10 @@ class Record {
   void pathRefused(const std::string& session, const policy::Policy& policy, const Error& error);
   /// Records what a command changed in the workspace.
   void filesChanged(const std::string& session, audit::Fields changes);
+  /// Records a signal that a client sent to a command. A flood is sampled.
+  void signalForwarded(const std::string& session, int signal);
+  /// Records an ordinary event of a command.
+  void note(const std::string& session, audit::EventType type, audit::Fields fields);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
   /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
@@ -57,6 +62,7 @@ class Record {
   Result<audit::Log*> open(const policy::Policy& policy);
 
   std::optional<audit::Log> log_;
+  supervise::SignalCounter signals_;
   bool defer_ = false;
   bool hand_over_due_ = false;
   supervise::AlertSender alert_ = supervise::sendAlert;

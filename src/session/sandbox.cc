@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -111,6 +112,10 @@ Result<plan::Plan> Planner::plan(const Metadata& metadata, const std::optional<p
   }
   auto plan = command ? plan::build(policy, facts, *command) : plan::buildSandbox(policy, facts, false);
   if (!plan) return plan;
+  // Without a cgroup the kernel counts both threads of the session's pid 1, of which a run has one.
+  for (plan::ResourceLimit& limit : plan->rlimits) {
+    if (limit.resource == RLIMIT_NPROC && !plan->cgroup) ++limit.value;
+  }
   if (auto used = useLayers(metadata, *plan); !used) return fail(used.error());
   return plan;
 }

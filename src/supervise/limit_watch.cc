@@ -50,6 +50,11 @@ std::optional<Fill> fillOf(int fd) {
 
 }  // namespace
 
+Denial deniedForks(std::uint64_t count) {
+  return {"process.max_processes", std::to_string(count) + " attempts", "start a process or thread",
+          "raise the limit with --pids"};
+}
+
 /// Until its exec the payload's process is a copy of ours, and the kernel's high-water mark includes that: ignore a
 /// peak not above our own. For a launcher as small as the command line the difference is negligible.
 bool LimitWatch::isLaunchersPeak(std::uint64_t bytes) {
@@ -279,8 +284,7 @@ void LimitWatch::finish(bool by_force, RunResult& result) {
   for (const auto& [what, note] : near_) result.warnings.push_back(note.text);
   if (const std::uint64_t refused = counted.pids_limit_hits.value_or(0); refused > 0) {
     met_processes_ = true;
-    result.denials.push_back({"process.max_processes", std::to_string(refused) + " attempts",
-                              "start a process or thread", "raise the limit with --pids"});
+    result.denials.push_back(deniedForks(refused));
   }
   if (!why_.empty()) result.notices.push_back("ended: " + why_);
 }

@@ -29,6 +29,9 @@
 
 namespace caisson::supervise {
 
+/// The process limit denied so many forks, as part of a result.
+Denial deniedForks(std::uint64_t count);
+
 class LimitWatch {
  public:
   using Clock = std::chrono::steady_clock;

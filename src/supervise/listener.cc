@@ -65,6 +65,8 @@ void Listener::letGoOn(const Attempt& attempt) {
   countShown();
 }
 
+void Listener::letGoOnSlowly(const Attempt& attempt) const { respond(attempt, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE); }
+
 void Listener::answer(const Attempt& attempt, std::uint64_t address, std::span<const std::byte> bytes) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/mem", attempt.pid);

@@ -47,8 +47,10 @@ class Listener {
   void refuse(const Attempt& attempt, int error) const;
 
   /// Continues a call that the filter allows from the kernel's copy of the arguments and only reports
-  /// (plan/observation.h). Such calls are many, and have a separate rate limit.
+  /// (plan/observation.h). In a learning run such calls are many, and have a separate rate limit.
   void letGoOn(const Attempt& attempt);
+  /// The same under the rate limit of blocked calls: what a payload causes us to do costs a few percent of a processor.
+  void letGoOnSlowly(const Attempt& attempt) const;
 
   /// Answers a call with success, after `bytes` were written to `address` of its process. Where that process is closed
   /// to us (undumpable, or of another user) the kernel gives the result.

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
+#include <cstring>
 #include <vector>
 
 #include "audit/quarantine.h"
@@ -162,6 +164,25 @@ void RunRecord::limitReached(const std::string& sandbox_id, Limit limit) {
 
 void RunRecord::filesChanged(const std::string& sandbox_id, Fields changes) {
   if (log_) (void)log_->append({EventType::files_changed, Severity::info, sandbox_id, std::move(changes)});
+}
+
+std::optional<Event> SignalCounter::add(const std::string& sandbox_id, int signal) {
+  const std::uint64_t count = ++counts_[signal];
+  if (!std::has_single_bit(count)) return std::nullopt;
+  const char* known = ::sigabbrev_np(signal);
+  Fields fields;
+  fields.text("signal", known != nullptr ? "SIG" + std::string(known) : "signal " + std::to_string(signal));
+  fields.text("sent_by", "caisson").number("count", count);
+  return Event{EventType::signal_sent, Severity::info, sandbox_id, std::move(fields)};
+}
+
+void RunRecord::signalForwarded(const std::string& sandbox_id, int signal) {
+  const auto event = signals_.add(sandbox_id, signal);
+  if (log_ && event) (void)log_->append(*event);
+}
+
+void RunRecord::note(const std::string& sandbox_id, EventType type, Fields fields) {
+  if (log_) (void)log_->append({type, Severity::info, sandbox_id, std::move(fields)});
 }
 
 void RunRecord::end(RunResult& result) {

@@ -1,7 +1,10 @@
 // A run in the audit log: recorded before the payload starts, and when no process of the sandbox is left.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "audit/log.h"
 #include "base/error.h"
@@ -20,6 +23,15 @@ RunResult refusedResult(const Error& error, std::string sandbox_id);
 
 /// For the log. It refers to `result`, which must have a denial.
 audit::Event refusalEvent(const std::vector<std::string>& command, const RunResult& result);
+
+/// Samples signals that caisson passes on: the 1st, 2nd, 4th ... of each number gets an event.
+class SignalCounter {
+ public:
+  std::optional<audit::Event> add(const std::string& sandbox_id, int signal);
+
+ private:
+  std::map<int, std::uint64_t> counts_;
+};
 
 /// Records that the policy's rules denied a command before anything was built. A failure is a warning: nothing ran.
 void recordRefusal(const Request& request, RunResult& result);
@@ -41,6 +53,10 @@ class RunRecord {
   void limitReached(const std::string& sandbox_id, Limit limit);
   /// Records what the run changed in its workspace.
   void filesChanged(const std::string& sandbox_id, audit::Fields changes);
+  /// Records a signal that caisson received and passed on to the program. A flood is sampled.
+  void signalForwarded(const std::string& sandbox_id, int signal);
+  /// Records an ordinary event of the payload.
+  void note(const std::string& sandbox_id, audit::EventType type, audit::Fields fields);
   /// Records a state that the run entered, if the policy requests that.
   void entered(const std::string& sandbox_id, const StateChange& step);
   /// Records the end. A failure is a warning: the run is over.
@@ -48,6 +64,7 @@ class RunRecord {
 
  private:
   std::optional<audit::Log> log_;
+  SignalCounter signals_;
   bool states_ = false;
 };
 

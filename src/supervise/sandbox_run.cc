@@ -213,6 +213,11 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
           .end = [this] { runner_.end(EndedBy::itself); },
           .record = [this](const Violation& one) { recordViolation(record_.log(), result_.sandbox_id, one); }});
   if (request_.learn) monitor->learn(observer_.emplace(plan_));
+  if (plan_.log_processes) {
+    monitor->logProcesses([this](audit::EventType type, audit::Fields fields) {
+      record_.note(result_.sandbox_id, type, std::move(fields));
+    });
+  }
   monitor->listen(std::move(listener));
   runner_.useMonitor(std::move(monitor));
   if (message.value > 0) {
@@ -249,7 +254,10 @@ void SandboxRun::send(MessageKind kind, int value) {
 }
 
 void SandboxRun::forwardSignal(int signal) {
-  if (!sandbox_empty_) return send(MessageKind::signal, signal);
+  if (!sandbox_empty_) {
+    send(MessageKind::signal, signal);
+    return record_.signalForwarded(result_.sandbox_id, signal);
+  }
   abandoned_ = abandoned_ || requestsEnd(signal);
 }
 

@@ -36,6 +36,7 @@ void SyscallMonitor::onEvents(short events) {
   if ((events & POLLIN) == 0) {  // the last process with this filter has exited
     unwatch();
     listener_.close();
+    if (processes_) processes_->finish();
     response_.closed();
     return;
   }
@@ -44,10 +45,12 @@ void SyscallMonitor::onEvents(short events) {
 }
 
 void SyscallMonitor::judge(Attempt attempt) {
-  if (observer_ != nullptr && observer_->isShown(attempt)) {
-    observer_->note(attempt, listener_);
-    return listener_.letGoOn(attempt);
-  }
+  const bool observed = observer_ != nullptr && observer_->isShown(attempt);
+  const bool logged = processes_ && processes_->isShown(attempt);
+  if (observed) observer_->note(attempt, listener_);
+  if (logged) processes_->note(attempt, listener_);
+  if (observed) return listener_.letGoOn(attempt);
+  if (logged) return listener_.letGoOnSlowly(attempt);
   if (attempt.architecture != plan::nativeArchitecture()) {
     attempt.foreign_program = listener_.isForeignProgram(attempt);
   }
@@ -67,6 +70,7 @@ void SyscallMonitor::judge(Attempt attempt) {
 }
 
 void SyscallMonitor::report(RunResult& result) {
+  if (processes_) processes_->finish();
   result.escape = violations_.escape();
   violations_.report(result);
 }

@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "supervise/listener.h"
 #include "supervise/observer.h"
+#include "supervise/process_log.h"
 #include "supervise/violations.h"
 #include "sys/event_loop.h"
 
@@ -33,6 +34,8 @@ class SyscallMonitor {
   void listen(sys::Fd listener);
   /// In a learning run: calls that the filter allows and only reports go to `observer`, and then continue.
   void learn(Observer& observer) { observer_ = &observer; }
+  /// Records reported forks, execs and signals, which then continue.
+  void logProcesses(ProcessLog::Record record) { processes_.emplace(plan_, std::move(record)); }
   /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
   void stop() { stopped_ = true; }
 
@@ -52,6 +55,7 @@ class SyscallMonitor {
   Violations violations_;
   Response response_;
   Observer* observer_ = nullptr;
+  std::optional<ProcessLog> processes_;
   bool stopped_ = false;
   int watched_ = -1;                    ///< the descriptor in the loop
   sys::EventLoop::TimerId resume_ = 0;  ///< while a flood is slowed down

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "session/store/background_files.h"
+#include "supervise/limit_watch.h"
 
 namespace caisson::session {
 namespace {
@@ -48,6 +49,10 @@ RunResult resultOf(const Command& command, const std::string& session) {
   if (command.runner->monitor()) command.runner->monitor()->report(result);
   supervise::CommandExit exit = command.runner->exit();
   exit.in_session = true;
+  if (command.denied_forks > 0) {
+    exit.met = Limit::processes;
+    result.denials.push_back(supervise::deniedForks(command.denied_forks));
+  }
   if (command.exited) exit.wait_status = command.exited->status;
   classify(std::move(exit), *command.plan, result);
   return result;

@@ -45,8 +45,10 @@ struct Command {
   std::optional<InitReply> exited;
   std::optional<supervise::CommandTree> tree;
   std::optional<CommandCgroup> cgroup;
-  sys::CgroupUsage counted;  ///< by its cgroup, after its exit
-  int monitor_error = 0;     ///< why blocked calls are not reported
+  sys::CgroupUsage counted;          ///< by its cgroup, after its exit
+  std::uint64_t denials_before = 0;  ///< forks that the session's process limit denied before it started
+  std::uint64_t denied_forks = 0;    ///< and while it ran
+  int monitor_error = 0;             ///< why blocked calls are not reported
   LogPipe logs[2];
   sys::Fd input;  ///< write end of its standard input, kept for take_input
   sys::EventLoop::TimerId spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;

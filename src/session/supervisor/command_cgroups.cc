@@ -29,6 +29,7 @@ sys::CgroupUsage CommandCgroup::usage() {
   latest_ = cgroup_.totals(true);
   sys::CgroupUsage usage = latest_;
   subtract(usage.oom_kills, before_.oom_kills);
+  subtract(usage.pids_limit_hits, before_.pids_limit_hits);
   subtract(usage.cpu_usec, before_.cpu_usec);
   subtract(usage.cpu_user_usec, before_.cpu_user_usec);
   subtract(usage.cpu_system_usec, before_.cpu_system_usec);

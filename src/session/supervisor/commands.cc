@@ -294,7 +294,10 @@ Result<void> Supervisor::spawn(Command& command) {
   }
   ::fcntl(command.report.get(), F_SETFL, O_NONBLOCK);
   loop_.on(command.report.get(), POLLIN, [this, number = command.number](short) { onReport(number); });
-  if (limits_) limits_->noteFreeSpace();
+  if (limits_) {
+    limits_->noteFreeSpace();
+    command.denials_before = limits_->deniedForks();
+  }
   return {};
 }
 

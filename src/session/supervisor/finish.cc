@@ -38,6 +38,10 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
     command.counted = command.cgroup->usage();
     if (command.counted.oom_kills.value_or(0) > 0) noteOutOfMemory(command);
   }
+  // cgroup v1 counts a denied fork where it was attempted, v2 where the limit is.
+  const std::uint64_t denied = limits_ ? limits_->deniedForks() : 0;
+  command.denied_forks =
+      std::max(command.counted.pids_limit_hits.value_or(0), denied - std::min(denied, command.denials_before));
   if (limits_ && command.endedBy() == EndedBy::itself && !command.runner->exit().failure) {
     if (const auto limit = limits_->lookAtEnd()) {
       const std::string reason = limits_->reason();
@@ -80,6 +84,8 @@ void Supervisor::finish(Command& command) {
   }
   if (command.recorded && command.executed)
     recordChanges(command, sandbox_ ? sandbox_->upper() : -1, metadata_.id, record_);
+  if (command.recorded && command.denied_forks > 0 && result.limit != Limit::processes)
+    record_.limitExceeded(metadata_.id, Limit::processes, "reached; the command was not killed");
   if (result.escape) respondToEscape(command, result);
   if (command.recorded) record_.ended(result);
   if (command.background()) {

@@ -40,6 +40,10 @@ void Supervisor::listenTo(Command& command, sys::Fd listener) {
           .end = [this, number, key] { onEscape(number, key); },
           .record = [this, number, exec](const Violation& violation) { onViolation(number, exec, violation); },
           .closed = [this, key] { monitors_.erase(key); }});
+  if (command.plan->log_processes) {
+    calls->logProcesses(
+        [this](audit::EventType type, audit::Fields fields) { record_.note(metadata_.id, type, std::move(fields)); });
+  }
   monitors_[key] = {command.plan, calls};
   calls->listen(std::move(listener));
   command.runner->useMonitor(std::move(calls));

@@ -131,6 +131,7 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
     request.number = options.signal;
     if (sandbox_) (void)sandbox_->send(request);
   }
+  record_.signalForwarded(metadata_.id, options.signal);
   if (options.number != 0) reply(socket, MessageType::done);
 }
 

@@ -60,6 +60,12 @@ std::uint64_t SessionLimits::memoryKills() const {
   return sandbox_.cgroup().valid() ? sandbox_.cgroup().usage().oom_kills.value_or(0) : 0;
 }
 
+std::uint64_t SessionLimits::deniedForks() const {
+  const auto counted = sandbox_.cgroup().valid() ? sandbox_.cgroup().usage().pids_limit_hits : std::nullopt;
+  if (counted) return *counted;
+  return watch_ && watch_->met() == Limit::processes ? 1 : 0;
+}
+
 std::uint64_t SessionLimits::freeSpace() const {
   struct statfs status{};
   if (::fstatfs(paths_.stores().descriptor(), &status) != 0) return 0;

@@ -34,6 +34,8 @@ class SessionLimits {
   std::optional<Limit> lookAtEnd();
   /// Before a command starts, for lookAtEnd().
   void noteFreeSpace();
+  /// Forks that the process limit denied so far. Without a cgroup they are not counted: 1 once the limit was reached.
+  [[nodiscard]] std::uint64_t deniedForks() const;
   void setIpcBytes(std::uint64_t bytes);
   /// Whether to request that count from pid 1 before the next poll.
   [[nodiscard]] bool wantsIpcBytes() const { return watch_ && watch_->wantsIpcBytes(); }
