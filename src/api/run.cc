@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "plan/syscalls.h"
 #include "policy/command.h"
+#include "supervise/changes.h"
 #include "supervise/host.h"
 #include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
@@ -79,15 +80,6 @@ RunResult refused(const Request& request, const Error& error) {
   result.sandbox_id = supervise::newSandboxId();
   result.error = error;
   return result;
-}
-
-/// If a command failed without network and looks like it needs it, adds a notice. A hint, not a protection.
-void explainMissingNetwork(const Request& request, RunResult& result) {
-  if (request.policy.model().network.mode != policy::NetworkMode::none) return;
-  if (result.outcome != OutcomeKind::exited || result.exit_code == 0) return;
-  if (const auto sign = policy::networkUse(policy::commandLine(request.command))) {
-    result.notices.push_back("`" + *sign + "` looks like network use, and this sandbox has no network");
-  }
 }
 
 /// Learn mode: the supervisor instead of the filter answers unlisted calls with ENOSYS, so it sees them; calls on files
@@ -220,7 +212,7 @@ Result<RunResult> run(const Request& request) {
   }
   if (request.learn) hearEverything(request, *plan);
   RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
-  explainMissingNetwork(request, result);
+  supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, result);
   waitForQuantum(*plan, result);
   return result;
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <optional>
 
+#include "cli/network_offer.h"
 #include "cli/notices.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
@@ -61,7 +62,10 @@ int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Argum
   }
   surviveBrokenPipes();
 
-  const auto request = make(arguments);
+  auto request = make(arguments);
+  if (request) {
+    if (auto offered = offerNetwork(arguments, *request); !offered) request = fail(offered.error());
+  }
   const auto ended = execute(arguments, request);
   const RunResult result = ended ? *ended : refusedResult(ended.error());
   int status = ended ? exitStatus(result) : kRefused;
@@ -77,8 +81,11 @@ int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Argum
   }
   if (result.error) complain(*result.error);
   // With --json the object already has everything that a notice contains.
-  if (!json && !arguments.has(kQuiet))
-    for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1)) tell(line);
+  if (!json && !arguments.has(kQuiet)) {
+    const std::string told = request ? offeredBefore(arguments, *request) : std::string();
+    for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1))
+      if (line != told) tell(line);
+  }
   if (after && ended) {
     if (const int failed = after(*request, result); failed != 0) status = failed;
   }

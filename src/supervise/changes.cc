@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "policy/command.h"
+#include "policy/network_client.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
@@ -107,6 +109,16 @@ audit::Fields describeChanges(const ChangedFiles& changes) {
   audit::Fields fields;
   fields.number("count", changes.count).flag("complete", changes.complete).raw("first", names + "]");
   return fields;
+}
+
+void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, RunResult& result) {
+  if (mode != policy::NetworkMode::none) return;
+  if (result.outcome != OutcomeKind::exited || result.exit_code == 0) return;
+  if (const auto client = policy::networkClient(command)) {
+    result.notices.push_back(policy::describeNetworkNeed(*client));
+  } else if (const auto sign = policy::networkUse(policy::commandLine(command))) {
+    result.notices.push_back("`" + *sign + "` looks like network use, and this sandbox has no network");
+  }
 }
 
 void explainFailure(Error& error, const plan::Plan& plan) {

@@ -111,6 +111,22 @@ TEST_F(CommandRules, PatternsThatCannotWorkAreErrors) {
   }
 }
 
+/// Without a terminal there is no prompt: a notice comes before the command's own output, and the result has it.
+TEST_F(CommandRules, ANetworkClientWithoutNetworkIsAnnouncedFirst) {
+  const std::vector<std::string> command{"git", "ls-remote", "https://git.example.org/x.git"};
+  const std::string hint =
+      "`git ls-remote` uses the network, and this sandbox has none; allow it with --net proxy "
+      "--allow-host git.example.org";
+  const RunOutput output = run({}, command);
+  EXPECT_NE(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(output.err.starts_with("caisson: " + hint)) << output.err;
+  EXPECT_EQ(output.err.find(hint), output.err.rfind(hint)) << "once: " << output.err;
+  const RunOutput json = run({"--json"}, command);
+  EXPECT_EQ(json.json()["notices"][0], hint) << json.describe();
+  EXPECT_EQ(json.err, "");
+  EXPECT_FALSE(contains(run({"--net", "none"}, command).err.substr(0, 20), "git ls-remote"));
+}
+
 TEST_F(CommandRules, AFailedCommandThatWantedTheNetworkSaysSo) {
   const RunOutput output = script("false # curl example.org");
   EXPECT_TRUE(contains(output.err, "looks like network use")) << output.describe();

@@ -51,7 +51,7 @@ class McpNetwork : public NetworkTest {
   }
   Json fetch(const std::string& host) {
     return client_->tool("sandbox_execute",
-                         {{"sandbox_id", id_}, {"command", "curl -sS --max-time 5 http://" + host + "/a"}});
+                         {{"sandbox_id", id_}, {"command", ":; curl -sS --max-time 5 http://" + host + "/a"}});
   }
   bool reaches(const std::string& host) { return fetch(host).value("stdout", "") == host + " /a from 80\n"; }
   [[nodiscard]] Json approvals() const { return caisson({"approvals", "list", "--json"}).json(); }
@@ -84,6 +84,38 @@ TEST_F(McpNetwork, AHostIsReachedOnlyWithTheOwnersWordAndNoOther) {
   ASSERT_EQ(kept.size(), 1U) << kept;
   EXPECT_EQ(kept[0]["what"], "host:example.org");
   EXPECT_EQ(kept[0]["session"], id_);
+}
+
+/// Before a command whose program is a network client the user is asked; the model need not know sandbox_network.
+TEST_F(McpNetwork, ANetworkClientIsOfferedItsHostBeforeItFails) {
+  const Json command{{"name", "sandbox_execute"},
+                     {"arguments", {{"sandbox_id", id_}, {"command", "curl -sS --max-time 5 http://example.org/a"}}}};
+  const auto run = [&](const Json& asked, const std::string& decision) {
+    Json again = command;
+    again["requestState"] = asked["requestState"];
+    again["inputResponses"] = {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}};
+    return client_->request("tools/call", again)["result"];
+  };
+  const Json asked = client_->request("tools/call", command)["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  const std::string words = asked["inputRequests"]["approval"]["params"]["message"];
+  EXPECT_TRUE(contains(words, "reach example.org over")) << words;
+  EXPECT_TRUE(contains(words, "`curl`")) << words;
+  const Json denied = run(asked, "deny")["structuredContent"];
+  EXPECT_EQ(denied["status"], "exited") << denied;
+  EXPECT_NE(denied["exit_code"], 0) << denied;
+  EXPECT_TRUE(contains(denied.dump(), "sandbox_network")) << denied;
+  EXPECT_NE(client_->request("tools/call", command)["result"].value("resultType", ""), "input_required")
+      << "asked once";
+  // A client that cannot ask does not wait, and gets the hint.
+  const Json silent = start(Json::object())->request("tools/call", command)["result"]["structuredContent"];
+  EXPECT_NE(silent["exit_code"], 0) << silent;
+  EXPECT_TRUE(contains(silent.dump(), "sandbox_network")) << silent;
+  client_ = start({{"elicitation", Json::object()}});
+  const Json again = client_->request("tools/call", command)["result"];
+  ASSERT_EQ(again["resultType"], "input_required") << again;
+  const Json allowed = run(again, "allow for this sandbox")["structuredContent"];
+  EXPECT_EQ(allowed["stdout"], "example.org /a from 80\n") << allowed;
 }
 
 TEST_F(McpNetwork, ARevokedHostIsClosedAtOnceAlsoForWhatRuns) {

@@ -63,6 +63,33 @@ TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
 }
 
+/// A network client in a sandbox without network: asked about before it runs.
+TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
+  const std::string policy = files.write("offline.toml", "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n");
+  const auto begin = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> words{
+        "/usr/bin/env", "CAISSON_HOME=" + home_, "TERM=xterm", caissonBinary(), "run", "--policy",
+        policy,         "--workspace",           ":none"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "curl", "-sS", "--max-time", "5", "http://example.org/x"});
+    return std::make_unique<Terminal>(words, files.path());
+  };
+  for (const bool yes : {true, false}) {
+    auto terminal = begin({});
+    ASSERT_TRUE(terminal->shows("Let it reach example.org through")) << terminal->screen();
+    sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
+    terminal->type(yes ? "y\r" : "n\r");
+    const auto status = terminal->wait();
+    EXPECT_EQ(status == 0, yes) << terminal->screen();
+    EXPECT_EQ(contains(terminal->screen(), "example.org /x from 80"), yes) << terminal->screen();
+  }
+  auto typed = begin({"--net", "none"});
+  EXPECT_NE(typed->wait(), 0) << typed->screen();
+  EXPECT_FALSE(contains(typed->screen(), "[y/N]")) << "the user chose no network: " << typed->screen();
+  const std::string audit = caisson({"audit", "show", "--json"}).out;
+  EXPECT_TRUE(contains(audit, "\"approval_given\"") && contains(audit, "\"approval_denied\"")) << audit;
+}
+
 TEST_F(Question, ForTheRunIsForTheRunAndForThatPort) {
   auto terminal =
       start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");

@@ -22,12 +22,6 @@ constexpr std::int64_t kLong = 30L * 24 * 3600;
 
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
-/// Before elicitation had modes, it meant a form.
-bool canAsk(const Call& call) {
-  const Json* declared = findObject(call.capabilities, "elicitation");
-  return declared != nullptr && (declared->empty() || declared->contains("form"));
-}
-
 /// Paths with blanks or non-ASCII letters can't be stored: stored approvals must be unambiguous.
 bool canBeKept(const ApprovalRequest& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
 
@@ -147,6 +141,12 @@ std::string askedBefore(const Call& call, const std::vector<ApprovalRequest>& re
 }
 
 }  // namespace
+
+/// Before elicitation had modes, it meant a form.
+bool canAsk(const Call& call) {
+  const Json* declared = findObject(call.capabilities, "elicitation");
+  return declared != nullptr && (declared->empty() || declared->contains("form"));
+}
 
 AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests) {
   if (requests.empty()) return {};

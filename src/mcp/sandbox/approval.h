@@ -29,6 +29,9 @@ struct ApprovalRequest {
   std::string remedy;                   ///< other ways to allow it
 };
 
+/// Whether the client can ask the user (elicitation by form).
+bool canAsk(const Call& call);
+
 /// How the owner's approval is stored; the id is empty if it was for this call only.
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
 Word ownersWord(const Call& call, const ApprovalRequest& wish);

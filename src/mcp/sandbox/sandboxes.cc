@@ -52,6 +52,17 @@ void Sandbox::record(const std::vector<Denial>& denials) {
   while (denials_.size() > kKept) denials_.pop_front();
 }
 
+void Sandboxes::decline(const std::string& id, const std::string& sign) {
+  constexpr std::size_t kMaxDeclined = 1000;
+  const std::lock_guard lock(mutex_);
+  if (declined_.size() < kMaxDeclined) declined_.emplace(id, sign);
+}
+
+bool Sandboxes::declined(const std::string& id, const std::string& sign) const {
+  const std::lock_guard lock(mutex_);
+  return declined_.contains({id, sign});
+}
+
 std::vector<Denial> Sandbox::denials() const {
   const std::lock_guard lock(mutex_);
   return {denials_.begin(), denials_.end()};

@@ -11,8 +11,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "caisson/session.h"
@@ -93,6 +95,10 @@ class Sandboxes {
   Result<void> openHost(const SandboxPointer& sandbox, const std::string& host, bool while_approved,
                         WhenBusy when_busy);
 
+  /// The user did not allow the network for this kind of command in this sandbox: do not ask again.
+  void decline(const std::string& id, const std::string& sign);
+  [[nodiscard]] bool declined(const std::string& id, const std::string& sign) const;
+
   /// Starts a command in a new thread.
   std::shared_ptr<Execution> begin(const SandboxPointer& sandbox, ExecRequest request, std::string command);
 
@@ -116,7 +122,8 @@ class Sandboxes {
   bool finished_ = false;
   std::optional<SessionStore> store_;
   std::map<std::string, SandboxPointer> sandboxes_;
-  std::map<std::string, SandboxPointer> approved_;  ///< sandboxes with hosts that depend on an approval
+  std::set<std::pair<std::string, std::string>> declined_;  ///< of sandboxes that other servers created, too
+  std::map<std::string, SandboxPointer> approved_;          ///< sandboxes with hosts that depend on an approval
   std::thread sweeper_;
   Workers workers_;
 };

@@ -1,9 +1,13 @@
 // All tools, by subject. Each is a Tool in the file of its subject.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "caisson/session.h"
+#include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tool.h"
 
 namespace caisson::mcp {
@@ -30,6 +34,11 @@ inline constexpr Parameter kStop{.name = "stop_processes",
                                      "End running processes of the sandbox first; else it is refused while there "
                                      "are any."};
 WhenBusy whenBusy(const Arguments& arguments);
+
+/// Before a network client runs in a sandbox without network: asks the user for its hosts, if this client can ask, and
+/// opens them. A denial is remembered, and the command runs without. Adds to `note` what the model should know.
+std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, const SandboxPointer& sandbox,
+                                       const std::vector<std::string>& command, std::string& note);
 
 /// The first parameter of nearly every tool.
 inline constexpr Parameter kSandboxId{.name = "sandbox_id",

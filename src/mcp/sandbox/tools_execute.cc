@@ -93,7 +93,8 @@ void describeEnd(Json& value, const RunResult& result) {
   if (!result.notices.empty()) value["notices"] = result.notices;
 }
 
-Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution& execution, std::uint64_t offset) {
+Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution& execution, std::uint64_t offset,
+                       const std::string& note = {}) {
   const Execution::View view = execution.view();
   if (view.result && !*view.result) return failure(call, view.result->error());
   Json value{{"sandbox_id", sandbox.id()}, {"exec_id", execution.id()}, {"status", "running"}};
@@ -108,8 +109,10 @@ Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution
   if (out_cut || err_cut) value["full_output_uri"] = whole;
   if (!isUtf8(view.out) || !isUtf8(view.err)) value["binary"] = true;
   value["duration_ms"] = static_cast<std::int64_t>(view.seconds * 1000);
+  if (!note.empty()) value["note"] = note;
   if (!view.result) {
-    value["note"] = "Still running. Call sandbox_process with this exec_id to wait for it, look at it or kill it.";
+    value["note"] = (note.empty() ? "" : note + ". ") +
+                    "Still running. Call sandbox_process with this exec_id to wait for it, look at it or kill it.";
     return structuredResult(call, std::move(value));
   }
   const RunResult& result = **view.result;
@@ -187,11 +190,13 @@ Outcome execute(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   request.environment = arguments.variables("env");
   if (const auto timeout = arguments.integer("timeout_ms"))
     request.timeout_seconds = static_cast<double>(*timeout) / 1e3;
+  std::string note;
+  if (auto needs = offerNetwork(sandboxes, call, *sandbox, request.command, note)) return *std::move(needs);
   if (arguments.flag("background")) return startBackground(sandboxes, call, **sandbox, std::move(request), arguments);
   const auto execution = sandboxes.begin(*sandbox, std::move(request), command.substr(0, 200));
   // After a cancellation no client knows the exec_id, so the command is killed with its process tree.
   if (!awaitEnd(call, execution, patienceOf(sandboxes, arguments), true)) return errorResult("cancelled");
-  return describeExecution(call, **sandbox, *execution, 0);
+  return describeExecution(call, **sandbox, *execution, 0, note);
 }
 
 Outcome process(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {

@@ -8,6 +8,8 @@
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
+#include "policy/network_client.h"
+#include "policy/presets.h"
 
 namespace caisson::mcp {
 namespace {
@@ -95,7 +97,48 @@ Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   return describe(sandboxes, call, **sandbox, host, true, info->network == "none");
 }
 
+/// Opens every host that the user approved; the first error ends it.
+Result<void> openAll(Sandboxes& sandboxes, const SandboxPointer& sandbox, const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts) {
+    if (auto opened = sandboxes.openHost(sandbox, host, true, WhenBusy::refuse); !opened) return opened;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, const SandboxPointer& sandbox,
+                                       const std::vector<std::string>& command, std::string& note) {
+  const auto client = policy::networkClient(command);
+  if (!client || client->hosts.empty() || sandboxes.declined(sandbox->id(), client->sign)) return std::nullopt;
+  const auto info = sandboxes.with(*sandbox, [](Session& session) { return session.info(); });
+  if (!info || info->network != "none" || !isReadable(info->workspace)) return std::nullopt;
+  const std::vector<std::string> hosts = policy::expandPresets(client->hosts);
+  std::vector<ApprovalRequest> requests;
+  for (const std::string& host : hosts) {
+    if (!approval::checkWhat("host:" + host)) return std::nullopt;
+    requests.push_back(
+        {.what = "host:" + host,
+         .sandbox = sandbox->id(),
+         .message = messageFor(*info, host, "") + "\nThe command `" + client->sign +
+                    "` uses the network. If you allow it, the sandbox starts anew: files in its /tmp and "
+                    "home are lost.",
+         .once = false});
+  }
+  AllApproved approved = obtainAll(call, requests);
+  if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
+  if (std::holds_alternative<Error>(approved)) {
+    if (canAsk(call)) sandboxes.decline(sandbox->id(), client->sign);
+    note = "`" + client->sign + "` uses the network, and this sandbox has none: ask the user with sandbox_network";
+    return std::nullopt;
+  }
+  if (const auto opened = openAll(sandboxes, sandbox, hosts); !opened) {
+    note = "the network was allowed and could not be opened: " + opened.error().message();
+    return std::nullopt;
+  }
+  note = "The user allowed the network, and the sandbox started anew: its /tmp and /home/sandbox were emptied.";
+  return std::nullopt;
+}
 
 constinit const Tool kNetworkTool{
     .name = "sandbox_network",
