@@ -104,8 +104,17 @@ void makeNoexec(const policy::Policy& policy, Plan& plan) {
   }
 }
 
-Bind executableBind(const std::string& path, SourceType type) {
-  return Bind{.source = path, .target = path, .executable = true, .canonical = true, .type = type};
+/// Programs of a toolchain in a private home are opened by the caller: the sandbox's user may not pass that home.
+Bind executableBind(const Plan& plan, const HostFacts& host, const std::string& path, SourceType type) {
+  const bool in_home = std::ranges::any_of(host.homes, [&](const std::string& home) {
+    return path.size() > home.size() && path.starts_with(home) && path[home.size()] == '/';
+  });
+  return Bind{.source = path,
+              .target = path,
+              .executable = true,
+              .canonical = true,
+              .type = type,
+              .owned = plan.identity.parent_writes_maps && in_home};
 }
 
 std::string summary(const policy::Policy& policy, const HostFacts& host) {
@@ -185,10 +194,11 @@ void addExecutables(const policy::Policy& policy, const HostFacts& host, Plan& p
   std::set<std::string> shown;
   for (const Program& program : host.executables.allowed) {
     if (program.real.empty() || !shown.insert(program.real).second) continue;
-    plan.steps.push_back(executableBind(program.real, program.directory ? SourceType::directory : SourceType::file));
+    plan.steps.push_back(
+        executableBind(plan, host, program.real, program.directory ? SourceType::directory : SourceType::file));
   }
   for (const std::string& library : host.executables.libraries) {
-    if (shown.insert(library).second) plan.steps.push_back(executableBind(library, SourceType::file));
+    if (shown.insert(library).second) plan.steps.push_back(executableBind(plan, host, library, SourceType::file));
   }
   for (const Program& program : host.executables.allowed) {
     if (program.real.empty() || plan.host_view || !isEmptied(program.path)) continue;

@@ -59,6 +59,27 @@ void readExecution(ImportBuilder& in) {
   in.setList("execution_policy.command_validation", "commands.allowed_patterns", patterns);
 }
 
+/// Sizes of the configuration, for directories that `size_limits` does not name.
+void readConfigSizes(ImportBuilder& in) {
+  struct Size {
+    std::string_view key, stated, path;
+  };
+  constexpr Size kSizes[] = {{"target_size_mb", "size_limits.target_directory", "/target"},
+                             {"log_size_mb", "size_limits.log_files", "/logs"},
+                             {"temp_size_mb", "size_limits.temp_files", "/tmp"}};
+  for (const Size& size : kSizes) {
+    const std::string from = "sandbox_config.file_system." + std::string(size.key);
+    const auto count = in.reader().integer(from);
+    if (!count || in.reader().has(size.stated)) continue;
+    if (*count <= 0 || static_cast<std::uint64_t>(*count) > kMaxQuantity / kMiB) {
+      in.refuse(from, "expected a number of megabytes");
+      continue;
+    }
+    in.resizeTmpfs(from, size.path, static_cast<std::uint64_t>(*count) * kMiB);
+  }
+  in.lossy("sandbox_config.file_system.workspace_size_mb", "the workspace is read-only and needs no limit");
+}
+
 /// The schema's limits become ceilings, which only an owner can set.
 void readConfig(ImportBuilder& in) {
   const auto ceiling = [&](std::string_view key, std::string_view ours, std::uint64_t factor) {
@@ -75,10 +96,11 @@ void readConfig(ImportBuilder& in) {
   ceiling("files", "open_files", 1);
   in.lossy("sandbox_config.resource_limits.cpu_seconds", "there is no ceiling of CPU time beside that of time");
   in.lossy("sandbox_config.resource_limits.threads", "processes and threads are counted together");
-  in.lossy("sandbox_config.file_system", "a ceiling of sizes; the directories' own limits are in size_limits");
+  readConfigSizes(in);
   if (const auto enabled = in.reader().boolean("sandbox_config.network.enabled"); enabled && *enabled) {
     in.set("sandbox_config.network.enabled", "network.mode", "proxy");
     in.note(NoteKind::widening, "sandbox_config.network.enabled", "network access through the egress filter");
+    in.policy().environment.set["CARGO_NET_OFFLINE"] = "false";  // the profile has no network and says so to cargo
   }
   Texts more;
   for (const std::string& host : in.reader().texts("sandbox_config.network.allowlist")) {

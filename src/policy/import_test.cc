@@ -271,6 +271,32 @@ sandbox_config:
   EXPECT_TRUE(notes(result, NoteKind::lossy, "blocked_paths", "C:/Windows"));
   EXPECT_TRUE(notes(result, NoteKind::lossy, "blocked_paths", "/usr/bin is shown read-only"));
   EXPECT_TRUE(std::ranges::count(policy.process.blocked_executables, "zsh")) << "the profile's own list stays";
+  EXPECT_EQ(policy.environment.set.at("CARGO_NET_OFFLINE"), "false") << "cargo goes online with the network";
+}
+
+/// Sizes of directories, whichever of its two shapes names them.
+TEST(Import, TheCargoSandboxsSizesAreKept) {
+  const auto sizeOf = [](const Imported& result, std::string_view path) {
+    const auto found = std::ranges::find(result.policy.filesystem.tmpfs, path, &Tmpfs::path);
+    return found == result.policy.filesystem.tmpfs.end() ? 0 : found->size / kMiB;
+  };
+  const std::string config =
+      "sandbox_config:\n  file_system:\n    workspace_size_mb: 10240\n    target_size_mb: 2000\n    log_size_mb: 50\n"
+      "    temp_size_mb: 200\n";
+  const Imported alone = imported(config, Format::yaml);
+  EXPECT_EQ(sizeOf(alone, "/target"), 2000U);
+  EXPECT_EQ(sizeOf(alone, "/logs"), 50U);
+  EXPECT_EQ(sizeOf(alone, "/tmp"), 200U);
+  EXPECT_EQ(alone.policy.environment.set.at("CARGO_NET_OFFLINE"), "true");
+  const Imported both = imported(config + "size_limits:\n  target_directory: \"3000MiB\"\n", Format::yaml);
+  EXPECT_EQ(sizeOf(both, "/target"), 3000U);
+  EXPECT_EQ(sizeOf(both, "/logs"), 50U);
+  for (const char* wrong : {"0", "-1", "9223372036854775807"}) {
+    EXPECT_NE(refusal("sandbox_config:\n  file_system:\n    log_size_mb: " + std::string(wrong) + "\n", Format::yaml)
+                  .find("log_size_mb"),
+              std::string::npos)
+        << wrong;
+  }
 }
 
 TEST(Import, NothingIsDroppedInSilence) {

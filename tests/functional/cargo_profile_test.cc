@@ -12,7 +12,7 @@ class CargoProfile : public SandboxTest {
   void SetUp() override {
     SandboxTest::SetUp();
     if (IsSkipped()) return;
-    requireOrSkip(systemHas("cargo") && systemHas("rustc"), "cargo is not installed below /usr");
+    requireOrSkip(findToolchain(), "there is no cargo and rustc that this user can run");
     workspace.write("Cargo.toml",
                     "[package]\nname = 'demo'\nversion = '0.1.0'\nedition = '2021'\nbuild = 'build.rs'\n"
                     "[dependencies]\nhelper = { path = 'helper' }\n");
@@ -26,16 +26,32 @@ class CargoProfile : public SandboxTest {
     RunOptions lock;
     lock.cwd = workspace.path();
     lock.env["CARGO_HOME"] = home_.path();
-    ASSERT_EQ(runProgram({"/usr/bin/cargo", "generate-lockfile", "--offline"}, lock).exit_status, 0);
+    ASSERT_EQ(runProgram({cargo_, "generate-lockfile", "--offline"}, lock).exit_status, 0);
     workspace.openToAll();
     how_.timeout = std::chrono::minutes(5);
     how_.env["CAISSON_HOME"] = state_.path();
   }
 
+  /// A toolchain outside /usr is shown by a policy that extends the profile.
+  bool findToolchain() {
+    if (systemHas("cargo") && systemHas("rustc")) return true;
+    const RunOutput root = runProgram({"sh", "-c", "cd / && rustc --print sysroot"});
+    const std::string sysroot = root.out.substr(0, root.out.find('\n'));
+    if (root.exit_status != 0 || !exists(sysroot + "/bin/cargo")) return false;
+    cargo_ = sysroot + "/bin/cargo";
+    std::string policy = "extends = 'cargo'\n[filesystem]\nread_only = ['" + sysroot + "']\n[process]\n";
+    policy += "allowed_executables = ['" + sysroot + "/bin', '" + sysroot +
+              "/lib', 'cc', 'gcc', 'ld', 'as', 'ar', '/usr/lib/gcc', ";
+    policy += "'/usr/libexec/gcc']\n[environment.set]\nPATH = '" + sysroot + "/bin:/usr/bin'\n";
+    policy += "CARGO_HOME = '/cargo-home'\nCARGO_TARGET_DIR = '/target'\nCARGO_NET_OFFLINE = 'true'\n";
+    base_ = {"--policy", home_.write("toolchain.toml", policy)};
+    return true;
+  }
+
   [[nodiscard]] RunOutput cargo(const std::vector<std::string>& words, std::vector<std::string> options = {}) const {
     std::vector<std::string> command{"cargo"};
     command.insert(command.end(), words.begin(), words.end());
-    options.insert(options.begin(), {"--profile", "cargo"});
+    options.insert(options.begin(), base_.begin(), base_.end());
     return run(options, command, how_);
   }
 
@@ -50,6 +66,8 @@ class CargoProfile : public SandboxTest {
   }
 
   RunOptions how_;
+  std::string cargo_ = "/usr/bin/cargo";
+  std::vector<std::string> base_{"--profile", "cargo"};
   const TempDir home_;
   const TempDir state_;
 };
@@ -71,10 +89,10 @@ fn main() {
         if Command::new(program).arg("--version").output().is_ok() { panic!("ran {program}"); }
     }
     for place in ["/tmp/copy", "/cargo-home/copy", "/logs/copy", "/workspace/copy"] {
-        if std::fs::copy("/usr/bin/cargo", place).is_err() { continue; }
+        if std::fs::copy(std::env::var("CARGO").unwrap(), place).is_err() { continue; }
         if Command::new(place).arg("--version").output().is_ok() { panic!("ran {place}"); }
     }
-    std::fs::copy("/usr/bin/ar", "/target/copy").or_else(|_| std::fs::copy("/usr/bin/cargo", "/target/copy")).unwrap();
+    std::fs::copy(std::env::var("CARGO").unwrap(), "/target/copy").unwrap();
     if std::fs::write("/workspace/written", "x").is_ok() { panic!("wrote to the workspace"); }
     println!("cargo:rustc-env=BUILT_BY=script");
 }
