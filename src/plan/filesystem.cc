@@ -1,7 +1,9 @@
 #include "plan/filesystem.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <string>
 
 #include "plan/credentials.h"
 #include "plan/executables.h"
@@ -103,11 +105,34 @@ void addProc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   for (CoverFile& file : files) plan.steps.push_back(std::move(file));
 }
 
+/// As JSON: what the payload may know about its sandbox. A policy can be named after any file, so other characters are
+/// replaced.
+std::string describeSandbox(const policy::Policy& policy) {
+  std::string name = policy.name;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return c < 0x80 && std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; }, '_');
+  std::erase_if(name, [](unsigned char c) { return c >= 0x80; });
+  const policy::Resources& resources = policy.resources;
+  std::string text = "{\"policy\":\"" + name + "\",\"processes\":" + std::to_string(policy.process.max_processes);
+  const auto add = [&](std::string_view key, std::uint64_t value) {
+    text.append(",\"").append(key).append("\":").append(std::to_string(value));
+  };
+  add("memory_bytes", resources.memory);
+  add("open_files", resources.open_files);
+  if (resources.cpu_seconds) add("cpu_seconds", static_cast<std::uint64_t>(*resources.cpu_seconds));
+  if (resources.wall_seconds) add("wall_seconds", static_cast<std::uint64_t>(*resources.wall_seconds));
+  text += policy.network.mode == policy::NetworkMode::none ? ",\"network\":\"none\"}\n" : ",\"network\":\"proxy\"}\n";
+  return text;
+}
+
 void addTemporary(const policy::Policy& policy, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const bool shared = tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp";
     plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, static_cast<mode_t>(shared ? 01777 : 0700),
                                     tmpfs.exec, false, tmpfs.access});
+    // A directory that only the system writes would otherwise be empty: it describes the sandbox.
+    if (tmpfs.access == policy::TmpfsAccess::ro)
+      plan.steps.push_back(MakeFile{tmpfs.path + "/sandbox.json", describeSandbox(policy), 0444});
   }
 }
 

@@ -105,6 +105,11 @@ void LimitWatch::addSized(std::uint32_t mask, std::vector<sys::Fd> directories) 
   }
 }
 
+int LimitWatch::sizedDirectory(std::string_view target) const {
+  const auto found = std::ranges::find(sized_, target, &Sized::name);
+  return found == sized_.end() ? -1 : found->fd.get();
+}
+
 void LimitWatch::addUpper(int directory) {
   if (disk_ && plan_.disk->upper) return disk_->addUpper(directory);
   const auto is_overlay = [](const plan::Step& step) { return std::holds_alternative<plan::MountOverlay>(step); };

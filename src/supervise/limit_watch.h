@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -53,6 +54,9 @@ class LimitWatch {
   void setIpcBytes(std::uint64_t bytes) { ipc_bytes_ = bytes; }
   /// Whether to request that count from pid 1 before the next poll.
   [[nodiscard]] bool wantsIpcBytes() const { return watches_memory_ && plan_.namespaces.ipc; }
+
+  /// The descriptor of the size-limited directory at `target`, valid after the end too; -1 if there is none.
+  [[nodiscard]] int sizedDirectory(std::string_view target) const;
 
   /// When to poll next; nothing if there is nothing to poll.
   [[nodiscard]] std::optional<Clock::time_point> next() const { return next_; }

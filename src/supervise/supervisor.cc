@@ -14,6 +14,7 @@
 #include "supervise/denials.h"
 #include "supervise/escape.h"
 #include "supervise/exec_config.h"
+#include "supervise/kept_logs.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/sandbox_run.h"
 #include "supervise/terminal.h"
@@ -214,6 +215,23 @@ void SandboxRun::collect(Clock::time_point start) {
   }
   if (limits_->met() == Limit::processes && result_.limit != Limit::processes) {
     record_.limitReached(result_.sandbox_id, Limit::processes);
+  }
+  keepWrittenLogs();
+}
+
+void SandboxRun::keepWrittenLogs() {
+  for (const plan::Step& step : plan_.steps) {
+    const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step);
+    if (tmpfs == nullptr || tmpfs->access != policy::TmpfsAccess::wo) continue;
+    const int directory = limits_->sizedDirectory(tmpfs->target);
+    if (directory < 0) continue;
+    // Validation allows such directories only at the top, so their names differ.
+    const auto kept = keepLogs(directory, result_.sandbox_id + "-" + tmpfs->target.substr(1), tmpfs->bytes);
+    if (!kept) {
+      result_.warnings.push_back("what was written to " + tmpfs->target + " is lost: " + kept.error().message());
+    } else if (!kept->path.empty()) {
+      result_.notices.push_back(tmpfs->target + " is kept in " + kept->path + (kept->complete ? "" : ", in part"));
+    }
   }
 }
 

@@ -137,6 +137,53 @@ TEST_F(CargoProfile, LogsCanBeWrittenAndNothingElse) {
   EXPECT_EQ(built.exit_status, 0) << built.describe();
 }
 
+/// Without cargo: the profile's directories, used by programs that every host has.
+class CargoDirectories : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (IsSkipped()) return;
+    policy_ = workspace.write("cargo.toml",
+                              "extends = 'cargo'\n[process]\nallowed_executables = ['bash', 'cat']\n"
+                              "blocked_executables = []\n[commands]\nallowed_patterns = ['^bash']\n"
+                              "blocked_patterns = []\n");
+    workspace.openToAll();
+    how_.env["CAISSON_HOME"] = state_.path();
+  }
+
+  std::string policy_;
+  RunOptions how_;
+  const TempDir state_;
+};
+
+TEST_F(CargoDirectories, LogsAreReadableForTheOwnerAfterwards) {
+  const RunOutput output =
+      run({"--policy", policy_, "--json"},
+          {"bash", "-c", "echo one >> /logs/build.log; echo two >> /logs/build.log; cat /logs/build.log"}, how_);
+  const auto result = output.json();
+  EXPECT_NE(result["exit_code"], 0) << "the program cannot read it: " << output.describe();
+  const std::string path = state_ / ("logs/" + result["sandbox_id"].get<std::string>() + "-logs/build.log");
+  EXPECT_EQ(readFile(path), "one\ntwo\n") << output.describe();
+  EXPECT_TRUE(contains(result["notices"].dump(), "/logs is kept in " + state_.path())) << output.describe();
+  const RunOutput silent = run({"--policy", policy_, "--json"}, {"bash", "-c", "true"}, how_);
+  EXPECT_FALSE(contains(silent.json()["notices"].dump(), "is kept in")) << silent.describe();
+}
+
+TEST_F(CargoDirectories, MetadataDescribesTheSandboxAndCannotBeChanged) {
+  const RunOutput output = run({"--policy", policy_},
+                               {"bash", "-c",
+                                "cat /metadata/sandbox.json; echo x > /metadata/sandbox.json; "
+                                "echo x > /metadata/new; exit 0"},
+                               how_);
+  const auto described = nlohmann::json::parse(output.out, nullptr, false);
+  ASSERT_TRUE(described.is_object()) << output.describe();
+  EXPECT_EQ(described["memory_bytes"], 512 << 20) << output.describe();
+  EXPECT_EQ(described["open_files"], 500) << output.describe();
+  EXPECT_EQ(described["network"], "none") << output.describe();
+  EXPECT_TRUE(contains(output.err, "/metadata/sandbox.json: Permission denied")) << output.describe();
+  EXPECT_TRUE(contains(output.err, "/metadata/new: Permission denied")) << output.describe();
+}
+
 TEST_F(CargoProfile, MetadataIsTheSystemsAndTheWorkspaceIsReadOnly) {
   buildScript(R"(
     fs::read_dir("/metadata").expect("it is there");
@@ -174,7 +221,7 @@ TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
 
 /// /target has a size limit; a build that hits it fails, and the result names the limit.
 TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
-  std::string policy = "extends = \"cargo\"\n";  // a list replaces the profile's
+  std::string policy = "extends = \"" + base_[1] + "\"\n";  // a list replaces the inherited one
   for (const std::string place :
        {"/target\"\nexec = true\nsize = \"24M", "/tmp\"\nsize = \"64M", "/cargo-home\"\nsize = \"64M"}) {
     policy += "[[filesystem.tmpfs]]\npath = \"" + place + "\"\n";
