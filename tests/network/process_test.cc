@@ -95,9 +95,23 @@ TEST_F(Egress, EveryRequestIsInTheAuditLog) {
                                        "bash", "-c", "curl -sS http://example.org/x; curl -sS http://evil.test/"},
                                       how);
   EXPECT_EQ(output.exit_status, 0) << output.describe();
-  const RunOutput log = runCaisson({"audit", "show", "--json"}, how);
-  EXPECT_TRUE(contains(log.out, "proxy_request") || contains(log.out, "93.184.0.2")) << log.describe();
-  EXPECT_TRUE(contains(log.out, "evil.test")) << log.describe();
+  // By the fields of the events: the names are also in the preview of the command.
+  const auto event = [&](const std::string& type, const std::string& host) {
+    std::istringstream lines(runCaisson({"audit", "show", "--json", "--event", type}, how).out);
+    for (std::string line; std::getline(lines, line);) {
+      const auto one = nlohmann::json::parse(line, nullptr, false);
+      if (one["data"].value("host", "") == host) return one["data"];
+    }
+    return nlohmann::json();
+  };
+  const auto allowed = event("proxy_request", "example.org");
+  ASSERT_TRUE(allowed.is_object());
+  EXPECT_EQ(allowed["port"], 80) << allowed;
+  EXPECT_EQ(allowed["allowed"], true) << allowed;
+  const auto denied = event("proxy_denied", "evil.test");
+  ASSERT_TRUE(denied.is_object());
+  EXPECT_EQ(denied["allowed"], false) << denied;
+  EXPECT_FALSE(event("proxy_opened", "evil.test").is_object());
 }
 
 }  // namespace

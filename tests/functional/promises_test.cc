@@ -1,0 +1,198 @@
+// Documented values and layers, measured from inside a sandbox or on the host, never read from caisson's own report.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <sstream>
+
+#include "functional/audit_fixture.h"
+#include "support/processes.h"
+
+namespace caisson::test {
+namespace {
+
+using Promises = AuditTest;
+
+/// "name: value" lines, as in /proc/self/status.
+std::map<std::string, std::string> fieldsOf(const std::string& text) {
+  std::map<std::string, std::string> fields;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::size_t value = line.find_first_not_of(" \t", colon + 1);
+    fields[line.substr(0, colon)] = value == std::string::npos ? "" : line.substr(value);
+  }
+  return fields;
+}
+
+std::string linkOf(const std::string& path) {
+  char target[256];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : std::string();
+}
+
+TEST_F(Promises, FullHasNamespacesOfItsOwn) {
+  const RunOutput output =
+      script("for n in user pid mnt net ipc uts cgroup; do echo $n: $(readlink /proc/self/ns/$n); done");
+  const auto inside = fieldsOf(output.out);
+  for (const char* space : {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"}) {
+    const auto found = inside.find(space);
+    ASSERT_NE(found, inside.end()) << space << output.describe();
+    EXPECT_TRUE(found->second.starts_with(std::string(space) + ":[")) << output.describe();
+    EXPECT_NE(found->second, linkOf(std::string("/proc/self/ns/") + space)) << "the host's " << space;
+  }
+}
+
+TEST_F(Promises, FullAppliesFilterPrivilegesAndCapabilities) {
+  const RunOutput output = run({}, {"cat", "/proc/self/status"});
+  auto status = fieldsOf(output.out);
+  EXPECT_EQ(status["Seccomp"], "2") << output.describe();
+  EXPECT_EQ(status["NoNewPrivs"], "1") << output.describe();
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
+    EXPECT_EQ(status[set], "0000000000000000") << set << output.describe();
+  EXPECT_EQ(status["Uid"], "1000\t1000\t1000\t1000") << output.describe();
+}
+
+TEST_F(Promises, FullHasARootOfItsOwn) {
+  workspace.write("here", "x");
+  workspace.openToAll();
+  const RunOutput output = script("ls /; ls /workspace; cat /proc/self/mountinfo");
+  EXPECT_TRUE(contains(output.out, "here")) << output.describe();
+  for (const char* absent : {"\nboot\n", "\nsrv\n", "\nmedia\n", "\nsys\n", "\nopt\n"})
+    EXPECT_FALSE(contains(output.out, absent)) << absent << output.describe();
+}
+
+/// Sizes of directories in bytes and their mount options, by path.
+struct Mounted {
+  std::uint64_t bytes = 0;
+  std::string options;
+};
+
+std::map<std::string, Mounted> mountsOf(const std::string& mounts) {
+  std::map<std::string, Mounted> found;
+  std::istringstream lines(mounts);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string source, path, type, options;
+    words >> source >> path >> type >> options;
+    if (type != "tmpfs") continue;
+    Mounted one{.options = options};
+    const std::size_t size = options.find("size=");
+    if (size != std::string::npos) one.bytes = std::stoull(options.substr(size + 5)) * 1024;
+    found[path] = one;
+  }
+  return found;
+}
+
+void expectDirectory(const std::map<std::string, Mounted>& mounts, const std::string& path, std::uint64_t mib,
+                     bool executable) {
+  const auto found = mounts.find(path);
+  ASSERT_NE(found, mounts.end()) << path;
+  EXPECT_EQ(found->second.bytes, mib << 20) << path;
+  EXPECT_EQ(!contains("," + found->second.options + ",", ",noexec,"), executable) << path;
+  EXPECT_TRUE(contains(found->second.options, "nosuid") && contains(found->second.options, "nodev")) << path;
+}
+
+TEST_F(Promises, ShellProfileHasItsDirectorySizesAndNoexec) {
+  const RunOutput output = run({"--profile", "shell"}, {"cat", "/proc/mounts"});
+  const auto mounts = mountsOf(output.out);
+  expectDirectory(mounts, "/tmp", 64, false);
+  expectDirectory(mounts, "/home/sandbox", 64, false);
+  expectDirectory(mounts, "/var/tmp", 32, false);
+  expectDirectory(mounts, "/run", 16, false);
+  const RunOutput tried =
+      script("for d in /tmp /home/sandbox /var/tmp /run; do cp /bin/true $d/copy && ! $d/copy && echo $d refused; done",
+             {"--profile", "shell"});
+  EXPECT_EQ(tried.out, "/tmp refused\n/home/sandbox refused\n/var/tmp refused\n/run refused\n") << tried.describe();
+}
+
+TEST_F(Promises, BashProfileHasItsDirectorySizes) {
+  const RunOutput output = run({"--profile", "bash"}, {"cat", "/proc/mounts"});
+  const auto mounts = mountsOf(output.out);
+  expectDirectory(mounts, "/tmp", 100, true);
+  expectDirectory(mounts, "/var/tmp", 50, false);
+  expectDirectory(mounts, "/home/sandbox", 64, true);
+  expectDirectory(mounts, "/run", 16, false);
+}
+
+TEST_F(Promises, BashProfileHoldsMemoryAtHalfAGibibyte) {
+  const auto use = [&](int mib) {
+    return run({"--profile", "bash", "--json"},
+               {"python3", "-c", "import time; x = b'x' * (" + std::to_string(mib) + " << 20); time.sleep(1)"},
+               options());
+  };
+  const RunOutput within = use(300);
+  EXPECT_EQ(within.json()["outcome"], "exited") << within.describe();
+  const RunOutput beyond = use(700);
+  EXPECT_EQ(beyond.json()["outcome"], "limit") << beyond.describe();
+  EXPECT_EQ(beyond.json()["limit"], "memory") << beyond.describe();
+}
+
+TEST_F(Promises, BashProfileLimitsOpenFilesAndProcesses) {
+  const RunOutput output = run({"--profile", "bash"}, {"bash", "-c", "ulimit -n; ulimit -Hn"});
+  EXPECT_EQ(output.out, "1024\n1024\n") << output.describe();
+  // A shell that cannot fork exits, so an inner one tries; the outer one lives until the count is sampled.
+  const RunOutput many = script(
+      "(n=0; while [ $n -lt 150 ]; do sleep 20 & n=$((n+1)); done) 2>/dev/null; i=0; while [ $i -lt 300000 ]; do "
+      "i=$((i+1)); done",
+      {"--profile", "bash", "--json"});
+  const nlohmann::json peak = many.json()["usage"]["processes_peak"];
+  ASSERT_TRUE(peak.is_number()) << many.describe();
+  EXPECT_LE(peak, 100) << many.describe();
+  EXPECT_GE(peak, 95) << many.describe();
+}
+
+/// The values of the profile `cargo`, seen by a program in it: the list of programs is changed, nothing else.
+TEST_F(Promises, CargoProfileHasItsLimitsInside) {
+  const std::string policy = workspace.write("cargo.toml",
+                                             "extends = 'cargo'\n[process]\nallowed_executables = ['cat']\n"
+                                             "[commands]\nallowed_patterns = ['^cat\\s']\nblocked_patterns = []\n");
+  workspace.openToAll();
+  const RunOutput output = run({"--policy", policy}, {"cat", "/proc/self/limits", "/proc/mounts"}, options());
+  ASSERT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(contains(output.out, "Max open files            500                  500")) << output.describe();
+  const auto mounts = mountsOf(output.out);
+  expectDirectory(mounts, "/logs", 100, false);
+  expectDirectory(mounts, "/tmp", 1024, false);
+  expectDirectory(mounts, "/cargo-home", 1024, false);
+}
+
+TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
+  const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
+  const std::string session = id.substr(0, id.find('\n'));
+  const auto count = [&](const std::string& event) {
+    return std::ranges::count_if(events({"--event", event}),
+                                 [&](const nlohmann::json& one) { return one["sandbox"] == session; });
+  };
+  EXPECT_EQ(count("sandbox_created"), 1);
+  for (int commands = 1; commands <= 2; ++commands) {
+    EXPECT_EQ(caisson({"session", "exec", session, "--", "true"}).exit_status, 0);
+    EXPECT_EQ(count("sandbox_entered"), commands);
+    EXPECT_EQ(count("sandbox_exited"), commands);
+  }
+  EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
+  EXPECT_EQ(count("sandbox_created"), 1);
+}
+
+TEST_F(Promises, ASignalThatIsPassedOnIsRecorded) {
+  BackgroundProgram program(
+      {caissonBinary(), "run", "--quiet", "--workspace", workspace.path() + ":rw", "--", "sh", "-c",
+       "trap 'echo x >> got' USR1; trap 'exit 3' TERM; touch ready; while :; do sleep 0.05; done"},
+      options());
+  ASSERT_TRUE(eventually([&] { return exists(workspace / "ready"); }));
+  program.signal(SIGUSR1);
+  ASSERT_TRUE(eventually([&] { return exists(workspace / "got"); }));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(std::chrono::seconds(20)), 3);
+  std::vector<std::string> signals;
+  for (const auto& event : events({"--event", "signal_sent"})) {
+    EXPECT_EQ(event["data"]["sent_by"], "caisson");
+    signals.push_back(event["data"]["signal"]);
+  }
+  EXPECT_EQ(signals, (std::vector<std::string>{"SIGUSR1", "SIGTERM"}));
+}
+
+}  // namespace
+}  // namespace caisson::test
