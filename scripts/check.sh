@@ -9,4 +9,5 @@ python3 "$root/scripts/check_paths.py" || status=1
 python3 "$root/scripts/check_code.py" || status=1
 sh "$root/scripts/check_style.sh" || status=1
 python3 "$root/scripts/check_wording.py" || status=1
+python3 "$root/scripts/check_conformance.py" || status=1
 exit $status

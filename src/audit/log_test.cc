@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/check.h"
+#include "support/conforms.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -261,6 +262,7 @@ TEST_F(AuditLog, StartsANewChainAndSaysSoWhenTheHeadIsGone) {
 }
 
 TEST_F(AuditLog, RotatesAndPrunesAndPutsThatOnRecord) {
+  CONFORMS("R-AUDIT-11");
   Log log = opened({.rotate_bytes = 4000, .total_bytes = 20000});
   for (int i = 0; i < 200; ++i) write(log, i);
   EXPECT_FALSE(test::exists(file(1)));

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "audit/log.h"
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 
 namespace caisson::audit {
@@ -43,6 +44,7 @@ TEST(Metrics, TheRateForgetsWhatIsOld) {
 }
 
 TEST(Metrics, TheLastMinuteSlidesOverTheTurnOfTheClocksMinute) {
+  CONFORMS("R-AUDIT-13");
   Metrics metrics;
   const Event created{EventType::sandbox_created, Severity::info, "cs-x", {}};
   for (int i = 0; i < 60; ++i) count(metrics, created, 60'059);  // the last second of a calendar minute
@@ -75,6 +77,7 @@ TEST(Metrics, MergingIsCountingTogether) {
 }
 
 TEST(Metrics, AgreeWithTheLogOverManyProcesses) {
+  CONFORMS("R-AUDIT-14");
   const test::TempDir dir;
   const std::string path = dir / "audit";
   for (int writer = 0; writer < 4; ++writer) {

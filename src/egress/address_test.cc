@@ -1,4 +1,5 @@
 #include "egress/address.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,7 @@ TEST(Address, ParsesOnlyTheStrictForms) {
 }
 
 TEST(BlockedRange, CoversEveryKindOfAddressThatIsNotPublic) {
+  CONFORMS("R-NETWORK-4");
   const std::pair<const char*, const char*> cases[] = {
       {"10.0.0.1", "private"},
       {"172.31.255.255", "private"},
@@ -75,6 +77,7 @@ TEST(BlockedRange, LeavesPublicAddressesAlone) {
 }
 
 TEST(BlockedRange, NobodyCanOpenMetadataOrMulticast) {
+  CONFORMS("R-NETWORK-5");
   EXPECT_TRUE(mayBeExcepted("private"));
   EXPECT_TRUE(mayBeExcepted("loopback"));
   for (const char* range : {"cloud metadata", "multicast", "reserved", "Teredo"}) EXPECT_FALSE(mayBeExcepted(range));

@@ -1,4 +1,5 @@
 #include "egress/rules.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,7 @@ TEST(Rules, AnEmptyListAllowsNothing) {
 }
 
 TEST(Rules, PatternsMeanWhatTheySay) {
+  CONFORMS("R-NETWORK-3");
   const Rules rules = rulesOf({.allowed_hosts = {"exact.example", "*.star.example", ".both.example", "192.0.2.5"}});
   EXPECT_TRUE(allows(rules, "EXACT.example."));
   EXPECT_FALSE(allows(rules, "a.exact.example"));
@@ -42,6 +44,7 @@ TEST(Rules, PatternsMeanWhatTheySay) {
 }
 
 TEST(Rules, ADenialWinsOverEveryPattern) {
+  CONFORMS("R-NETWORK-3");
   const Rules rules = rulesOf({.allowed_hosts = {"*"}, .denied_hosts = {".evil.example", "192.0.2.9"}});
   EXPECT_TRUE(allows(rules, "example.org"));
   EXPECT_FALSE(allows(rules, "evil.example"));
@@ -50,6 +53,7 @@ TEST(Rules, ADenialWinsOverEveryPattern) {
 }
 
 TEST(Rules, LocalNamesNeedAnException) {
+  CONFORMS("R-NETWORK-6");
   const Rules any = rulesOf({.allowed_hosts = {"*", "registry.local"}});
   for (const char* name : {"localhost", "db.localhost", "registry.local", "metadata.google.internal"}) {
     EXPECT_FALSE(allows(any, name)) << name;
@@ -60,6 +64,7 @@ TEST(Rules, LocalNamesNeedAnException) {
 }
 
 TEST(Rules, AddressesOfTheAnswerAreJudgedToo) {
+  CONFORMS("R-NETWORK-7");
   const Rules rules = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"registry.local"}});
   const Host host = *canonicalHost("example.org");
   const Host opened = *canonicalHost("registry.local");
@@ -77,6 +82,7 @@ TEST(Rules, AnExceptionNamesOneHost) {
 }
 
 TEST(Rules, TheNarrowestPortEntryWins) {
+  CONFORMS("R-NETWORK-3");
   const Rules rules = rulesOf({.allowed_hosts = {"*"},
                                .allowed_ports = {"80", "443", "8000-8100", "1-1000"},
                                .denied_ports = {"1-1023", "8080-8090"}});
@@ -90,6 +96,7 @@ TEST(Rules, TheNarrowestPortEntryWins) {
 }
 
 TEST(Rules, MailAndShellProtocolsNeedTheirPortNamed) {
+  CONFORMS("R-NETWORK-13");
   const Rules range = rulesOf({.allowed_hosts = {"*"}, .allowed_ports = {"1-65535"}});
   for (const std::uint16_t port : std::initializer_list<std::uint16_t>{21, 22, 23, 25}) {
     EXPECT_FALSE(allows(range, "example.org", port)) << port;
@@ -161,6 +168,7 @@ TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
 
 /// The answers of a metadata service are credentials of the machine: no prompt and no hint offers to allow it.
 TEST(Rules, ARefusalOfAMetadataServiceHasNoAdvice) {
+  CONFORMS("R-NETWORK-5");
   const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
   for (const char* host : {"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "metadata.google.internal",
                            "metadata", "metadata.goog", "instance-data"}) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "plan/syscall_questions.h"
+#include "support/conforms.h"
 
 namespace caisson::plan {
 namespace {
@@ -153,6 +154,7 @@ TEST(HostileArguments, NoPeekOffsetThatHidesDescriptorsInFlight) {
 }
 
 TEST(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
+  CONFORMS("R-SYSCALL-12");
   const Program program = builtin();
   for (const std::uint64_t family : {AF_UNIX, AF_INET, AF_INET6, AF_PACKET}) {
     EXPECT_NE(ask(program, "socket", {{family, SOCK_RAW, 0}}), kLet) << family;

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 
 #include "plan/syscall_questions.h"
+#include "support/conforms.h"
 
 namespace caisson::plan {
 namespace {
 
 TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
+  CONFORMS("R-PROCESS-5");
   Policy policy;
   policy.process.allow_fork = false;
   const Program program = programFor(policy);

@@ -1,5 +1,6 @@
 // The examples of the source documents, with hosts of the documentation range.
 #include "policy/import.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -35,6 +36,7 @@ using NoteKind = ImportNote::Kind;
 }  // namespace
 
 TEST(Import, TheToolSandboxsUserConfiguration) {
+  CONFORMS("R-POLICY-6");
   const Imported result = imported(R"({
   "sandbox": {
     "bash": {
@@ -59,6 +61,7 @@ TEST(Import, TheToolSandboxsUserConfiguration) {
 }
 
 TEST(Import, TheContainerTemplateWithoutItsUnconfinedSeccomp) {
+  CONFORMS("R-POLICY-6");
   const Imported result = imported(R"(version: '3.8'
 services:
   sandbox:
@@ -110,6 +113,7 @@ services:
 }
 
 TEST(Import, TheShellSandboxsConfiguration) {
+  CONFORMS("R-POLICY-7");
   const Imported result = imported(R"(
 [sandbox]
 image = "ash-sandbox:latest"
@@ -136,6 +140,7 @@ workspace_access = "rw"
 }
 
 TEST(Import, TheDeclaredPolicyOfTheRfc) {
+  CONFORMS("R-POLICY-8");
   const Imported result = imported(R"({
   "isolationLevel": "LEVEL_2",
   "filesystem": {
@@ -171,6 +176,7 @@ TEST(Import, TheDeclaredPolicyOfTheRfc) {
 }
 
 TEST(Import, TheCargoSandboxsFragments) {
+  CONFORMS("R-POLICY-9");
   const Imported result = imported(R"(
 directory_permissions:
   workspace: "ro"
@@ -276,6 +282,7 @@ sandbox_config:
 
 /// Sizes of directories, whichever of its two shapes names them.
 TEST(Import, TheCargoSandboxsSizesAreKept) {
+  CONFORMS("R-POLICY-9");
   const auto sizeOf = [](const Imported& result, std::string_view path) {
     const auto found = std::ranges::find(result.policy.filesystem.tmpfs, path, &Tmpfs::path);
     return found == result.policy.filesystem.tmpfs.end() ? 0 : found->size / kMiB;

@@ -7,6 +7,7 @@
 #include "policy/decode.h"
 #include "policy/fields.h"
 #include "policy/profiles.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
@@ -49,6 +50,7 @@ TEST(Json, UnusualTextReadsBackAsItself) {
 }
 
 TEST(Schema, IsJsonAndCoversEveryField) {
+  CONFORMS("R-POLICY-1");
   const auto parsed = nlohmann::json::parse(schema(), nullptr, false);
   ASSERT_FALSE(parsed.is_discarded());
   EXPECT_EQ(parsed["$schema"], "https://json-schema.org/draft/2020-12/schema");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/presets.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 namespace {
@@ -21,6 +22,7 @@ TEST(NetworkClient, IsDetectedByTheProgramThatIsStarted) {
 
 /// Prompts for mere mentions of a client would train users to answer without reading.
 TEST(NetworkClient, IsNotDetectedByItsMentionInArguments) {
+  CONFORMS("R-NETWORK-16");
   for (const Argv& argv : {Argv{"grep", "curl", "README"}, Argv{"echo", "https://example.org"}, Argv{"git", "status"},
                            Argv{"npm", "test"}, Argv{"curl", "--version"}, Argv{"sh", "-c", "echo curl https://x.org"},
                            Argv{"sh", "-c", ""}, Argv{"sh"}, Argv{}}) {

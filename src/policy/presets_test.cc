@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policy/syntax.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
@@ -23,6 +24,7 @@ TEST(Presets, AreListsOfPatternsWithAVersion) {
 }
 
 TEST(Presets, StandForTheirPatterns) {
+  CONFORMS("R-NETWORK-17");
   const auto expanded = expandPresets({"example.org", "preset:pip"});
   EXPECT_EQ(expanded.size(), 1 + findPreset("preset:pip")->patterns.size());
   EXPECT_EQ(expanded.front(), "example.org");

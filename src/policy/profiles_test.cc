@@ -9,6 +9,7 @@
 #include "policy/decode.h"
 #include "policy/fields.h"
 #include "policy/validate.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
@@ -67,6 +68,7 @@ TEST(Profiles, ShellExecutesNothingWritable) {
 }
 
 TEST(Profiles, StrictNamesItsCalls) {
+  CONFORMS("R-POLICY-12");
   const Policy strict = *builtin("strict");
   EXPECT_FALSE(strict.process.allow_exec);
   EXPECT_EQ(strict.process.max_processes, 10U);

@@ -1,4 +1,5 @@
 #include "supervise/lifecycle.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@ std::string statesOf(const std::vector<StateChange>& steps) {
 }  // namespace
 
 TEST(Lifecycle, GoesThroughEveryStateOnce) {
+  CONFORMS("R-AUDIT-16");
   std::vector<StateChange> steps;
   std::vector<StateChange> heard;
   Lifecycle life(steps, Lifecycle::Clock::now());

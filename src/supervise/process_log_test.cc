@@ -1,4 +1,5 @@
 #include "supervise/process_log.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,7 @@ TEST_F(ProcessLogTest, HasNoTotalsWhenEveryCallWasRecorded) {
 
 /// A program that makes up a new name each time gets neither memory nor room in the log.
 TEST_F(ProcessLogTest, IsBoundedInKindsAndRate) {
+  CONFORMS("R-AUDIT-7");
   for (std::size_t i = 0; i < 10 * ProcessLog::kMaxKinds; ++i) {
     log.add({How::exec, "/tmp/" + std::to_string(i), "/bin/sh"}, 7, now);
   }

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "support/conforms.h"
 #include "sys/cgroup_testing.h"
 
 namespace caisson::sys {
@@ -163,6 +164,7 @@ void expectOutOfMemory(Cgroup cgroup, Way way) {
 }
 
 TEST_F(CgroupTest, TooMuchMemoryEndsTheChildAndUsageSaysSo) {
+  CONFORMS("R-LIMIT-4");
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   expectOutOfMemory(make({.memory = 16 * kMiB}), Way::preferred);
 }
@@ -227,6 +229,7 @@ TEST_F(CgroupTest, ForksBeyondTheLimitAreRefusedAndCounted) {
 }
 
 TEST_F(CgroupTest, AShareOfACpuIsHeld) {
+  CONFORMS("R-LIMIT-2");
   if (!base_.usable.cpu) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.cpus = 0.1, .account_cpu = true});
   const auto start = std::chrono::steady_clock::now();

@@ -12,6 +12,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "support/conforms.h"
 #include "sys/root_dir_testing.h"
 
 namespace caisson::sys {
@@ -51,6 +52,7 @@ TEST_P(RootDirTest, ReadsAndWritesFilesInside) {
 }
 
 TEST_P(RootDirTest, RefusesARequestThatClimbsOut) {
+  CONFORMS("R-FILES-11");
   for (const char* request : {"..", "../x", "a/../../x", "./../x", "/etc/passwd", "/", "a/b/../../../x"}) {
     const auto result = root().readFile(request, 100);
     ASSERT_FALSE(result) << request;
@@ -79,6 +81,7 @@ TEST_P(RootDirTest, RefusesANulByte) {
 }
 
 TEST_P(RootDirTest, ResolvesLinksMetOnTheWayInsideTheRoot) {
+  CONFORMS("R-FILES-11");
   directory("run");
   directory("var");
   link("/run", "var/run");
@@ -94,6 +97,7 @@ TEST_P(RootDirTest, ResolvesLinksMetOnTheWayInsideTheRoot) {
 }
 
 TEST_P(RootDirTest, ALinkToTheHostReachesNothingOfTheHost) {
+  CONFORMS("R-FILES-11");
   link(canary_.path(), "out");
   link("/proc/self/root", "x");
   link("/proc/self/cwd", "cwd");
@@ -155,6 +159,7 @@ TEST_P(RootDirTest, NeverOpensADevice) {
 }
 
 TEST_P(RootDirTest, MagicLinksAreRefused) {
+  CONFORMS("R-FILES-11");
   auto proc = RootDir::open("/proc", {.walk_by_hand = GetParam()});
   ASSERT_TRUE(proc);
   const std::string self = std::to_string(::getpid());
@@ -254,6 +259,7 @@ TEST_P(RootDirTest, FallsBackWhereOpenat2IsRefused) {
 // The payload repeatedly swaps a directory for a link to the host while the host writes through it (the rename race of
 // runc CVE-2021-30465).
 TEST_P(RootDirTest, AnExchangeRaceNeverLeadsOutside) {
+  CONFORMS("R-FILES-13", "R-SYSCALL-14");
   directory("d");
   directory("d/dir");
   link(canary_.path(), "l");

@@ -6,6 +6,7 @@
 
 #include "policy/fields.h"
 #include "policy/profiles.h"
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 
 namespace caisson::tool {
@@ -83,6 +84,7 @@ TEST_F(ToolRegistry, ADamagedEntryIsNoToolAndHarmsNoOther) {
 }
 
 TEST_F(ToolRegistry, AnEntryIsReadStrictly) {
+  CONFORMS("R-POLICY-5");
   const std::string good = writeTool(search_);
   ASSERT_EQ(refusal(readTool(good, "search")), "");
   EXPECT_NE(refusal(readTool(good, "other")), "") << "kept under another name";

@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "degraded/degraded.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -32,6 +33,7 @@ class Doctor : public DegradedTest, public testing::WithParamInterface<Obstacle>
 };
 
 TEST_P(Doctor, NamesTheObstacleAndARemedy) {
+  CONFORMS("R-USE-4");
   const RunOutput output = doctor({"--json"});
   ASSERT_FALSE(output.timed_out) << output.describe();
   const nlohmann::json report = output.json();
@@ -49,6 +51,7 @@ TEST_P(Doctor, NamesTheObstacleAndARemedy) {
 }
 
 TEST_P(Doctor, GivesTheVerdictThatARunGives) {
+  CONFORMS("R-USE-4");
   const RunOutput output = doctor();
   EXPECT_FALSE(output.timed_out) << output.describe();
   const Ending ending = probe(GetParam().missing);

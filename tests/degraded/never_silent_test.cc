@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "degraded/degraded.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -61,6 +62,7 @@ class NothingIsSilent : public DegradedTest,
                         public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
 
 TEST_P(NothingIsSilent, RefusedOrSaidOrNothingLost) {
+  CONFORMS("R-LEVEL-9");
   const std::string missing = std::string(std::get<0>(GetParam())) + ":" + std::get<1>(GetParam());
   const Ending ending = probe(missing);
   EXPECT_FALSE(ending.output.timed_out) << ending.describe();

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "degraded/degraded.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -29,6 +30,7 @@ constexpr bool kStartsWithoutPrlimit = true;
 #endif
 
 TEST_P(Without, TheRunIsRefusedAndPointsToTheDoctor) {
+  CONFORMS("R-LEVEL-9");
   if (!kStartsWithoutPrlimit && GetParam().calls == std::string_view("prlimit64:EPERM")) {
     GTEST_SKIP() << "a program built with a sanitizer cannot start without prlimit64";
   }

@@ -3,6 +3,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -36,6 +37,7 @@ class Owner : public SandboxTest {
 };
 
 TEST_F(Owner, RaisesAndLowersCeilings) {
+  CONFORMS("R-POLICY-4");
   const std::string file = workspace.write("big.toml", "[resources]\nmemory = '4G'\nwall_seconds = 5\n");
   const auto status = [&](const std::string& resources) {
     const std::string policy = workspace.write("p.toml", "[resources]\n" + resources);
@@ -83,6 +85,7 @@ TEST_F(Owner, ChoosesTheDefaultProfile) {
 }
 
 TEST_F(Owner, DeniesPathsWhateverAPolicySays) {
+  CONFORMS("R-FILES-14");
   workspace.write("keys/secret", "canary");
   const TempDir shown;
   shown.write("secret", "canary");
@@ -114,6 +117,7 @@ TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
 
 // INV-S1: a file that came with a repository does not decide about less isolation.
 TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
+  CONFORMS("R-LEVEL-8", "R-AUDIT-12");
   const std::vector<std::pair<std::string, std::string>> files{
       {"isolation.level = 'process'\n", "level:process"},
       {"extends = 'files'\nprocess.blocked_executables = []\n", "level:process"},
@@ -136,6 +140,7 @@ TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
 }
 
 TEST_F(Owner, ALevelTypedAsAFlagIsTheUsersDecisionAndRecorded) {
+  CONFORMS("R-LEVEL-8");
   const std::string file = workspace.write("lower.toml", "isolation.level = 'process'\n");
   EXPECT_EQ(caisson({"run", "--policy", file, "--level", "process", "--", "true"}).exit_status, 0);
   EXPECT_EQ(caisson({"run", "--policy", file, "--level", "full", "--", "true"}).exit_status, 0);
@@ -159,6 +164,7 @@ TEST_F(Owner, NobodyApprovesWithoutATerminal) {
 }
 
 TEST_F(Owner, AProjectsPolicyIsNotUsedWithoutConsent) {
+  CONFORMS("R-POLICY-13");
   workspace.write("caisson.toml", "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n");
   const RunOutput output = caisson({"run", "--", "printenv", "FROM_PROJECT"});
   EXPECT_EQ(output.out, "") << output.describe();
@@ -188,6 +194,7 @@ TEST_F(Owner, AGrantIsRedeemedOnceListedAndRevoked) {
 }
 
 TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsContent) {
+  CONFORMS("R-POLICY-13");
   const std::string text = "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n";
   workspace.write("caisson.toml", text);
   ASSERT_EQ(onTerminal({"policy", "trust"}, "as long as it stays as it is"), 0);
@@ -197,6 +204,7 @@ TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsContent) {
 }
 
 TEST_F(Owner, AProjectsPolicyCannotRaiseCeilings) {
+  CONFORMS("R-POLICY-4");
   workspace.write("caisson.toml", "[resources]\nmemory = '64G'\n");
   const RunOutput refused = caisson({"policy", "trust"});
   EXPECT_EQ(refused.exit_status, 125);

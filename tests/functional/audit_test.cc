@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "functional/audit_fixture.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -24,6 +25,7 @@ using std::chrono::seconds;
 using Audit = AuditTest;
 
 TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
+  CONFORMS("R-AUDIT-1");
   EXPECT_EQ(run({}, {"sh", "-c", "exit 7 # API_TOKEN=verysecretvalue"}, options()).exit_status, 7);
   const auto all = events();
   std::vector<std::string> names;
@@ -40,6 +42,7 @@ TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
 }
 
 TEST_F(Audit, ARunRecordsTheFilesItChanged) {
+  CONFORMS("R-AUDIT-6");
   workspace.write("old", "x");
   workspace.openToAll();
   EXPECT_EQ(script("true", {}, options()).exit_status, 0);
@@ -55,6 +58,7 @@ TEST_F(Audit, ARunRecordsTheFilesItChanged) {
 }
 
 TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
+  CONFORMS("R-AUDIT-6");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out.substr(0, 100);
   const std::string session = id.substr(0, id.find('\n'));
   const auto change = [&](const std::string& command) {
@@ -74,6 +78,7 @@ TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
 
 /// F5: a requested path that climbs out is refused, and that is on record as a FILESYSTEM indicator.
 TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
+  CONFORMS("R-FILES-12");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
   const std::string session = id.substr(0, id.find('\n'));
   EXPECT_NE(caisson({"session", "read", session, "../../etc/passwd"}).exit_status, 0);
@@ -87,6 +92,7 @@ TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
 }
 
 TEST_F(Audit, ReachingTheProcessLimitIsRecordedThoughTheProgramGoesOn) {
+  CONFORMS("R-LIMIT-8");
   // A shell that cannot fork exits, so an inner one tries; the outer one lives until the limit is sampled.
   const RunOutput output = script(
       "(for i in 1 2 3 4 5 6 7 8 9; do sleep 5 & done) 2>/dev/null; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
@@ -99,6 +105,7 @@ TEST_F(Audit, ReachingTheProcessLimitIsRecordedThoughTheProgramGoesOn) {
 }
 
 TEST_F(Audit, ReachingTheProcessLimitIsRecordedForCommandsOfASession) {
+  CONFORMS("R-LIMIT-8");
   const std::string id = caisson({"session", "create", "--workspace", ":none", "--pids", "8"}).out;
   const std::string session = id.substr(0, id.find('\n'));
   EXPECT_EQ(caisson({"session", "exec", session, "--", "true"}).exit_status, 0);
@@ -165,6 +172,7 @@ TEST_F(ProcessAudit, IsOffUnlessThePolicyRequestsIt) {
 }
 
 TEST_F(ProcessAudit, RecordsProgramParentAndCountOfARun) {
+  CONFORMS("R-PROCESS-11", "R-AUDIT-7");
   for (const std::string level : {"full", "process"}) {
     const RunOutput output =
         run({"--policy", policy(level), "--level", level, "--json"}, {"sh", "-c", kScript}, options());
@@ -175,6 +183,7 @@ TEST_F(ProcessAudit, RecordsProgramParentAndCountOfARun) {
 }
 
 TEST_F(ProcessAudit, RecordsCommandsOfASession) {
+  CONFORMS("R-AUDIT-7");
   const std::string id = caisson({"session", "create", "--workspace", ":none", "--policy", policy()}).out;
   const std::string session = id.substr(0, id.find('\n'));
   EXPECT_EQ(caisson({"session", "exec", session, "--", "sh", "-c", kScript}).exit_status, 0);
@@ -183,6 +192,7 @@ TEST_F(ProcessAudit, RecordsCommandsOfASession) {
 }
 
 TEST_F(Audit, AttemptsAtIoUringAreRecorded) {
+  CONFORMS("R-SYSCALL-4");
   for (const char* level : {"full", "process"}) {
     const RunOutput output =
         run({"--json", "--level", level, "--ro", payloadPath()}, {payloadPath(), "call", "425"}, options());
@@ -195,6 +205,7 @@ TEST_F(Audit, AttemptsAtIoUringAreRecorded) {
 }
 
 TEST_F(Audit, SessionsCountInTheFigures) {
+  CONFORMS("R-AUDIT-14");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
   const std::string session = id.substr(0, id.find('\n'));
   EXPECT_EQ(caisson({"stats", "--json"}).json()["sandboxes_created"], 1);
@@ -206,6 +217,7 @@ TEST_F(Audit, SessionsCountInTheFigures) {
 }
 
 TEST_F(Audit, IsWrittenBeforeTheProgramStarts) {
+  CONFORMS("R-AUDIT-2");
   const BackgroundProgram program({caissonBinary(), "run", "--", "sleep", "20"}, options());
   EXPECT_TRUE(eventually(
       [&] { return exists(home_ / "audit/00000001.jsonl") && log().find("sleep 20") != std::string::npos; }));
@@ -268,6 +280,7 @@ TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
 }
 
 TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
+  CONFORMS("R-AUDIT-4");
   EXPECT_EQ(run({"--timeout", "200ms"}, {"sh", "-c", "sleep 9"}, options()).exit_status, 124);
   EXPECT_EQ(run({}, {"no-such-program"}, options()).exit_status, 127);
   EXPECT_EQ(events({"--event", "sandbox_timeout"}).size(), 1U);
@@ -276,6 +289,7 @@ TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
 }
 
 TEST_F(Audit, ShowFiltersByTimeSandboxEventAndSeverity) {
+  CONFORMS("R-AUDIT-9");
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   const std::string first = events({"--event", "sandbox_created"}).at(0)["sandbox"];
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
@@ -297,6 +311,7 @@ TEST_F(Audit, ShowFiltersByTimeSandboxEventAndSeverity) {
 }
 
 TEST_F(Audit, VerifySaysWhereTheLogWasChanged) {
+  CONFORMS("R-AUDIT-10");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   const RunOutput whole = audit({"verify", "--json"});
   ASSERT_EQ(whole.exit_status, 0) << whole.describe();
@@ -314,6 +329,7 @@ TEST_F(Audit, VerifySaysWhereTheLogWasChanged) {
 
 /// The payload would create a file in the workspace; it must not have run.
 TEST_F(Audit, WithoutALogNothingRuns) {
+  CONFORMS("R-AUDIT-2");
   const auto expectRefusal = [&](const std::string& home, const std::string& words) {
     RunOptions how = options();
     how.env["CAISSON_HOME"] = home;
@@ -371,6 +387,7 @@ TEST_F(Audit, ThePayloadNeverSeesTheLog) {
 }
 
 TEST_F(Audit, ACommandThatTheRulesRefuseIsOnRecord) {
+  CONFORMS("R-AUDIT-4");
   workspace.write("rules.toml", "extends = \"bash\"\ncommands.blocked_patterns = [\"forbidden\"]\n");
   EXPECT_EQ(run({"--policy", "rules.toml"}, {"echo", "forbidden"}, options()).exit_status, 125);
   const auto found = events({"--event", "policy_violation"});
@@ -380,6 +397,7 @@ TEST_F(Audit, ACommandThatTheRulesRefuseIsOnRecord) {
 }
 
 TEST_F(Audit, StatsCountOverProcesses) {
+  CONFORMS("R-AUDIT-14");
   EXPECT_EQ(caisson({"stats"}).out, "Nothing has run yet.\n");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   ASSERT_EQ(run({"--timeout", "2s"}, {"sh", "-c", "unshare -r true; sleep 30"}, options()).exit_status, 124);
@@ -400,6 +418,7 @@ TEST_F(Audit, StatsCountOverProcesses) {
 }
 
 TEST_F(Audit, CleanAllStopsWhatLivesAndCleanAloneDoesNot) {
+  CONFORMS("R-AUDIT-17");
   BackgroundProgram live({caissonBinary(), "run", "--", "sleep", "60"}, options());
   ASSERT_TRUE(eventually([&] { return exists(home_ / "audit/00000001.jsonl") && contains(log(), "sandbox_execute"); }));
   const RunOutput plain = caisson({"clean"});
@@ -416,6 +435,7 @@ TEST_F(Audit, CleanAllStopsWhatLivesAndCleanAloneDoesNot) {
 
 /// Leftovers of a killed caisson are removed and listed; a session that has not expired stays, until --all.
 TEST_F(Audit, CleanRemovesWhatCrashedRunsLeft) {
+  CONFORMS("R-AUDIT-17");
   const std::string runs = home_.makeDir("runs", 0700);
   home_.makeDir("runs/cs-dead", 0700);
   home_.write("runs/cs-dead/lock", "");

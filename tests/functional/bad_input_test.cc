@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -83,6 +84,7 @@ TEST_F(BadInput, Sizes) {
 }
 
 TEST_F(BadInput, ValuesAboveTheCeilingAreRefusedNotClipped) {
+  CONFORMS("R-POLICY-4");
   const auto underPolicy = [&](const std::string& line) {
     workspace.write("p.toml", line + "\n");
     return run({"--policy", "p.toml"}, {"true"});
@@ -336,6 +338,7 @@ TEST_F(BadInput, PathsToShowOrHide) {
 }
 
 TEST_F(BadInput, ContradictionsAreNamed) {
+  CONFORMS("R-POLICY-2");
   expectRefusal(run({"--allow-host", "example.org"}, {"true"}));
   expectRefusal(run({"--level", "medium"}, {"true"}));
   expectRefusal(run({"--net", "some"}, {"true"}));

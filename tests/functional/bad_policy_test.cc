@@ -1,5 +1,6 @@
 // Invalid policies through the command line: each is rejected with the file and the reason.
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -42,6 +43,7 @@ constexpr BadPolicy kBad[] = {
 class BadPolicies : public SandboxTest, public testing::WithParamInterface<BadPolicy> {};
 
 TEST_P(BadPolicies, AreRefusedWithTheReason) {
+  CONFORMS("R-POLICY-2");
   const BadPolicy& bad = GetParam();
   workspace.write(bad.file, bad.text);
   workspace.openToAll();
@@ -64,6 +66,7 @@ using Widenings = SandboxTest;
 
 /// A wider policy is listed, key by key, with the old and the new value.
 TEST_F(Widenings, NoneIsSilent) {
+  CONFORMS("R-POLICY-3");
   workspace.write("wide.toml", "extends = \"strict\"\nprocess.allow_exec = true\nresources.memory = \"100M\"\n");
   workspace.openToAll();
   RunOptions how;

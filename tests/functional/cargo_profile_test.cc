@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -73,6 +74,7 @@ class CargoProfile : public SandboxTest {
 };
 
 TEST_F(CargoProfile, BuildsAndTestsACrateWithABuildScriptAndAPathDependency) {
+  CONFORMS("R-CARGO-1");
   const RunOutput built = cargo({"build", "--quiet"});
   EXPECT_EQ(built.exit_status, 0) << built.describe();
   const RunOutput tested = cargo({"test", "--quiet", "--tests"});
@@ -82,6 +84,7 @@ TEST_F(CargoProfile, BuildsAndTestsACrateWithABuildScriptAndAPathDependency) {
 }
 
 TEST_F(CargoProfile, ABuildScriptFindsNoShellNoInterpreterAndNoPlaceForOne) {
+  CONFORMS("R-CARGO-6");
   workspace.write("build.rs", R"(
 use std::process::Command;
 fn main() {
@@ -102,6 +105,7 @@ fn main() {
 }
 
 TEST_F(CargoProfile, OnlyItsCommandsRun) {
+  CONFORMS("R-CARGO-7");
   EXPECT_EQ(cargo({"--version"}).exit_status, 0);
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"install", "x"}, {"run"}, {"build", "--config", "build.rustc-wrapper='/target/x'"}, {"publish"}}) {
@@ -120,6 +124,7 @@ std::string statesOf(const nlohmann::json& result) {
 }
 
 TEST_F(CargoProfile, LogsCanBeWrittenAndNothingElse) {
+  CONFORMS("R-CARGO-3");
   buildScript(R"(
     let mut log = OpenOptions::new().create(true).append(true).open("/logs/build.log").expect("a log can be made");
     writeln!(log, "first").unwrap();
@@ -185,6 +190,7 @@ TEST_F(CargoDirectories, MetadataDescribesTheSandboxAndCannotBeChanged) {
 }
 
 TEST_F(CargoProfile, MetadataIsTheSystemsAndTheWorkspaceIsReadOnly) {
+  CONFORMS("R-CARGO-2");
   buildScript(R"(
     fs::read_dir("/metadata").expect("it is there");
     for place in ["/metadata/x", "/workspace/x", "/usr/x", "/x"] {
@@ -221,6 +227,7 @@ TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
 
 /// /target has a size limit; a build that hits it fails, and the result names the limit.
 TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
+  CONFORMS("R-CARGO-5");
   std::string policy = "extends = \"" + base_[1] + "\"\n";  // a list replaces the inherited one
   for (const std::string place :
        {"/target\"\nexec = true\nsize = \"24M", "/tmp\"\nsize = \"64M", "/cargo-home\"\nsize = \"64M"}) {
@@ -243,6 +250,7 @@ TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
 }
 
 TEST_F(CargoProfile, StatesAreInTheResultAndOnRecord) {
+  CONFORMS("R-CARGO-8");
   EXPECT_EQ(statesOf(cargo({"--version"}, {"--json"}).json()),
             "Created Initialized Running Monitoring Completed Cleanup");
   buildScript("std::thread::sleep(std::time::Duration::from_secs(60));");

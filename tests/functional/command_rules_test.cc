@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -14,6 +15,7 @@ class CommandRules : public SandboxTest {
 };
 
 TEST_F(CommandRules, RefuseByPatternAndNameTheRule) {
+  CONFORMS("R-PROCESS-9");
   const std::string file =
       policy("blocked_patterns = ['\\brm\\b', 'secret']\nallowed_patterns = ['^echo\\s', '^rm ']\n");
   EXPECT_EQ(run({"--policy", file}, {"echo", "hello"}).out, "hello\n");
@@ -32,6 +34,7 @@ TEST_F(CommandRules, RefuseByPatternAndNameTheRule) {
 
 /// A session is planned without a command; its rules judge each one.
 TEST_F(CommandRules, HoldForEachCommandOfASession) {
+  CONFORMS("R-PROCESS-9");
   const TempDir home;
   RunOptions how{.env = {{"CAISSON_HOME", home.path()}}};
   how.cwd = workspace.path();
@@ -61,6 +64,7 @@ TEST_F(CommandRules, HoldForEachCommandOfASession) {
 }
 
 TEST_F(CommandRules, ALongCommandIsRefused) {
+  CONFORMS("R-PROCESS-9");
   const std::string file = policy("max_length = 20\n");
   EXPECT_EQ(run({"--policy", file}, {"echo", "short"}).out, "short\n");
   const RunOutput refused = run({"--policy", file}, {"echo", std::string(30, 'x')});
@@ -113,6 +117,7 @@ TEST_F(CommandRules, PatternsThatCannotWorkAreErrors) {
 
 /// Without a terminal there is no prompt: a notice comes before the command's own output, and the result has it.
 TEST_F(CommandRules, ANetworkClientWithoutNetworkIsAnnouncedFirst) {
+  CONFORMS("R-NETWORK-16");
   const std::vector<std::string> command{"git", "ls-remote", "https://git.example.org/x.git"};
   const std::string hint =
       "`git ls-remote` uses the network, and this sandbox has none; allow it with --net proxy "

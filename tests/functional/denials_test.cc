@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -15,6 +16,7 @@ class Denials : public SandboxTest {
 };
 
 TEST_F(Denials, SayRuleObjectAndRemedyOnStandardError) {
+  CONFORMS("R-USE-5");
   const RunOutput output = run({}, {"unshare", "-r", "true"}, how);
   EXPECT_EQ(output.exit_status, 1);
   EXPECT_TRUE(
@@ -30,6 +32,7 @@ TEST_F(Denials, AreToldAlsoWhenTheProgramWentOn) {
 }
 
 TEST_F(Denials, NameTheLimitThatWasMet) {
+  CONFORMS("R-LIMIT-8");
   const RunOutput output = run({"--json", "--timeout", "300ms"}, {"sleep", "30"}, how);
   const json result = output.json();
   ASSERT_EQ(result["denials"].size(), 1U) << output.describe();

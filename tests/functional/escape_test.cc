@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "functional/audit_fixture.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -42,6 +43,7 @@ class EscapeResponse : public AuditTest {
 };
 
 TEST_F(EscapeResponse, EndsTheRunAndKeepsATrace) {
+  CONFORMS("R-SYSCALL-7");
   const RunOutput output = run({"--env", "TOKEN=sesame-4711", "--json"}, attempt(), owned());
   const json result = output.json();
   EXPECT_EQ(output.exit_status, 125) << output.describe();
@@ -65,6 +67,7 @@ TEST_F(EscapeResponse, EndsTheRunAndKeepsATrace) {
 }
 
 TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
+  CONFORMS("R-SYSCALL-8", "R-AUDIT-5");
   const RunOutput output = run({"--json", "--workspace", ".:rw"}, attempt(), owned());
   EXPECT_TRUE(contains(output.json()["escape"]["rollback"], "not possible")) << output.describe();
   const auto attempts = events({"--event", "escape_attempt"});
@@ -81,6 +84,7 @@ TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
 }
 
 TEST_F(EscapeResponse, PutsExactlyThisCommandIntoQuarantine) {
+  CONFORMS("R-SYSCALL-10");
   const json result = run({"--json"}, attempt("one"), owned()).json();
   const std::string key = result["escape"]["quarantined"];
   EXPECT_TRUE(key.starts_with("sha256:")) << result;
@@ -103,6 +107,7 @@ TEST_F(EscapeResponse, NeverPutsAnInterpreterAway) {
 }
 
 TEST_F(EscapeResponse, TellsTheOwnersProgramAtOnce) {
+  CONFORMS("R-SYSCALL-9");
   const std::string told = config_ / "told";
   config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/sh\", \"-c\", \"cat > " + told + "\"]\n");
   ASSERT_EQ(run({}, attempt(), owned()).exit_status, 125);
@@ -122,6 +127,7 @@ TEST_F(EscapeResponse, AnAlertThatFailsIsOnRecord) {
 }
 
 TEST_F(EscapeResponse, CallsTheOwnersWebhook) {
+  CONFORMS("R-SYSCALL-9");
   requireOrSkip(systemHas("curl"), "no curl");
   // Unique, so that no other process on the machine contains it, for example a second run of this test.
   const std::string secret = "sesame-" + std::to_string(::getpid()) + "-" + std::to_string(::time(nullptr));
@@ -179,6 +185,7 @@ TEST_F(EscapeResponse, AlertsThatMakeNoSenseAreRefusedBeforeAnythingRuns) {
 
 /// A flood leaves a short trace: the first, second, fourth ... of its kind.
 TEST_F(EscapeResponse, AFloodOfRefusalsDoesNotFloodTheLog) {
+  CONFORMS("R-AUDIT-5");
   const std::string script = "import ctypes\nc = ctypes.CDLL(None)\nfor i in range(200): c.syscall(" +
                              std::string(
 #if defined(__x86_64__)

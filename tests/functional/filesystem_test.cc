@@ -9,6 +9,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -42,6 +43,7 @@ TEST_F(Workspace, SaysHowManyChangesWereDiscardedAndHowToKeepThem) {
 }
 
 TEST_F(Workspace, ReadOnly) {
+  CONFORMS("R-FILES-9");
   workspace.write("file", "content\n");
   const auto before = treeState(workspace.path());
   const RunOutput output = script(
@@ -53,6 +55,7 @@ TEST_F(Workspace, ReadOnly) {
 }
 
 TEST_F(Workspace, Direct) {
+  CONFORMS("R-FILES-9");
   workspace.write("file", "before\n");
   const RunOutput output =
       script("echo after > file; mkdir d; echo new > d/f; chmod 750 d/f; ln -s f d/l; mv file renamed",
@@ -69,6 +72,7 @@ TEST_F(Workspace, Direct) {
 }
 
 TEST_F(Workspace, None) {
+  CONFORMS("R-FILES-9");
   for (const std::string& argument : {std::string(":none"), workspace.path() + ":none"}) {
     workspace.write("file", "x");
     const RunOutput output = script("pwd; ls -A /workspace 2>/dev/null | wc -l", {"--workspace", argument});
@@ -133,6 +137,7 @@ TEST_F(Workspace, ManyFilesAndDeepTreesAreNoProblem) {
 }
 
 TEST_F(Workspace, AnOverlayIsBounded) {
+  CONFORMS("R-FILES-16");
   const json result = script("for i in 1 2 3; do dd if=/dev/zero of=f$i bs=1M count=600 2>/dev/null || exit 9; done",
                              {"--json", "--timeout", "100s"})
                           .json();
@@ -141,6 +146,7 @@ TEST_F(Workspace, AnOverlayIsBounded) {
 }
 
 TEST_F(Paths, ShownReadOnlyAndWritable) {
+  CONFORMS("R-FILES-10");
   const TempDir shown;
   const TempDir writable;
   shown.write("file", "content\n");
@@ -163,6 +169,7 @@ TEST_F(Paths, ASingleFileCanBeShown) {
 }
 
 TEST_F(Paths, CredentialsThatAreNamedAreShownWithAWarning) {
+  CONFORMS("R-FILES-15");
   const TempDir home;
   home.write(".ssh/id_ed25519", "a key\n");
   home.write("data/plain", "x");
@@ -176,6 +183,7 @@ TEST_F(Paths, CredentialsThatAreNamedAreShownWithAWarning) {
 }
 
 TEST_F(Paths, NotNamedMeansNotThere) {
+  CONFORMS("R-LEVEL-3", "R-FILES-10");
   const TempDir other;
   const Canary canary(other / "canary");
   const RunOutput output = script("cat " + canary.path() + "; ls " + other.path() +
@@ -261,6 +269,7 @@ TEST_F(Secrets, AMaskThatMattersIsMentioned) {
 }
 
 TEST_F(Secrets, OfTheHomeDirectoryAreNeverThere) {
+  CONFORMS("R-FILES-15");
   const TempDir home;
   home.write(".ssh/id_rsa", "hidden-content\n");
   home.write(".bash_history", "hidden-content\n");
@@ -274,6 +283,7 @@ TEST_F(Secrets, OfTheHomeDirectoryAreNeverThere) {
 }
 
 TEST_F(Root, TemporaryDirectoriesAreBounded) {
+  CONFORMS("R-FILES-7");
   const RunOutput output = script(
       "for d in /tmp /var/tmp /home/sandbox /run; do dd if=/dev/zero of=$d/f bs=1M count=150 2>&1 | grep -o 'No space "
       "left on device'; "
@@ -285,12 +295,14 @@ TEST_F(Root, TemporaryDirectoriesAreBounded) {
 }
 
 TEST_F(Root, TemporaryDirectoriesHaveAnInodeLimit) {
+  CONFORMS("R-FILES-7");
   const RunOutput output =
       script("mkdir /run/d && cd /run/d && seq 1 70000 | xargs touch 2>&1 | grep -o -m1 'No space left on device'");
   EXPECT_EQ(output.out, "No space left on device\n") << output.describe();
 }
 
 TEST_F(Root, ExecutionIsPossibleOnlyWherePromised) {
+  CONFORMS("R-FILES-8");
   const RunOutput output = script(
       "for d in /workspace /tmp /home/sandbox /var/tmp /run /dev/shm; do cp /bin/true $d/t; $d/t 2>/dev/null; echo $d "
       "$?; done");
@@ -299,6 +311,7 @@ TEST_F(Root, ExecutionIsPossibleOnlyWherePromised) {
 }
 
 TEST_F(Root, IsReadOnly) {
+  CONFORMS("R-FILES-1");
   const RunOutput output = script(
       "for f in / /usr /usr/bin /etc /bin /lib /var /dev /proc /proc/sys/kernel /home; do touch $f/intruder "
       "2>/dev/null && echo $f; done; "
@@ -307,6 +320,7 @@ TEST_F(Root, IsReadOnly) {
 }
 
 TEST_F(Root, RootsHomeIsInaccessible) {
+  CONFORMS("R-FILES-4");
   EXPECT_EQ(
       script("ls /root 2>/dev/null; cd /root 2>/dev/null || echo closed; chmod 777 /root 2>/dev/null || echo still")
           .out,
@@ -314,6 +328,7 @@ TEST_F(Root, RootsHomeIsInaccessible) {
 }
 
 TEST_F(Root, EtcIsSanitised) {
+  CONFORMS("R-FILES-2");
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   const RunOutput output = script(
@@ -332,6 +347,7 @@ TEST_F(Root, EtcIsSanitised) {
 }
 
 TEST_F(Root, HasNoSysAndAMinimalDev) {
+  CONFORMS("R-FILES-3");
   const RunOutput output = script(
       "ls -d /sys 2>/dev/null; ls /dev | tr '\\n' ' '; echo; echo x > /dev/null; head -c 3 /dev/zero | wc -c; head -c "
       "3 /dev/urandom | wc -c; "
@@ -341,6 +357,7 @@ TEST_F(Root, HasNoSysAndAMinimalDev) {
 }
 
 TEST_F(Root, ProcShowsNothingOfTheHost) {
+  CONFORMS("R-FILES-3");
   const RunOutput output = script(
       "for f in kcore kmsg keys kallsyms sysrq-trigger timer_list config.gz cmdline; do test -s /proc/$f && head -c 1 "
       "/proc/$f >/dev/null 2>&1 && echo $f; done; "
@@ -350,6 +367,7 @@ TEST_F(Root, ProcShowsNothingOfTheHost) {
 }
 
 TEST_F(Root, SetuidAndCapabilitiesCannotBePlanted) {
+  CONFORMS("R-FILES-17");
   const RunOutput output = script(
       "cp /bin/true t; chmod u+s t 2>/dev/null; chmod g+s t 2>/dev/null; stat -c %a t; install -m 4755 t t2 "
       "2>/dev/null; find . -perm /6000 | wc -l",

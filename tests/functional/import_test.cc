@@ -1,5 +1,6 @@
 // Configurations of other sandboxes: real programs run under the output of `caisson policy import`.
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -18,6 +19,7 @@ class PolicyImport : public SandboxTest {
 };
 
 TEST_F(PolicyImport, ADeclaredPolicyRunsOneProgramAndNoSecond) {
+  CONFORMS("R-POLICY-8");
   const std::string policy = imported("tool.json", R"({
     "isolationLevel": "LEVEL_2",
     "process": {"maxProcesses": 10, "allowFork": true, "allowExec": false, "allowedExecutables": []},
@@ -28,6 +30,7 @@ TEST_F(PolicyImport, ADeclaredPolicyRunsOneProgramAndNoSecond) {
 }
 
 TEST_F(PolicyImport, AShellConfigurationKeepsItsLimits) {
+  CONFORMS("R-POLICY-7");
   const std::string policy = imported("shell.toml",
                                       "[sandbox]\ntimeout = 1\nmemory_limit = '256m'\nnetwork_mode = 'none'\n"
                                       "workspace_access = 'ro'\n");

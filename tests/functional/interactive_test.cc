@@ -5,6 +5,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -34,6 +35,7 @@ TEST_F(Interactive, TheProgramHasATerminalOfItsOwn) {
 }
 
 TEST_F(Interactive, TheCallersTerminalIsOutOfReach) {
+  CONFORMS("R-PROCESS-12");
   Terminal terminal({caissonBinary(), "run", "--", "bash", "-c",
                      "read name; test -e \"$name\" && [ \"$name\" != /dev/pts/0 ] && echo REACHED; "
                      "for f in /proc/*/fd/*; do readlink $f; done 2>/dev/null | sort -u | tr '\\n' ' '; echo checked"},
@@ -164,6 +166,7 @@ TEST_F(Interactive, LevelNoneIsApprovedOnATerminal) {
 }
 
 TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
+  CONFORMS("R-LEVEL-7");
   Terminal terminal(
       {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},
       workspace.path());

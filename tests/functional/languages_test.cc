@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -18,6 +19,7 @@ class Languages : public SandboxTest {
 #define requireProgram(program) requireOrSkip(systemHas(program), std::string(program) + " is not installed below /usr")
 
 TEST_F(Languages, PythonSubprocess) {
+  CONFORMS("R-USE-1");
   requireProgram("python3");
   const RunOutput output = python(R"py(
 import subprocess, sys, os

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -209,6 +210,7 @@ echo end)"});
 class TraceFiles : public LearnFiles {};
 
 TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
+  CONFORMS("R-AUDIT-8");
   workspace.write("input", "1\n");
   workspace.openToAll();
   for (const std::string level : {"full", "process"}) {

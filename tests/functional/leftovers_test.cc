@@ -13,6 +13,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -97,6 +98,7 @@ class Leftovers : public SandboxTest {
 };
 
 TEST_F(Leftovers, NoneAfterOrdinaryRuns) {
+  CONFORMS("R-FILES-18");
   const std::string marker = uniqueMarker();
   for (const std::string text : {"true", "exit 3", "kill -9 $$", "touch f; mkdir d", "(sleep 100 &)",
                                  "mkdir -p /tmp/x; ln -s /proc/self/root x", "chmod 0 ."}) {
@@ -112,6 +114,7 @@ TEST_F(Leftovers, NoneAfterOrdinaryRuns) {
 }
 
 TEST_F(Leftovers, NoneAfterBeingKilledAtAnyMoment) {
+  CONFORMS("R-FILES-18");
   const std::string marker = uniqueMarker();
   std::mt19937 random(static_cast<unsigned>(getpid()));
   std::uniform_int_distribution<int> delay(0, 20000);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -24,6 +25,7 @@ TEST_F(Levels, FullNamesEveryLayerInForce) {
 }
 
 TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
+  CONFORMS("R-LEVEL-5");
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
   const RunOutput output = script("id -u; hostname; cat " + canary.path() + "; echo x > " + canary.path() +
@@ -43,11 +45,13 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
 }
 
 TEST_F(Levels, ProcessShowsNeitherTheHostsNameNorItsUsers) {
+  CONFORMS("R-LEVEL-6");
   const RunOutput output = script("id -un; cat /etc/hostname; cut -d: -f1 /etc/passwd", {"--level", "process"});
   EXPECT_EQ(output.out, "sandbox\nsandbox\nroot\nsandbox\nnobody\n") << output.describe();
 }
 
 TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
+  CONFORMS("R-LEVEL-15");
   if (exists("/proc/self/attr/apparmor/exec")) GTEST_SKIP() << "this host has AppArmor";
   workspace.write("apparmor.toml", "isolation.apparmor_profile = 'some-profile'\n");
   const RunOutput output = run({"--policy", "apparmor.toml"}, {"true"});
@@ -56,6 +60,7 @@ TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
 }
 
 TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
+  CONFORMS("R-LEVEL-5");
   const RunOutput output =
       script("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; env | grep -c TOKEN; ps -e | wc -l",
              {"--level", "process"}, {.env = {{"TOKEN", "x"}}});
@@ -92,6 +97,7 @@ TEST_F(Levels, ProcessHidesDeniedPathsOfTheWorkspace) {
 }
 
 TEST_F(Levels, ProcessHidesDeniedPathsInSessions) {
+  CONFORMS("R-FILES-14");
   workspace.write("sec/key", "hidden-content\n");
   workspace.write("open", "open\n");
   const TempDir home;
@@ -121,6 +127,7 @@ TEST_F(Levels, FullHidesAPathDeniedByItsHostName) {
 }
 
 TEST_F(Levels, ProcessHasLowerCeilings) {
+  CONFORMS("R-LIMIT-7");
   for (const auto& [line, status] : std::vector<std::pair<std::string, int>>{
            {"wall_seconds = 301", 125}, {"wall_seconds = 300", 0}, {"output = '11M'", 125}, {"output = '10M'", 0}}) {
     workspace.write("p.toml", "[resources]\n" + line + "\n");
@@ -129,11 +136,13 @@ TEST_F(Levels, ProcessHasLowerCeilings) {
 }
 
 TEST_F(Levels, ProcessCutsCapturedOutputAtOneMebibyteByDefault) {
+  CONFORMS("R-PROCESS-15", "R-LIMIT-7");
   const nlohmann::json result = run({"--level", "process", "--json"}, {"head", "-c", "3M", "/dev/zero"}).json();
   EXPECT_EQ(result["stdout"].get<std::string>().size(), 1U << 20);
 }
 
 TEST_F(Levels, NoneIsRefusedWithoutATerminal) {
+  CONFORMS("R-LEVEL-7");
   for (const std::vector<std::string>& options :
        std::vector<std::vector<std::string>>{{"--level", "none"}, {"--level", "none", "--approve", "level:none"}}) {
     const RunOutput output = run(options, {"echo", "ran"});
@@ -146,6 +155,7 @@ TEST_F(Levels, NoneIsRefusedWithoutATerminal) {
 }
 
 TEST_F(Levels, HostNetworkIsRefusedWithoutApproval) {
+  CONFORMS("R-LEVEL-7");
   const RunOutput output = run({"--net", "host"}, {"true"});
   EXPECT_EQ(output.exit_status, 125) << output.describe();
   EXPECT_TRUE(contains(output.err, "approv")) << output.describe();
@@ -200,6 +210,7 @@ TEST_F(Levels, ProfilesStartTheirPrograms) {
 }
 
 TEST_F(Levels, StrictAllowsNoSecondExec) {
+  CONFORMS("R-POLICY-12");
   const RunOutput output = run({"--profile", "strict"}, {"sh", "-c", "echo shell; /bin/echo second"});
   EXPECT_EQ(output.out, "shell\n") << output.describe();
   EXPECT_NE(output.exit_status, 0);

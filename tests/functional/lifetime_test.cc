@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -43,6 +44,7 @@ class Lifetime : public SandboxTest {
 };
 
 TEST_F(Lifetime, TheTimeoutKillsTheWholeTree) {
+  CONFORMS("R-PROCESS-3");
   const std::string marker = uniqueMarker();
   const RunOutput output = script(daemons(marker) + "echo started; sleep 300", {"--json", "--timeout", "1s"});
   EXPECT_EQ(output.exit_status, 124) << output.describe();
@@ -52,6 +54,7 @@ TEST_F(Lifetime, TheTimeoutKillsTheWholeTree) {
 }
 
 TEST_F(Lifetime, TheEndOfTheProgramEndsTheWholeTree) {
+  CONFORMS("R-PROCESS-2");
   const std::string marker = uniqueMarker();
   const RunOutput output = script(daemons(marker) + "exit 6");
   EXPECT_EQ(output.exit_status, 6) << output.describe();
@@ -68,6 +71,7 @@ TEST_F(Lifetime, TheTimeoutHoldsAtLevelProcessToo) {
 }
 
 TEST_F(Lifetime, TheTimeoutStandsAgainstAProgramThatIgnoresSignalsOrIsStopped) {
+  CONFORMS("R-PROCESS-3");
   EXPECT_EQ(script("trap '' TERM INT HUP QUIT; while :; do sleep 1; done", {"--timeout", "500ms"}).exit_status, 124);
   EXPECT_EQ(script("kill -STOP $$", {"--timeout", "500ms"}, {.timeout = seconds(20)}).exit_status, 124);
 }
@@ -79,6 +83,7 @@ TEST_F(Lifetime, ZombiesAreReaped) {
 }
 
 TEST_F(Lifetime, SignalsReachTheProgram) {
+  CONFORMS("R-PROCESS-10");
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     const std::string text = "trap 'exit 9' " + std::to_string(number) + "; touch ready; while :; do sleep 0.05; done";
     EXPECT_EQ(statusAfter(number, text), 9) << "signal " << number;
@@ -86,6 +91,7 @@ TEST_F(Lifetime, SignalsReachTheProgram) {
 }
 
 TEST_F(Lifetime, SignalsEndAProgramThatDoesNotExpectThem) {
+  CONFORMS("R-PROCESS-10");
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const auto status =
         statusAfter(number, ": > ready; exec sleep 60");  // no child: a shell that waits for one may swallow SIGINT
@@ -114,12 +120,14 @@ TEST_F(Lifetime, ProcessesOutsideAreInvisible) {
 }
 
 TEST_F(Lifetime, TheProcessLimitIsMetInside) {
+  CONFORMS("R-PROCESS-4");
   const RunOutput output = script("for i in $(seq 40); do sleep 5 & done; echo went on",
                                   {"--pids", "20", "--timeout", "10s"}, {.timeout = seconds(30)});
   EXPECT_TRUE(contains(output.err, "Resource temporarily unavailable")) << output.describe();
 }
 
 TEST_F(Lifetime, CpuTimeOfASpinningTreeIsReported) {
+  CONFORMS("R-LIMIT-3");
   const json result = script("timeout 0.5 bash -c 'while :; do :; done'; exit 0", {"--json"}).json();
   EXPECT_GT(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 50)
       << result.dump();

@@ -3,6 +3,7 @@
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
 #include "mcp_fixture.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -156,6 +157,7 @@ TEST_F(McpApprovals, AnAnswerThatNobodyAskedForIsNoAnswer) {
 
 // INV-S1: less isolation is not for the model to choose.
 TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
+  CONFORMS("R-LEVEL-8");
   const Json files{{"name", "sandbox_create"}, {"arguments", {{"profile", "files"}}}};
   const Json refused = start()->request("tools/call", files)["result"];
   EXPECT_EQ(refused["isError"], true) << refused;
@@ -171,6 +173,7 @@ TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
 
 // INV-S7: neither is a network.
 TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
+  CONFORMS("R-NETWORK-15");
   const Json fetch{{"name", "sandbox_create"},
                    {"arguments", {{"profile", "web-fetch"}, {"workspace_path", other.path()}}}};
   EXPECT_EQ(start()->request("tools/call", fetch)["result"]["isError"], true);

@@ -2,12 +2,14 @@
 #include <csignal>
 
 #include "mcp_fixture.h"
+#include "support/conforms.h"
 #include "support/scripts.h"
 
 namespace caisson::test {
 namespace {
 
 TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
+  CONFORMS("R-SESSION-6");
   const auto client = start();
   const std::string id = create(*client, {{"name", "flow"}});
   const Json ran = client->tool(
@@ -36,6 +38,7 @@ TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
 }
 
 TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
+  CONFORMS("R-SESSION-7");
   const auto client = start();
   const std::string id = create(*client);
   EXPECT_EQ(client->tool("sandbox_execute", {{"session_id", id}, {"command", "echo hello"}})["stdout"], "hello\n");
@@ -59,6 +62,7 @@ TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
 }
 
 TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
+  CONFORMS("R-PROCESS-9");
   const auto client = start();
   const std::string id = create(*client, {{"profile", "cargo"}});
   const Json refused = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "ls"}, {"args", {"/"}}});
@@ -67,6 +71,7 @@ TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
 }
 
 TEST_F(Mcp, APathThatLeavesTheWorkspaceIsOnRecordOnce) {
+  CONFORMS("R-FILES-12");
   const auto client = start();
   const std::string id = create(*client);
   EXPECT_EQ(client->call("sandbox_read_file", {{"sandbox_id", id}, {"path", "../../../etc/passwd"}})["isError"], true);
@@ -77,6 +82,7 @@ TEST_F(Mcp, APathThatLeavesTheWorkspaceIsOnRecordOnce) {
 }
 
 TEST_F(Mcp, DebugLogShowsRequestsAndNoArguments) {
+  CONFORMS("R-SESSION-9");
   const auto logOf = [&](const std::string& level) {
     std::map<std::string, std::string> variables = environment();
     variables["CAISSON_LOG"] = level;
@@ -256,6 +262,7 @@ TEST_F(Mcp, OutputIsCutInPlainSightAndWholeAsAResource) {
 }
 
 TEST_F(Mcp, SandboxesEndWithTheServerUnlessTheyStay) {
+  CONFORMS("R-SESSION-10");
   auto client = start();
   create(*client);
   const std::string kept = create(*client, {{"keep", true}});
@@ -275,6 +282,7 @@ TEST_F(Mcp, SandboxesEndWithTheServerUnlessTheyStay) {
 }
 
 TEST_F(Mcp, AClientThatDiesLeavesNothing) {
+  CONFORMS("R-SESSION-10");
   {
     const auto client = start();
     const std::string id = create(*client);
@@ -457,6 +465,7 @@ TEST_F(McpConsent, UnusualFilesAreHeldBackAndTheDigestIsHonoured) {
 }
 
 TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
+  CONFORMS("R-SESSION-8");
   const auto client = start();
   const std::string id = create(*client);
   const auto refused = [&](const std::string& tool, const Json& arguments) {
@@ -483,6 +492,7 @@ TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
 }
 
 TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerGoesOn) {
+  CONFORMS("R-SESSION-11");
   const auto client = start();
   client->sendLine("{bad");
   client->sendLine(std::string(100'000, '['));
@@ -525,6 +535,7 @@ TEST_F(Mcp, CeilingsBindTheTimeOutOfACommand) {
 }
 
 TEST_F(Mcp, StandardOutputCarriesTheProtocolOnly) {
+  CONFORMS("R-SESSION-9");
   const std::string line = R"({"jsonrpc":"2.0","id":1,"method":"ping"})";
   auto with_log = environment();
   with_log["CAISSON_LOG"] = "debug";

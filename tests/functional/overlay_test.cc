@@ -6,6 +6,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -173,6 +174,7 @@ TEST_F(Overlay, WhatTheHostHidesFromItsUserStaysHidden) {
 }
 
 TEST_F(Overlay, EveryRunStartsFromTheHostsTree) {
+  CONFORMS("R-FILES-19");
   expectOutput("rm -r dir; echo gone > file", "");
   expectOutput("cat file dir/file", "content\ncontent\n");
 }

@@ -1,5 +1,6 @@
 // Every built-in profile with the programs it is made for, and with what it must block.
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -57,6 +58,7 @@ TEST_F(Profile, NodeInstallsATarballWithAnInstallScript) {
 }
 
 TEST_F(Profile, FilesEditsTheWorkspaceAtLevelProcess) {
+  CONFORMS("R-POLICY-10");
   workspace.write("text", "one\n");
   workspace.openToAll();
   const RunOutput edited = run({"--profile", "files"}, {"sed", "-i", "s/one/two/", "text"});
@@ -68,6 +70,7 @@ TEST_F(Profile, FilesEditsTheWorkspaceAtLevelProcess) {
 }
 
 TEST_F(Profile, FilesHasNoShellAndRunsNothingFromTheWorkspace) {
+  CONFORMS("R-POLICY-10");
   workspace.write("tool", readFile("/usr/bin/true"), 0755);
   workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
   workspace.openToAll();
@@ -86,6 +89,7 @@ TEST_F(Profile, FilesHasNoShellAndRunsNothingFromTheWorkspace) {
 }
 
 TEST_F(Profile, WebFetchReachesNoHostUntilOneIsNamed) {
+  CONFORMS("R-POLICY-11");
   const RunOutput explained = runCaisson({"policy", "explain", "--profile", "web-fetch", "--json"});
   const auto policy = explained.json()["policy"];
   EXPECT_EQ(policy["network"]["mode"], "proxy") << explained.describe();
@@ -100,6 +104,7 @@ TEST_F(Profile, ShellRunsInstalledProgramsAndNothingWritable) {
 }
 
 TEST_F(Profile, StrictRunsOneProgram) {
+  CONFORMS("R-POLICY-12");
   RunOptions how;
   how.stdin_data = "text";
   EXPECT_EQ(run({"--profile", "strict"}, {"cat"}, how).out, "text");

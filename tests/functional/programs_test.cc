@@ -3,6 +3,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -12,6 +13,7 @@ class Programs : public SandboxTest {};
 #define requireProgram(program) requireOrSkip(systemHas(program), std::string(program) + " is not installed below /usr")
 
 TEST_F(Programs, BashWithPipesJobsHereDocumentsAndSubstitution) {
+  CONFORMS("R-USE-1");
   const RunOutput output = script(R"sh(
     set -euo pipefail
     cat <(printf 'b\na\n') | sort | tr -d '\n'; echo
@@ -96,6 +98,7 @@ TEST_F(Programs, TarAndGzip) {
 }
 
 TEST_F(Programs, GitInANewRepository) {
+  CONFORMS("R-USE-1");
   requireProgram("git");
   const RunOutput output = script(R"sh(
     set -e
@@ -198,6 +201,7 @@ TEST_F(Programs, CmakeConfiguresBuildsAndTests) {
 }
 
 TEST_F(Programs, CurlKnowsItsVersionAndFindsNoNetwork) {
+  CONFORMS("R-NETWORK-1");
   requireProgram("curl");
   const RunOutput output = run({}, {"curl", "--version"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
@@ -207,11 +211,13 @@ TEST_F(Programs, CurlKnowsItsVersionAndFindsNoNetwork) {
 }
 
 TEST_F(Programs, Jq) {
+  CONFORMS("R-USE-1");
   requireProgram("jq");
   EXPECT_EQ(run({}, {"jq", "-c", ".a | map(. + 1)"}, {.stdin_data = R"({"a": [1, 2]})"}).out, "[2,3]\n");
 }
 
 TEST_F(Programs, VimEditsAFile) {
+  CONFORMS("R-USE-1");
   requireProgram("vim");
   const RunOutput output = script("printf 'a\\nb\\n' > f; vim -es -u NONE -c '%s/a/z/' -c 'wq' f; cat f");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
@@ -219,6 +225,7 @@ TEST_F(Programs, VimEditsAFile) {
 }
 
 TEST_F(Programs, LessAndTree) {
+  CONFORMS("R-USE-1");
   requireProgram("less");
   requireProgram("tree");
   workspace.write("d/f", "shown\n");

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "functional/audit_fixture.h"
+#include "support/conforms.h"
 #include "support/processes.h"
 
 namespace caisson::test {
@@ -34,6 +35,7 @@ std::string linkOf(const std::string& path) {
 }
 
 TEST_F(Promises, FullHasNamespacesOfItsOwn) {
+  CONFORMS("R-LEVEL-1", "R-LEVEL-2");
   const RunOutput output =
       script("for n in user pid mnt net ipc uts cgroup; do echo $n: $(readlink /proc/self/ns/$n); done");
   const auto inside = fieldsOf(output.out);
@@ -46,6 +48,7 @@ TEST_F(Promises, FullHasNamespacesOfItsOwn) {
 }
 
 TEST_F(Promises, FullAppliesFilterPrivilegesAndCapabilities) {
+  CONFORMS("R-LEVEL-4");
   const RunOutput output = run({}, {"cat", "/proc/self/status"});
   auto status = fieldsOf(output.out);
   EXPECT_EQ(status["Seccomp"], "2") << output.describe();
@@ -56,6 +59,7 @@ TEST_F(Promises, FullAppliesFilterPrivilegesAndCapabilities) {
 }
 
 TEST_F(Promises, FullHasARootOfItsOwn) {
+  CONFORMS("R-LEVEL-3");
   workspace.write("here", "x");
   workspace.openToAll();
   const RunOutput output = script("ls /; ls /workspace; cat /proc/self/mountinfo");
@@ -96,6 +100,7 @@ void expectDirectory(const std::map<std::string, Mounted>& mounts, const std::st
 }
 
 TEST_F(Promises, ShellProfileHasItsDirectorySizesAndNoexec) {
+  CONFORMS("R-FILES-5");
   const RunOutput output = run({"--profile", "shell"}, {"cat", "/proc/mounts"});
   const auto mounts = mountsOf(output.out);
   expectDirectory(mounts, "/tmp", 64, false);
@@ -109,6 +114,7 @@ TEST_F(Promises, ShellProfileHasItsDirectorySizesAndNoexec) {
 }
 
 TEST_F(Promises, BashProfileHasItsDirectorySizes) {
+  CONFORMS("R-FILES-6");
   const RunOutput output = run({"--profile", "bash"}, {"cat", "/proc/mounts"});
   const auto mounts = mountsOf(output.out);
   expectDirectory(mounts, "/tmp", 100, true);
@@ -118,6 +124,7 @@ TEST_F(Promises, BashProfileHasItsDirectorySizes) {
 }
 
 TEST_F(Promises, BashProfileHoldsMemoryAtHalfAGibibyte) {
+  CONFORMS("R-LIMIT-1");
   const auto use = [&](int mib) {
     return run({"--profile", "bash", "--json"},
                {"python3", "-c", "import time; x = b'x' * (" + std::to_string(mib) + " << 20); time.sleep(1)"},
@@ -131,6 +138,7 @@ TEST_F(Promises, BashProfileHoldsMemoryAtHalfAGibibyte) {
 }
 
 TEST_F(Promises, BashProfileLimitsOpenFilesAndProcesses) {
+  CONFORMS("R-PROCESS-4", "R-LIMIT-1");
   const RunOutput output = run({"--profile", "bash"}, {"bash", "-c", "ulimit -n; ulimit -Hn"});
   EXPECT_EQ(output.out, "1024\n1024\n") << output.describe();
   // A shell that cannot fork exits, so an inner one tries; the outer one lives until the count is sampled.
@@ -146,6 +154,7 @@ TEST_F(Promises, BashProfileLimitsOpenFilesAndProcesses) {
 
 /// The values of the profile `cargo`, seen by a program in it: the list of programs is changed, nothing else.
 TEST_F(Promises, CargoProfileHasItsLimitsInside) {
+  CONFORMS("R-CARGO-4");
   const std::string policy = workspace.write("cargo.toml",
                                              "extends = 'cargo'\n[process]\nallowed_executables = ['cat']\n"
                                              "[commands]\nallowed_patterns = ['^cat\\s']\nblocked_patterns = []\n");
@@ -160,6 +169,7 @@ TEST_F(Promises, CargoProfileHasItsLimitsInside) {
 }
 
 TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
+  CONFORMS("R-AUDIT-3");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
   const std::string session = id.substr(0, id.find('\n'));
   const auto count = [&](const std::string& event) {
@@ -177,6 +187,7 @@ TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
 }
 
 TEST_F(Promises, ASignalThatIsPassedOnIsRecorded) {
+  CONFORMS("R-PROCESS-11");
   BackgroundProgram program(
       {caissonBinary(), "run", "--quiet", "--workspace", workspace.path() + ":rw", "--", "sh", "-c",
        "trap 'echo x >> got' USR1; trap 'exit 3' TERM; touch ready; while :; do sleep 0.05; done"},

@@ -1,5 +1,6 @@
 // A sandbox behaves as `caisson prompts` describes each case.
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -7,6 +8,7 @@ namespace {
 using Prompts = SandboxTest;
 
 TEST_F(Prompts, AreWhatASandboxAnswers) {
+  CONFORMS("R-USE-3");
   workspace.write("file", "mine\n");
   workspace.openToAll();
   RunOptions how;

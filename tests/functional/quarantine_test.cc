@@ -4,6 +4,7 @@
 
 #include "functional/audit_fixture.h"
 #include "functional/terminal.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -29,6 +30,7 @@ class Quarantine : public AuditTest {
 };
 
 TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
+  CONFORMS("R-SYSCALL-10");
   ASSERT_EQ(caisson({"tool", "quarantine", "--reason", "it reached out", "--", "echo", "one"}).exit_status, 0);
   const RunOutput refused = run({}, {"echo", "one"}, options());
   EXPECT_EQ(refused.exit_status, 125);

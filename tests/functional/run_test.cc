@@ -5,6 +5,7 @@
 #include <set>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -16,6 +17,7 @@ class JsonResult : public SandboxTest {};
 class Environment : public SandboxTest {};
 
 TEST_F(ExitStatus, IsTheProgramsOwn) {
+  CONFORMS("R-PROCESS-15");
   for (const int status : {0, 1, 2, 42, 123, 124, 125, 126, 127, 200, 255}) {
     EXPECT_EQ(run({}, {"sh", "-c", "exit " + std::to_string(status)}).exit_status, status);
   }
@@ -30,6 +32,7 @@ TEST_F(ExitStatus, Is128PlusTheSignal) {
 }
 
 TEST_F(ExitStatus, Is124AfterATimeout) {
+  CONFORMS("R-PROCESS-3");
   const RunOutput output = run({"--timeout", "300ms"}, {"sleep", "30"});
   EXPECT_EQ(output.exit_status, 124) << output.describe();
   EXPECT_LT(output.duration, std::chrono::seconds(10));
@@ -191,6 +194,7 @@ TEST_F(JsonResult, FileInTheWorkspaceIsOutOfThePayloadsReach) {
 }
 
 TEST_F(Environment, IsClean) {
+  CONFORMS("R-PROCESS-14");
   const RunOutput output = run({}, {"env"},
                                {.env = {{"SECRET_TOKEN", "leak"},
                                         {"LD_PRELOAD", ""},
@@ -213,6 +217,7 @@ TEST_F(Environment, IsClean) {
 }
 
 TEST_F(Environment, HasWhatWasNamed) {
+  CONFORMS("R-PROCESS-14");
   const RunOutput output = run({"--env", "A=1", "--env", "EMPTY=", "--env", "PASSED", "--env", "B=x=y z", "--env",
                                 "HOME=/tmp", "--env", "LD_BIND_NOW=1"},
                                {"env"}, {.env = {{"PASSED", "from outside"}}});
@@ -229,6 +234,7 @@ TEST_F(Environment, DecidesWhereProgramsAreFound) {
 }
 
 TEST_F(Environment, NoDescriptorBeyondTheStandardOnes) {
+  CONFORMS("R-PROCESS-13");
   const RunOutput output =
       onHost(R"(exec 7</etc/hostname 9>held; "$CAISSON" run -- sh -c 'ls /proc/self/fd | wc -l; echo x >&9')");
   EXPECT_TRUE(output.out.starts_with("4\n")) << "0, 1, 2 and ls's own " << output.describe();
@@ -236,6 +242,7 @@ TEST_F(Environment, NoDescriptorBeyondTheStandardOnes) {
 }
 
 TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
+  CONFORMS("R-LEVEL-13");
   const RunOutput output = script(
       "id -u; id -g; id -G; id -un; hostname; cat /etc/hostname; umask; ulimit -n; ulimit -c; "
       "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '");
@@ -246,6 +253,7 @@ TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
 }
 
 TEST_F(Environment, CpuCountTellsTheTruth) {
+  CONFORMS("R-LIMIT-2");
   EXPECT_EQ(run({"--cpus", "1"}, {"nproc"}).out, "1\n");
   EXPECT_EQ(run({}, {"nproc"}).out, "1\n") << "the default is one core";
 }

@@ -1,6 +1,7 @@
 // A session persists: its files survive commands, processes and the death of its sandbox; every command gets all
 // layers.
 #include "functional/session.h"
+#include "support/conforms.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -21,6 +22,7 @@ pid_t initOf(const std::string& home, const std::string& id) {
 }
 
 TEST_F(Sessions, KeepFilesFromCommandToCommandAndTheRealDirectoryAsItIs) {
+  CONFORMS("R-SESSION-1");
   workspace.write("a", "real\n");
   Session session = create();
   EXPECT_EQ(output(session, "cat a; echo changed > a; echo new > b; rm -f c"), "real\n");
@@ -100,6 +102,7 @@ TEST_F(Sessions, LeaveWhatACommandStartedRunning) {
 }
 
 TEST_F(Sessions, ApplyEveryLayerToEachCommand) {
+  CONFORMS("R-LEVEL-11");
   Session session = create();
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(output(session, "grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\n\\t '"),
@@ -112,6 +115,7 @@ TEST_F(Sessions, ApplyEveryLayerToEachCommand) {
 }
 
 TEST_F(Sessions, EndWhenTheirTimeIsOver) {
+  CONFORMS("R-SESSION-3");
   SessionOptions wish = options();
   wish.ttl_seconds = 1;
   auto session = store->create(wish);
@@ -154,6 +158,7 @@ TEST_F(Sessions, RefuseWhatCannotBeASession) {
 }
 
 TEST_F(Sessions, AreRefusedWhenTheirMetadataIsDamagedOrOfANewerFormatAndCanStillBeDestroyed) {
+  CONFORMS("R-SESSION-2");
   Session session = create();
   const std::string meta = home_path + "/sessions/" + session.id() + "/meta.json";
   const std::string good = readFile(meta);
@@ -175,6 +180,7 @@ TEST_F(Sessions, AreRefusedWhenTheirMetadataIsDamagedOrOfANewerFormatAndCanStill
 }
 
 TEST_F(Sessions, CanBeUsedByManyAtOnce) {
+  CONFORMS("R-SESSION-5");
   Session session = create();
   std::vector<std::thread> threads;
   std::atomic<int> good{0};

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -30,6 +31,7 @@ std::string noise(std::size_t size) {
 }
 
 TEST_F(Streams, AreKeptApart) {
+  CONFORMS("R-PROCESS-15");
   const RunOutput output = script("for i in 1 2 3; do echo out$i; echo err$i >&2; done");
   EXPECT_EQ(output.out, "out1\nout2\nout3\n");
   EXPECT_EQ(output.err, "err1\nerr2\nerr3\n");
@@ -141,6 +143,7 @@ TEST_F(Streams, OutputComesWhileTheProgramRuns) {
 }
 
 TEST_F(Streams, OutputIsCutAtTheLimitAndTheRestCounted) {
+  CONFORMS("R-PROCESS-15");
   const RunOutput output = run({"--output-limit", "1M"}, {"head", "-c", "50M", "/dev/zero"});
   EXPECT_EQ(output.exit_status, 125) << "the program succeeded, but its output is not complete: " << output.err;
   EXPECT_EQ(output.out.size(), 1U << 20);

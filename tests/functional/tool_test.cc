@@ -1,6 +1,7 @@
 // Declared tools: run under their policy, and need an owner's approval where required.
 #include "functional/audit_fixture.h"
 #include "functional/terminal.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -36,6 +37,7 @@ class Tools : public AuditTest {
 };
 
 TEST_F(Tools, RunUnderTheirPolicyWithValuesAsWords) {
+  CONFORMS("R-POLICY-5");
   ASSERT_EQ(alone({"tool", "add", "search", "--description", "finds text", "--profile", "files", "--", "grep", "-n",
                    "--", "{pattern}", "{file}"})
                 .exit_status,
@@ -85,6 +87,7 @@ TEST_F(Tools, AShellIsAToolAtFullWithoutAsking) {
 
 // INV-S1
 TEST_F(Tools, AShellBelowFullNeedsTheOwnersWordWhateverItIsCalled) {
+  CONFORMS("R-LEVEL-1");
   workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
   ASSERT_EQ(onHost("cp \"$(readlink -f /bin/sh)\" copy && ln -s /bin/bash link").exit_status, 0);
   workspace.write("listing.toml", "isolation.level = \"process\"\nprocess.allowed_executables = [\"grep\", \"" +
@@ -135,6 +138,7 @@ TEST_F(Tools, TheOwnersWordCanBeTakenBack) {
 
 // INV-S7
 TEST_F(Tools, NetworkNeedsTheOwnersWord) {
+  CONFORMS("R-NETWORK-15");
   const RunOutput refused =
       alone({"tool", "add", "get", "--profile", "web-fetch", "--allow-host", "example.org", "--", "curl", "{url}"});
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
@@ -147,6 +151,7 @@ TEST_F(Tools, NetworkNeedsTheOwnersWord) {
 }
 
 TEST_F(Tools, InQuarantineAreRefused) {
+  CONFORMS("R-SYSCALL-10");
   ASSERT_EQ(alone({"tool", "add", "hello", "--", "echo", "hello"}).exit_status, 0);
   EXPECT_EQ(alone({"tool", "run", "hello"}).out, "hello\n");
   ASSERT_EQ(alone({"tool", "quarantine", "hello", "--reason", "odd"}).exit_status, 0);

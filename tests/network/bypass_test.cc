@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -186,6 +187,7 @@ TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
 }
 
 TEST_F(Bypass, PermittedQueriesAreOnRecord) {
+  CONFORMS("R-NETWORK-10");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
@@ -206,6 +208,7 @@ TEST_F(Bypass, PermittedQueriesAreOnRecord) {
 
 /// Refusals of every kind are in the figures: names, addresses behind names, redirects and connections.
 TEST_F(Bypass, TheFiguresCountEveryRefusedRequest) {
+  CONFORMS("R-AUDIT-15");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);

@@ -4,6 +4,7 @@
 
 #include "functional/mcp_client.h"
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -61,6 +62,7 @@ class McpNetwork : public NetworkTest {
 };
 
 TEST_F(McpNetwork, AHostIsReachedOnlyWithTheOwnersWordAndNoOther) {
+  CONFORMS("R-NETWORK-15");
   EXPECT_FALSE(reaches("example.org"));
   const Json asked = ask("Example.org");
   ASSERT_EQ(asked["resultType"], "input_required") << asked;
@@ -88,6 +90,7 @@ TEST_F(McpNetwork, AHostIsReachedOnlyWithTheOwnersWordAndNoOther) {
 
 /// Before a command whose program is a network client the user is asked; the model need not know sandbox_network.
 TEST_F(McpNetwork, ANetworkClientIsOfferedItsHostBeforeItFails) {
+  CONFORMS("R-NETWORK-16");
   const Json command{{"name", "sandbox_execute"},
                      {"arguments", {{"sandbox_id", id_}, {"command", "curl -sS --max-time 5 http://example.org/a"}}}};
   const auto run = [&](const Json& asked, const std::string& decision) {

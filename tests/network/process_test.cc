@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -88,6 +89,7 @@ TEST_F(Egress, IsGoneWithTheRunHoweverThatEnds) {
 }
 
 TEST_F(Egress, EveryRequestIsInTheAuditLog) {
+  CONFORMS("R-NETWORK-9");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);

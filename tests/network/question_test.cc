@@ -1,6 +1,7 @@
 // An unlisted host while a user is at the terminal: that user decides.
 #include "functional/terminal.h"
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -54,6 +55,7 @@ class Question : public NetworkTest {
 };
 
 TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
+  CONFORMS("R-NETWORK-15");
   auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
   answer(*terminal, "evil.test:80", "o\r");
   EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
@@ -65,6 +67,7 @@ TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
 
 /// A network client in a sandbox without network: asked about before it runs.
 TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
+  CONFORMS("R-NETWORK-16");
   const std::string policy = files.write("offline.toml", "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n");
   const auto begin = [&](const std::vector<std::string>& options) {
     std::vector<std::string> words{

@@ -1,5 +1,6 @@
 // Allowed hosts are reachable in every way that a program can use.
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -7,11 +8,13 @@ namespace {
 using Reach = NetworkTest;
 
 TEST_F(Reach, ByHttpProxy) {
+  CONFORMS("R-NETWORK-2");
   const RunOutput output = shell({"example.org"}, "curl -sS http://example.org/a http://example.org/b");
   EXPECT_EQ(output.out, "example.org /a from 80\nexample.org /b from 80\n") << output.describe();
 }
 
 TEST_F(Reach, ByConnectWithTls) {
+  CONFORMS("R-NETWORK-2");
   const RunOutput output = shell({"example.org"}, "curl -sS --cacert " + certificate() + " https://example.org/x");
   EXPECT_EQ(output.out, "example.org /x from 443\n") << output.describe();
 }
@@ -75,6 +78,7 @@ for host in alias large dual; do curl -sS http://$host.example.org/; done)");
 }
 
 TEST_F(Reach, AskingAnotherDnsServerGetsTheSameAnswers) {
+  CONFORMS("R-NETWORK-14");
   const RunOutput output = python({"example.org"}, R"(
 import socket, struct
 q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\7example\3org\0" + struct.pack(">HH", 1, 1)
@@ -103,6 +107,7 @@ TEST_F(Reach, LevelProcessHasTheSameEgress) {
 }
 
 TEST_F(Reach, TheSandboxsOwnLoopbackWorks) {
+  CONFORMS("R-NETWORK-1");
   const RunOutput output = python({}, R"(
 import socket
 for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):

@@ -2,6 +2,7 @@
 // relays. Each test also shows that the same action works where the policy allows it, so that a denial for the wrong
 // reason fails the test.
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 using Refuse = NetworkTest;
 
 TEST_F(Refuse, AnEmptyListAllowsNothing) {
+  CONFORMS("R-NETWORK-2");
   forgetQueries();
   for (const std::string& url : {std::string("http://example.org/"), std::string("http://93.184.0.4/")}) {
     const auto result = json({}, {"curl", "-sS", url});
@@ -19,6 +21,7 @@ TEST_F(Refuse, AnEmptyListAllowsNothing) {
 }
 
 TEST_F(Refuse, ADeniedNameIsNeverLookedUp) {
+  CONFORMS("R-NETWORK-10");
   forgetQueries();
   for (const char* script :
        {"curl -sS http://evil.test/", "curl -sSk https://evil.test/", "curl -sS --noproxy '*' http://evil.test/",
@@ -36,6 +39,7 @@ TEST_F(Refuse, ADeniedNameIsNeverLookedUp) {
 }
 
 TEST_F(Refuse, PortsThatAreNotPermitted) {
+  CONFORMS("R-NETWORK-2");
   const auto result = json({"example.org"}, {"curl", "-sS", "http://example.org:8080/"});
   EXPECT_TRUE(denied(result, "example.org:8080", "connect")) << result;
   const RunOutput captured = python({"example.org"}, R"(
@@ -78,6 +82,7 @@ print("asked"))");
 }
 
 TEST_F(Refuse, NamesThatPointInside) {
+  CONFORMS("R-NETWORK-7");
   for (const char* name : {"rebind", "mixed", "metadata", "mapped", "nat64", "own"}) {
     const std::string host = std::string(name) + ".example.org";
     const auto by_proxy = json({".example.org"}, {"curl", "-sS", "http://" + host + "/"});
@@ -88,6 +93,7 @@ TEST_F(Refuse, NamesThatPointInside) {
 }
 
 TEST_F(Refuse, ANameThatMovesInsideAfterItWasChecked) {
+  CONFORMS("R-NETWORK-7");
   // The first response is public and may be used; a later one must not replace it unchecked.
   const RunOutput output = shell({".example.org"}, R"(
 curl -sS http://flip.example.org/first
@@ -98,6 +104,7 @@ curl -sS http://flip.example.org/second)");
 }
 
 TEST_F(Refuse, BlockedRangesWhateverTheListSays) {
+  CONFORMS("R-NETWORK-4");
   for (const char* address : {"127.0.0.1", "169.254.169.254", "10.0.0.1", "100.100.100.200", "[::1]", "[fd00:ec2::254]",
                               "[::ffff:169.254.169.254]", "0.0.0.0", "2130706433", "93.184.0.1"}) {
     const RunOutput output = run(
@@ -111,6 +118,7 @@ TEST_F(Refuse, BlockedRangesWhateverTheListSays) {
 }
 
 TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
+  CONFORMS("R-NETWORK-6");
   EXPECT_TRUE(denied(json({"registry.local"}, {"curl", "-sS", "http://registry.local/"}), "registry.local:80"));
   EXPECT_TRUE(
       contains(shell({"registry.local"}, "curl -sS http://registry.local/", "private_hosts = [\"registry.local\"]").out,
@@ -216,6 +224,7 @@ print(ask(b"\0\1\2\3garbage\r\n"), ask(b"SSH-2.0-x\r\n", port=443)))");
 }
 
 TEST_F(Refuse, RedirectsToHostsThatAreNotPermitted) {
+  CONFORMS("R-NETWORK-8");
   for (const char* location : {"http://evil.test/x", "https://evil.test/", "//evil.test/", "http://169.254.169.254/",
                                "http://a@evil.test/", "http://[::1]/"}) {
     const RunOutput output =
@@ -297,6 +306,7 @@ print(ask(b"\4\1\0\x50\x5d\xb8\0\2\0")[1:2] == b"\x5a"))");
 }
 
 TEST_F(Refuse, RecordTypesThatCouldCarryATunnel) {
+  CONFORMS("R-NETWORK-11");
   forgetQueries();
   const RunOutput output = python({".example.org"}, R"(
 import socket, struct
@@ -312,6 +322,7 @@ print([ask(kind) for kind in (16, 15, 33, 65, 64, 255, 10, 6, 2)]))");
 }
 
 TEST_F(Refuse, ATunnelInTheLabelsOfAPermittedDomain) {
+  CONFORMS("R-NETWORK-11");
   forgetQueries();
   const RunOutput output = run({"*.wild.example.org"}, {"/usr/bin/python3", "-c", R"(
 import socket
@@ -341,6 +352,7 @@ TEST_F(Refuse, AnswersThatAreNone) {
 }
 
 TEST_F(Refuse, MoreConnectionsThanPermitted) {
+  CONFORMS("R-NETWORK-12");
   const RunOutput output = run({"example.org:5432"}, {"/usr/bin/python3", "-c", R"(
 import socket
 open_ones, refused = [], 0

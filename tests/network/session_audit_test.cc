@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "network/network.h"
+#include "support/conforms.h"
 #include "support/processes.h"
 
 namespace caisson::test {
@@ -90,6 +91,7 @@ class SessionAudit : public NetworkTest {
 };
 
 TEST_F(SessionAudit, BackgroundRequestIsRecordedWhileCommandRuns) {
+  CONFORMS("R-NETWORK-9");
   create();
   start(Actor::background, "curl -sS http://bg-runs.wild.example.org/x; sleep 60");
   ASSERT_TRUE(eventually([&] { return serverSaw("bg-runs.wild.example.org"); }));

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -20,6 +21,7 @@ class Upstream : public NetworkTest {
 };
 
 TEST_F(Upstream, EveryWayGoesThroughIt) {
+  CONFORMS("R-NETWORK-14");
   const RunOutput output = shell({"example.org", "example.org:5432"},
                                  std::string("curl -sS http://example.org/a; curl -sS --cacert ") + certificate() +
                                      " https://example.org/b; " + kDirect + "curl -sS http://example.org/c; " +

@@ -1,5 +1,6 @@
 // The profile web-fetch with its intended programs: a download from a listed host, and nothing else.
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -24,6 +25,7 @@ class WebFetch : public NetworkTest {
 };
 
 TEST_F(WebFetch, CurlDownloadsFromAHostThatIsNamed) {
+  CONFORMS("R-POLICY-11");
   EXPECT_EQ(fetch(named, {"curl", "-sS", "http://example.org/page"}).out, "example.org /page from 80\n");
   const RunOutput secure = fetch(named, {"curl", "-sS", "--cacert", certificate(), "https://example.org/page"});
   EXPECT_EQ(secure.out, "example.org /page from 443\n") << secure.describe();
@@ -53,6 +55,7 @@ TEST_F(WebFetch, AWholeFileComesOutOnStandardOutput) {
 }
 
 TEST_F(WebFetch, NoOtherHostIsReachedHoweverItIsAskedFor) {
+  CONFORMS("R-POLICY-11");
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"curl", "-sS", "http://evil.test/"},
                                              {"curl", "-sS", "--noproxy", "*", "http://evil.test/"},

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -26,6 +27,7 @@ class InheritedDescriptor {
 };
 
 TEST(Descriptors, OfTheCallerAreClosed) {
+  CONFORMS("R-PROCESS-13");
   const TempDir directory;
   const InheritedDescriptor left_open(directory.path(), 9);
   expectOnlyStoppedBy("closed-descriptors", {.verb = {"list-descriptors"}});

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -53,6 +54,7 @@ class ExecutableList : public testing::Test {
 TEST_F(ExecutableList, LetsTheListedProgramsRun) { EXPECT_TRUE(succeeded(inSandbox(attack({"execute", kListed})))); }
 
 TEST_F(ExecutableList, HoldsAgainstAnAbsolutePath) {
+  CONFORMS("R-PROCESS-7");
   expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute", kUnlisted}));
 }
 
@@ -61,18 +63,22 @@ TEST_F(ExecutableList, HoldsAgainstARelativePath) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstASymbolicLink) {
+  CONFORMS("R-PROCESS-7");
   expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute-symlink", kUnlisted, "/tmp/true"}));
 }
 
 TEST_F(ExecutableList, HoldsAgainstAShell) {
+  CONFORMS("R-PROCESS-7");
   expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute", "/bin/sh", "-c", "exit 0"}));
 }
 
 TEST_F(ExecutableList, HoldsAgainstAScriptsInterpreter) {
+  CONFORMS("R-PROCESS-7");
   expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute-script", "/bin/sh", "/tmp/script"}));
 }
 
 TEST_F(ExecutableList, HoldsAgainstACopyInAWritableDirectory) {
+  CONFORMS("R-PROCESS-7");
   for (const char* copy : {"/tmp/copy", "/dev/shm/copy", "/home/sandbox/copy", "/run/copy", "/var/tmp/copy"}) {
     expectOnlyStoppedBy("noexec,landlock", attack({"execute-copy", kListed, copy}));
   }
@@ -101,6 +107,7 @@ TEST_F(ExecutableList, HoldsAgainstAProgramThatTheWorkspaceBrings) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstTheLoader) {
+  CONFORMS("R-PROCESS-7");
   // Landlock stays enabled: it does not cover what ld.so maps, so only noexec protects here.
   expectOnlyStoppedBy("noexec", attack({"execute-by-loader", kLoader, kListed, "/tmp/copy"}));
 }
@@ -110,6 +117,7 @@ TEST_F(ExecutableList, HoldsAgainstLibrariesOfThePayloadsOwn) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstMemoryFiles) {
+  CONFORMS("R-PROCESS-7");
   expectOnlyStoppedBy("allow:memfd_create", attack({"execute-memory", kListed}));
   EXPECT_TRUE(contained(inSandbox(attack({"execute-memory", kListed, "exec"}))));
 }
@@ -133,6 +141,7 @@ TEST_F(ExecutableList, HoldsAgainstAHardLinkBesideTheProgram) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstPreloading) {
+  CONFORMS("R-PROCESS-7");
   const TempDir workspace;
   const std::string library = workspace.write("library.so", readFile(systemLibrary()), 0755);
   workspace.openToAll();
@@ -200,6 +209,7 @@ TEST_F(ExecutableList, ADirectoryIsExecutableWhereThePolicySaysSo) {
 class Blocklist : public ExecutableList {};
 
 TEST_F(Blocklist, TakesAProgramAwayUnderEveryName) {
+  CONFORMS("R-PROCESS-8");
   const std::string list = "blocked_executables = ['sh', 'id']";
   const std::unique_ptr<char, decltype(&std::free)> shell(realpath("/bin/sh", nullptr), &std::free);
   // The list makes the payload's own directory noexec; it is started from the system's.
@@ -215,6 +225,7 @@ TEST_F(Blocklist, TakesAProgramAwayUnderEveryName) {
 }
 
 TEST_F(Blocklist, CoversHardLinks) {
+  CONFORMS("R-PROCESS-8");
   struct stat status{};
   requireOrSkip(stat("/usr/bin/perl", &status) == 0 && status.st_nlink > 1, "perl has no second name here");
   const Attack attempt = attack({}, "blocked_executables = ['perl']");

@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -43,6 +44,7 @@ class HostFile : public testing::TestWithParam<const char*> {};
 
 /// Different paths to the same file, which is outside everything that the policy names.
 TEST_P(HostFile, IsNotThere) {
+  CONFORMS("R-LEVEL-3");
   const TempDir directory;
   const Canary canary(directory / "id_ed25519");
   const std::string prefix = GetParam();
@@ -57,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(ByWay, HostFile, testing::ValuesIn(kWays),
                          [](const auto& test) { return std::string(kWayNames[test.index]); });
 
 TEST(HomeDirectory, SecretsAreNeverVisible) {
+  CONFORMS("R-FILES-15");
   const TempDir home;
   const std::vector<std::string> secrets{
       ".ssh/id_rsa", ".aws/credentials", ".config/gcloud/token", ".kube/config",        ".gnupg/key",
@@ -96,6 +99,7 @@ INSTANTIATE_TEST_SUITE_P(InEveryMode, WorkspaceLink, testing::Values("ro", "rw",
 
 /// Like runc CVE-2021-30465: between the check and the mount, the directory becomes a link.
 TEST(Workspace, ReplacedByALinkAfterItWasCheckedIsRefused) {
+  CONFORMS("R-FILES-13");
   if (!mayWeaken()) return;  // only caisson-weakened can stop between the two
   for (const std::string protections : {"nothing", "guarded-links"}) {
     const TempDir outside;
@@ -113,6 +117,7 @@ TEST(Workspace, ReplacedByALinkAfterItWasCheckedIsRefused) {
 // --- read-only ---
 
 TEST(Root, CannotBeWritten) {
+  CONFORMS("R-FILES-1");
   // The mount is read-only and Landlock grants no write there; the self-test would detect either.
   expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/planted"}});
   expectOnlyStoppedBy("read-only-root,landlock,self-test", {.verb = {"write", "/etc/planted"}});
@@ -120,15 +125,20 @@ TEST(Root, CannotBeWritten) {
 }
 
 TEST(SystemDirectories, CannotBeWritten) {
+  CONFORMS("R-FILES-1");
   for (const char* path :
        {"/usr/planted", "/usr/bin/planted", "/bin/planted", "/lib/planted", "/dev/planted", "/proc/planted"}) {
     EXPECT_TRUE(contained(inSandbox({.verb = {"write", path}}))) << path;
   }
 }
 
-TEST(RootsHome, IsInaccessible) { EXPECT_TRUE(contained(inSandbox({.verb = {"open", "/root"}}))); }
+TEST(RootsHome, IsInaccessible) {
+  CONFORMS("R-FILES-4");
+  EXPECT_TRUE(contained(inSandbox({.verb = {"open", "/root"}})));
+}
 
 TEST(ReadOnlyWorkspace, CannotBeWritten) {
+  CONFORMS("R-FILES-9");
   const TempDir workspace;
   const Canary canary(workspace / "canary");
   const Attack attack{.verb = {"write", "/workspace/canary", "changed"}, .workspace = workspace.path() + ":ro"};
@@ -140,6 +150,7 @@ TEST(ReadOnlyWorkspace, CannotBeWritten) {
 }
 
 TEST(OverlayWorkspace, KeepsEveryChangeFromTheHost) {
+  CONFORMS("R-FILES-9");
   const TempDir workspace;
   const Canary changed(workspace / "changed");
   const Canary removed(workspace / "removed");
@@ -194,6 +205,7 @@ TEST(HiddenSecretInDirectWorkspace, CannotBeUncovered) {
 class DeniedPath : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeniedPath, WinsOverTheTreeThatContainsIt) {
+  CONFORMS("R-FILES-14");
   const TempDir workspace;
   workspace.makeDir("sub/private");
   const Canary canary(workspace / "sub/private/canary");
@@ -206,6 +218,7 @@ TEST_P(DeniedPath, WinsOverTheTreeThatContainsIt) {
 
 /// There the workspace is at its own path, and the denied path has to be found there.
 TEST_P(DeniedPath, WinsAtLevelProcess) {
+  CONFORMS("R-FILES-14");
   const TempDir workspace;
   workspace.makeDir("sub/private");
   const Canary canary(workspace / "sub/private/canary");
@@ -235,6 +248,7 @@ class LaterDeniedPath : public testing::TestWithParam<const char*> {};
 
 /// A denied path that the host creates while the payload runs.
 TEST_P(LaterDeniedPath, IsDeniedAsWell) {
+  CONFORMS("R-FILES-14");
   const TempDir workspace;
   const TempDir sync;
   const std::string secret = uniqueWord("later");
@@ -259,6 +273,7 @@ TEST(DirectWorkspace, RefusesToDenyWhatDoesNotExistYet) {
 
 /// Mount points for masks must not appear in the host's tree (claude-code#17727: ghost files).
 TEST(Workspace, IsLeftAsItWas) {
+  CONFORMS("R-FILES-19");
   const TempDir workspace;
   workspace.write(".env", "x");
   workspace.makeDir("private");
@@ -274,6 +289,7 @@ TEST(Workspace, IsLeftAsItWas) {
 
 /// A tree that a payload filled with links is removed without harm to the host.
 TEST(Teardown, LeavesTheHostAloneWhenThePayloadPlantedALinkToRoot) {
+  CONFORMS("R-FILES-18");
   const TempDir outside;
   const Canary canary(outside / "canary");
   for (const char* mode : {"rw", "overlay"}) {
@@ -293,6 +309,7 @@ TEST(Teardown, LeavesTheHostAloneWhenThePayloadPlantedALinkToRoot) {
 class MaskedProcFile : public testing::TestWithParam<const char*> {};
 
 TEST_P(MaskedProcFile, TellsNothing) {
+  CONFORMS("R-FILES-3");
   const std::string path = std::string("/proc/") + GetParam();
   const Attack attack{.verb = {"read", path}};
   EXPECT_TRUE(contained(inSandbox(attack)));
@@ -330,6 +347,7 @@ TEST(ProcEntries, OutsideTheListCannotBeOpened) {
 
 /// Values that identify the host, or reveal other sandboxes.
 TEST(ProcValues, AreNotTheHosts) {
+  CONFORMS("R-FILES-3");
   const std::string host_id = readFile("/proc/sys/kernel/random/boot_id");
   const auto inside = [](const std::string& file) {
     return runCaisson({"run", "-q", "--workspace", ":none", "--", "cat", file}).out;

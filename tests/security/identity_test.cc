@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 #include "support/processes.h"
 
 namespace caisson::test {
@@ -35,6 +36,7 @@ class AtLevel : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(AtLevel, NoCapabilityIsLeftInAnySet) {
+  CONFORMS("R-LEVEL-4");
   const Attack attack = here({.verb = {"describe-self"}});
   const RunOutput output = inSandbox(attack);
   for (const char* set : kCapabilitySets) EXPECT_EQ(field(output, set), "0000000000000000") << set << output.describe();
@@ -44,6 +46,7 @@ TEST_P(AtLevel, NoCapabilityIsLeftInAnySet) {
 }
 
 TEST_P(AtLevel, PrivilegesCannotGrow) {
+  CONFORMS("R-LEVEL-14");
   const Attack attack = here({.verb = {"describe-self"}});
   EXPECT_EQ(field(inSandbox(attack), "NoNewPrivs"), "1");
   EXPECT_EQ(field(inSandbox(attack), "Seccomp"), "2");
@@ -54,6 +57,7 @@ TEST_P(AtLevel, PrivilegesCannotGrow) {
 }
 
 TEST_P(AtLevel, ThePayloadIsNotRootAndCannotBecomeIt) {
+  CONFORMS("R-LEVEL-14");
   const Attack attack = here({.verb = {"describe-self"}});
   const RunOutput output = inSandbox(attack);
   EXPECT_EQ(field(output, "Uid"), "1000 1000 1000 1000");
@@ -70,6 +74,7 @@ TEST_P(AtLevel, ThePayloadIsNotRootAndCannotBecomeIt) {
 }
 
 TEST_P(AtLevel, TheCallersEnvironmentIsGone) {
+  CONFORMS("R-PROCESS-14");
   const std::string secret = uniqueWord("secret");
   Attack attack = here({.verb = {"environment"}});
   for (const char* name : {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
@@ -218,6 +223,7 @@ TEST_F(SeparateUser, SandboxWorksAsUsual) {
 class SelfTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(SelfTest, RefusesToStartThePayloadWithoutThisProtection) {
+  CONFORMS("R-LEVEL-12");
   if (!mayWeaken()) return;
   const Attack attack{.verb = {"host-name"}};
   const RunOutput refused = weakened(GetParam(), attack);

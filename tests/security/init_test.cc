@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -43,7 +44,10 @@ TEST(Init, DoesNotShowTheCallersEnvironment) {
 
 TEST(Init, HasMemoryThatCannotBeWritten) { expectOnlyStoppedBy(kHiding, {.verb = {"open", "/proc/1/mem", "write"}}); }
 
-TEST(Init, CannotBeTraced) { expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"trace", "1"}}); }
+TEST(Init, CannotBeTraced) {
+  CONFORMS("R-PROCESS-1");
+  expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"trace", "1"}});
+}
 
 TEST(Init, HasMemoryThatCannotBeReadByCall) {
   expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"read-memory", "1"}});
@@ -57,6 +61,7 @@ TEST(Init, HasLimitsThatCannotBeChanged) { expectOnlyStoppedBy("seccomp", {.verb
 
 /// No second half: that pid 1 survives signals is the kernel's rule for every pid namespace.
 TEST(Init, GoesOnWorkingWhateverItIsSent) {
+  CONFORMS("R-PROCESS-10");
   for (const int signal : {SIGSTOP, SIGKILL, SIGTERM, SIGTSTP, SIGSEGV, SIGCHLD}) {
     EXPECT_TRUE(contained(inSandbox({.verb = {"signal-init", std::to_string(signal)}}))) << "signal " << signal;
   }

@@ -11,6 +11,7 @@
 
 #include "security/attack.h"
 #include "security/call_trace.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -124,6 +125,7 @@ std::string wrongStep(const std::vector<TracedCall>& calls) {
 }
 
 TEST(LayerOrder, OfALaunchIsNamespacesMountsLandlockCapabilitiesSeccomp) {
+  CONFORMS("R-LEVEL-10");
   const TempDir state;
   const CallTrace trace = traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), caissonBinary(), "run", "--quiet",
                                       "--workspace", ":none", "--", kProgram});
@@ -156,6 +158,7 @@ TEST(LayerOrder, OfALaunchIsNamespacesMountsLandlockCapabilitiesSeccomp) {
 
 /// Landlock scoping is part of the same ruleset, so it cannot come later.
 TEST(LayerOrder, LandlockScopingIsInTheRuleset) {
+  CONFORMS("R-LEVEL-10");
   const TempDir state;
   const CallTrace trace = traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), caissonBinary(), "run", "--quiet",
                                       "--workspace", ":none", "--", kProgram});
@@ -171,6 +174,7 @@ TEST(LayerOrder, LandlockScopingIsInTheRuleset) {
 }
 
 TEST(LayerOrder, IsSeenToBeBrokenWithoutALayer) {
+  CONFORMS("R-LEVEL-10");
   if (!mayWeaken()) return;
   const TempDir state;
   for (const auto& [protection, step] :

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -25,6 +26,7 @@ std::string plantedIn(const TempDir& directory) {
 class SetIdFile : public testing::TestWithParam<const char*> {};
 
 TEST_P(SetIdFile, CannotBePlantedInADirectWorkspace) {
+  CONFORMS("R-FILES-17");
   const TempDir workspace;
   const Attack attack{.verb = {"plant-set-id", GetParam(), "/workspace/planted"},
                       .workspace = workspace.path() + ":rw"};
@@ -55,6 +57,7 @@ TEST(SetIdDirectory, CannotBePlantedInADirectWorkspace) {
 }
 
 TEST(Device, CannotBePlantedInADirectWorkspace) {
+  CONFORMS("R-FILES-17");
   const TempDir workspace;
   for (const char* kind : {"character", "block", "whiteout"}) {
     EXPECT_TRUE(contained(
@@ -90,6 +93,7 @@ TEST(Device, CannotBeMadeAnywhereInside) {
 
 /// The kernel requires a capability here; the payload has none, in any namespace.
 TEST(PrivilegedAttribute, CannotBeSet) {
+  CONFORMS("R-FILES-17", "R-SYSCALL-13");
   const TempDir workspace;
   workspace.write("file", "x", 0755);
   for (const char* mode : {":rw", ":overlay"}) {
@@ -105,6 +109,7 @@ TEST(PrivilegedAttribute, CannotBeSet) {
 
 /// Overlay marks written by the payload must have no effect: the host's file behind them stays visible.
 TEST(OverlayMark, SetByThePayloadDoesNotHideTheLowerTree) {
+  CONFORMS("R-SYSCALL-13");
   const TempDir workspace;
   workspace.makeDir("directory");
   const Canary canary(workspace / "directory/canary");

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -22,6 +23,7 @@ bool stillGrows(const std::string& path) {
 class Daemon : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(Daemon, DiesWithTheRun) {
+  CONFORMS("R-PROCESS-2");
   const TempDir directory;
   // Without namespaces root's payloads run as another user of the host.
   ASSERT_EQ(chmod(directory.path().c_str(), 0777), 0);
@@ -54,6 +56,7 @@ TEST(Daemon, WouldLiveOnUnprotected) {
 }
 
 TEST(Daemon, DiesWhenCaissonIsKilled) {
+  CONFORMS("R-PROCESS-2");
   const TempDir directory;
   {
     BackgroundProgram program({caissonBinary(), "run", "--quiet", "--workspace", directory.path() + ":rw", "--ro",
@@ -78,6 +81,7 @@ TEST(Daemon, DiesAtTheTimeout) {
 }
 
 TEST(HostProcesses, AreInvisible) {
+  CONFORMS("R-PROCESS-1");
   const Attack attack{.verb = {"list-processes"}};
   const std::string own = " " + std::to_string(getpid());
   const RunOutput output = inSandbox(attack);
@@ -88,6 +92,7 @@ TEST(HostProcesses, AreInvisible) {
 }
 
 TEST(HostProcesses, CannotBeSignalled) {
+  CONFORMS("R-PROCESS-1");
   BackgroundProgram victim({"sleep", "60"});
   const std::string pid = std::to_string(victim.pid());
   const auto number = std::to_string(SYS_kill);
@@ -99,6 +104,7 @@ TEST(HostProcesses, CannotBeSignalled) {
 }
 
 TEST(Processes, AreLimitedInNumber) {
+  CONFORMS("R-PROCESS-4");
   const Attack attack{.verb = {"count-forks", "400"}};
   const RunOutput output = inSandbox(attack);
   EXPECT_EQ(output.exit_status, 1) << output.describe();
@@ -109,6 +115,7 @@ TEST(Processes, AreLimitedInNumber) {
 
 /// An affinity that the payload can widen again limits nothing.
 TEST(CpuAffinity, CannotBeWidened) {
+  CONFORMS("R-LIMIT-3");
   const TempDir directory;
   const std::string policy = directory.write(
       "policy.toml", "format_version = 1\nname = \"pinned\"\nextends = \"bash\"\n[resources]\ncpu_affinity = [0]\n");
@@ -118,6 +125,7 @@ TEST(CpuAffinity, CannotBeWidened) {
 
 /// SPEC X2: after its one exec a payload under `allow_exec = false` starts no program, by path or from memory.
 TEST(SingleExec, HoldsAgainstASecondProgram) {
+  CONFORMS("R-PROCESS-6");
   const Attack attack{.verb = {"exec", payloadPath(), "list-descriptors"}, .options = {"--profile", "strict"}};
   EXPECT_TRUE(contained(inSandbox(attack)));
   EXPECT_NE(inSandbox(attack).out.find("execve: EPERM"), std::string::npos);
@@ -127,6 +135,7 @@ TEST(SingleExec, HoldsAgainstASecondProgram) {
 
 /// SPEC X2: `allow_fork = false`. Threads are still allowed.
 TEST(SingleProcess, HoldsAgainstAFork) {
+  CONFORMS("R-PROCESS-5");
   const TempDir directory;
   const std::string policy = directory.write("policy.toml", "[process]\nallow_fork = false\n");
   directory.openToAll();

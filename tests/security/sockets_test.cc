@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -52,6 +53,7 @@ class Listener {
 };
 
 TEST(AbstractSocket, OfTheHostCannotBeReached) {
+  CONFORMS("R-PROCESS-16");
   const std::string name = uniqueWord("caisson-test");
   const Listener listener(name);
   ASSERT_TRUE(listener.listening());
@@ -64,6 +66,7 @@ TEST(AbstractSocket, OfTheHostCannotBeReached) {
 }
 
 TEST(LoopbackOfTheHost, CannotBeReached) {
+  CONFORMS("R-NETWORK-1");
   const Listener listener;
   ASSERT_TRUE(listener.listening());
   const Attack attack{.verb = {"connect-loopback", listener.port()}};
@@ -118,6 +121,7 @@ TEST(PathnameSocket, OfAServiceCannotBeReachedAtLevelProcess) {
 }
 
 TEST(SystemVMemory, OfTheHostCannotBeAttached) {
+  CONFORMS("R-PROCESS-16");
   const auto key = static_cast<key_t>(0x43410000 | (getpid() & 0xffff));
   const int id = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);
   ASSERT_GE(id, 0);
@@ -135,6 +139,7 @@ TEST(SystemVMemory, OfTheHostCannotBeAttached) {
 }
 
 TEST(PosixMemory, OfTheHostCannotBeOpened) {
+  CONFORMS("R-PROCESS-16");
   const std::string path = "/dev/shm/" + uniqueWord("caisson-test");
   const Canary canary(path);
   chmod(path.c_str(), 0666);

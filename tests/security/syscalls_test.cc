@@ -11,6 +11,7 @@
 #include "plan/syscalls.h"
 #include "policy/severity.h"
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -27,6 +28,7 @@ class NewNamespace : public testing::TestWithParam<std::array<const char*, 2>> {
 
 /// Most namespaces need a privilege, but none does together with a user namespace.
 TEST_P(NewNamespace, CannotBeMade) {
+  CONFORMS("R-SYSCALL-2");
   const auto [call, name] = GetParam();
   expectOnlyStoppedBy("seccomp,kernel-quotas", {.verb = {call, name}});
 }
@@ -83,6 +85,7 @@ class ForbiddenSyscall : public testing::TestWithParam<ForbiddenCall> {};
 
 /// The arguments are harmless if the call is allowed.
 TEST_P(ForbiddenSyscall, IsRefusedBeforeTheKernelLooksAtIt) {
+  CONFORMS("R-SYSCALL-2");
   const ForbiddenCall& call = GetParam();
   const auto number = syscallNumber(call.name);
   if (!number) GTEST_SKIP() << "this architecture has no " << call.name;
@@ -136,6 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// The filter must also deny calls that the kernel would deny to this payload anyway.
 TEST(SyscallFilter, RefusesEveryForbiddenCallByItself) {
+  CONFORMS("R-SYSCALL-2");
   const auto builtin = plan::builtinProgram();
   const std::vector<sock_filter> program(builtin.begin(), builtin.end());
   for (const std::string_view name : plan::forbiddenSyscalls()) {
@@ -147,6 +151,7 @@ TEST(SyscallFilter, RefusesEveryForbiddenCallByItself) {
 }
 
 TEST(SyscallFilter, AnswersCallsNobodyKnowsYetAsAKernelWithoutThem) {
+  CONFORMS("R-SYSCALL-1");
   const RunOutput output = inSandbox({.verb = {"call", "9999"}});
   EXPECT_EQ(output.out, "refused: call 9999: ENOSYS\n") << output.describe();
   const auto builtin = plan::builtinProgram();
@@ -159,6 +164,7 @@ TEST(SyscallFilter, AnswersCallsNobodyKnowsYetAsAKernelWithoutThem) {
 // --- foreign call conventions ---
 
 TEST(ForeignArchitecture, ThirtyTwoBitCallsEndTheSandbox) {
+  CONFORMS("R-SYSCALL-3");
   const Attack attack{.verb = {"foreign-call", "i386"}};
   const RunOutput output = inSandbox(attack);
   if (output.exit_status == 3) GTEST_SKIP() << output.out;
@@ -200,6 +206,7 @@ std::ostream& operator<<(std::ostream& out, const ForbiddenSocket& socket) { ret
 class ForbiddenSocketFamily : public testing::TestWithParam<ForbiddenSocket> {};
 
 TEST_P(ForbiddenSocketFamily, CannotBeOpened) {
+  CONFORMS("R-SYSCALL-12");
   const ForbiddenSocket& wish = GetParam();
   const Attack attack{
       .verb = {"socket", std::to_string(wish.family), std::to_string(wish.type), std::to_string(wish.protocol)}};

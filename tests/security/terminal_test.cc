@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -68,6 +69,7 @@ TEST(CallersTerminal, CannotBeWrittenOn) {
 }
 
 TEST(CallersTerminal, CannotBeTypedInto) {
+  CONFORMS("R-PROCESS-12", "R-SYSCALL-11");
   const std::string quiet = " </dev/null 2>&1 | cat";
   const std::string verb = "type-character /dev/tty";
   EXPECT_NE(onTerminal({"/bin/sh", "-c", sandboxed(real(), verb) + quiet}).screen.find("refused: open"),
@@ -86,6 +88,7 @@ class TerminalRequest : public testing::TestWithParam<const char*> {};
 /// Also on the sandbox's own terminal: the filter cannot tell them apart. The kernel reads 32 of the request's 64 bits,
 /// and so must the filter.
 TEST_P(TerminalRequest, IsRefusedWhateverItsHighBits) {
+  CONFORMS("R-PROCESS-12");
   for (const std::string bits : {"", " high-bits"}) {
     const std::string verb = std::string(GetParam()) + " /dev/tty" + bits;
     EXPECT_NE(onTerminal({"/bin/sh", "-c", sandboxed(real(), verb)}).screen.find("refused: ioctl: EPERM"),

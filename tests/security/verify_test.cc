@@ -10,6 +10,7 @@
 #include "egress/process.h"
 #include "security/weaken.h"
 #include "supervise/supervisor.h"
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -115,6 +116,7 @@ class Verify : public testing::Test {
 };
 
 TEST_F(Verify, HasTheChecksOfTheSpecification) {
+  CONFORMS("R-USE-2");
   std::map<verify::Category, int> count;
   std::map<std::string_view, int> ids;
   for (const Check* check : verify::allChecks()) {
@@ -149,6 +151,7 @@ TEST_F(Verify, NothingFailsOnAWholeSandbox) {
 }
 
 TEST_F(Verify, EachCheckFailsWithoutWhatItChecks) {
+  CONFORMS("R-USE-2");
   if (runsAsRoot()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   std::string names;
   Context weak = context([&](const Request& request) { return runWeakened(request, names); });

@@ -6,6 +6,7 @@
 
 #include "base/syscall_names.h"
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -32,6 +33,7 @@ std::uint64_t total(const json& result, const std::string& call) {
 }
 
 TEST(Violation, IsWrittenDownWithNameNumberArgumentsPidAndProgram) {
+  CONFORMS("R-SYSCALL-4");
   const json result =
       resultOf({.verb = {"call", numberOf("keyctl"), "0x123456789abc", "2", "3", "4", "5", "0xffffffffffffffff"}});
   ASSERT_EQ(result["violations"].size(), 1U) << result;
@@ -96,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, ViolationAt,
                          [](const auto& test) { return test.param.name; });
 
 TEST(GraveViolations, TenWithinAMinuteEndTheSandbox) {
+  CONFORMS("R-SYSCALL-5");
   const json nine = resultOf({.verb = {"repeat-call", "9", numberOf("unshare")}});
   EXPECT_EQ(nine["outcome"], "exited") << nine;
   EXPECT_EQ(total(nine, "unshare"), 9U);
@@ -116,6 +119,7 @@ std::ostream& operator<<(std::ostream& out, const Indicator& indicator) { return
 class EscapeIndicator : public testing::TestWithParam<Indicator> {};
 
 TEST_P(EscapeIndicator, IsRaisedByAPayload) {
+  CONFORMS("R-SYSCALL-6");
   std::vector<std::string> verb{"call", numberOf(GetParam().call)};
   verb.insert(verb.end(), GetParam().arguments.begin(), GetParam().arguments.end());
   const json result = resultOf({.verb = verb});

@@ -1,5 +1,6 @@
 // SessionStore::exec, for one-shot callers: must behave like a session that was opened.
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -18,6 +19,7 @@ constexpr const char* kLayers =
     "ls -l /proc/self/fd | wc -l; cat /proc/self/attr/current 2>&1; ls / /proc/1/fd 2>&1";
 
 TEST_F(SessionOneShot, GivesEveryLayer) {
+  CONFORMS("R-LEVEL-11");
   Session session = create();
   const RunResult length = exec(session, kLayers), kept = once(session.id(), kLayers);
   EXPECT_EQ(kept.out.data, length.out.data);

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "functional/mcp_client.h"
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "support/processes.h"
 #include "support/run.h"
@@ -65,12 +66,14 @@ class KilledMcpServer : public testing::Test {
 };
 
 TEST_F(KilledMcpServer, NextServerEndsItsSandboxes) {
+  CONFORMS("R-SESSION-4");
   const auto server = startServer();
   EXPECT_TRUE(server->tool("sandbox_list", json::object()).contains("sandboxes"));
   expectOnlyLostSandboxEnded();
 }
 
 TEST_F(KilledMcpServer, CleanEndsItsSandboxes) {
+  CONFORMS("R-SESSION-4");
   const RunOutput cleaned = cli.caisson({"clean"});
   EXPECT_EQ(cleaned.exit_status, 0) << cleaned.describe();
   expectOnlyLostSandboxEnded();

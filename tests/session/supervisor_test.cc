@@ -14,6 +14,7 @@
 
 #include <thread>
 
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "support/processes.h"
 #include "support/run.h"
@@ -216,6 +217,7 @@ std::string escapeCall() {
 }
 
 TEST_F(SessionEscape, RollsBackFilesToStateBeforeCommand) {
+  CONFORMS("R-SYSCALL-8");
   cli.workspace.write("of-host", "original\n", 0666);
   const std::string id = cli.create();
   ASSERT_EQ(cli.script(id, "echo earlier > earlier; echo earlier > deleted; echo one > changed").exit_status, 0);

@@ -12,6 +12,7 @@
 
 #include "functional/limits/abuses.h"
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -121,6 +122,7 @@ class Abuses : public SandboxTest, public testing::WithParamInterface<Abuse> {
 };
 
 TEST_P(Abuses, StopsAtItsLimitAndLeavesNothing) {
+  CONFORMS("R-FILES-16", "R-LIMIT-6");
   const RunOutput output = abuse();
   expectStopped(output);
   expectNothingLeft(output);

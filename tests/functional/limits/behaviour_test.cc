@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -41,6 +42,7 @@ class Limits : public SandboxTest {
 };
 
 TEST_F(Limits, ThatComeNearAreWarnedOf) {
+  CONFORMS("R-LIMIT-9");
   const json memory = with("[resources]\nmemory = \"100M\"\n", {"/workspace/payload", "take-anonymous", "88"});
   EXPECT_EQ(memory["outcome"], "exited") << memory.dump();
   EXPECT_TRUE(warns(memory, "memory came to")) << memory["warnings"].dump();
@@ -65,6 +67,7 @@ TEST_F(Limits, ThatStayFarAreNot) {
 }
 
 TEST_F(Limits, UsageIsThatOfTheWholeTree) {
+  CONFORMS("R-LIMIT-11");
   const json result =
       with("", {"sh", "-c", "/workspace/payload burn-tree 0.4; /workspace/payload take-anonymous 60 & wait"});
   ASSERT_EQ(result["outcome"], "exited") << result.dump();
@@ -84,6 +87,7 @@ TEST_F(Limits, UsageOfAKilledTreeIsKept) {
 
 /// SIGCHLD is ignored, so no process accounts for the time of these children.
 TEST_F(Limits, CpuTimeOfUnreapedChildrenIsCounted) {
+  CONFORMS("R-LIMIT-3");
   const json result = with("[resources]\ncpu_seconds = \"1s\"\n", {"/workspace/payload", "burn-hidden", "4", "30"});
   EXPECT_EQ(result["limit"], "cpu") << result.dump();
   const json& usage = result["usage"];
@@ -102,6 +106,7 @@ TEST_F(Limits, UsageOfUnreapedChildrenIsCounted) {
 
 /// cgroup v1 kills one process and leaves the others running; a shell may ignore its child's status.
 TEST_F(Limits, MemoryThatAChildExceedsEndsTheWholeTree) {
+  CONFORMS("R-LIMIT-4");
   const json result = with("[resources]\nmemory = \"64M\"\n",
                            {"sh", "-c", "/workspace/payload take-anonymous 256; sleep 20; echo survived"});
   EXPECT_EQ(result["limit"], "memory") << result.dump();
@@ -118,6 +123,7 @@ TEST_F(Limits, PageCacheIsNotHeldAgainstAProgram) {
 }
 
 TEST_F(Limits, OnDisksAreHeldOrRefused) {
+  CONFORMS("R-LIMIT-5");
   const json result =
       with("[resources]\nio_write_bytes_per_second = \"2M\"\n",
            {"dd", "if=/dev/zero", "of=/workspace/file", "bs=1M", "count=4", "oflag=direct", "status=none"},
@@ -134,6 +140,7 @@ TEST_F(Limits, OnDisksAreHeldOrRefused) {
 }
 
 TEST_F(Limits, ClassHardRefusesWhatCanOnlyBeWatched) {
+  CONFORMS("R-FILES-16");
   const json watched =
       with("[filesystem]\nquota_class = \"hard\"\n", {"true"}, {"--workspace", workspace.path() + ":rw"});
   EXPECT_EQ(watched["outcome"], "setup_failed") << watched.dump();
@@ -160,6 +167,7 @@ TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
 
 /// T-107: a result must not reveal how long the program really took, only between which two ticks it ended.
 TEST_F(Limits, ResultsComeBackOnATimeQuantum) {
+  CONFORMS("R-LIMIT-10");
   const auto took = [&](const std::string& command) {
     const auto begin = std::chrono::steady_clock::now();
     const json result = with("[resources]\ntime_quantum_seconds = 0.5\n", {"sh", "-c", command});
