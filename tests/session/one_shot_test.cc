@@ -82,7 +82,10 @@ TEST_F(SessionOneShot, ChecksCommandRulesEachTime) {
   ASSERT_TRUE(made) << made.error().message();
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(exitStatus(once(made->id(), "true")), 0);
-    EXPECT_FALSE(store->exec(made->id(), {.command = {"echo", "forbidden"}}));
+    const auto refused = store->exec(made->id(), {.command = {"echo", "forbidden"}});
+    ASSERT_TRUE(refused) << refused.error().message();
+    EXPECT_EQ(refused->outcome, OutcomeKind::denied);
+    EXPECT_EQ(refused->out.data, "");
   }
 }
 
