@@ -1,5 +1,6 @@
 // Each check of `caisson verify` passes on an intact sandbox and fails on one without the checked protection.
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -150,6 +151,14 @@ TEST_F(Verify, NothingFailsOnAWholeSandbox) {
   }
 }
 
+bool hostHasOnlyLoopback() {
+  struct if_nameindex* interfaces = ::if_nameindex();
+  if (interfaces == nullptr) return false;
+  const bool only = interfaces[0].if_index == 0 || interfaces[1].if_index == 0;
+  ::if_freenameindex(interfaces);
+  return only;
+}
+
 TEST_F(Verify, EachCheckFailsWithoutWhatItChecks) {
   CONFORMS("R-USE-2");
   if (runsAsRoot()) GTEST_SKIP() << "a weakened sandbox is never given to root";
@@ -159,6 +168,8 @@ TEST_F(Verify, EachCheckFailsWithoutWhatItChecks) {
   int tried = 0;
   for (const Check* check : verify::allChecks()) {
     names = weaknessFor(*check);
+    // The host's own network namespace looks the same then.
+    if (check->id == "network.only-loopback" && hostHasOnlyLoopback()) continue;
     const CheckState without_weakness = check->perform(whole).state;
     if (without_weakness == CheckState::skipped) continue;  // reported by the test above
     ASSERT_EQ(without_weakness, CheckState::passed) << check->id;
