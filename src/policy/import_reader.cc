@@ -98,8 +98,12 @@ std::optional<std::uint64_t> ImportReader::size(std::string_view path) {
   if (node->type == Node::Type::integer && node->integer >= 0) return static_cast<std::uint64_t>(node->integer);
   if (node->type == Node::Type::text) {
     std::string text = node->text;
-    // "512MB" and "1g" of these documents are binary multiples, as docker's are.
-    if (text.size() > 2 && (text.ends_with('B') || text.ends_with('b')) && text[text.size() - 2] > '9') text.pop_back();
+    // "512MB", "512MiB" and "1g" of these documents are binary multiples, as docker's are.
+    const auto letterBefore = [&](std::size_t count) {
+      return text.size() > count && text[text.size() - count - 1] > '9';
+    };
+    if ((text.ends_with('B') || text.ends_with('b')) && letterBefore(1)) text.pop_back();
+    if (text.ends_with('i') && letterBefore(1)) text.pop_back();
     for (char& letter : text)
       letter = letter >= 'a' && letter <= 'z' && letter != 'k' ? static_cast<char>(letter - 32) : letter;
     if (const auto bytes = parseSize(text)) return *bytes;
