@@ -169,6 +169,8 @@ int takeProcesses(const Arguments& arguments) {
   return takeUntilRefused("fork", arguments, [](long) {
     const pid_t child = fork();
     if (child == 0) {
+      close(STDOUT_FILENO);  // its reader would wait for this process
+      close(STDERR_FILENO);
       pauseFor(30'000);
       _exit(0);
     }
