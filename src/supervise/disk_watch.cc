@@ -75,13 +75,21 @@ bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   return changed ? since >= milliseconds(100) : since >= kLongestBlindness;
 }
 
+TreeSize DiskWatch::measure(const Tree& tree) const {
+  TreeSize size =
+      measureTree(tree.fd.get(), quota_.bytes.value_or(~0ULL - 1), quota_.inodes.value_or(~0ULL - 1), tree.since);
+  if (!size.hidden || tree.since || !measure_closed_) return size;
+  const auto whole = measure_closed_(tree.fd.get());
+  return whole ? TreeSize{std::max(size.bytes, whole->bytes), std::max(size.inodes, whole->inodes), whole->hidden}
+               : size;
+}
+
 void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
   const auto before = worked();
   std::uint64_t bytes = 0, inodes = 0;
   bool hidden = false;
   for (const Tree& tree : trees_) {
-    const TreeSize size =
-        measureTree(tree.fd.get(), quota_.bytes.value_or(~0ULL - 1), quota_.inodes.value_or(~0ULL - 1), tree.since);
+    const TreeSize size = measure(tree);
     bytes += size.bytes;
     inodes += size.inodes;
     hidden = hidden || size.hidden;

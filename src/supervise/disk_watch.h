@@ -8,12 +8,14 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plan/plan.h"
 #include "supervise/process_tree.h"
+#include "supervise/tree_size.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
@@ -27,6 +29,10 @@ class DiskWatch {
 
   /// The overlay's upper directory, which counts completely.
   void addUpper(int directory);
+  /// Measures a tree with directories that this process cannot read. Without it, their size is estimated from the
+  /// decrease of free space.
+  using MeasureClosed = std::function<std::optional<TreeSize>(int directory)>;
+  void setMeasureClosed(MeasureClosed measure) { measure_closed_ = std::move(measure); }
 
   [[nodiscard]] bool active() const { return !trees_.empty(); }
   /// Returns the reason if the run must end.
@@ -44,10 +50,12 @@ class DiskWatch {
     std::uint64_t free_at_start = 0, floor = 0, free = 0, free_inodes = 0, inodes_at_start = 0;
   };
   void add(sys::Fd fd, const std::optional<timespec>& since);
+  [[nodiscard]] TreeSize measure(const Tree& tree) const;
   [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
   void walk(Clock::time_point now, const ProcessTree& processes);
 
   plan::DiskQuota quota_;
+  MeasureClosed measure_closed_;
   timespec start_{};
   std::vector<Tree> trees_;
   std::uint64_t bytes_ = 0, inodes_ = 0;

@@ -110,6 +110,10 @@ int LimitWatch::sizedDirectory(std::string_view target) const {
   return found == sized_.end() ? -1 : found->fd.get();
 }
 
+void LimitWatch::setMeasureClosed(DiskWatch::MeasureClosed measure) {
+  if (disk_) disk_->setMeasureClosed(std::move(measure));
+}
+
 void LimitWatch::addUpper(int directory) {
   if (disk_ && plan_.disk->upper) return disk_->addUpper(directory);
   const auto is_overlay = [](const plan::Step& step) { return std::holds_alternative<plan::MountOverlay>(step); };

@@ -48,6 +48,8 @@ class LimitWatch {
   /// step.
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
   void addUpper(int directory);
+  /// As DiskWatch::setMeasureClosed.
+  void setMeasureClosed(DiskWatch::MeasureClosed measure);
   /// For a reused cgroup: the number of earlier OOM kills.
   void ignoreMemoryKills(std::uint64_t count) { earlier_kills_ = count; }
   /// Bytes in System V objects, as counted by pid 1.

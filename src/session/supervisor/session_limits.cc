@@ -93,6 +93,11 @@ void SessionLimits::begin(Clock::time_point now) {
   watch_->ignoreMemoryKills(kills_before_);
   watch_->addSized(sandbox_.sizedMask(), sandbox_.sizedDirectories());
   if (upper >= 0) watch_->addUpper(upper);
+  // What a command wrote before the first look, and then closed, shows in no free space that was noted since.
+  watch_->setMeasureClosed([this](int directory) -> std::optional<supervise::TreeSize> {
+    const auto size = launcher_.measure(directory);
+    return size ? std::optional(supervise::TreeSize{size->bytes, size->inodes}) : std::nullopt;
+  });
   watch_->begin(sandbox_.init(), now);
 }
 
