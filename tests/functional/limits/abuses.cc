@@ -41,7 +41,7 @@ const Abuse kAbuses[] = {
     {"processes", {"take-processes", "2000"}, kFew, {"processes"}, {}},
     {"zombies", {"take-zombies", "2000"}, kFew, {"processes"}, {}},
     {"cpu_of_the_tree", {"burn-tree", "6"}, kSecond, {"cpu"}, {}},
-    {"cpu_that_nobody_waits_for", {"burn-unseen", "6", "200"}, kSecond, {"cpu"}, {}},
+    {"cpu_of_unreaped_children", {"burn-unseen", "6", "200"}, kSecond, {"cpu"}, {}},
     {"cpu_of_short_lived_children", {"burn-unseen", "3", "30"}, kSecond, {"cpu"}, {}},
     {"cpu_of_undumpable_children", {"burn-hidden", "3", "30"}, kSecond, {"cpu"}, {}},
     {"cpu_of_an_unreadable_program", {"burn-unreadable", "5", "30", "/tmp"}, kSecond, {"cpu"}, {}},

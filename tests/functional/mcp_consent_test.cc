@@ -1,0 +1,182 @@
+// What an MCP client must ask the user about: directories beyond the workspace, and commits.
+#include "mcp_fixture.h"
+#include "support/conforms.h"
+#include "support/scripts.h"
+
+namespace caisson::test {
+namespace {
+
+TEST_F(Mcp, ADirectoryBeyondTheWorkspaceIsShownOnlyWithConsent) {
+  const TempDir other;
+  other.write("secret.txt", "of another project");
+  other.openToAll();
+  const Json arguments{{"workspace_path", other.path()}};
+  EXPECT_EQ(start()->call("sandbox_create", arguments)["isError"], true);
+
+  const auto client = start({{"elicitation", Json::object()}});
+  const Json params{{"name", "sandbox_create"}, {"arguments", arguments}};
+  const Json asked = client->request("tools/call", params)["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_NE(asked["inputRequests"]["approval"]["params"]["message"].get<std::string>().find(other.path()),
+            std::string::npos);
+  const auto reply = [&](const Json& answer, const Json& to) {
+    Json again = to;
+    again["requestState"] = asked["requestState"];
+    again["inputResponses"] = {{"approval", answer}};
+    return client->request("tools/call", again);
+  };
+  const Json yes{{"action", "accept"}, {"content", {{"decision", "allow"}}}};
+  for (const Json& no : {Json{{"action", "decline"}}, Json{{"action", "cancel"}},
+                         Json{{"action", "accept"}, {"content", {{"decision", "deny"}}}}})
+    EXPECT_EQ(reply(no, params)["result"]["isError"], true) << no;
+  // The consent is for one directory: with another one in the arguments it is invalid.
+  Json transplanted = params;
+  transplanted["arguments"]["workspace_path"] = "/etc";
+  EXPECT_TRUE(reply(yes, transplanted).contains("error"));
+  EXPECT_TRUE(reply(yes, params)["result"]["structuredContent"].contains("sandbox_id"));
+}
+
+TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
+  workspace.makeDir(".git/hooks", 0777);
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "echo new > a.txt; echo evil > .git/hooks/pre-commit"}});
+  const auto commit = [&](Json arguments, const Json& round) {
+    arguments["sandbox_id"] = id;
+    Json params{{"name", "sandbox_commit"}, {"arguments", std::move(arguments)}};
+    params.update(round);
+    return client->request("tools/call", params)["result"];
+  };
+  const auto reply = [](const Json& asked, const char* decision) {
+    return Json{{"requestState", asked["requestState"]},
+                {"inputResponses", {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}}}};
+  };
+  const Json asked = commit(Json::object(), Json::object());
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  const std::string words = asked["inputRequests"]["approval"]["params"]["message"];
+  EXPECT_NE(words.find("modified a.txt"), std::string::npos) << words;
+  EXPECT_EQ(words.find("pre-commit"), std::string::npos) << words;
+  EXPECT_EQ(commit(Json::object(), reply(asked, "deny"))["isError"], true);
+  EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
+  // The content changed: the old consent does not cover it.
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "b.txt"}, {"content", "more"}});
+  const Json again = commit(Json::object(), reply(asked, "allow"));
+  ASSERT_EQ(again["resultType"], "input_required") << again;
+  const Json done = commit(Json::object(), reply(again, "allow"));
+  EXPECT_EQ(done["structuredContent"]["committed"], true) << done;
+  EXPECT_EQ(readFile(workspace / "a.txt"), "new\n");
+  EXPECT_FALSE(exists(workspace / ".git/hooks/pre-commit"));
+  const Json hook = commit({{"paths", {".git/hooks/pre-commit"}}}, Json::object());
+  ASSERT_EQ(hook["resultType"], "input_required") << hook;
+  EXPECT_NE(hook["inputRequests"]["approval"]["params"]["message"].get<std::string>().find("execute"),
+            std::string::npos);
+  const auto mute = start();
+  EXPECT_EQ(mute->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"], true);
+}
+
+/// A commit with its questions, as a client of 2026-07-28 sends it.
+class McpConsent : public Mcp {
+ protected:
+  Json commit(McpClient& client, const std::string& id, const Json& round = Json::object(),
+              Json arguments = Json::object()) {
+    arguments["sandbox_id"] = id;
+    Json params{{"name", "sandbox_commit"}, {"arguments", std::move(arguments)}};
+    params.update(round);
+    return client.request("tools/call", params)["result"];
+  }
+  static Json answer(const Json& asked, const char* decision) {
+    return Json{{"requestState", asked["requestState"]},
+                {"inputResponses", {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}}}};
+  }
+  static std::string message(const Json& asked) { return asked["inputRequests"]["approval"]["params"]["message"]; }
+};
+
+TEST_F(McpConsent, ContentThatIsSwappedWhileTheQuestionIsOpenDoesNotArrive) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  const auto run = [&](const std::string& script) {
+    client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", script}});
+  };
+  run("printf good > a.txt; ln -s a.txt link.txt");
+  Json asked = commit(*client, id);
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  // "good": the first digits of its SHA-256.
+  EXPECT_NE(message(asked).find("sha256 770e607624d6"), std::string::npos) << message(asked);
+  for (const char* swap :
+       {"printf evil > a.txt", "chmod 755 a.txt", "ln -sfn b.txt link.txt", "printf more > extra.txt"}) {
+    run(swap);
+    const Json again = commit(*client, id, answer(asked, "allow"));
+    ASSERT_EQ(again["resultType"], "input_required") << swap << again;
+    EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n") << swap;
+    EXPECT_FALSE(exists(workspace / "extra.txt"));
+    asked = again;
+  }
+  EXPECT_EQ(commit(*client, id, answer(asked, "allow"))["structuredContent"]["committed"], true);
+  EXPECT_EQ(readFile(workspace / "a.txt"), "evil");
+}
+
+TEST_F(McpConsent, RunningProcessCannotChangeWhatWasApproved) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id},
+                {"background", true},
+                {"command", "while :; do printf good > t; mv t a.txt; printf evil > t; mv t a.txt; done"}});
+  int refused = 0, written = 0;
+  for (int round = 0; round < 400 && refused + written <= 10; ++round) {
+    const Json asked = commit(*client, id, Json::object(), {{"paths", {"a.txt"}}});
+    if (asked["resultType"] != "input_required") continue;  // the file was being replaced
+    const bool shown_good = message(asked).find("sha256 770e607624d6") != std::string::npos;
+    const std::string before = readFile(workspace / "a.txt");
+    const Json done = commit(*client, id, answer(asked, "allow"), {{"paths", {"a.txt"}}});
+    const std::string now = readFile(workspace / "a.txt");
+    if (done.contains("structuredContent") && done["structuredContent"].value("committed", false)) {
+      ++written;
+      EXPECT_EQ(now, shown_good ? "good" : "evil") << "what arrived is not what was shown";
+    } else {
+      ++refused;
+      EXPECT_EQ(now, before);
+    }
+  }
+  EXPECT_GT(refused + written, 10);
+}
+
+TEST_F(McpConsent, WholeManifestIsShownInPages) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "mkdir d; for i in $(seq 100 349); do echo x > d/$i.txt; done"}});
+  Json asked = commit(*client, id);
+  std::string shown;
+  EXPECT_NE(message(asked).find("251 changes (251 added, 0 modified, 0 deleted, 500 bytes)"), std::string::npos)
+      << message(asked);
+  for (int page = 1; page <= 3; ++page) {
+    EXPECT_NE(message(asked).find("Page " + std::to_string(page) + " of 3"), std::string::npos) << message(asked);
+    shown += message(asked);
+    if (page < 3) asked = commit(*client, id, answer(asked, "show the next page"));
+    ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  }
+  for (int i = 100; i < 350; ++i) EXPECT_NE(shown.find("d/" + std::to_string(i) + ".txt"), std::string::npos) << i;
+  EXPECT_FALSE(exists(workspace / "d"));
+  EXPECT_EQ(commit(*client, id, answer(asked, "allow"))["structuredContent"]["changes"], 251);
+  EXPECT_TRUE(exists(workspace / "d/349.txt"));
+}
+
+TEST_F(McpConsent, UnusualFilesAreHeldBackAndTheDigestIsHonoured) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "echo x > b.py; echo x > .newtool.toml; echo x > tool"}});
+  const Json dry = commit(*client, id, Json::object(), {{"dry_run", true}})["structuredContent"];
+  EXPECT_EQ(dry["changes"], 1) << dry;
+  EXPECT_EQ(dry["held"].size(), 2U) << dry;
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "b.py"}, {"content", "y\n"}});
+  EXPECT_EQ(commit(*client, id, Json::object(), {{"digest", dry["digest"]}})["isError"], true);
+  const Json asked = commit(*client, id, Json::object(), {{"paths", {"tool"}}});
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_NE(message(asked).find("CAREFUL"), std::string::npos) << message(asked);
+}
+
+}  // namespace
+}  // namespace caisson::test
