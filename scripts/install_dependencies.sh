@@ -83,7 +83,14 @@ done
 
 say "installing:$chosen"
 # shellcheck disable=SC2086  # package names hold no spaces
-if ! apt install --no-install-recommends $chosen; then
+if apt install --no-install-recommends $chosen; then exit 0; fi
+if [ -z "$optional" ]; then
   if [ -f "$log" ]; then tail -n 15 "$log" >&2; fi
   give_up "apt-get could not install them (log: $log)"
 fi
+# One that conflicts with a package of another origin (a newer nodejs brings its own npm) must not keep out the rest.
+first_choices=
+for name in $chosen; do
+  apt install --no-install-recommends "$name" || first_choices="$first_choices $name"
+done
+if [ -n "$first_choices" ]; then give_up "apt-get could not install all of them (log: $log)"; fi
