@@ -212,7 +212,7 @@ Result<RunResult> run(const Request& request) {
   }
   if (request.learn) hearEverything(request, *plan);
   RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
-  supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, result);
+  supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, "", result);
   waitForQuantum(*plan, result);
   return result;
 }

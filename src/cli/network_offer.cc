@@ -12,6 +12,7 @@
 #include "cli/run_report.h"
 #include "policy/model.h"
 #include "policy/network_client.h"
+#include "policy/presets.h"
 
 namespace caisson::cli {
 namespace {
@@ -28,9 +29,14 @@ std::optional<policy::NetworkClient> clientWithoutNetwork(const Arguments& argum
   return policy::networkClient(request.command);
 }
 
+std::string joined(const std::vector<std::string>& hosts) {
+  std::string text;
+  for (const std::string& host : hosts) text += (text.empty() ? "" : ", ") + host;
+  return text;
+}
+
 std::string questionFor(const policy::NetworkClient& client) {
-  std::string hosts;
-  for (const std::string& host : client.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
+  const std::string hosts = joined(client.hosts);
   return "caisson: `" + client.sign + "` uses the network, and this sandbox has none.\n  " +
          (hosts.empty()
               ? "Give it the network through caisson's filter? You are asked about each host. [y/N] "
@@ -55,6 +61,29 @@ Result<void> offerNetwork(const Arguments& arguments, Request& request) {
     if (changed) changed = request.policy.append("network.allowed_hosts", host);
   }
   return changed;
+}
+
+Result<std::string> offerSessionNetwork(Session& session, const std::vector<std::string>& command, bool may_ask) {
+  const auto client = policy::networkClient(command);
+  if (!client) return "";
+  const auto info = session.info();
+  if (!info || info->network != "none") return "";
+  const std::vector<std::string> hosts = policy::expandPresets(client->hosts);
+  if (hosts.empty() || !may_ask || ::isatty(STDERR_FILENO) != 1) {
+    std::string notice = policy::describeNetworkNeed(*client, session.id());
+    tell(notice);
+    return notice;
+  }
+  const bool yes = askOwner(
+      "caisson: `" + client->sign + "` uses the network, and this session has none.\n  Let it reach " + joined(hosts) +
+      " through caisson's filter? The sandbox starts anew: its /tmp and home are emptied. [y/N] ");
+  for (const std::string& host : hosts) {
+    if (auto noted = approval::recordAnswer("host:" + host, "terminal", yes, session.id()); !noted)
+      return fail(noted.error());
+    if (!yes) continue;
+    if (auto opened = session.openHost(host, HostTerm::session); !opened) return fail(opened.error());
+  }
+  return "";
 }
 
 std::string offeredBefore(const Arguments& arguments, const Request& request) {

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "cli/json_writer.h"
+#include "cli/network_offer.h"
 #include "cli/notices.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
@@ -11,6 +12,7 @@
 #include "cli/result_json.h"
 #include "cli/run_report.h"
 #include "cli/session_verbs.h"
+#include "policy/network_client.h"
 #include "policy/units.h"
 
 namespace caisson::cli {
@@ -71,7 +73,8 @@ void surviveBrokenPipes() {
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
-int report(const RunResult& result, bool json) {
+/// `printed` was a notice before the command.
+int report(const RunResult& result, bool json, std::string_view printed = {}) {
   int status = exitStatus(result);
   if (json) {
     if (const int failed = print(renderResult(result) + "\n"); failed != 0) status = failed;
@@ -79,7 +82,9 @@ int report(const RunResult& result, bool json) {
   if (result.error) complain(*result.error);
   if (!json) {
     status = statusWithOutput(status, result);
-    for (const std::string& line : noticesFor(result, false)) tell(line);
+    for (const std::string& line : noticesFor(result, false)) {
+      if (line != printed) tell(line);
+    }
   }
   return status;
 }
@@ -117,13 +122,22 @@ int perform(const Arguments& arguments) {
   if (auto counted = countOperands(arguments, "session exec", 1, 1); !counted) return refuse(counted.error());
   auto store = SessionStore::open();
   if (!store) return refuse(store.error());
+  std::string printed;
+  if (!json && policy::networkClient(request.command)) {
+    auto session = store->find(arguments.operands[0]);
+    if (!session) return refuse(session.error());
+    const bool may_ask = ::isatty(STDIN_FILENO) == 1;
+    auto offered = offerSessionNetwork(*session, request.command, may_ask);
+    if (!offered) return refuse(offered.error());
+    printed = *std::move(offered);
+  }
   request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
   request.relay_stdin = !arguments.has(kNoInput);
   request.interactive = !json && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
   surviveBrokenPipes();
   const auto result = store->exec(arguments.operands[0], request);
-  return report(result ? *result : refusedResult(result.error()), json);
+  return report(result ? *result : refusedResult(result.error()), json, printed);
 }
 
 /// bash where the sandbox has it, for its line editing; the prompt says where the user types.

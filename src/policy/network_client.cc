@@ -132,8 +132,13 @@ std::optional<NetworkClient> networkClient(std::span<const std::string> argv) {
   return found;
 }
 
-std::string describeNetworkNeed(const NetworkClient& client) {
-  std::string text = "`" + client.sign + "` uses the network, and this sandbox has none; allow it with --net proxy";
+std::string describeNetworkNeed(const NetworkClient& client, std::string_view session) {
+  std::string text = "`" + client.sign + "` uses the network, and this sandbox has none; allow it with ";
+  if (!session.empty()) {
+    const std::string host = client.hosts.empty() ? "HOST" : client.hosts.front();
+    return text.append("`caisson session network ").append(session).append(" allow ").append(host).append("`");
+  }
+  text += "--net proxy";
   for (const std::string& host : client.hosts) text += " --allow-host " + host;
   return text;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace caisson::policy {
@@ -19,7 +20,8 @@ struct NetworkClient {
 /// Looks at the program that `argv` starts; of `sh -c TEXT` at the first command in TEXT.
 std::optional<NetworkClient> networkClient(std::span<const std::string> argv);
 
-/// One line for people: what the program needs, and the flags that would give it.
-std::string describeNetworkNeed(const NetworkClient& client);
+/// One line for people: what the program needs, and the flags that would give it; for a command of a session, what
+/// gives it to `session`.
+std::string describeNetworkNeed(const NetworkClient& client, std::string_view session = {});
 
 }  // namespace caisson::policy

@@ -45,6 +45,10 @@ TEST(NetworkClient, NamesPresetsThatExist) {
 }
 
 TEST(NetworkClient, IsDescribedWithTheFlagsThatAllowIt) {
+  EXPECT_EQ(
+      describeNetworkNeed({"curl", {"example.org"}}, "fix-login"),
+      "`curl` uses the network, and this sandbox has none; allow it with `caisson session network fix-login allow "
+      "example.org`");
   EXPECT_EQ(describeNetworkNeed({"curl", {"example.org"}}),
             "`curl` uses the network, and this sandbox has none; allow it with --net proxy --allow-host example.org");
 }

@@ -111,11 +111,12 @@ audit::Fields describeChanges(const ChangedFiles& changes) {
   return fields;
 }
 
-void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, RunResult& result) {
+void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, std::string_view session,
+                           RunResult& result) {
   if (mode != policy::NetworkMode::none) return;
   if (result.outcome != OutcomeKind::exited || result.exit_code == 0) return;
   if (const auto client = policy::networkClient(command)) {
-    result.notices.push_back(policy::describeNetworkNeed(*client));
+    result.notices.push_back(policy::describeNetworkNeed(*client, session));
   } else if (const auto sign = policy::networkUse(policy::commandLine(command))) {
     result.notices.push_back("`" + *sign + "` looks like network use, and this sandbox has no network");
   }

@@ -32,7 +32,8 @@ void noteDiscardedChanges(const ChangedFiles& changes, const plan::Plan& plan, R
 audit::Fields describeChanges(const ChangedFiles& changes);
 
 /// If a command failed without network and looks like it needs it, adds a notice. A hint, not a protection.
-void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, RunResult& result);
+void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, std::string_view session,
+                           RunResult& result);
 
 /// Adds reason and remedy to a bare errno.
 void explainFailure(Error& error, const plan::Plan& plan);

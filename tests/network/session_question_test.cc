@@ -14,6 +14,7 @@
 
 #include "functional/terminal.h"
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -44,6 +45,14 @@ class SessionQuestion : public NetworkTest {
     how.cwd = files.path();
     how.env["CAISSON_HOME"] = home_;
     return runCaisson(words, how);
+  }
+  std::string createOfflineSession() {
+    const std::string policy =
+        files.write("offline.toml", "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n");
+    const RunOutput made = caisson({"session", "create", "--policy", policy, "--workspace", ":none"});
+    EXPECT_EQ(made.exit_status, 0) << made.describe();
+    made_.push_back(made.out.substr(0, made.out.find('\n')));
+    return made_.back();
   }
   /// Without a terminal.
   [[nodiscard]] RunOutput exec(const std::string& script, const std::vector<std::string>& options = {}) const {
@@ -110,6 +119,41 @@ TEST_F(SessionQuestion, OnceIsForTheConnectionThatWaitsAndNoOther) {
   EXPECT_FALSE(contains(terminal->screen(), "/two from 80")) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
   EXPECT_FALSE(contains(exec("curl -sS http://evil.test/").out, "from 80"));
+}
+
+/// A network client in a session without network: the user is asked before it runs, and the session keeps the host.
+TEST_F(SessionQuestion, ComesBeforeANetworkClientInASessionWithoutNetwork) {
+  CONFORMS("R-NETWORK-16");
+  const std::string offline = createOfflineSession();
+  const std::vector<std::string> fetch{"curl", "-sS", "--max-time", "5", "http://example.org/x"};
+  const auto begin = [&] {
+    std::vector<std::string> words{
+        "/usr/bin/env", "CAISSON_HOME=" + home_, "TERM=xterm", caissonBinary(), "session", "exec", offline, "--"};
+    words.insert(words.end(), fetch.begin(), fetch.end());
+    return std::make_unique<Terminal>(words, files.path());
+  };
+  for (const bool yes : {false, true}) {
+    auto terminal = begin();
+    ASSERT_TRUE(terminal->shows("Let it reach example.org through")) << terminal->screen();
+    sleepFor(milliseconds(200));  // input before the prompt is discarded
+    terminal->type(yes ? "y\r" : "n\r");
+    EXPECT_EQ(terminal->wait() == 0, yes) << terminal->screen();
+    EXPECT_EQ(contains(terminal->screen(), "example.org /x from 80"), yes) << terminal->screen();
+  }
+  auto again = begin();
+  EXPECT_EQ(again->wait(), 0) << again->screen();
+  EXPECT_FALSE(contains(again->screen(), "[y/N]")) << "the host is open: " << again->screen();
+}
+
+TEST_F(SessionQuestion, IsANoticeBeforeANetworkClientWithoutATerminal) {
+  const std::string offline = createOfflineSession();
+  const RunOutput output =
+      caisson({"session", "exec", offline, "--", "curl", "-sS", "--max-time", "5", "http://example.org/"});
+  EXPECT_NE(output.exit_status, 0) << output.describe();
+  const std::string notice = "caisson session network " + offline + " allow example.org";
+  const std::size_t at = output.err.find(notice);
+  ASSERT_NE(at, std::string::npos) << output.describe();
+  EXPECT_EQ(output.err.find(notice, at + 1), std::string::npos) << "once is enough: " << output.describe();
 }
 
 TEST_F(SessionQuestion, ForTheSessionIsForAllItsCommandsAndForThatPort) {

@@ -78,7 +78,7 @@ void Supervisor::finish(Command& command) {
   RunResult result = resultOf(command, metadata_.id);
   if (egress_record_) egress_record_->fillAndReset(result);
   if (secret_watch_) secret_watch_->report(result.notices, result.warnings, command.known_secrets);
-  supervise::explainMissingNetwork(metadata_.policy.network.mode, command.options.command, result);
+  supervise::explainMissingNetwork(metadata_.policy.network.mode, command.options.command, metadata_.id, result);
   if (command.background() && command.runner->monitor()) {
     command.violations = result.violations;
     if (!result.violations.empty()) (void)writeBlocked(*logs_, command.exec, command.violations);
