@@ -9,6 +9,7 @@
 #include "cli/safe_text.h"
 #include "cli/session_verbs.h"
 #include "policy/units.h"
+#include "supervise/kept_logs.h"
 
 namespace caisson::cli {
 namespace {
@@ -116,11 +117,14 @@ int destroy(const Arguments& arguments) {
   int status = 0;
   for (const std::string_view session : arguments.operands) {
     const std::string warning = lossWarning(*store, session);
+    const auto found = store->find(session);
+    const std::string id = found ? found->id() : std::string(session);
     if (auto destroyed = store->destroy(session); !destroyed) {
       status = complain(destroyed.error());
-    } else if (!warning.empty()) {
-      tell(warning);
+      continue;
     }
+    if (!warning.empty()) tell(warning);
+    for (const std::string& path : supervise::keptLogsOf(id)) tell("logs of " + id + " are kept in " + path);
   }
   return status;
 }

@@ -134,7 +134,7 @@ void fillLimits(const plan::Plan& plan, Arena& arena, Block& block) {
   block.limit_count = static_cast<std::uint32_t>(plan.rlimits.size());
   block.raise_descriptor_limit =
       std::ranges::any_of(plan.rlimits, [](const plan::ResourceLimit& one) { return one.resource == RLIMIT_NOFILE; });
-  block.few_processes = plan.max_processes > 0 && plan.max_processes < kFewProcesses;
+  block.few_processes = plan.max_tasks > 0 && plan.max_tasks < kFewProcesses;
   if (!plan.cpu_affinity.empty()) {
     std::uint8_t* mask = arena.array<std::uint8_t>(kAffinityBytes);
     for (const std::uint32_t cpu : plan.cpu_affinity) {

@@ -42,11 +42,6 @@ Result<void> checkSupported(const Policy& policy) {
   if (policy.filesystem.root != "host") {
     return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
   }
-  if (policy.resources.threads && *policy.resources.threads < policy.process.max_processes) {
-    return fail(
-        unsupported("resources.threads",
-                    "threads are limited only together with processes: it cannot be less than process.max_processes"));
-  }
   if (!policy.process.pass_descriptors.empty()) {
     return fail(unsupported("process.pass_descriptors", "further descriptors are not passed in this build"));
   }
@@ -174,17 +169,31 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
   return {};
 }
 
-/// The built-in filter reports no allowed call, so this one is adapted.
-Result<void> observeProcessesOf(const Policy& policy, Plan& plan) {
+/// How many processes and threads there may be together, which is what the kernel counts.
+std::uint64_t maxTasks(const Policy& policy) {
+  return policy.process.max_processes + policy.resources.threads.value_or(0);
+}
+
+/// Makes the filter report what the policy records or limits. The built-in filter reports no allowed call, so this one
+/// is adapted.
+Result<void> planObservation(const Policy& policy, Plan& plan) {
+  const bool records = policy.audit.enabled && policy.audit.processes;
+  if (!records && !policy.resources.threads) return {};
   if (plan.builtin_syscalls) {
     auto filter = filterForFull(policy, {});
     if (!filter) return fail(filter.error());
     plan.syscalls = std::move(*filter);
     plan.builtin_syscalls = false;
   }
-  observeProcesses(*plan.syscalls);
-  plan.log_processes = true;
-  plan.layers["process_log"] = "on";
+  if (records) {
+    observeProcesses(*plan.syscalls);
+    plan.log_processes = true;
+    plan.layers["process_log"] = "on";
+  }
+  if (policy.resources.threads) {
+    observeTasks(*plan.syscalls);
+    plan.task_limits = {.processes = policy.process.max_processes, .threads = *policy.resources.threads};
+  }
   return {};
 }
 
@@ -203,9 +212,7 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
     plan.syscalls = std::move(*filter);
     plan.layers["seccomp"] = "denylist";
   }
-  if (policy.audit.enabled && policy.audit.processes) {
-    if (auto observed = observeProcessesOf(policy, plan); !observed) return observed;
-  }
+  if (auto observed = planObservation(policy, plan); !observed) return observed;
   plan.single_exec = !policy.process.allow_exec;
   plan.no_fork = !policy.process.allow_fork;
   plan.severities.critical = policy.syscalls.critical;
@@ -243,7 +250,7 @@ void planLimits(const Policy& policy, const HostFacts& host, bool interactive, P
   add("sigpending", RLIMIT_SIGPENDING, 1024);
   // In a separate user namespace the kernel counts this per sandbox: one more for our pid 1. Where a cgroup counts too,
   // its limit is lower, since it also reports how often it was hit.
-  if (plan.namespaces.user) add("nproc", RLIMIT_NPROC, policy.process.max_processes + (plan.cgroup ? 2 : 1));
+  if (plan.namespaces.user) add("nproc", RLIMIT_NPROC, maxTasks(policy) + (plan.cgroup ? 2 : 1));
   if (r.cpu_seconds) add("cpu", RLIMIT_CPU, static_cast<std::uint64_t>(std::max(1.0, std::ceil(*r.cpu_seconds))));
   if (policy.filesystem.max_file_size) add("fsize", RLIMIT_FSIZE, *policy.filesystem.max_file_size);
 
@@ -261,7 +268,7 @@ void planLimits(const Policy& policy, const HostFacts& host, bool interactive, P
   plan.time_quantum_seconds = r.time_quantum_seconds;
   plan.memory_bytes = r.memory;
   plan.max_file_size = policy.filesystem.max_file_size;
-  plan.max_processes = policy.process.max_processes;
+  plan.max_tasks = maxTasks(policy);
   plan.layers["limits"] = describeLimits(plan);
 }
 
@@ -292,7 +299,7 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
     wish.swap = policy.resources.swap;
     if (policy.resources.memory_reservation > 0) wish.memory_low = policy.resources.memory_reservation;
   }
-  if (decide(found.pids, "processes")) wish.pids = policy.process.max_processes + 1;  // plus our pid 1
+  if (decide(found.pids, "processes")) wish.pids = maxTasks(policy) + 1;  // plus our pid 1
   if (decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
   if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
   const policy::Resources& r = policy.resources;
@@ -327,7 +334,7 @@ Result<void> planNone(const Policy& policy, const HostFacts& host, bool interact
   plan.environment = planEnvironment(policy, host, plan, interactive);
   planLimits(policy, host, interactive, plan);
   plan.rlimits.clear();
-  plan.memory_bytes = plan.max_processes = 0;
+  plan.memory_bytes = plan.max_tasks = 0;
   plan.layers.erase("limits");
   plan.layers["isolation"] = "none: time-out and output limits only";
   plan.warnings.push_back("level none: the program runs with all the rights of the caller");

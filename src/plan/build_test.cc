@@ -172,7 +172,6 @@ TEST(Plan, WithoutACommandIsRefused) { EXPECT_FALSE(build(profile(), someHost(),
 TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
   const std::pair<const char*, std::function<void(Policy&)>> cases[] = {
       {"filesystem.root", [](Policy& p) { p.filesystem.root = "/srv/image"; }},
-      {"resources.threads", [](Policy& p) { p.resources.threads = 3; }},
       {"process.allowed_executables", [](Policy& p) { p.process.allowed_executables.emplace(); }},
       {"process.blocked_executables", [](Policy& p) { p.process.blocked_executables = {"true"}; }},
       {"process.pass_descriptors", [](Policy& p) { p.process.pass_descriptors = {"3"}; }},
@@ -405,6 +404,22 @@ TEST(Limits, AreWhatThePolicySays) {
   EXPECT_EQ(*limitCalled(plan, "fsize"), 4321U);
   policy.resources.cpu_seconds = 0.1;
   EXPECT_EQ(*limitCalled(planned(policy), "cpu"), 1U) << "0 would kill at once";
+}
+
+TEST(Limits, ThreadsAreCountedApartOnlyIfThePolicyLimitsThem) {
+  Policy policy = profile();
+  policy.process.max_processes = 9;
+  const Plan together = planned(policy);
+  EXPECT_FALSE(together.task_limits);
+  EXPECT_EQ(together.max_tasks, 9U);
+  policy.resources.threads = 5;
+  const Plan apart = planned(policy);
+  ASSERT_TRUE(apart.task_limits);
+  EXPECT_EQ(apart.task_limits->processes, 9U);
+  EXPECT_EQ(apart.task_limits->threads, 5U);
+  EXPECT_EQ(apart.max_tasks, 14U) << "the kernel counts both";
+  EXPECT_EQ(*limitCalled(apart, "nproc"), 15U);
+  EXPECT_FALSE(apart.builtin_syscalls) << "the filter reports forks";
 }
 
 TEST(Limits, WithoutAWishAreNotSet) {

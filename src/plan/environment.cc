@@ -6,6 +6,7 @@
 #include "plan/executables.h"
 #include "plan/filesystem.h"
 #include "plan/network.h"
+#include "plan/toolchains.h"
 
 namespace caisson::plan {
 bool altersLoading(std::string_view name) {
@@ -41,7 +42,12 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
       values[name] = found->second;
     }
   };
-  values["PATH"] = kProgramPath;
+  values["PATH"] = programPath(host.toolchains);
+  for (const Toolchain& toolchain : host.toolchains) {
+    const std::string prefix = toolchain.programs.substr(0, toolchain.programs.rfind('/'));
+    if (toolchain.manager == "sdkman" && prefix.find("/candidates/java/") != std::string::npos)
+      values["JAVA_HOME"] = prefix;
+  }
   values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
   values["USER"] = "sandbox";
   values["LOGNAME"] = "sandbox";

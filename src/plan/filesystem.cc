@@ -10,6 +10,7 @@
 #include "plan/network.h"
 #include "plan/proc_files.h"
 #include "plan/system_paths.h"
+#include "plan/toolchains.h"
 #include "plan/workspace.h"
 
 namespace caisson::plan {
@@ -117,6 +118,7 @@ std::string describeSandbox(const policy::Policy& policy) {
   const auto add = [&](std::string_view key, std::uint64_t value) {
     text.append(",\"").append(key).append("\":").append(std::to_string(value));
   };
+  if (resources.threads) add("threads", *resources.threads);
   add("memory_bytes", resources.memory);
   add("open_files", resources.open_files);
   if (resources.cpu_seconds) add("cpu_seconds", static_cast<std::uint64_t>(*resources.cpu_seconds));
@@ -155,10 +157,13 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
 }
 
 /// Without read permission: paths that root has shown from its home can be reached, but nothing can be listed.
-mode_t modeOfRootsHome(const policy::Policy& policy) {
+mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
   const auto below = [](const std::string& path) { return path.starts_with("/root/"); };
   const policy::Filesystem& shown = policy.filesystem;
-  return std::ranges::any_of(shown.read_only, below) || std::ranges::any_of(shown.read_write, below) ? 0111 : 0;
+  const bool toolchain =
+      std::ranges::any_of(host.toolchains, [&](const Toolchain& one) { return below(one.programs); });
+  const bool named = std::ranges::any_of(shown.read_only, below) || std::ranges::any_of(shown.read_write, below);
+  return named || toolchain ? 0111 : 0;
 }
 
 }  // namespace
@@ -174,7 +179,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
     addSystem(host, plan);
   }
   addEtc(policy, host, plan);
-  plan.steps.push_back(MakeDirectory{"/root", modeOfRootsHome(policy)});
+  plan.steps.push_back(MakeDirectory{"/root", modeOfRootsHome(policy, host)});
   plan.steps.push_back(MakeDirectory{"/var"});
   plan.steps.push_back(MakeSymlink{"/var/run", "/run"});
   plan.steps.push_back(MakeDirectory{"/home"});
@@ -182,6 +187,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   addProc(policy, host, plan);
   addTemporary(policy, plan);
   if (auto checked = checkDenied(policy, host); !checked) return checked;
+  addToolchains(host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, std::string(kWorkspace), plan); !added) return added;
   addExecutables(policy, host, plan);

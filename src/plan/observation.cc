@@ -112,6 +112,16 @@ void observeProcesses(SyscallFilter& filter) {
   }
 }
 
+void observeTasks(SyscallFilter& filter) {
+  for (const std::string_view name : kForkCalls) observe(filter, name);
+}
+
+bool createsTask(std::string_view call) { return std::ranges::find(kForkCalls, call) != std::end(kForkCalls); }
+
+bool createsThread(std::string_view call, std::span<const std::uint64_t> arguments) {
+  return call == "clone" && (arguments[0] & CLONE_THREAD) != 0;
+}
+
 std::optional<std::size_t> signalArgument(std::string_view call) {
   const auto* found = std::ranges::find(kSignalCalls, call, &SignalCall::name);
   return found == std::end(kSignalCalls) ? std::nullopt : std::optional<std::size_t>(found->signal);

@@ -40,6 +40,11 @@ void observeNetwork(SyscallFilter& filter);
 
 /// Makes the filter report new processes (not threads), execs, and signals to other processes: for `audit.processes`.
 void observeProcesses(SyscallFilter& filter);
+/// Makes the filter report new processes and threads, for separate limits on both. Call after observeProcesses().
+void observeTasks(SyscallFilter& filter);
+/// Whether this call creates a process or a thread, and whether with these arguments it is a thread.
+bool createsTask(std::string_view call);
+bool createsThread(std::string_view call, std::span<const std::uint64_t> arguments);
 /// Which argument of this call is a signal number; nothing if it sends none.
 std::optional<std::size_t> signalArgument(std::string_view call);
 

@@ -101,6 +101,26 @@ TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
   EXPECT_EQ(ask(*program, "tgkill", signal), kLet);
 }
 
+TEST(Observation, OfTasksShowsThreadsToo) {
+  auto filter = filterForFull(*policy::builtin("bash"), {});
+  ASSERT_TRUE(filter);
+  observeProcesses(*filter);
+  observeTasks(*filter);
+  const auto program = compile(*filter);
+  ASSERT_TRUE(program);
+  Arguments thread;
+  thread.values[0] = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  EXPECT_EQ(ask(*program, "clone", thread), kShown);
+  EXPECT_TRUE(createsThread("clone", thread.values));
+  Arguments child;
+  child.values[0] = SIGCHLD;
+  EXPECT_EQ(ask(*program, "clone", child), kShown);
+  EXPECT_FALSE(createsThread("clone", child.values));
+  Arguments own_namespace;
+  own_namespace.values[0] = CLONE_NEWUSER | CLONE_THREAD;
+  EXPECT_EQ(ask(*program, "clone", own_namespace), seen(EPERM));
+}
+
 /// Where forks are denied, threads stay allowed and unreported.
 TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
   Policy policy = *policy::builtin("bash");

@@ -83,6 +83,13 @@ struct SubordinateIds {
   std::string why_not;                 ///< not empty: there are none
 };
 
+/// A toolchain in the caller's home.
+struct Toolchain {
+  std::string manager;             ///< "nvm"
+  std::string programs;            ///< its directory for PATH, canonical
+  std::vector<std::string> shown;  ///< its files and directories, canonical
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -99,6 +106,7 @@ struct HostFacts {
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                     ///< the host uid of a root caller's payload, used by no other user
   SubordinateIds subordinate;               ///< looked for only when the policy asks for a separate user
+  std::vector<Toolchain> toolchains;        ///< in the order of the caller's PATH; only if the policy shows them
   HostPath current_directory;
   HostPath workspace;         ///< as the policy names it, or the current directory
   WorkspaceScan scan;         ///< of the workspace
@@ -268,6 +276,11 @@ struct CgroupPlan {
   std::optional<std::uint64_t> io_rbps, io_wbps, io_riops, io_wiops;
 };
 
+/// Separate limits on processes and on threads beside the first one of each process; the supervisor enforces them.
+struct TaskLimits {
+  std::uint64_t processes = 0, threads = 0;
+};
+
 /// Network mode `proxy`: the sandbox reaches the egress process and nothing else.
 struct EgressPlan {
   policy::Network network;  ///< the rules of the egress
@@ -323,8 +336,9 @@ struct Plan {
   policy::Syscalls severities;            ///< the severity of blocked calls: the policy's table
   std::vector<ResourceLimit> rlimits;
   std::optional<CgroupPlan> cgroup;
-  std::uint64_t memory_bytes = 0, max_processes = 0;  ///< 0: no limit
-  std::uint64_t shown_memory = 0;                     ///< what the payload is told that the machine has
+  std::uint64_t memory_bytes = 0, max_tasks = 0;  ///< 0: no limit. A task is a process or a thread
+  std::optional<TaskLimits> task_limits;
+  std::uint64_t shown_memory = 0;  ///< what the payload is told that the machine has
   std::optional<DiskQuota> disk;
   std::optional<std::uint64_t> max_file_size;
   std::vector<std::uint32_t> cpu_affinity;

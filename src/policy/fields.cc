@@ -6,8 +6,7 @@ namespace caisson::policy {
 
 namespace {
 
-// Names of choices, in the order of their enumerations in model.h. The names equal the enumerators, which the
-// compiled profiles rely on.
+// Names of choices, in the order of their enumerations in model.h.
 constexpr std::string_view kLevels[] = {"none", "process", "full"};
 constexpr std::string_view kTiers[] = {"namespaces", "landlock"};
 constexpr std::string_view kWorkspaceModes[] = {"none", "ro", "rw", "overlay"};
@@ -16,6 +15,7 @@ constexpr std::string_view kEnvironmentModes[] = {"clean", "listed", "inherit"};
 constexpr std::string_view kSyscallModes[] = {"allowlist", "denylist"};
 constexpr std::string_view kQuotaClasses[] = {"any", "hard"};
 constexpr std::string_view kOverlayStores[] = {"automatic", "memory", "disk"};
+constexpr std::string_view kToolchains[] = {"none", "auto"};
 constexpr std::string_view kOptionalLayers[] = {"landlock", "landlock_scoping", "time_namespace", "cgroup"};
 
 template <class E>
@@ -36,6 +36,8 @@ template <>
 constexpr std::span<const std::string_view> kChoicesOf<QuotaClass> = kQuotaClasses;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<OverlayStore> = kOverlayStores;
+template <>
+constexpr std::span<const std::string_view> kChoicesOf<Toolchains> = kToolchains;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<OptionalLayer> = kOptionalLayers;
 

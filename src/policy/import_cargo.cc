@@ -95,7 +95,7 @@ void readConfig(ImportBuilder& in) {
   ceiling("processes", "processes", 1);
   ceiling("files", "open_files", 1);
   in.lossy("sandbox_config.resource_limits.cpu_seconds", "there is no ceiling of CPU time beside that of time");
-  in.lossy("sandbox_config.resource_limits.threads", "processes and threads are counted together");
+  in.lossy("sandbox_config.resource_limits.threads", "threads have the ceiling of processes");
   readConfigSizes(in);
   if (const auto enabled = in.reader().boolean("sandbox_config.network.enabled"); enabled && *enabled) {
     in.set("sandbox_config.network.enabled", "network.mode", "proxy");
@@ -143,15 +143,10 @@ void importCargo(ImportBuilder& in) {
   if (const auto seconds = in.reader().seconds("process_limits.wall_time"))
     in.set("process_limits.wall_time", "resources.wall_seconds", formatNumber(*seconds));
   in.takeMemory("process_limits.memory");
-  const auto processes = in.reader().integer("process_limits.processes");
-  const auto threads = in.reader().integer("process_limits.threads");
-  if (processes) {
-    // Unsigned, so the sum cannot overflow; set() rejects values that are too large.
-    const std::uint64_t tasks =
-        static_cast<std::uint64_t>(*processes) + static_cast<std::uint64_t>(threads.value_or(0));
-    in.set("process_limits.processes", "process.max_processes", std::to_string(tasks));
-  }
-  if (threads) in.note(NoteKind::lossy, "process_limits.threads", "processes and threads are counted together");
+  if (const auto processes = in.reader().integer("process_limits.processes"))
+    in.set("process_limits.processes", "process.max_processes", std::to_string(*processes));
+  if (const auto threads = in.reader().integer("process_limits.threads"))
+    in.set("process_limits.threads", "resources.threads", std::to_string(*threads));
   if (const auto files = in.reader().integer("process_limits.file_descriptors"))
     in.set("process_limits.file_descriptors", "resources.open_files", std::to_string(*files));
   readCargoNetwork(in);

@@ -70,12 +70,8 @@ void readResources(ImportBuilder& in) {
   in.takeMemory("resources.maxMemory");
   if (const auto count = in.reader().integer("resources.maxFileDescriptors"))
     in.set("resources.maxFileDescriptors", "resources.open_files", std::to_string(*count));
-  if (const auto count = in.reader().integer("resources.maxThreads")) {
-    const auto processes = static_cast<std::int64_t>(in.policy().process.max_processes);
-    in.set("resources.maxThreads", "resources.threads", std::to_string(std::max(*count, processes)));
-    if (*count < processes)
-      in.note(NoteKind::lossy, "resources.maxThreads", "threads are limited together with processes");
-  }
+  if (const auto count = in.reader().integer("resources.maxThreads"))
+    in.set("resources.maxThreads", "resources.threads", std::to_string(*count));
 }
 
 void readSyscalls(ImportBuilder& in) {

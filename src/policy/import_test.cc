@@ -263,7 +263,8 @@ sandbox_config:
   EXPECT_EQ(policy.resources.memory, 512 * kMiB);
   EXPECT_EQ(policy.resources.cpu_seconds, 300);
   EXPECT_EQ(policy.resources.wall_seconds, 600);
-  EXPECT_EQ(policy.process.max_processes, 75U);
+  EXPECT_EQ(policy.process.max_processes, 25U);
+  EXPECT_EQ(policy.resources.threads, 50U);
   EXPECT_EQ(policy.resources.open_files, 500U);
   EXPECT_EQ(policy.network.mode, NetworkMode::proxy);
   EXPECT_EQ(policy.network.allowed_hosts.size(), 5U);

@@ -24,6 +24,7 @@ enum class EnvironmentMode : std::uint8_t { clean, listed, inherit };
 enum class SyscallMode : std::uint8_t { allowlist, denylist };
 enum class QuotaClass : std::uint8_t { any, hard };
 enum class OverlayStore : std::uint8_t { automatic, memory, disk };
+enum class Toolchains : std::uint8_t { none, automatic };
 
 inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
@@ -89,11 +90,12 @@ struct Filesystem {
   std::optional<std::uint64_t> max_inodes;
   QuotaClass quota_class = QuotaClass::any;
   OverlayStore overlay_store = OverlayStore::automatic;
-  bool workspace_exec = true;  ///< false: the workspace is noexec
+  bool workspace_exec = true;                ///< false: the workspace is noexec
+  Toolchains toolchains = Toolchains::none;  ///< automatic: those in the caller's home that PATH names are shown
 };
 
 struct Process {
-  std::uint64_t max_processes = 100;  ///< processes and threads together
+  std::uint64_t max_processes = 100;  ///< with threads, unless resources.threads is set
   bool allow_fork = true;
   bool allow_exec = true;                                       ///< false: only the first exec
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
@@ -145,7 +147,7 @@ struct Resources {
   std::uint64_t memory_reservation = 0;
   std::uint64_t swap = 0;
   std::uint64_t open_files = 1024;
-  std::optional<std::uint64_t> threads;  ///< of one process; unset: as max_processes
+  std::optional<std::uint64_t> threads;  ///< beside the first one of each process
   std::optional<std::uint64_t> io_read_bytes_per_second, io_write_bytes_per_second;
   std::optional<std::uint64_t> io_read_operations_per_second, io_write_operations_per_second;
   std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`); kNoTimeLimit

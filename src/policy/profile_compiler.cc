@@ -2,6 +2,7 @@
 // parsing when a sandbox starts.
 //
 //   profile_compiler OUT.cc profiles/bash.toml profiles/shell.toml ...
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -38,7 +39,9 @@ struct ToCode {
 
   [[nodiscard]] std::string target() const { return "policy." + std::string(field.key); }
   [[nodiscard]] std::string choice(std::string_view name) const {
-    return (field.kind == Kind::choices ? "OptionalLayer::" : "decltype(" + target() + ")::") + std::string(name);
+    const auto index = std::ranges::find(field.choices, name) - field.choices.begin();
+    return (field.kind == Kind::choices ? "OptionalLayer{" : "decltype(" + target() + "){") + std::to_string(index) +
+           "}";
   }
 
   std::string operator()(std::monostate) const { return "std::nullopt"; }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "plan/executables.h"
+#include "plan/toolchains.h"
 #include "supervise/path_names.h"
 #include "sys/elf.h"
 #include "sys/fd.h"
@@ -33,8 +34,8 @@ std::string realPath(const std::string& path) {
 }
 
 /// The payload's PATH.
-std::vector<std::string> searchPath(const policy::Policy& policy) {
-  std::string path(plan::kProgramPath);
+std::vector<std::string> searchPath(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains) {
+  std::string path = plan::programPath(toolchains);
   if (const auto own = policy.environment.set.find("PATH"); own != policy.environment.set.end()) path = own->second;
   std::vector<std::string> directories;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -198,11 +199,11 @@ void observeUsr(plan::ExecutableFacts& facts) {
 
 }  // namespace
 
-plan::ExecutableFacts observeExecutables(const policy::Policy& policy) {
+plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains) {
   plan::ExecutableFacts facts;
   const policy::Process& wish = policy.process;
   if (!plan::hasExecutableRules(policy)) return facts;
-  const std::vector<std::string> directories = searchPath(policy);
+  const std::vector<std::string> directories = searchPath(policy, toolchains);
   if (wish.allowed_executables) {
     observeUsr(facts);
     Closure closure;

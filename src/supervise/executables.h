@@ -9,6 +9,7 @@
 
 namespace caisson::supervise {
 
-plan::ExecutableFacts observeExecutables(const policy::Policy& policy);
+/// `toolchains` come before the system in the payload's PATH.
+plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains);
 
 }  // namespace caisson::supervise

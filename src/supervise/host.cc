@@ -22,7 +22,9 @@
 #include "plan/workspace.h"
 #include "policy/syntax.h"
 #include "supervise/executables.h"
+#include "supervise/path_names.h"
 #include "supervise/subordinate_ids.h"
+#include "supervise/toolchains.h"
 #include "supervise/workspace_scan.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
@@ -40,15 +42,6 @@ namespace {
 using plan::HostFacts;
 using plan::HostPath;
 
-/// The canonical name of an open descriptor.
-std::string nameOf(int fd) {
-  char link[40];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-  char path[4096];
-  const ssize_t length = ::readlink(link, path, sizeof(path));
-  return length > 0 && path[0] == '/' ? std::string(path, static_cast<std::size_t>(length)) : std::string();
-}
-
 HostPath observe(const std::string& requested) {
   HostPath result;
   result.requested = requested;
@@ -63,7 +56,7 @@ HostPath observe(const std::string& requested) {
     result.sys_errno = errno;
     return result;
   }
-  result.path = nameOf(fd.get());
+  result.path = canonicalName(fd.get());
   if (result.path.empty()) result.sys_errno = ENOENT;
   result.directory = S_ISDIR(status.st_mode);
   result.regular_file = S_ISREG(status.st_mode);
@@ -360,6 +353,14 @@ void observeEnvironment(const policy::Policy& policy, HostFacts& facts) {
   }
 }
 
+std::map<std::string, std::string> callerVariables(std::initializer_list<const char*> names) {
+  std::map<std::string, std::string> variables;
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name)) variables[name] = value;
+  }
+  return variables;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> observeCpus() {
@@ -382,7 +383,11 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   observeMachine(facts);
   observePaths(policy, facts);
   observeSystem("", facts);
-  facts.executables = observeExecutables(policy);
+  if (policy.filesystem.toolchains == policy::Toolchains::automatic && policy.isolation.level == policy::Level::full &&
+      policy.isolation.tier == policy::Tier::namespaces) {
+    facts.toolchains = findToolchains(facts.homes, callerVariables({"PATH", "RUSTUP_TOOLCHAIN", "PYENV_VERSION"}));
+  }
+  facts.executables = observeExecutables(policy, facts.toolchains);
   observeEnvironment(policy, facts);
   return facts;
 }

@@ -93,6 +93,13 @@ void removeOld(const RootDir& logs) {
   for (std::size_t i = 0; i + kKeptRuns < by_age.size(); ++i) (void)logs.removeTree(by_age[i].second);
 }
 
+/// A session keeps its logs each time that its sandbox ends.
+std::string unusedName(const RootDir& logs, const std::string& name) {
+  std::string unused = name;
+  for (int number = 2; logs.stat(unused); ++number) unused = name + "." + std::to_string(number);
+  return unused;
+}
+
 }  // namespace
 
 Result<KeptLogs> keepLogs(int directory, const std::string& name, std::uint64_t max_bytes) {
@@ -104,13 +111,47 @@ Result<KeptLogs> keepLogs(int directory, const std::string& name, std::uint64_t 
   if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
   auto logs = RootDir::open(path);
   if (!logs) return fail(logs.error());
-  if (auto made = logs->makeDirs(name, 0700); !made) return fail(made.error());
-  auto to = logs->enter(name);
+  const std::string unused = unusedName(*logs, name);
+  if (auto made = logs->makeDirs(unused, 0700); !made) return fail(made.error());
+  auto to = logs->enter(unused);
   if (!to) return fail(to.error());
   LogCopier copier(*from, *to, std::min(max_bytes, kMaxLogBytes));
   if (auto copied = copier.copyTree("", 0); !copied) return fail(copied.error());
   removeOld(*logs);
-  return KeptLogs{.path = path + "/" + name, .complete = copier.complete};
+  return KeptLogs{.path = path + "/" + unused, .complete = copier.complete};
+}
+
+KeptLogNotes keepWrittenLogs(const plan::Plan& plan, const std::string& sandbox_id,
+                             const std::function<int(std::string_view)>& directory_of) {
+  KeptLogNotes notes;
+  for (const plan::Step& step : plan.steps) {
+    const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step);
+    if (tmpfs == nullptr || tmpfs->access != policy::TmpfsAccess::wo) continue;
+    const int directory = directory_of(tmpfs->target);
+    if (directory < 0) continue;
+    // Validation allows such directories only at the top, so their names differ.
+    const auto kept = keepLogs(directory, sandbox_id + "-" + tmpfs->target.substr(1), tmpfs->bytes);
+    if (!kept) {
+      notes.warnings.push_back("what was written to " + tmpfs->target + " is lost: " + kept.error().message());
+    } else if (!kept->path.empty()) {
+      notes.notices.push_back(tmpfs->target + " is kept in " + kept->path + (kept->complete ? "" : ", in part"));
+    }
+  }
+  return notes;
+}
+
+std::vector<std::string> keptLogsOf(const std::string& sandbox_id) {
+  std::vector<std::string> kept;
+  const std::string path = sys::stateHome() + "/logs";
+  const auto logs = RootDir::open(path);
+  if (!logs) return kept;
+  const auto entries = logs->list("");
+  if (!entries) return kept;
+  for (const auto& entry : *entries) {
+    if (entry.name.starts_with(sandbox_id + "-")) kept.push_back(path + "/" + entry.name);
+  }
+  std::ranges::sort(kept);
+  return kept;
 }
 
 }  // namespace caisson::supervise

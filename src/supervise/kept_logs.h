@@ -2,10 +2,14 @@
 // payload cannot read it back; the owner can.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
-#include "sys/fd.h"
+#include "plan/plan.h"
 
 namespace caisson::supervise {
 
@@ -15,7 +19,19 @@ struct KeptLogs {
 };
 
 /// Copies the regular files below `directory` (O_PATH is enough), at most `max_bytes` in total, to
-/// CAISSON_HOME/logs/NAME. Follows no link. Keeps the newest runs only.
+/// CAISSON_HOME/logs/NAME, or NAME.2 and so on if that exists. Follows no link. Keeps the newest runs only.
 Result<KeptLogs> keepLogs(int directory, const std::string& name, std::uint64_t max_bytes);
+
+/// Says what was kept of write-only directories, and what was lost.
+struct KeptLogNotes {
+  std::vector<std::string> notices, warnings;
+};
+/// Keeps all write-only directories of a sandbox that ended. `directory_of` returns a descriptor by the path inside the
+/// sandbox, or -1.
+KeptLogNotes keepWrittenLogs(const plan::Plan& plan, const std::string& sandbox_id,
+                             const std::function<int(std::string_view)>& directory_of);
+
+/// The directories that were kept of a sandbox or session.
+std::vector<std::string> keptLogsOf(const std::string& sandbox_id);
 
 }  // namespace caisson::supervise

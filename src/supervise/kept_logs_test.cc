@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "support/temp_dir.h"
+#include "sys/fd.h"
 
 namespace caisson::supervise {
 namespace {

@@ -89,19 +89,26 @@ void LimitWatch::countCpu(pid_t init) {
 void LimitWatch::begin(pid_t init, Clock::time_point now) {
   tree_.emplace(init);
   watches_memory_ = plan_.memory_bytes > 0 && !cgroup_.enforced().memory;
-  watches_processes_ = plan_.max_processes > 0 && !cgroup_.enforced().pids;
+  watches_processes_ = plan_.max_tasks > 0 && !cgroup_.enforced().pids;
   next_ = now + (watches_memory_ || disk_ ? milliseconds(10) : kOften);
 }
 
-void LimitWatch::addSized(std::uint32_t mask, std::vector<sys::Fd> directories) {
-  std::uint32_t step_number = 0;
-  std::size_t taken = 0;
-  for (const plan::Step& step : plan_.steps) {
+std::vector<std::string> sizedTargets(const plan::Plan& plan, std::uint32_t mask) {
+  std::vector<std::string> targets;
+  std::uint32_t number = 0;
+  for (const plan::Step& step : plan.steps) {
     const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step);
     if (tmpfs == nullptr) continue;
-    const bool sent = step_number < 32 && (mask >> step_number & 1U) != 0;
-    ++step_number;
-    if (sent && taken < directories.size()) sized_.push_back({tmpfs->target, std::move(directories[taken++])});
+    if (number < 32 && (mask >> number & 1U) != 0) targets.push_back(tmpfs->target);
+    ++number;
+  }
+  return targets;
+}
+
+void LimitWatch::addSized(std::uint32_t mask, std::vector<sys::Fd> directories) {
+  std::vector<std::string> targets = sizedTargets(plan_, mask);
+  for (std::size_t at = 0; at < std::min(targets.size(), directories.size()); ++at) {
+    sized_.push_back({std::move(targets[at]), std::move(directories[at])});
   }
 }
 
@@ -182,7 +189,7 @@ std::optional<Limit> LimitWatch::lookAtTree(bool counts_cpu) {
   if (!counts_cpu) takeCpu(usage);
   if (watches_processes_) {
     processes_peak_ = std::max(processes_peak_, usage.threads);
-    met_processes_ = met_processes_ || usage.threads >= plan_.max_processes;
+    met_processes_ = met_processes_ || usage.threads >= plan_.max_tasks;
   }
   if (!watches_memory_) return std::nullopt;
   // Mapped shared memory is mostly the same that is counted at its owner: use the larger of the two.
@@ -282,7 +289,7 @@ void LimitWatch::finish(bool by_force, RunResult& result) {
   oom_kills_ = counted.oom_kills.value_or(0) - std::min(counted.oom_kills.value_or(0), earlier_kills_);
   if (usage.processes_peak)
     near(Limit::processes, "processes", static_cast<double>(*usage.processes_peak),
-         static_cast<double>(plan_.max_processes));
+         static_cast<double>(plan_.max_tasks));
   near(Limit::cpu, "cpu time", (usage.user_cpu_ms + usage.system_cpu_ms) / 1e3, plan_.cpu_seconds.value_or(0));
   near(Limit::time, "time", usage.wall_ms / 1e3, plan_.wall_seconds.value_or(0));
   if (disk_ && plan_.disk->bytes)

@@ -33,6 +33,10 @@ namespace caisson::supervise {
 /// The process limit denied so many forks, as part of a result.
 Denial deniedForks(std::uint64_t count);
 
+/// The targets of the size-limited directories of which a launch sent descriptors: bit n of `mask` is the plan's n-th
+/// tmpfs step.
+std::vector<std::string> sizedTargets(const plan::Plan& plan, std::uint32_t mask);
+
 class LimitWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -44,8 +48,7 @@ class LimitWatch {
   /// forks the payload: existing processes are not counted.
   void countCpu(pid_t init);
   void begin(pid_t init, Clock::time_point now);
-  /// Descriptors of the plan's size-limited directories, as the child sent them: bit n of `mask` is the n-th tmpfs
-  /// step.
+  /// Descriptors of the plan's size-limited directories, as the child sent them (sizedTargets).
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
   void addUpper(int directory);
   /// As DiskWatch::setMeasureClosed.

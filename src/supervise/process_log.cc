@@ -51,6 +51,7 @@ bool ProcessLog::isShown(const Attempt& attempt) const {
 
 std::optional<ProcessLog::Kind> ProcessLog::kindOf(const Attempt& attempt, const Listener& listener) const {
   const std::string_view call = syscallName(attempt.number);
+  if (plan::createsThread(call, attempt.arguments)) return std::nullopt;
   const std::string parent = listener.programOf(attempt);
   if (const auto signal = plan::signalArgument(call)) {
     return Kind{How::signal, signalName(attempt.arguments[*signal] & 0xffffffff), parent};

@@ -289,6 +289,18 @@ TreeUsage ProcessTree::look(std::uint64_t precise_above) {
   return usage;
 }
 
+TaskCounts ProcessTree::countTasks() const {
+  TaskCounts counts;
+  for (const pid_t pid : members()) {
+    if (pid == init_) continue;
+    const auto times = parseProcessTimes(readFile(pid, "stat"));
+    if (!times) continue;
+    ++counts.processes;
+    counts.threads += std::max<std::uint64_t>(times->threads, 1) - 1;
+  }
+  return counts;
+}
+
 std::uint64_t ProcessTree::deletedBytes() const {
   std::uint64_t bytes = 0;
   Inodes seen;

@@ -25,6 +25,12 @@ struct TreeUsage {
   std::uint64_t memfds = 0;    ///< unnamed shared memory behind descriptors, also in flight
 };
 
+/// Without the sandbox's pid 1.
+struct TaskCounts {
+  std::uint64_t processes = 0;
+  std::uint64_t threads = 0;  ///< beside the first one of each process
+};
+
 /// The tree below one process of ours. Each poll costs about 50 us per process.
 ///
 /// Not counted: the time of a process that lives less than one interval and is reaped by the kernel unseen; memory that
@@ -36,6 +42,9 @@ class ProcessTree {
 
   /// Shared memory is counted for each process until the sum exceeds `precise_above`: then once in all.
   TreeUsage look(std::uint64_t precise_above);
+
+  /// Counts processes and threads only, which costs a tenth of look().
+  [[nodiscard]] TaskCounts countTasks() const;
 
   /// pid 1 and every process below it.
   [[nodiscard]] std::vector<pid_t> members() const;

@@ -218,6 +218,7 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
       record_.note(result_.sandbox_id, type, std::move(fields));
     });
   }
+  if (plan_.task_limits) monitor->limitTasks(sandbox_.init);
   monitor->listen(std::move(listener));
   runner_.useMonitor(std::move(monitor));
   if (message.value > 0) {

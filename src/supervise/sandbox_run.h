@@ -70,7 +70,6 @@ class SandboxRun {
   void abandon();
   void reap(rusage* usage);
   void collect(Clock::time_point start);
-  void keepWrittenLogs();
 
   // Events while it runs: sandbox_run.cc.
   void watch();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "supervise/cgroup.h"
@@ -216,23 +217,10 @@ void SandboxRun::collect(Clock::time_point start) {
   if (limits_->met() == Limit::processes && result_.limit != Limit::processes) {
     record_.limitReached(result_.sandbox_id, Limit::processes);
   }
-  keepWrittenLogs();
-}
-
-void SandboxRun::keepWrittenLogs() {
-  for (const plan::Step& step : plan_.steps) {
-    const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step);
-    if (tmpfs == nullptr || tmpfs->access != policy::TmpfsAccess::wo) continue;
-    const int directory = limits_->sizedDirectory(tmpfs->target);
-    if (directory < 0) continue;
-    // Validation allows such directories only at the top, so their names differ.
-    const auto kept = keepLogs(directory, result_.sandbox_id + "-" + tmpfs->target.substr(1), tmpfs->bytes);
-    if (!kept) {
-      result_.warnings.push_back("what was written to " + tmpfs->target + " is lost: " + kept.error().message());
-    } else if (!kept->path.empty()) {
-      result_.notices.push_back(tmpfs->target + " is kept in " + kept->path + (kept->complete ? "" : ", in part"));
-    }
-  }
+  KeptLogNotes logs = keepWrittenLogs(plan_, result_.sandbox_id,
+                                      [this](std::string_view target) { return limits_->sizedDirectory(target); });
+  std::ranges::move(logs.notices, std::back_inserter(result_.notices));
+  std::ranges::move(logs.warnings, std::back_inserter(result_.warnings));
 }
 
 RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups) {

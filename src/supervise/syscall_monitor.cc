@@ -2,6 +2,9 @@
 
 #include <poll.h>
 
+#include <cerrno>
+#include <utility>
+
 #include "plan/syscall_filter.h"
 #include "supervise/sandbox_sysinfo.h"
 
@@ -45,12 +48,14 @@ void SyscallMonitor::onEvents(short events) {
 }
 
 void SyscallMonitor::judge(Attempt attempt) {
+  const bool counted = tasks_ && tasks_->isCounted(attempt);
+  if (counted && !tasks_->allows(attempt)) return listener_.refuse(attempt, EAGAIN);
   const bool observed = observer_ != nullptr && observer_->isShown(attempt);
   const bool logged = processes_ && processes_->isShown(attempt);
   if (observed) observer_->note(attempt, listener_);
   if (logged) processes_->note(attempt, listener_);
   if (observed) return listener_.letGoOn(attempt);
-  if (logged) return listener_.letGoOnSlowly(attempt);
+  if (logged || counted) return listener_.letGoOnSlowly(attempt);
   if (attempt.architecture != plan::nativeArchitecture()) {
     attempt.foreign_program = listener_.isForeignProgram(attempt);
   }
@@ -72,6 +77,9 @@ void SyscallMonitor::judge(Attempt attempt) {
 void SyscallMonitor::report(RunResult& result) {
   if (processes_) processes_->finish();
   result.escape = violations_.escape();
+  if (tasks_) {
+    for (Denial& denial : tasks_->denials()) result.denials.push_back(std::move(denial));
+  }
   violations_.report(result);
 }
 

@@ -10,6 +10,7 @@
 #include "supervise/listener.h"
 #include "supervise/observer.h"
 #include "supervise/process_log.h"
+#include "supervise/task_limit.h"
 #include "supervise/violations.h"
 #include "sys/event_loop.h"
 
@@ -36,6 +37,10 @@ class SyscallMonitor {
   void learn(Observer& observer) { observer_ = &observer; }
   /// Records reported forks, execs and signals, which then continue.
   void logProcesses(ProcessLog::Record record) { processes_.emplace(plan_, std::move(record)); }
+  /// Enforces the plan's separate limits on processes and threads below `init`.
+  void limitTasks(pid_t init) { tasks_.emplace(plan_, init); }
+  /// How many forks and clones that denied.
+  [[nodiscard]] std::uint64_t deniedTasks() const { return tasks_ ? tasks_->denied() : 0; }
   /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
   void stop() { stopped_ = true; }
 
@@ -56,6 +61,7 @@ class SyscallMonitor {
   Response response_;
   Observer* observer_ = nullptr;
   std::optional<ProcessLog> processes_;
+  std::optional<TaskLimit> tasks_;
   bool stopped_ = false;
   int watched_ = -1;                    ///< the descriptor in the loop
   sys::EventLoop::TimerId resume_ = 0;  ///< while a flood is slowed down

@@ -159,9 +159,11 @@ TEST_F(Promises, CargoProfileHasItsLimitsInside) {
                                              "extends = 'cargo'\n[process]\nallowed_executables = ['cat']\n"
                                              "[commands]\nallowed_patterns = ['^cat\\s']\nblocked_patterns = []\n");
   workspace.openToAll();
-  const RunOutput output = run({"--policy", policy}, {"cat", "/proc/self/limits", "/proc/mounts"}, options());
+  const RunOutput output =
+      run({"--policy", policy}, {"cat", "/proc/self/limits", "/proc/mounts", "/metadata/sandbox.json"}, options());
   ASSERT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_TRUE(contains(output.out, "Max open files            500                  500")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "\"processes\":25,\"threads\":50,")) << output.describe();
   const auto mounts = mountsOf(output.out);
   expectDirectory(mounts, "/logs", 100, false);
   expectDirectory(mounts, "/tmp", 1024, false);

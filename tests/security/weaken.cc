@@ -71,7 +71,7 @@ void showPrograms(Plan& plan) {
 void liftLimits(Plan& plan) {
   plan.rlimits.clear();
   plan.cgroup.reset();
-  plan.memory_bytes = plan.max_processes = 0;
+  plan.memory_bytes = plan.max_tasks = 0;
   plan.max_file_size.reset();
 }
 

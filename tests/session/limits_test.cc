@@ -154,5 +154,30 @@ TEST_F(SessionLimits, ProcessesAreTheWholeSessions) {
   EXPECT_NE(more.out.data, "made\n") << "ten run already";
 }
 
+TEST_F(SessionLimits, ProcessesAndThreadsAreCountedApart) {
+  Session session = createWith({{"process.max_processes", "8"}, {"resources.threads", "4"}});
+  // A left-behind process counts, and so do its threads.
+  const auto left =
+      session.start({.command = {"python3", "-c",
+                                 "import threading, time\n"
+                                 "for i in range(3): threading.Thread(target=time.sleep, args=(60,)).start()\n"
+                                 "print('ready', flush=True)\n"}});
+  ASSERT_TRUE(left);
+  ASSERT_TRUE(eventually([&] {
+    const auto text = session.logs(*left, OutputStreamKind::out, 0, 100);
+    return text && text->data == "ready\n";
+  }));
+  const RunResult more = exec(session,
+                              "exec python3 -c 'import threading, time, os\n"
+                              "n = 0\n"
+                              "try:\n"
+                              "  while n < 40: threading.Thread(target=time.sleep, args=(60,)).start(); n += 1\n"
+                              "except RuntimeError: pass\n"
+                              "print(n, flush=True); os._exit(0)'");
+  EXPECT_EQ(more.out.data, "1\n") << "three of four threads run already";
+  ASSERT_EQ(more.denials.size(), 1U);
+  EXPECT_EQ(more.denials[0].rule, "resources.threads");
+}
+
 }  // namespace
 }  // namespace caisson::test

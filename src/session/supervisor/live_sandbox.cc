@@ -27,6 +27,7 @@
 #include "supervise/control_channel.h"
 #include "supervise/credentials.h"
 #include "supervise/egress.h"
+#include "supervise/limit_watch.h"
 #include "supervise/process_tree.h"
 #include "sys/deadline.h"
 #include "sys/process_start.h"
@@ -344,6 +345,12 @@ void LiveSandbox::confirmRecorded() {
 
 void LiveSandbox::requestEgressTotals() {
   if (egress_) egress_->requestTotals();
+}
+
+int LiveSandbox::sizedDirectory(std::string_view target) const {
+  const std::vector<std::string> targets = supervise::sizedTargets(plan_, sized_mask_);
+  const auto at = static_cast<std::size_t>(std::ranges::find(targets, target) - targets.begin());
+  return at < std::min(targets.size(), sized_.size()) ? sized_[at].get() : -1;
 }
 
 std::vector<Fd> LiveSandbox::sizedDirectories() const {

@@ -45,6 +45,8 @@ class LiveSandbox {
   [[nodiscard]] int upper() const { return upper_.get(); }
   [[nodiscard]] std::uint32_t sizedMask() const { return sized_mask_; }
   [[nodiscard]] std::vector<sys::Fd> sizedDirectories() const;
+  /// The descriptor of the size-limited directory at `target`, valid after the end too; -1 if there is none.
+  [[nodiscard]] int sizedDirectory(std::string_view target) const;
   /// Changes since start() that a result must report ("layers", warnings).
   [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
   [[nodiscard]] bool hasEgress() const { return egress_.has_value(); }

@@ -44,6 +44,7 @@ void Supervisor::listenTo(Command& command, sys::Fd listener) {
     calls->logProcesses(
         [this](audit::EventType type, audit::Fields fields) { record_.note(metadata_.id, type, std::move(fields)); });
   }
+  if (command.plan->task_limits && sandbox_) calls->limitTasks(sandbox_->init());
   monitors_[key] = {command.plan, calls};
   calls->listen(std::move(listener));
   command.runner->useMonitor(std::move(calls));

@@ -52,9 +52,7 @@ SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata
   kills_before_ = memoryKills();
 }
 
-bool SessionLimits::needed(const plan::Plan& plan) {
-  return plan.disk || plan.memory_bytes > 0 || plan.max_processes > 0;
-}
+bool SessionLimits::needed(const plan::Plan& plan) { return plan.disk || plan.memory_bytes > 0 || plan.max_tasks > 0; }
 
 std::uint64_t SessionLimits::memoryKills() const {
   return sandbox_.cgroup().valid() ? sandbox_.cgroup().usage().oom_kills.value_or(0) : 0;

@@ -16,6 +16,7 @@
 #include "session/store/background_files.h"
 #include "session/store/store.h"
 #include "session/supervisor/confine.h"
+#include "supervise/kept_logs.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -329,12 +330,20 @@ bool Supervisor::endSandbox(std::string_view reason, bool paused) {
     finish(command);
   }
   monitors_.clear();
-  if (ended) sandbox_.reset();
+  std::string noted(reason);
+  if (ended) {
+    const supervise::KeptLogNotes logs = supervise::keepWrittenLogs(
+        sandbox_->plan(), metadata_.id, [this](std::string_view target) { return sandbox_->sizedDirectory(target); });
+    for (const auto* notes : {&logs.notices, &logs.warnings}) {
+      for (const std::string& note : *notes) noted += "; " + note;
+    }
+    sandbox_.reset();
+  }
   planner_.reset();
   endSecretWatch();
   ports_.followSandbox(false);
   if (ended) (void)directory_.remove("init.json");
-  (void)record_.lifecycle(metadata_.id, metadata_.policy, "ended", reason);
+  (void)record_.lifecycle(metadata_.id, metadata_.policy, "ended", noted);
   ending_ = false;
   return ended;
 }

@@ -60,6 +60,33 @@ TEST_F(Limits, ThatComeNearAreWarnedOf) {
   EXPECT_TRUE(warns(output, "stdout came to 90 %")) << output["warnings"].dump();
 }
 
+/// Starts threads, then children, until one of each fails; prints how many there were.
+constexpr const char* kCountTasks = R"(
+import os, threading, time
+threads = children = 0
+try:
+    while threads < 40: threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); threads += 1
+except RuntimeError: pass
+try:
+    while children < 40:
+        if os.fork() == 0: time.sleep(60)
+        children += 1
+except BlockingIOError: pass
+print(threads, children, flush=True)
+os._exit(0)
+)";
+
+TEST_F(Limits, ProcessesAndThreadsAreCountedApart) {
+  CONFORMS("R-LIMIT-12");
+  const json apart = with("[process]\nmax_processes = 6\n[resources]\nthreads = 9\n", {"python3", "-c", kCountTasks});
+  EXPECT_EQ(apart["stdout"], "9 5\n") << "the program itself is the sixth process: " << apart.dump();
+  ASSERT_EQ(apart["denials"].size(), 2U) << apart.dump();
+  EXPECT_EQ(apart["denials"][0]["rule"], "process.max_processes") << apart.dump();
+  EXPECT_EQ(apart["denials"][1]["rule"], "resources.threads") << apart.dump();
+  const json together = with("[process]\nmax_processes = 15\n", {"python3", "-c", kCountTasks});
+  EXPECT_EQ(together["stdout"], "14 0\n") << "threads used up the limit of both: " << together.dump();
+}
+
 TEST_F(Limits, ThatStayFarAreNot) {
   const json result = with("", {"/workspace/payload", "take-anonymous", "20"});
   EXPECT_EQ(result["outcome"], "exited");

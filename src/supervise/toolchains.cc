@@ -1,0 +1,178 @@
+#include "supervise/toolchains.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "base/split.h"
+#include "supervise/path_names.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+namespace {
+
+using plan::Toolchain;
+
+/// A directory of PATH, below a home, and the toolchain that it belongs to. `*` stands for one name.
+struct Layout {
+  std::string_view manager;
+  std::string_view programs;  ///< the directory in PATH
+  /// Shown of the directory above it; empty: only the directory itself.
+  std::span<const std::string_view> shown;
+};
+
+constexpr std::string_view kPrefix[] = {"bin", "include", "lib", "libexec", "share"};
+constexpr std::string_view kJava[] = {"bin", "conf", "include", "jmods", "legal", "lib", "release"};
+constexpr std::string_view kGo[] = {"VERSION", "bin", "go.env", "lib", "pkg", "src"};
+
+constexpr Layout kLayouts[] = {
+    {"nvm", ".nvm/versions/node/*/bin", kPrefix},
+    {"fnm", ".local/share/fnm/node-versions/*/installation/bin", kPrefix},
+    {"pyenv", ".pyenv/versions/*/bin", kPrefix},
+    {"uv", ".local/share/uv/python/*/bin", kPrefix},
+    {"sdkman", ".sdkman/candidates/java/*/bin", kJava},
+    {"sdkman", ".sdkman/candidates/*/*/bin", kPrefix},
+    {"go", "sdk/*/bin", kGo},
+    {"go", ".local/go/bin", kGo},
+    {"go", "go/bin", {}},
+    {"asdf", ".asdf/installs/*/*/bin", kPrefix},
+    {"mise", ".local/share/mise/installs/*/*/bin", kPrefix},
+    {"cargo", ".cargo/bin", {}},
+    {"bun", ".bun/bin", {}},
+    {"deno", ".deno/bin", {}},
+};
+/// Directories of PATH whose programs only start those of a toolchain that a setting names.
+constexpr std::string_view kRustupProxies = ".cargo/bin";
+constexpr std::string_view kPyenvShims = ".pyenv/shims";
+constexpr std::size_t kMaxToolchains = 32;
+
+bool matches(std::string_view path, std::string_view pattern) {
+  const std::vector<std::string_view> names = split(path, '/'), wanted = split(pattern, '/');
+  if (names.size() != wanted.size()) return false;
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    if (wanted[at] != "*" && wanted[at] != names[at]) return false;
+  }
+  return true;
+}
+
+std::string canonical(const std::string& path) {
+  const sys::Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  return fd ? canonicalName(fd.get()) : std::string();
+}
+
+bool exists(const std::string& path) {
+  struct stat status;
+  return ::lstat(path.c_str(), &status) == 0 && (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode));
+}
+
+/// The first line of a small file.
+std::string firstLineOf(const std::string& path) {
+  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char text[4096];
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
+  if (got <= 0) return {};
+  const std::string_view all(text, static_cast<std::size_t>(got));
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+std::string defaultRustToolchain(const std::string& rustup) {
+  const sys::Fd fd(::open((rustup + "/settings.toml").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char text[16384];
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
+  if (got <= 0) return {};
+  constexpr std::string_view kKey = "default_toolchain = \"";
+  const std::string_view all(text, static_cast<std::size_t>(got));
+  const std::size_t at = all.find(kKey);
+  if (at == std::string_view::npos) return {};
+  const std::string_view value = all.substr(at + kKey.size());
+  return std::string(value.substr(0, value.find('"')));
+}
+
+/// A name that stays in its directory.
+bool isName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+class Finder {
+ public:
+  Finder(const std::vector<std::string>& homes, const std::map<std::string, std::string>& environment)
+      : homes_(homes), environment_(environment) {}
+
+  /// `directory` is one of PATH.
+  void add(const std::string& directory) {
+    const std::string real = canonical(directory);
+    for (const std::string& home : homes_) {
+      if (!real.starts_with(home + "/")) continue;
+      const std::string below = real.substr(home.size() + 1);
+      if (below == kRustupProxies) addRust(home);
+      if (below == kPyenvShims) addPython(home);
+      const auto* layout =
+          std::ranges::find_if(kLayouts, [&](const Layout& one) { return matches(below, one.programs); });
+      if (layout != std::end(kLayouts)) addLayout(layout->manager, real, layout->shown);
+    }
+  }
+  std::vector<Toolchain> take() { return std::move(found_); }
+
+ private:
+  void addLayout(std::string_view manager, const std::string& programs, std::span<const std::string_view> shown) {
+    if (found_.size() >= kMaxToolchains || std::ranges::find(found_, programs, &Toolchain::programs) != found_.end())
+      return;
+    Toolchain toolchain{.manager = std::string(manager), .programs = programs, .shown = {}};
+    const std::string prefix = parentOf(programs);
+    for (const std::string_view name : shown) {
+      if (const std::string path = prefix + "/" + std::string(name); exists(path)) toolchain.shown.push_back(path);
+    }
+    if (shown.empty()) toolchain.shown.push_back(programs);
+    found_.push_back(std::move(toolchain));
+  }
+
+  [[nodiscard]] std::string variable(const std::string& name) const {
+    const auto found = environment_.find(name);
+    return found == environment_.end() ? std::string() : found->second;
+  }
+
+  /// rustup's programs choose a toolchain by settings that are not shown: its own programs come first.
+  void addRust(const std::string& home) {
+    const std::string rustup = home + "/.rustup";
+    std::string name = variable("RUSTUP_TOOLCHAIN");
+    if (name.empty()) name = defaultRustToolchain(rustup);
+    if (!isName(name)) return;
+    const std::string programs = canonical(rustup + "/toolchains/" + name + "/bin");
+    if (programs.starts_with(home + "/") && matches(programs.substr(home.size() + 1), ".rustup/toolchains/*/bin"))
+      addLayout("rustup", programs, kPrefix);
+  }
+
+  void addPython(const std::string& home) {
+    const std::string own = variable("PYENV_VERSION");
+    const std::string names = own.empty() ? firstLineOf(home + "/.pyenv/version") : own;
+    for (const std::string_view name : split(names, ':')) {
+      if (!isName(std::string(name))) continue;
+      const std::string programs = canonical(home + "/.pyenv/versions/" + std::string(name) + "/bin");
+      if (programs.starts_with(home + "/") && matches(programs.substr(home.size() + 1), ".pyenv/versions/*/bin"))
+        addLayout("pyenv", programs, kPrefix);
+    }
+  }
+
+  const std::vector<std::string>& homes_;
+  const std::map<std::string, std::string>& environment_;
+  std::vector<Toolchain> found_;
+};
+
+}  // namespace
+
+std::vector<Toolchain> findToolchains(const std::vector<std::string>& homes,
+                                      const std::map<std::string, std::string>& environment) {
+  const auto path = environment.find("PATH");
+  if (path == environment.end()) return {};
+  Finder finder(homes, environment);
+  for (const std::string_view directory : split(path->second, ':')) {
+    if (directory.starts_with('/')) finder.add(std::string(directory));
+  }
+  return finder.take();
+}
+
+}  // namespace caisson::supervise

@@ -1,0 +1,57 @@
+// Toolchains in the caller's home, as version managers lay them out.
+#include "functional/sandbox.h"
+#include "support/conforms.h"
+
+namespace caisson::test {
+namespace {
+
+class HomeToolchains : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (IsSkipped()) return;
+    home_.write(".nvm/versions/node/v99.0.0/bin/node99", "#!/bin/sh\necho node99 of $0\n", 0755);
+    home_.write(".nvm/versions/node/v99.0.0/etc/npmrc", "//registry/:_authToken=secret\n");
+    home_.write(".cargo/bin/cargo99", "#!/bin/sh\necho cargo99\n", 0755);
+    home_.write(".cargo/credentials.toml", "secret\n");
+    home_.openToAll();
+    how_.env["HOME"] = home_.path();
+    how_.env["PATH"] = (home_ / ".nvm/versions/node/v99.0.0/bin") + ":" + (home_ / ".cargo/bin") + ":/usr/bin:/bin";
+    how_.env["CAISSON_HOME"] = state_.path();
+    policy_ = {"--policy", workspace.write("p.toml", "extends = 'bash'\n[filesystem]\ntoolchains = 'auto'\n")};
+    workspace.openToAll();
+  }
+
+  TempDir home_, state_;
+  RunOptions how_;
+  std::vector<std::string> policy_;
+};
+
+TEST_F(HomeToolchains, RunAndCannotBeChanged) {
+  CONFORMS("R-FILES-20");
+  const RunOutput ran = run(policy_, {"sh", "-c", "node99 && cargo99"}, how_);
+  EXPECT_EQ(ran.out, "node99 of " + (home_ / ".nvm/versions/node/v99.0.0/bin/node99") + "\ncargo99\n")
+      << ran.describe();
+  const RunOutput written = run(policy_, {"sh", "-c", "echo x > \"$0\"", home_ / ".cargo/bin/cargo99"}, how_);
+  EXPECT_NE(written.exit_status, 0) << written.describe();
+  EXPECT_EQ(readFile(home_ / ".cargo/bin/cargo99"), "#!/bin/sh\necho cargo99\n");
+}
+
+TEST_F(HomeToolchains, ComeWithoutTheCredentialsBesideThem) {
+  CONFORMS("R-FILES-20");
+  for (const char* secret : {".nvm/versions/node/v99.0.0/etc/npmrc", ".cargo/credentials.toml"}) {
+    const RunOutput read = run(policy_, {"cat", home_ / secret}, how_);
+    EXPECT_NE(read.exit_status, 0) << read.describe();
+    EXPECT_FALSE(contains(read.out, "secret")) << read.describe();
+  }
+}
+
+TEST_F(HomeToolchains, AreListedByThePlanAndShownOnlyIfThePolicySaysSo) {
+  const RunOutput planned = runCaisson({"plan", policy_[0], policy_[1], "--", "true"}, how_);
+  EXPECT_TRUE(contains(planned.out, home_ / ".nvm/versions/node/v99.0.0/bin")) << planned.describe();
+  const RunOutput without = run({"--profile", "bash"}, {"sh", "-c", "node99"}, how_);
+  EXPECT_EQ(without.exit_status, 127) << without.describe();
+}
+
+}  // namespace
+}  // namespace caisson::test
