@@ -37,7 +37,7 @@ class Launch {
  public:
   explicit Launch(const std::vector<TracedCall>& calls) : calls_(calls) {
     const auto made = std::ranges::find_if(
-        calls, [](const TracedCall& call) { return (cloneFlags(call) & CLONE_NEWUSER) != 0 && call.result > 0; });
+        calls, [](const TracedCall& call) { return (cloneFlags(call) & CLONE_NEWPID) != 0 && call.result > 0; });
     if (made != calls.end()) {
       made_ = static_cast<std::size_t>(made - calls.begin());
       init_ = static_cast<pid_t>(made->result);
@@ -79,20 +79,22 @@ struct Step {
   std::optional<std::size_t> first, last;  ///< where it begins and ends in the trace
 };
 
+bool isSetsid(const TracedCall& call) { return call.number == SYS_setsid; }
+bool isLandlock(const TracedCall& call) { return call.number == SYS_landlock_restrict_self; }
+bool isNoNewPrivileges(const TracedCall& call) {
+  return call.number == SYS_prctl && call.arguments[0] == PR_SET_NO_NEW_PRIVS;
+}
+bool dropsCapabilities(const TracedCall& call) {
+  const bool dropped =
+      call.number == SYS_prctl && (call.arguments[0] == PR_CAPBSET_DROP || call.arguments[0] == PR_CAP_AMBIENT);
+  return dropped || call.number == SYS_capset;
+}
+bool isFilter(const TracedCall& call) {
+  return call.number == SYS_seccomp && call.arguments[0] == SECCOMP_SET_MODE_FILTER;
+}
+
 std::vector<Step> stepsOf(const std::vector<TracedCall>& calls) {
   const Launch launch(calls);
-  const auto number = [](long wanted) { return [wanted](const TracedCall& call) { return call.number == wanted; }; };
-  const auto no_new_privileges = [](const TracedCall& call) {
-    return call.number == SYS_prctl && call.arguments[0] == PR_SET_NO_NEW_PRIVS;
-  };
-  const auto capabilities = [](const TracedCall& call) {
-    const bool dropped =
-        call.number == SYS_prctl && (call.arguments[0] == PR_CAPBSET_DROP || call.arguments[0] == PR_CAP_AMBIENT);
-    return dropped || call.number == SYS_capset;
-  };
-  const auto filter = [](const TracedCall& call) {
-    return call.number == SYS_seccomp && call.arguments[0] == SECCOMP_SET_MODE_FILTER;
-  };
   // pid 1 closes more once the payload runs.
   const auto started = launch.first(launch.payload(), [](const TracedCall&) { return true; }).value_or(calls.size());
   std::optional<std::size_t> closed;
@@ -103,19 +105,52 @@ std::vector<Step> stepsOf(const std::vector<TracedCall>& calls) {
     return Step{name, launch.first(thread, test), launch.last(thread, test)};
   };
   return {{"namespaces", launch.made(), launch.made()},
-          both("setsid", launch.init(), number(SYS_setsid)),
+          both("setsid", launch.init(), isSetsid),
           both("mounts", launch.init(), isMount),
           {"close descriptors", closed, closed},
-          both("Landlock", launch.payload(), number(SYS_landlock_restrict_self)),
-          both("no_new_privs", launch.payload(), no_new_privileges),
-          both("capabilities", launch.payload(), capabilities),
-          both("seccomp", launch.payload(), filter),
+          both("Landlock", launch.payload(), isLandlock),
+          both("no_new_privs", launch.payload(), isNoNewPrivileges),
+          both("capabilities", launch.payload(), dropsCapabilities),
+          both("seccomp", launch.payload(), isFilter),
           {"exec", launch.executed(), launch.executed()}};
 }
 
+/// In a session pid 1 builds the root, a thread of it enters the Landlock domain, and each command that this thread
+/// starts inherits the domain.
+std::vector<Step> stepsOfSessionCommand(const std::vector<TracedCall>& calls) {
+  const Launch launch(calls);
+  const auto find = [&](auto test) -> std::optional<std::size_t> {
+    const auto found = std::ranges::find_if(calls, test);
+    if (found == calls.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - calls.begin());
+  };
+  const auto domain = find(isLandlock);
+  const auto listener = find([](const TracedCall& call) {
+    return isFilter(call) && (call.arguments[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+  });
+  const pid_t command = listener ? calls[*listener].thread : -1;
+  std::optional<std::size_t> closed;
+  for (std::size_t at = 0; at < domain.value_or(0); ++at) {
+    if (calls[at].thread == launch.init() && calls[at].number == SYS_close_range) closed = at;
+  }
+  const auto both = [&](const char* name, pid_t thread, auto test) {
+    return Step{name, launch.first(thread, test), launch.last(thread, test)};
+  };
+  const auto executed = launch.last(
+      command, [](const TracedCall& call) { return is(call, {SYS_execve, SYS_execveat}) && call.result == 0; });
+  return {{"namespaces", launch.made(), launch.made()},
+          both("setsid", launch.init(), isSetsid),
+          both("mounts", launch.init(), isMount),
+          {"close descriptors", closed, closed},
+          {"Landlock", domain, domain},
+          both("no_new_privs", command, isNoNewPrivileges),
+          both("capabilities", command, dropsCapabilities),
+          both("seccomp", command, isFilter),
+          {"exec", executed, executed}};
+}
+
 /// The first step that is missing or begins before the one ahead of it has ended; "" if all are in order.
-std::string wrongStep(const std::vector<TracedCall>& calls) {
-  const std::vector<Step> steps = stepsOf(calls);
+std::string wrongStep(const std::vector<Step>& steps) {
   for (std::size_t at = 0; at < steps.size(); ++at) {
     if (!steps[at].first) return std::string(steps[at].name) + " is missing";
     if (at > 0 && *steps[at].first <= *steps[at - 1].last)
@@ -130,7 +165,7 @@ TEST(LayerOrder, OfALaunchIsNamespacesMountsLandlockCapabilitiesSeccomp) {
   const CallTrace trace = traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), caissonBinary(), "run", "--quiet",
                                       "--workspace", ":none", "--", kProgram});
   ASSERT_EQ(trace.exit_status, 0);
-  EXPECT_EQ(wrongStep(trace.calls), "");
+  EXPECT_EQ(wrongStep(stepsOf(trace.calls)), "");
 
   const Launch launch(trace.calls);
   ASSERT_TRUE(launch.made() && launch.executed());
@@ -154,6 +189,18 @@ TEST(LayerOrder, OfALaunchIsNamespacesMountsLandlockCapabilitiesSeccomp) {
     if (call.thread != launch.init() && call.thread != launch.payload()) continue;
     EXPECT_FALSE(is(call, {SYS_execve, SYS_execveat}) && call.result == 0) << call.text;
   }
+}
+
+TEST(LayerOrder, OfASessionCommandIsTheSame) {
+  CONFORMS("R-LEVEL-10");
+  const TempDir state;
+  const std::string script =
+      "id=$(\"$0\" session create --workspace :none) && \"$0\" session exec \"$id\" -- /usr/bin/true; status=$?; "
+      "\"$0\" session destroy \"$id\" && exit $status";
+  const CallTrace trace =
+      traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), "/bin/sh", "-c", script, caissonBinary()});
+  ASSERT_EQ(trace.exit_status, 0);
+  EXPECT_EQ(wrongStep(stepsOfSessionCommand(trace.calls)), "");
 }
 
 /// Landlock scoping is part of the same ruleset, so it cannot come later.
@@ -184,7 +231,7 @@ TEST(LayerOrder, IsSeenToBeBrokenWithoutALayer) {
         std::pair{"seccomp,self-test", "seccomp is missing"}}) {
     const CallTrace trace = traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), weakenedPath(), protection,
                                         "--workspace", ":none", "--", kProgram});
-    EXPECT_EQ(wrongStep(trace.calls), step) << "without " << protection << ", status " << trace.exit_status;
+    EXPECT_EQ(wrongStep(stepsOf(trace.calls)), step) << "without " << protection << ", status " << trace.exit_status;
   }
 }
 
