@@ -53,10 +53,20 @@ class Section {
     if (node == nullptr) return;
     if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of absolute paths");
     for (const Node& item : node->items) {
-      if (item.type != Node::Type::text || policy::findFlaw(policy::Syntax::shown_path, item.text)) {
+      const auto expanded = policy::expandHome(item.text);
+      if (!expanded) {
+        return refuse(key, item, "expected " + expanded.error().expected + " (" + expanded.error().hint + ")");
+      }
+      if (item.type != Node::Type::text || policy::findFlaw(policy::Syntax::shown_path, *expanded)) {
         return refuse(key, item, "expected an absolute path outside /proc, /sys and /dev");
       }
-      place.push_back(policy::normalPath(item.text));
+      place.push_back(policy::normalPath(*expanded));
+      // The home directory of the user database too: HOME is whatever the caller says.
+      const std::string listed = item.text.starts_with('~') ? sys::homeFromPasswd(::geteuid()) : "";
+      if (listed.size() > 1 && listed.starts_with('/')) {
+        const std::string path = policy::normalPath(listed + item.text.substr(1));
+        if (path != place.back()) place.push_back(path);
+      }
     }
   }
 
@@ -71,7 +81,9 @@ class Section {
       }
       place.push_back(item.text);
     }
-    if (!place.front().starts_with('/')) refuse(key, *node, kExpected);
+    auto program = policy::expandHome(place.front());
+    if (!program || !program->starts_with('/')) return refuse(key, *node, kExpected);
+    place.front() = std::move(*program);
   }
   void url(std::string_view key, std::string& place) {
     const Node* node = take(key);

@@ -1,10 +1,12 @@
 #include "approval/owner.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "policy/profiles.h"
 #include "support/temp_dir.h"
@@ -33,6 +35,22 @@ TEST(OwnerConfiguration, SetsCeilingsDefaultsAndDeniedPaths) {
   EXPECT_EQ(owner->ceilingsAt(policy::Level::process).output, 10 * policy::kMiB);
   EXPECT_EQ(owner->profile, "shell");
   EXPECT_EQ(owner->always_denied, std::vector<std::string>{"/srv/secrets"});
+}
+
+TEST(OwnerConfiguration, TildeDeniesTheHomeOfTheVariableAndOfTheUserDatabase) {
+  const char* before = std::getenv("HOME");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("HOME", "/home/me", 1);
+  const auto owner = decoded("[filesystem]\nalways_denied = ['~/secrets']\n[alerts]\ncommand = ['~/bin/alert', '~']\n");
+  const auto other = decoded("[filesystem]\nalways_denied = ['~else/secrets']\n");
+  if (before != nullptr) ::setenv("HOME", kept.c_str(), 1);
+  ASSERT_TRUE(owner) << owner.error().message();
+  const passwd* entry = ::getpwuid(::geteuid());
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(owner->always_denied,
+            (std::vector<std::string>{"/home/me/secrets", std::string(entry->pw_dir) + "/secrets"}));
+  EXPECT_EQ(owner->alerts.at(0).command, (std::vector<std::string>{"/home/me/bin/alert", "~"}));
+  EXPECT_FALSE(other);
 }
 
 TEST(OwnerConfiguration, WhatItDoesNotKnowIsAnError) {

@@ -29,6 +29,7 @@ extends = "bash"
 
 [filesystem]
 # max_file_size = "1G"
+# tmpfs."/home/sandbox".size = "256M"
 # read_only = ["/opt/toolchain"]
 # denied = ["/workspace/private"]
 # workspace.mode = "overlay"

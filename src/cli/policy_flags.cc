@@ -12,6 +12,7 @@
 #include "cli/policy_options.h"
 #include "cli/project.h"
 #include "policy/model.h"
+#include "policy/syntax.h"
 
 namespace caisson::cli {
 namespace {
@@ -37,6 +38,12 @@ Error blame(Error error, const Given& given) {
 /// Policies hold absolute host paths. A path with `..` is resolved on disk, since removing `..` textually is wrong
 /// behind a link.
 Result<std::string> absolutePath(std::string_view path) {
+  // A shell does not expand `~` in --ro=~/x.
+  std::string expanded;
+  if (path == "~" || path.starts_with("~/")) {
+    expanded = policy::expandHome(path).value_or(std::string(path));
+    path = expanded;
+  }
   const bool climbs = ("/" + std::string(path) + "/").find("/../") != std::string::npos;
   if (!climbs && path.starts_with('/')) return std::string(path);
   using CString = std::unique_ptr<char, decltype(&std::free)>;

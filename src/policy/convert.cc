@@ -7,6 +7,7 @@
 #include "policy/credential.h"
 #include "policy/limits.h"
 #include "policy/quoting.h"
+#include "policy/syntax.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -85,74 +86,189 @@ Converted<std::string> choiceOf(const Field& field, const Node& node) {
   return error;
 }
 
+/// The text of `node`, a host path, with `~` replaced.
+Converted<std::string> homeExpanded(const Node& node) {
+  auto path = expandHome(node.text);
+  if (path) return std::move(*path);
+  auto error = mismatch(path.error().expected, described(node), node);
+  error.error().hint = path.error().hint;
+  return error;
+}
+
 Converted<std::string> elementText(const Field& field, const Node& node) {
   if (field.kind == Kind::choices) return choiceOf(field, node);
   // Accept a number: most users write ports and descriptors that way.
   const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
   if (numeric && node.type == Node::Type::integer) return std::to_string(node.integer);
   if (node.type != Node::Type::text) return mismatch("a string", described(node), node);
-  return node.text;
+  return isHostPath(field.syntax) ? homeExpanded(node) : node.text;
+}
+
+std::unexpected<Mismatch> unknownMember(std::span<const std::string_view> known, const std::string& key,
+                                        const Node& member) {
+  auto error = mismatch("one of " + listed(known), "the unknown key " + policy::quoted(key), member, "." + key);
+  if (const std::string_view near = nearest(key, known); !near.empty()) {
+    error.error().hint = "did you mean \"" + std::string(near) + "\"?";
+  }
+  return error;
+}
+
+constexpr std::string_view kTmpfsKeys[] = {"path", "size", "inodes", "exec", "access"};
+
+Converted<void> setMember(Tmpfs& mount, const std::string& key, const Node& member) {
+  const std::string below = "." + key;
+  if (key == "path") {
+    if (member.type != Node::Type::text) return mismatch("a path", described(member), member, below);
+    mount.path = member.text;
+  } else if (key == "size") {
+    auto size = sizeOf(member);
+    if (!size) return mismatch(size.error().expected, size.error().got, member, below);
+    mount.size = *size;
+  } else if (key == "inodes") {
+    auto inodes = countOf(member, "a count of inodes");
+    if (!inodes) return mismatch(inodes.error().expected, inodes.error().got, member, below);
+    mount.inodes = *inodes;
+  } else if (key == "exec") {
+    if (member.type != Node::Type::boolean) return mismatch("true or false", described(member), member, below);
+    mount.exec = member.boolean;
+  } else if (key == "access") {
+    const auto access = member.type == Node::Type::text ? tmpfsAccessNamed(member.text) : std::nullopt;
+    if (!access) return mismatch("rw, wo or ro", described(member), member, below);
+    mount.access = *access;
+  } else {
+    return unknownMember(kTmpfsKeys, key, member);
+  }
+  return {};
+}
+
+Converted<void> setMember(Credential& credential, const std::string& key, const Node& member) {
+  const std::string below = "." + key;
+  const auto keys = credentialKeys();
+  const auto known = std::ranges::find(keys, key, &CredentialKey::name);
+  if (known == keys.end()) {
+    auto error = mismatch("a known key of a credential", "the unknown key " + quoted(key), member, below);
+    error.error().hint =
+        "host, header, value, secret_env, secret_file, name, env, ca_file; the secret itself does "
+        "not belong in a policy";
+    return error;
+  }
+  // Do not print the value: it may be a secret in the wrong place.
+  if (member.type != Node::Type::text) return mismatch("a string", std::string(name(member.type)), member, below);
+  std::string text = member.text;
+  if (key == "secret_file" || key == "ca_file") {
+    Converted<std::string> path = homeExpanded(member);
+    if (!path) {
+      path.error().below = below;
+      return std::unexpected(std::move(path.error()));
+    }
+    text = std::move(*path);
+  }
+  credential.*(known->member) = std::move(text);
+  return {};
+}
+
+constexpr std::string_view kTmpfsExpected = "a table with path, size, inodes, exec and access";
+constexpr std::string_view kCredentialExpected = "a table with host, value and secret_env or secret_file";
+
+/// Sets the members of `entry` that `node` gives. Does not print the node itself: it may be a misplaced secret.
+template <class Entry>
+Converted<void> setMembers(Entry& entry, const Node& node, std::string_view expected) {
+  if (node.type != Node::Type::table) return mismatch(std::string(expected), std::string(name(node.type)), node);
+  for (const auto& [key, member] : node.members) {
+    if (Converted<void> set = setMember(entry, key, member); !set) return set;
+  }
+  return {};
 }
 
 Converted<Tmpfs> tmpfsOf(const Node& node) {
-  static constexpr std::string_view kKeys[] = {"path", "size", "inodes", "exec", "access"};
-  if (node.type != Node::Type::table)
-    return mismatch("a table with path, size, inodes, exec and access", described(node), node);
   Tmpfs mount;
-  for (const auto& [key, member] : node.members) {
-    const std::string below = "." + key;
-    if (key == "path") {
-      if (member.type != Node::Type::text) return mismatch("a path", described(member), member, below);
-      mount.path = member.text;
-    } else if (key == "size") {
-      auto size = sizeOf(member);
-      if (!size) return mismatch(size.error().expected, size.error().got, member, below);
-      mount.size = *size;
-    } else if (key == "inodes") {
-      auto inodes = countOf(member, "a count of inodes");
-      if (!inodes) return mismatch(inodes.error().expected, inodes.error().got, member, below);
-      mount.inodes = *inodes;
-    } else if (key == "exec") {
-      if (member.type != Node::Type::boolean) return mismatch("true or false", described(member), member, below);
-      mount.exec = member.boolean;
-    } else if (key == "access") {
-      const auto access = member.type == Node::Type::text ? tmpfsAccessNamed(member.text) : std::nullopt;
-      if (!access) return mismatch("rw, wo or ro", described(member), member, below);
-      mount.access = *access;
-    } else {
-      auto error = mismatch("one of " + listed(kKeys), "the unknown key " + quoted(key), member, below);
-      if (const std::string_view near = nearest(key, kKeys); !near.empty()) {
-        error.error().hint = "did you mean \"" + std::string(near) + "\"?";
-      }
-      return error;
-    }
-  }
+  if (Converted<void> set = setMembers(mount, node, kTmpfsExpected); !set) return std::unexpected(set.error());
   if (mount.path.empty()) return mismatch("a table with a path", "a table without one", node);
   return mount;
 }
 
 Converted<Credential> credentialOf(const Node& node) {
-  if (node.type != Node::Type::table) {
-    return mismatch("a table with host, value and secret_env or secret_file", std::string(name(node.type)), node);
-  }
   Credential credential;
-  for (const auto& [key, member] : node.members) {
-    const std::string below = "." + key;
-    const auto keys = credentialKeys();
-    const auto known = std::ranges::find(keys, key, &CredentialKey::name);
-    if (known == keys.end()) {
-      auto error = mismatch("a known key of a credential", "the unknown key " + quoted(key), member, below);
-      error.error().hint =
-          "host, header, value, secret_env, secret_file, name, env, ca_file; the secret itself does "
-          "not belong in a policy";
-      return error;
-    }
-    // Do not print the value: it may be a secret in the wrong place.
-    if (member.type != Node::Type::text) return mismatch("a string", std::string(name(member.type)), member, below);
-    credential.*(known->member) = member.text;
-  }
+  if (Converted<void> set = setMembers(credential, node, kCredentialExpected); !set)
+    return std::unexpected(set.error());
   if (credential.host.empty()) return mismatch("a table with a host", "a table without one", node);
   return credential;
+}
+
+/// How entries of a list are found by their key.
+template <class Entry>
+struct KeyedBy;
+
+template <>
+struct KeyedBy<Tmpfs> {
+  static constexpr std::string_view kKey = "path", kRequired = "size", kExpected = kTmpfsExpected;
+  static constexpr std::string_view kEntry = "directory";
+  static std::string keyOf(const Tmpfs& mount) { return normalPath(mount.path); }
+  static bool matches(const Tmpfs& mount, std::string_view key) { return normalPath(mount.path) == normalPath(key); }
+  static Tmpfs create(const std::string& key) {
+    Tmpfs mount;
+    mount.path = key;
+    return mount;
+  }
+  static void keepKey(Tmpfs&) {}
+};
+
+template <>
+struct KeyedBy<Credential> {
+  static constexpr std::string_view kKey = "name", kRequired = "host", kExpected = kCredentialExpected;
+  static constexpr std::string_view kEntry = "credential";
+  static std::string keyOf(const Credential& credential) { return nameOf(credential); }
+  static bool matches(const Credential& credential, std::string_view key) { return nameOf(credential) == key; }
+  static Credential create(const std::string& key) {
+    Credential credential;
+    credential.name = key;
+    return credential;
+  }
+  /// A credential without a name is called after its host, which may change now.
+  static void keepKey(Credential& credential) { credential.name = nameOf(credential); }
+};
+
+/// Changes or adds one entry. A new entry must have the required member, so that a mistyped key does not add one.
+template <class Entry>
+Converted<void> changeEntry(std::vector<Entry>& entries, const std::string& key, const Node& node) {
+  using By = KeyedBy<Entry>;
+  if (node.type == Node::Type::table && node.find(By::kKey) != nullptr) {
+    return mismatch("an entry without " + std::string(By::kKey), "one with it", *node.find(By::kKey),
+                    "." + std::string(By::kKey));
+  }
+  const auto known = std::ranges::find_if(entries, [&](const Entry& entry) { return By::matches(entry, key); });
+  if (known != entries.end()) {
+    By::keepKey(*known);
+    return setMembers(*known, node, By::kExpected);
+  }
+  if (node.type == Node::Type::table && node.find(By::kRequired) == nullptr) {
+    auto error = mismatch(
+        "the key of an inherited " + std::string(By::kEntry) + ", or " + std::string(By::kRequired) + " for a new one",
+        policy::quoted(key) + " without " + std::string(By::kRequired), node);
+    std::string keys;
+    for (const Entry& entry : entries) keys += (keys.empty() ? "" : ", ") + policy::quoted(By::keyOf(entry));
+    error.error().hint = keys.empty() ? "nothing is inherited" : "inherited: " + keys;
+    return error;
+  }
+  Entry entry = By::create(key);
+  if (Converted<void> set = setMembers(entry, node, By::kExpected); !set) return set;
+  entries.push_back(std::move(entry));
+  return {};
+}
+
+template <class Entry>
+Converted<Value> changeEntries(const Node& node, const Value& inherited) {
+  const auto* before = std::get_if<std::vector<Entry>>(&inherited);
+  std::vector<Entry> entries = before != nullptr ? *before : std::vector<Entry>{};
+  for (const auto& [key, member] : node.members) {
+    if (Converted<void> changed = changeEntry(entries, key, member); !changed) {
+      Mismatch error = std::move(changed.error());
+      error.below = entrySuffix(key) + error.below;
+      if (error.line == 0) error.line = member.line;
+      return std::unexpected(std::move(error));
+    }
+  }
+  return entries;
 }
 
 /// Converts every item with `convert`; an error names the item.
@@ -233,6 +349,24 @@ bool isList(const Field& field) {
          field.kind == Kind::assignments || field.kind == Kind::tmpfs || field.kind == Kind::credentials;
 }
 
+bool hasKeyedEntries(const Field& field) { return field.kind == Kind::tmpfs || field.kind == Kind::credentials; }
+
+std::string entrySuffix(std::string_view key) { return ".\"" + std::string(key) + "\""; }
+
+std::string entryKey(const Value& value, std::size_t index) {
+  if (const auto* mounts = std::get_if<std::vector<Tmpfs>>(&value); mounts != nullptr && index < mounts->size()) {
+    return KeyedBy<Tmpfs>::keyOf((*mounts)[index]);
+  }
+  if (const auto* list = std::get_if<std::vector<Credential>>(&value); list != nullptr && index < list->size()) {
+    return KeyedBy<Credential>::keyOf((*list)[index]);
+  }
+  return {};
+}
+
+Converted<Value> fromEntries(const Field& field, const Node& node, const Value& inherited) {
+  return field.kind == Kind::tmpfs ? changeEntries<Tmpfs>(node, inherited) : changeEntries<Credential>(node, inherited);
+}
+
 std::string expectation(const Field& field) {
   switch (field.kind) {
     case Kind::boolean: return "true or false";
@@ -247,8 +381,10 @@ std::string expectation(const Field& field) {
     case Kind::choices: return "a list of " + listed(field.choices);
     case Kind::numbers: return "a list of whole numbers";
     case Kind::assignments: return "a table of names with strings";
-    case Kind::credentials: return "a list of tables with host, value and secret_env or secret_file";
-    case Kind::tmpfs: return "a list of tables with path, size, inodes, exec and access";
+    case Kind::credentials:
+      return "a list of tables with host, value and secret_env or secret_file, or a table of changed entries by name";
+    case Kind::tmpfs:
+      return "a list of tables with path, size, inodes, exec and access, or a table of changed entries by path";
   }
   return "a value";
 }
@@ -271,7 +407,7 @@ Converted<Value> fromNode(const Field& field, const Node& node) {
       return asValue(secondsOf(node));
     case Kind::text:
       if (node.type != Node::Type::text) return mismatch(expectation(field), described(node), node);
-      return Value(node.text);
+      return isHostPath(field.syntax) ? asValue(homeExpanded(node)) : Value(node.text);
     case Kind::choice: return asValue(choiceOf(field, node));
     case Kind::texts:
     case Kind::choices:

@@ -13,7 +13,7 @@ struct Mismatch {
   std::string expected;
   std::string got;
   std::string hint;
-  std::string below;  ///< the invalid part of the value: "[2]", "[0].size"
+  std::string below;  ///< the invalid part of the value: "[2]", "[0].size", `."/tmp".size`
   int line = 0;
 };
 
@@ -22,6 +22,18 @@ using Converted = std::expected<T, Mismatch>;
 
 /// Converts `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports.
 Converted<Value> fromNode(const Field& field, const Node& node);
+
+/// Whether the entries of the list can be changed one by one by a key: tmpfs by path, credentials by name.
+bool hasKeyedEntries(const Field& field);
+
+/// Changes or adds the entries that the table `node` names; other entries of `inherited` stay.
+Converted<Value> fromEntries(const Field& field, const Node& node, const Value& inherited);
+
+/// The key of the entry at `index`, or "" if the list has none there.
+std::string entryKey(const Value& value, std::size_t index);
+
+/// An entry's key as a part of a key path: `."/tmp"`.
+std::string entrySuffix(std::string_view key);
 
 /// Parses `text`. A list gets the text as its only element; "[]" is the empty list, "unset" clears an optional key. A
 /// tmpfs is written "/path:64M" or "/path:64M:exec", an assignment "NAME=value".

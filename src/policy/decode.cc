@@ -8,6 +8,7 @@
 #include "policy/fields.h"
 #include "policy/profiles.h"
 #include "policy/quoting.h"
+#include "policy/syntax.h"
 #include "policy/validate.h"
 #include "policy/widening.h"
 
@@ -54,8 +55,8 @@ class Decoder {
     }
     const Ceilings ceilings = origin.ceilings != nullptr ? *origin.ceilings : ceilingsOf(policy.isolation.level);
     for (const Problem& problem : findProblems(policy, ceilings)) {
-      errors_.push_back(decodeError(place(document_.name, lineOf(problem.key), printable(problem.key)), problem.reason,
-                                    problem.hint));
+      const std::string key = keyAsWritten(problem.key, policy);
+      errors_.push_back(decodeError(place(document_.name, lineOf(key), printable(key)), problem.reason, problem.hint));
     }
     if (errors_.empty()) return policy;
     errors_.resize(std::min(errors_.size(), kMaxErrors));
@@ -95,7 +96,12 @@ class Decoder {
     if (origin.directory.empty()) {
       return fail(decodeError(object, "a policy that is not a file can only extend a built-in profile"));
     }
-    const std::string path = (std::filesystem::path(origin.directory) / text).lexically_normal().string();
+    const auto expanded = expandHome(text);
+    if (!expanded) {
+      return fail(decodeError(object, "expected " + expanded.error().expected + ", got \"" + printable(text) + "\"",
+                              expanded.error().hint));
+    }
+    const std::string path = (std::filesystem::path(origin.directory) / *expanded).lexically_normal().string();
     if (std::ranges::find(origin.chain, path) != origin.chain.end()) {
       return fail(decodeError(object, "the file extends itself through \"" + printable(text) + "\""));
     }
@@ -152,7 +158,8 @@ class Decoder {
   }
 
   void put(const Field& field, const Node& node, Policy& policy) {
-    Converted<Value> value = fromNode(field, node);
+    const bool by_key = node.type == Node::Type::table && hasKeyedEntries(field);
+    Converted<Value> value = by_key ? fromEntries(field, node, field.get(policy)) : fromNode(field, node);
     if (!value) {
       const int line = value.error().line > 0 ? value.error().line : node.line;
       const std::string key = std::string(field.key) + printable(value.error().below);
@@ -160,6 +167,34 @@ class Decoder {
       return;
     }
     field.put(policy, std::move(*value));
+  }
+
+  /// Where the document changes an entry by its key, `filesystem.tmpfs."/tmp".size` for "filesystem.tmpfs[0].size".
+  [[nodiscard]] std::string keyAsWritten(const std::string& key, const Policy& policy) const {
+    const std::size_t open = key.find('[');
+    if (open == std::string::npos) return key;
+    const Field* field = findField(key.substr(0, open));
+    const Node* list = find(key.substr(0, open));
+    if (field == nullptr || list == nullptr || list->type != Node::Type::table) return key;
+    const std::size_t close = key.find(']');
+    const std::string entry = entryKey(field->get(policy), std::stoul(key.substr(open + 1, close - open - 1)));
+    for (const auto& [written, node] : list->members) {
+      if (normalPath(written) == normalPath(entry)) {
+        return key.substr(0, open) + entrySuffix(written) + key.substr(close + 1);
+      }
+    }
+    return key.substr(0, open) + entrySuffix(entry) + key.substr(close + 1);
+  }
+
+  /// The node of "filesystem.tmpfs", or nullptr.
+  [[nodiscard]] const Node* find(std::string_view key) const {
+    const Node* node = &document_.root;
+    while (node != nullptr && !key.empty()) {
+      const std::size_t end = std::min(key.find('.'), key.size());
+      node = node->find(key.substr(0, end));
+      key.remove_prefix(std::min(end + 1, key.size()));
+    }
+    return node;
   }
 
   /// The line of "filesystem.tmpfs[1].size" in this document, or of the nearest table that holds it.
@@ -175,10 +210,12 @@ class Decoder {
         key.remove_prefix(close + 1);
       } else {
         if (key.starts_with('.')) key.remove_prefix(1);
-        const std::size_t end = std::min(key.find_first_of(".["), key.size());
+        const bool quoted = key.starts_with('"');
+        if (quoted) key.remove_prefix(1);
+        const std::size_t end = std::min(quoted ? key.find('"') : key.find_first_of(".["), key.size());
         node = node->find(key.substr(0, end));
         if (node == nullptr) break;
-        key.remove_prefix(end);
+        key.remove_prefix(std::min(end + (quoted ? 1 : 0), key.size()));
       }
       if (node->line > 0) line = node->line;
     }

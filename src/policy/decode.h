@@ -5,7 +5,8 @@
 //   auto other = policy::parse("resources.memory = \"256M\"", Format::toml, "<arguments>");
 //
 // A file starts from the profile or file that its `extends` names, else from `bash`; each of its keys replaces the
-// inherited one, lists included. Widenings are recorded in Policy::widenings.
+// inherited one, lists included. A table in place of a list of tables changes single entries by their key
+// (`filesystem.tmpfs."/tmp".size`). Widenings are recorded in Policy::widenings.
 #pragma once
 
 #include "caisson/error.h"

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -84,6 +86,53 @@ TEST(Decode, AListThatIsGivenReplacesTheBasesWhole) {
   EXPECT_EQ(one->filesystem.tmpfs[0].path, "/target");
 }
 
+TEST(Decode, TableInPlaceOfListChangesEntriesByKey) {
+  const Policy base = *builtin("bash");
+  const auto changed = toml("filesystem.tmpfs.'/home/sandbox/'.size = '1G'\nfilesystem.tmpfs.'/scratch'.size = '8M'\n");
+  ASSERT_TRUE(changed) << changed.error().message();
+  std::vector<Tmpfs> expected = base.filesystem.tmpfs;
+  std::ranges::find(expected, "/home/sandbox", &Tmpfs::path)->size = kGiB;
+  expected.push_back({"/scratch", 8 * kMiB});
+  EXPECT_EQ(changed->filesystem.tmpfs, expected);
+  ASSERT_EQ(changed->widenings.size(), 1U);
+  EXPECT_EQ(changed->widenings[0].key, "filesystem.tmpfs");
+  const auto narrower = toml("[filesystem.tmpfs.'/tmp']\nsize = '1M'\nexec = false\n");
+  ASSERT_TRUE(narrower) << narrower.error().message();
+  EXPECT_EQ(narrower->filesystem.tmpfs.size(), base.filesystem.tmpfs.size());
+  EXPECT_TRUE(narrower->widenings.empty());
+}
+
+TEST(Decode, EntriesByKeyHaveTheSameShapeInEveryFormat) {
+  const auto a = toml("filesystem.tmpfs.'/tmp'.size = '8M'");
+  const auto b = parse(R"({"filesystem": {"tmpfs": {"/tmp": {"size": "8M"}}}})", Format::json, "p.json");
+  const auto c = parse("filesystem:\n  tmpfs:\n    /tmp: {size: 8M}\n", Format::yaml, "p.yaml");
+  ASSERT_TRUE(a && b && c);
+  EXPECT_EQ(a->filesystem.tmpfs[0].size, 8 * kMiB);
+  EXPECT_EQ(a->filesystem.tmpfs.size(), builtin("bash")->filesystem.tmpfs.size());
+  EXPECT_TRUE(sameSettings(*a, *b));
+  EXPECT_TRUE(sameSettings(*a, *c));
+}
+
+TEST(Decode, CredentialsChangeByName) {
+  Files files;
+  files.write("base.toml",
+              "network.mode = 'proxy'\n"
+              "network.credentials = [{name = 'api', host = 'api.example.org', secret_env = 'KEY'},\n"
+              "                       {host = 'b.example.org', secret_env = 'B'}]\n");
+  const auto policy = load(files.write("top.toml",
+                                       "extends = 'base.toml'\n[network.credentials]\napi.header = 'X-Key'\n"
+                                       "'b.example.org'.host = 'c.example.org'\n"
+                                       "new = {host = 'd.example.org', secret_env = 'D'}\n"));
+  ASSERT_TRUE(policy) << policy.error().message();
+  const auto& credentials = policy->network.credentials;
+  ASSERT_EQ(credentials.size(), 3U);
+  EXPECT_EQ(credentials[0].header, "X-Key");
+  EXPECT_EQ(credentials[0].secret_env, "KEY");
+  EXPECT_EQ(credentials[1].name, "b.example.org");
+  EXPECT_EQ(credentials[1].host, "c.example.org");
+  EXPECT_EQ(credentials[2].name, "new");
+}
+
 struct Refused {
   const char* text;
   const char* object;  ///< "file:line: key"
@@ -114,6 +163,19 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"'resources.memory' = '1M'", "p.toml:1: resources.memory", "unknown", ""},
         Refused{"filesystem.tmpfs = [{path = '/tmp', sise = 1}]", "p.toml:1: filesystem.tmpfs[0].sise", "unknown key",
                 "did you mean \"size\"?"},
+        // entries changed by their key
+        Refused{"[filesystem]\ntmpfs.'/hom/sandbox'.exec = true", "p.toml:2: filesystem.tmpfs.\"/hom/sandbox\"",
+                "got \"/hom/sandbox\" without size", "inherited: \"/tmp\""},
+        Refused{"[filesystem]\ntmpfs.'/tmp'.sise = 1", "p.toml:2: filesystem.tmpfs.\"/tmp\".sise", "unknown key",
+                "did you mean \"size\"?"},
+        Refused{"[filesystem]\n\ntmpfs.'/tmp'.path = '/x'", "p.toml:3: filesystem.tmpfs.\"/tmp\".path",
+                "expected an entry without path", ""},
+        Refused{"filesystem.tmpfs.'/tmp' = '1G'", "p.toml:1: filesystem.tmpfs.\"/tmp\"", "expected a table", ""},
+        Refused{"\nfilesystem.tmpfs.'/tmp'.size = 0", "p.toml:2: filesystem.tmpfs.\"/tmp\".size", "above 0", ""},
+        Refused{"\n[filesystem.tmpfs.'/usr/x/']\nsize = 1", "p.toml:2: filesystem.tmpfs.\"/usr/x/\".path",
+                "the sandbox does not build itself", ""},
+        Refused{"network.credentials.api.value = 'x'", "p.toml:1: network.credentials.\"api\"", "\"api\" without host",
+                "nothing is inherited"},
         // wrong type
         Refused{"[process]\nallow_fork = 'true'", "p.toml:2: process.allow_fork", "expected true or false", ""},
         Refused{"[process]\nallow_fork = 1", "p.toml:2: process.allow_fork", "got the integer 1", ""},
@@ -204,6 +266,37 @@ TEST(Decode, ExtendsEndsOnACycle) {
   EXPECT_NE(load(std::filesystem::path(last).parent_path() / "c0.toml").error().reason.find("more than 8"),
             std::string::npos);
   EXPECT_FALSE(load("policy.txt"));
+}
+
+TEST(Decode, TildeIsTheHomeDirectoryInHostPaths) {
+  const char* before = std::getenv("HOME");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("HOME", "/home/me/", 1);
+  const auto policy = toml(
+      "filesystem.read_only = ['~/data', '~']\nfilesystem.workspace.path = '~/project'\n"
+      "process.allowed_executables = ['~/.cargo/bin', 'git']\nnetwork.mode = 'proxy'\n"
+      "network.credentials = [{host = 'a.example', secret_file = '~/.token'}]\n");
+  Policy flags = *builtin("bash");
+  const auto set = setKey(flags, "filesystem.read_write", "~/data");
+  const auto other = toml("filesystem.read_only = ['/a',\n '~else/data']");
+  const auto inside = toml("filesystem.denied = ['~/data']");
+  ::unsetenv("HOME");
+  const auto homeless = toml("filesystem.read_only = ['~/data']");
+  if (before != nullptr) ::setenv("HOME", kept.c_str(), 1);
+  ASSERT_TRUE(policy) << policy.error().message();
+  EXPECT_EQ(policy->filesystem.read_only, (std::vector<std::string>{"/home/me/data", "/home/me"}));
+  EXPECT_EQ(policy->filesystem.workspace.path, "/home/me/project");
+  EXPECT_EQ(policy->process.allowed_executables, (std::vector<std::string>{"/home/me/.cargo/bin", "git"}));
+  EXPECT_EQ(policy->network.credentials[0].secret_file, "/home/me/.token");
+  ASSERT_TRUE(set);
+  EXPECT_EQ(flags.filesystem.read_write, std::vector<std::string>{"/home/me/data"});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().object, "p.toml:2: filesystem.read_only[1]");
+  EXPECT_NE(other.error().hint.find("only your own home directory"), std::string::npos);
+  ASSERT_FALSE(inside);
+  EXPECT_NE(inside.error().hint.find("paths of the host only"), std::string::npos);
+  ASSERT_FALSE(homeless);
+  EXPECT_NE(homeless.error().hint.find("HOME is not set"), std::string::npos);
 }
 
 TEST(Decode, SetsKeysFromText) {

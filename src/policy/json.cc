@@ -70,14 +70,27 @@ std::string listSchema(std::string_view items) {
   return "{\"type\": \"array\", \"items\": " + std::string(items) + "}";
 }
 
+/// A list of entries, or a table that changes or adds single entries by their key.
+std::string entriesSchema(std::string_view key, std::string_view key_schema, std::string_view required,
+                          std::string_view others) {
+  const std::string object = R"({"type": "object", "additionalProperties": false, )";
+  return listSchema(object + R"("required": [)" + jsonString(required) + R"(], "properties": {)" + jsonString(key) +
+                    ": " + std::string(key_schema) + ", " + std::string(others) + "}}") +
+         R"(, {"type": "object", "propertyNames": )" + std::string(key_schema) + R"(, "additionalProperties": )" +
+         object + R"("properties": {)" + std::string(others) + "}}}";
+}
+
 std::string credentialsSchema() {
-  std::string properties;
+  std::string properties, name;
   for (const CredentialKey& key : credentialKeys()) {
-    properties += (properties.empty() ? "" : ", ") + jsonString(key.name) + R"(: {"type": "string", "description": )" +
-                  jsonString(key.description) + "}";
+    const std::string schema = R"({"type": "string", "description": )" + jsonString(key.description) + "}";
+    if (key.name == "name") {
+      name = schema;
+      continue;
+    }
+    properties += (properties.empty() ? "" : ", ") + jsonString(key.name) + ": " + schema;
   }
-  return listSchema(R"({"type": "object", "additionalProperties": false, "required": ["host"], "properties": {)" +
-                    properties + "}}");
+  return entriesSchema("name", name, "host", properties);
 }
 
 /// The allowed types of a field's value, separated by commas.
@@ -98,11 +111,10 @@ std::string alternatives(const Field& field) {
     case Kind::assignments: return R"({"type": "object", "additionalProperties": {"type": "string"}})";
     case Kind::credentials: return credentialsSchema();
     case Kind::tmpfs:
-      return listSchema(
-          R"({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {)"
-          R"("path": {"type": "string", "pattern": "^/"}, "size": {"anyOf": [)" +
-          std::string(kSizeSchema) +
-          R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}, "access": {"enum": ["rw", "wo", "ro"]}}})");
+      return entriesSchema(
+          "path", R"({"type": "string", "pattern": "^/"})", "path",
+          R"("size": {"anyOf": [)" + std::string(kSizeSchema) +
+              R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}, "access": {"enum": ["rw", "wo", "ro"]})");
   }
   return "{}";
 }

@@ -65,4 +65,17 @@ TEST(Schema, IsJsonAndCoversEveryField) {
   EXPECT_FALSE(schemaOf(parsed, "format_version").is_null());
 }
 
+TEST(Schema, ListsOfTablesAreAlsoTablesOfEntriesByKey) {
+  const auto parsed = nlohmann::json::parse(schema());
+  for (const auto& [field, key] : {std::pair("filesystem.tmpfs", "path"), std::pair("network.credentials", "name")}) {
+    const auto forms = schemaOf(parsed, field)["anyOf"];
+    ASSERT_EQ(forms.size(), 2U) << field;
+    auto list = forms[0]["items"]["properties"];
+    const auto table = forms[1]["additionalProperties"];
+    EXPECT_EQ(list.erase(key), 1U) << field;
+    EXPECT_EQ(table["properties"], list) << field;
+    EXPECT_EQ(table["additionalProperties"], false) << field;
+  }
+}
+
 }  // namespace caisson::policy

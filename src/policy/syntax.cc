@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "base/never_allowed_calls.h"
 #include "base/syscall_names.h"
@@ -32,7 +33,9 @@ bool climbs(std::string_view path) {
 }
 
 std::optional<Flaw> flawOfPath(std::string_view path) {
-  if (path.starts_with("~")) return Flaw{"an absolute path", "write the home directory out; `~` is not expanded"};
+  if (path.starts_with("~")) {
+    return Flaw{"an absolute path", "`~` is expanded in paths of the host only, not in paths inside the sandbox"};
+  }
   if (!path.starts_with("/")) return Flaw{"an absolute path", {}};
   if (climbs(path)) return Flaw{"a path without \"..\"", "write the path it leads to"};
   if (path.size() >= 4096) return Flaw{"a path of less than 4096 bytes", {}};
@@ -151,6 +154,26 @@ std::optional<Flaw> unless(bool good, std::string_view expected, std::string_vie
 }
 
 }  // namespace
+
+bool isHostPath(Syntax syntax) {
+  return syntax == Syntax::workspace_path || syntax == Syntax::root || syntax == Syntax::shown_path ||
+         syntax == Syntax::executable || syntax == Syntax::file;
+}
+
+std::expected<std::string, Flaw> expandHome(std::string_view path) {
+  if (!path.starts_with('~')) return std::string(path);
+  if (path.size() > 1 && path[1] != '/') {
+    return std::unexpected(Flaw{"an absolute path, or one that begins with ~/",
+                                "only your own home directory has a short form; write out another user's"});
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || home[0] != '/') {
+    return std::unexpected(Flaw{"an absolute path", "`~` cannot be expanded: HOME is not set to an absolute path"});
+  }
+  std::string expanded(home);
+  while (expanded.size() > 1 && expanded.ends_with('/')) expanded.pop_back();
+  return expanded == "/" && path.size() > 1 ? std::string(path.substr(1)) : expanded + std::string(path.substr(1));
+}
 
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
   switch (syntax) {

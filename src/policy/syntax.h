@@ -1,6 +1,7 @@
 // The syntax of policy values: paths, names, hosts, ports.
 #pragma once
 
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,12 @@ struct Flaw {
   std::string expected;
   std::string hint;
 };
+
+/// Whether `~` is expanded in texts of this syntax: paths of the host, not those inside the sandbox.
+bool isHostPath(Syntax syntax);
+
+/// Replaces a leading `~` with HOME. `~user` is not expanded.
+std::expected<std::string, Flaw> expandHome(std::string_view path);
 
 /// Checks one text against `syntax`.
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text);
