@@ -62,6 +62,7 @@ struct Flatten {
   }
   void operator()(const plan::MakeSymlink& step) {
     out.kind = StepKind::make_symlink;
+    out.flags = step.optional ? kOptional : 0U;
     out.target = relative(arena, step.target);
     out.source = arena.text(step.to);
   }

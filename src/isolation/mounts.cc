@@ -114,7 +114,28 @@ void TreeBuilder::makeDirectory(const FlatStep& step) {
   }
 }
 
+/// Makes the parents one by one from descriptor to descriptor: an absolute link in the path would lead to the host.
+void TreeBuilder::makeOptionalSymlink(const FlatStep& step) {
+  char path[4096];
+  copyText(path, sizeof(path), step.target);
+  int parent = root_;
+  char* name = path;
+  for (char* at = path; *at != 0; ++at) {
+    if (*at != '/') continue;
+    *at = 0;
+    raw(SYS_mkdirat, parent, name, 0755);
+    const long next = raw(SYS_openat, parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (parent != root_) closeFd(parent);
+    if (next < 0) return;
+    parent = static_cast<int>(next);
+    name = at + 1;
+  }
+  raw(SYS_symlinkat, step.source, parent, name);
+  if (parent != root_) closeFd(parent);
+}
+
 void TreeBuilder::makeSymlink(const FlatStep& step) {
+  if ((step.flags & kOptional) != 0) return makeOptionalSymlink(step);
   must("symlink", step.target, raw(SYS_symlinkat, step.source, root_, step.target));
 }
 

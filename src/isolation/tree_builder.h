@@ -45,6 +45,7 @@ class TreeBuilder {
   void apply(const FlatStep& step);
   void makeDirectory(const FlatStep& step);
   void makeSymlink(const FlatStep& step);
+  void makeOptionalSymlink(const FlatStep& step);
   void makeFile(const FlatStep& step);
   void bind(const FlatStep& step);
   void tmpfs(const FlatStep& step);

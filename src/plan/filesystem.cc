@@ -192,6 +192,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   if (auto added = addWorkspace(policy, host, std::string(kWorkspace), plan); !added) return added;
   addExecutables(policy, host, plan);
   addDenied(policy, host, std::string(kWorkspace), plan);
+  addLinkNames(policy, host, plan);  // last: no later step may follow them
   plan.steps.push_back(ReadOnlyRoot{});
   const bool has_home = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
                                     [](const policy::Tmpfs& t) { return t.path == kHome; });
@@ -220,6 +221,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   if (auto added = addWorkspace(policy, host, host.workspace.path, plan); !added) return added;
   addExecutables(policy, host, plan);
   addDenied(policy, host, host.workspace.path, plan);
+  addLinkNames(policy, host, plan);  // last: no later step may follow them
   return {};
 }
 

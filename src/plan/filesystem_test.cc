@@ -327,6 +327,29 @@ TEST(NamedPaths, AreShownAtTheirOwnNameAndGuardedAgainstLinks) {
   EXPECT_TRUE(anyContains(plan.warnings, "/srv/data is writable directly"));
 }
 
+TEST(NamedPaths, GivenByALinkHaveTheLinksNameToo) {
+  HostFacts host = someHost();
+  host.read_only = {{.requested = "/home/someone/tools/", .path = "/opt/tools", .directory = true}};
+  const Plan plan = planned(profile(), host);
+  ASSERT_NE(stepAt<Bind>(plan, "/opt/tools"), nullptr);
+  const auto* link = stepAt<MakeSymlink>(plan, "/home/someone/tools");
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->to, "/opt/tools");
+  EXPECT_TRUE(link->optional) << "a link in its parents must not be followed to the host";
+  EXPECT_EQ(positionOf<MakeSymlink>(plan, "/home/someone/tools") + 2, static_cast<int>(plan.steps.size()))
+      << "a later step could follow it";
+}
+
+TEST(NamedPaths, GivenByALinkStayDeniedUnderBothNames) {
+  HostFacts host = someHost();
+  host.read_only = {{.requested = "/home/someone/tools", .path = "/opt/tools", .directory = true}};
+  Policy policy = profile();
+  policy.filesystem.denied = {"/home/someone/tools/secret"};
+  EXPECT_NE(stepAt<MaskPath>(planned(policy, host), "/opt/tools/secret"), nullptr);
+  policy.filesystem.denied = {"/home/someone"};
+  EXPECT_EQ(stepAt<MakeSymlink>(planned(policy, host), "/home/someone/tools"), nullptr);
+}
+
 TEST(NamedPaths, ThatCannotBeShownAreRefusedAtEveryLevel) {
   const HostPath bad[] = {{.requested = "/missing", .path = "", .sys_errno = ENOENT},
                           {.requested = "/run/docker.sock", .path = "/run/docker.sock"},

@@ -136,6 +136,7 @@ struct MakeDirectory {
 struct MakeSymlink {
   std::string target;
   std::string to;
+  bool optional = false;  ///< with its parents, without following a link; skip what exists or cannot be made
 };
 struct MakeFile {
   std::string target;

@@ -410,10 +410,36 @@ Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, 
   return {};
 }
 
+/// Where a path leads that is below a link that the policy shows: what is mounted there has another name.
+static std::optional<std::string> realNameBelowLink(const HostFacts& host, const std::string& path) {
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& shown : *list) {
+      const std::string name = policy::normalPath(shown.requested);
+      if (name != shown.path && path != name && below(path, name)) return shown.path + path.substr(name.size());
+    }
+  }
+  return std::nullopt;
+}
+
+void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& path : *list) {
+      const std::string name = policy::normalPath(path.requested);
+      const bool denied = std::ranges::any_of(
+          policy.filesystem.denied, [&](const std::string& entry) { return below(name, policy::normalPath(entry)); });
+      if (name != path.path && !denied) plan.steps.push_back(MakeSymlink{name, path.path, true});
+    }
+  }
+}
+
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
   const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
   for (const std::string& entry : policy.filesystem.denied) {
     if (isPattern(entry)) continue;
+    if (const auto real = realNameBelowLink(host, policy::normalPath(entry))) {
+      plan.steps.push_back(MaskPath{*real, MaskPath::Absent::refuse, true});
+      continue;
+    }
     const auto paths = plan.workspace_shown ? deniedPaths(entry, host, workspace)
                                             : std::vector<DeniedPath>{{policy::normalPath(entry)}};
     for (const auto& [path, alias] : paths) {

@@ -29,6 +29,9 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
 /// Adds the paths of filesystem.read_only and read_write, each at its own name.
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
+/// Adds a link at the name that the policy gives, where that leads through a link to the path that is mounted.
+void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& plan);
+
 /// Adds masks for the denied paths that no overlay hides. Comes after every mount it could lie in, and so wins.
 /// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege (F6).
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan);

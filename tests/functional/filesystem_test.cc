@@ -168,6 +168,40 @@ TEST_F(Paths, ASingleFileCanBeShown) {
   EXPECT_EQ(output.out, "content\nfile\n") << output.describe();
 }
 
+TEST_F(Paths, GivenByALinkAreShownAtTheLinksNameToo) {
+  const TempDir shown, links;
+  shown.write("file", "content\n");
+  shown.write("secret", "hidden-content\n");
+  ASSERT_EQ(symlink(shown.path().c_str(), (links / "tree").c_str()), 0);
+  links.makeDir("deep");
+  ASSERT_EQ(symlink((shown / "file").c_str(), (links / "deep/one").c_str()), 0);
+  for (const std::string level : {"full", "process"}) {
+    const RunOutput output =
+        script("cat " + links / "tree/file" + " " + links / "tree/secret" + " " + links / "deep/one" + " " +
+                   shown / "file" + " " + shown / "secret" + "; ls " + links.path(),
+               {"--level", level, "--ro", links / "tree", "--ro", links / "deep/one", "--deny", links / "tree/secret"});
+    EXPECT_EQ(output.out, "content\ncontent\ncontent\ndeep\ntree\n") << level << output.describe();
+  }
+  struct stat status{};
+  ASSERT_EQ(lstat((links / "tree").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISLNK(status.st_mode)) << "the host's own link is unchanged";
+}
+
+TEST_F(Paths, TildeIsTheCallersHome) {
+  const TempDir home;
+  home.write("data/file", "content\n");
+  home.openToAll();
+  const RunOptions how{.env = {{"HOME", home.path()}}};
+  const std::string policy = workspace.write("p.toml", "filesystem.read_only = ['~/data']\n");
+  const std::string read = "cat " + home / "data/file";
+  EXPECT_EQ(script(read, {"--policy", policy}, how).out, "content\n");
+  EXPECT_EQ(script(read, {"--ro=~/data"}, how).out, "content\n");
+  workspace.write("p.toml", "filesystem.read_only = ['~root/data']\n");
+  const RunOutput other = script("true", {"--policy", policy}, how);
+  EXPECT_EQ(other.exit_status, 125);
+  EXPECT_TRUE(contains(other.err, "only your own home directory")) << other.describe();
+}
+
 TEST_F(Paths, CredentialsThatAreNamedAreShownWithAWarning) {
   CONFORMS("R-FILES-15");
   const TempDir home;
