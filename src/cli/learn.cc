@@ -17,14 +17,14 @@ void proposeSyscalls(Draft& draft, const policy::Syscalls& syscalls, const RunRe
   for (const Denial& denial : result.denials) {
     if (denial.rule == "syscalls.allow") {
       if (isNeverAllowed(denial.object) || denial.object.find(' ') != std::string::npos) {
-        draft.remark("refused, and no policy allows it: " + safeLine(denial.object));
+        draft.refuse("refused, and no policy allows it: " + safeLine(denial.object));
       } else {
         added.push_back(denial.object);
       }
     } else if (denial.rule == "syscalls.names") {
       listed.push_back(denial.object);
     } else if (denial.rule.starts_with("syscalls:") || denial.rule.starts_with("seccomp:")) {
-      draft.remark("refused, and no policy allows it: " + safeLine(denial.object) + " (" + denial.remedy + ")");
+      draft.refuse("refused, and no policy allows it: " + safeLine(denial.object) + " (" + denial.remedy + ")");
     }
   }
   if (!added.empty()) {
@@ -47,7 +47,7 @@ void proposeSyscalls(Draft& draft, const policy::Syscalls& syscalls, const RunRe
 template <class Number>
 void proposeLimit(Draft& draft, const std::string& key, Number now, Number ceiling) {
   if (now >= ceiling)
-    return draft.remark(key + " was met, and is at its ceiling: an owner's configuration may raise it");
+    return draft.refuse(key + " was met, and is at its ceiling: an owner's configuration may raise it");
   const Number wanted = std::min<Number>(now * 2, ceiling);
   draft.set(key, std::to_string(wanted), "the limit was met");
 }

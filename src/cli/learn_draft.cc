@@ -24,6 +24,7 @@ void Draft::set(const std::string& key, const std::string& value, const std::str
   const std::string why = safeLine(reason);
   policy_ += "# " + why + "\n" + key + " = " + value + "\n";
   diff_.push_back("+ " + key + " = " + value + "    # " + why);
+  lessons_.push_back({key, value, why});
 }
 
 void Draft::remark(const std::string& words) {
@@ -31,15 +32,25 @@ void Draft::remark(const std::string& words) {
   if (!remarks_.insert(text).second) return;
   policy_ += "# " + text + "\n";
   diff_.push_back("  # " + text);
+  told_.push_back(text);
+}
+
+void Draft::refuse(const std::string& words) {
+  const std::size_t before = told_.size();
+  remark(words);
+  if (told_.size() == before) return;
+  refused_.push_back(std::move(told_.back()));
+  told_.pop_back();
 }
 
 Proposal Draft::finish(const std::string& base) {
   if (keys_.empty()) diff_.insert(diff_.begin(), "  nothing to change: the run needs no more than it had");
-  return {
-      "# Proposed by `caisson run --learn`. Read it before you use it: every line gives the program more.\n"
-      "format_version = 1\nextends = " +
-          quoted(base) + "\nname = \"learned\"\n" + policy_,
-      std::move(diff_)};
+  return {.policy = std::string(kLearnedMark) + ". Read it before you use it: every line gives the program more.\n" +
+                    "format_version = 1\nextends = " + quoted(base) + "\nname = \"learned\"\n" + policy_,
+          .diff = std::move(diff_),
+          .lessons = std::move(lessons_),
+          .refused = std::move(refused_),
+          .remarks = std::move(told_)};
 }
 
 }  // namespace caisson::cli

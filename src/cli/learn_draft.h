@@ -10,17 +10,24 @@
 
 namespace caisson::cli {
 
+/// The beginning of every file that --learn writes.
+inline constexpr std::string_view kLearnedMark = "# Proposed by `caisson run --learn`";
+
 class Draft {
  public:
   /// Sets a key; later values for the same key are ignored.
   void set(const std::string& key, const std::string& value, const std::string& reason);
   void remark(const std::string& words);
+  /// A remark about something that was denied and for which nothing can be proposed.
+  void refuse(const std::string& words);
   Proposal finish(const std::string& base);
 
  private:
   std::set<std::string> keys_, remarks_;
   std::string policy_;
   std::vector<std::string> diff_;
+  std::vector<Lesson> lessons_;
+  std::vector<std::string> refused_, told_;
 };
 
 /// A quoted TOML string; its content may come from a payload.

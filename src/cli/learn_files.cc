@@ -56,14 +56,14 @@ class Files {
   void consider(const FileRequest& request) {
     if (request.state == FileState::present) return;
     if (isBelow(request.path, plan::kHome)) return;
-    if (request.state == FileState::hidden) return remark(request, "is hidden by the policy, and stays so");
+    if (request.state == FileState::hidden) return refuse(request, "is hidden by the policy, and stays so");
     if (request.state == FileState::noexec) {
-      return remark(request, "cannot be executed there (filesystem.workspace_exec, or `exec` of its directory)");
+      return refuse(request, "cannot be executed there (filesystem.workspace_exec, or `exec` of its directory)");
     }
     if (isBelow(request.path, plan::kWorkspace)) return considerWorkspace(request);
     if (changes(request.operation)) return considerWrite(request);
     if (request.on_host == HostFile::absent) return;
-    if (isSecret(request.path)) return remark(request, "usually holds a secret, and is not proposed");
+    if (isSecret(request.path)) return refuse(request, "usually holds a secret, and is not proposed");
     if (request.operation == FileOperation::execute) return considerProgram(request);
     considerRead(request);
   }
@@ -95,9 +95,9 @@ class Files {
                                [&](const auto& other) { return other.first != path && isBelow(path, other.first); });
   }
 
-  void remark(const FileRequest& request, const std::string& words) {
-    if (++remarks_ > kMaxRemarks) return draft_.remark("... and more paths of that kind");
-    draft_.remark(request.path + " was asked for and " + words);
+  void refuse(const FileRequest& request, const std::string& words) {
+    if (++remarks_ > kMaxRemarks) return draft_.refuse("... and more paths of that kind");
+    draft_.refuse(request.path + " was asked for and " + words);
   }
 
   void considerWorkspace(const FileRequest& request) {
@@ -111,7 +111,7 @@ class Files {
     const auto& blocked = policy_.process.blocked_executables;
     const std::string name(lastPart(request.path));
     if (std::ranges::find(blocked, name) != blocked.end() || std::ranges::find(blocked, request.path) != blocked.end())
-      return remark(request, "is blocked (process.blocked_executables), and stays so");
+      return refuse(request, "is blocked (process.blocked_executables), and stays so");
     (policy_.process.allowed_executables ? programs_ : read_)[request.path] = true;
   }
 
@@ -119,12 +119,14 @@ class Files {
     const bool opened = request.operation == FileOperation::read;
     // The sandbox has a private /etc, and every program looks for optional files there.
     if (isBelow(request.path, "/etc")) {
-      if (opened && request.host_readable) remark(request, "is not in the sandbox's own /etc; --ro would show it");
+      if (opened && request.host_readable && ++remarks_ <= kMaxRemarks) {
+        draft_.remark(request.path + " was asked for and is not in the sandbox's own /etc; --ro would show it");
+      }
       return;
     }
     if (isSystem(request.path)) return;  // already shown, or blocked by a list; missing entries are links to /etc
     if (!request.host_readable) {
-      if (opened) remark(request, "is not yours to show");
+      if (opened) refuse(request, "is not yours to show");
       return;
     }
     if (request.on_host == HostFile::file) read_[request.path] = true;
@@ -132,19 +134,19 @@ class Files {
     if (!isTooWide(request.path)) {
       (opened ? read_ : looked_)[request.path] = true;
     } else if (opened) {
-      remark(request, "holds too much to be shown for one program");
+      refuse(request, "holds too much to be shown for one program");
     }
   }
 
   void considerWrite(const FileRequest& request) {
-    if (isSecret(request.path)) return remark(request, "usually holds a secret, and is not proposed");
+    if (isSecret(request.path)) return refuse(request, "usually holds a secret, and is not proposed");
     if (request.on_host == HostFile::file && request.host_writable) {
       write_[request.path] = true;
     } else if (request.on_host == HostFile::absent && request.operation == FileOperation::create &&
                request.host_directory_writable && !isTooWide(request.host_directory)) {
       write_[request.host_directory] = true;
     } else if (request.on_host != HostFile::directory && request.operation == FileOperation::create) {
-      remark(request, "could not be written; [[filesystem.tmpfs]] gives a program a private directory");
+      refuse(request, "could not be written; [[filesystem.tmpfs]] gives a program a private directory");
     }
   }
 
@@ -157,7 +159,7 @@ class Files {
       if (std::ranges::find(all, path) != all.end()) continue;
       // A name that cannot be displayed safely cannot be approved either.
       if (safeLine(path) != path || policy::findFlaw(policy::Syntax::shown_path, path)) {
-        draft_.remark("asked for, and its name is not one to put into a policy: " + path);
+        draft_.refuse("asked for, and its name is not one to put into a policy: " + path);
         continue;
       }
       if (++count > kMaxPaths) {

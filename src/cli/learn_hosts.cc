@@ -22,7 +22,7 @@ void addRefused(Draft& draft, const RunResult& result, std::vector<std::string>&
     const std::string host = denial.object.substr(0, colon);
     const bool listed = denial.rule == "no entry of network.allowed_hosts";
     if (!listed || policy::findFlaw(policy::Syntax::host_pattern, host)) {
-      draft.remark("refused: " + safeLine(denial.object) + " (" + denial.rule + "); " + denial.remedy);
+      draft.refuse("refused: " + safeLine(denial.object) + " (" + denial.rule + "); " + denial.remedy);
     } else {
       addOnce(hosts, host);
     }
@@ -37,7 +37,7 @@ void addWanted(Draft& draft, const policy::Network& network, const RunResult& re
     const auto host = egress::canonicalHost(request.host);
     const std::string_view blocked = host && host->address ? egress::blockedRange(*host->address) : "";
     if (!host || !blocked.empty() || policy::findFlaw(policy::Syntax::host_pattern, request.host)) {
-      draft.remark("asked for, and no policy reaches it: " + safeLine(request.host) + " " + std::string(blocked));
+      draft.refuse("asked for, and no policy reaches it: " + safeLine(request.host) + " " + std::string(blocked));
       continue;
     }
     addOnce(hosts, request.host);

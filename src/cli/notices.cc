@@ -62,17 +62,21 @@ void addDenials(std::vector<std::string>& lines, const RunResult& result) {
     if (isToldAlready(denial)) continue;
     if (success && denial.probe) continue;  // the program worked without it
     if (++count > kShownDenials) continue;
-    std::string line = "denied: " + denial.operation + ": " + denial.object;
-    if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
-    if (!denial.rule.empty()) line += " (" + denial.rule + ")";
-    if (!denial.remedy.empty()) line += "; " + denial.remedy;
-    lines.push_back(std::move(line));
+    lines.push_back(describeDenial(denial));
   }
   if (count > kShownDenials)
     lines.push_back("and " + std::to_string(count - kShownDenials) + " more; --json lists them all");
 }
 
 }  // namespace
+
+std::string describeDenial(const Denial& denial) {
+  std::string line = "denied: " + denial.operation + ": " + denial.object;
+  if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
+  if (!denial.rule.empty()) line += " (" + denial.rule + ")";
+  if (!denial.remedy.empty()) line += "; " + denial.remedy;
+  return line;
+}
 
 std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
   std::vector<std::string> lines;

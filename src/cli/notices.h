@@ -13,4 +13,7 @@ namespace caisson::cli {
 /// result.
 std::vector<std::string> noticesFor(const RunResult& result, bool watched);
 
+/// "denied: OPERATION: OBJECT (RULE); REMEDY".
+std::string describeDenial(const Denial& denial);
+
 }  // namespace caisson::cli

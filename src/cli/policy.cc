@@ -1,4 +1,4 @@
-// `caisson policy check|explain|schema|import`; policy_author.cc has init and reference.
+// `caisson policy check|explain|schema|import`; policy_author.cc has init and reference, policy_trial.cc has test.
 #include "caisson/policy.h"
 
 #include "approval/owner.h"
@@ -194,8 +194,8 @@ constexpr Verb kSchema{
     .perform = schema,
 };
 
-constexpr const Verb* kBelow[] = {&kPolicyInit, &kCheck,       &kExplain, &kPolicyReference,
-                                  &kSchema,     &kPolicyTrust, &kImport};
+constexpr const Verb* kBelow[] = {&kPolicyInit,      &kCheck,  &kExplain,     &kPolicyTest,
+                                  &kPolicyReference, &kSchema, &kPolicyTrust, &kImport};
 
 }  // namespace
 

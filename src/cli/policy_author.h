@@ -5,6 +5,6 @@
 
 namespace caisson::cli {
 
-extern const Verb kPolicyInit, kPolicyReference;
+extern const Verb kPolicyInit, kPolicyReference, kPolicyTest;
 
 }  // namespace caisson::cli

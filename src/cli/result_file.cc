@@ -3,33 +3,33 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 
 #include "cli/output.h"
+#include "policy/document.h"
 
 namespace caisson::cli {
-namespace {
 
-Error fileError(std::string_view call, const std::string& path, int failure) {
-  return sysError(Stage::state, call, path, failure, "give --result a file in a directory you can write to");
+Error ResultFile::fileError(std::string_view call, const std::string& object, int failure) const {
+  return sysError(Stage::state, call, object, failure, "give " + option_ + " a file in a directory you can write to");
 }
 
-}  // namespace
-
-Result<ResultFile> ResultFile::prepare(std::string_view path) {
+Result<ResultFile> ResultFile::prepare(std::string_view path, std::string_view option) {
   ResultFile file;
   file.path_ = path;
+  file.option_ = option;
   const std::size_t slash = path.rfind('/');
   file.name_ = slash == std::string_view::npos ? path : path.substr(slash + 1);
   if (file.name_.empty() || file.name_ == "." || file.name_ == ".." || path == "-")
-    return fail(plainError(Stage::usage, "parse", "--result " + file.path_, "expected the name of a file",
-                           "--json prints the result to standard output"));
+    return fail(plainError(Stage::usage, "parse", file.option_ + " " + file.path_, "expected the name of a file",
+                           option == "--result" ? "--json prints the result to standard output" : ""));
   const std::string directory = slash == std::string_view::npos ? "." : std::string(path.substr(0, slash + 1));
   file.directory_ = sys::Fd(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!file.directory_) return fail(fileError("open", directory, errno));
+  if (!file.directory_) return fail(file.fileError("open", directory, errno));
   if (auto replaceable = file.checkReplaceable(); !replaceable) return fail(replaceable.error());
   return file;
 }
@@ -43,7 +43,31 @@ Result<void> ResultFile::checkReplaceable() const {
   if (S_ISREG(status.st_mode)) return {};
   return fail(plainError(Stage::state, "rename", path_,
                          "it exists and is not a regular file; replacing it would destroy it",
-                         "give --result another name"));
+                         "give " + option_ + " another name"));
+}
+
+Result<std::optional<std::string>> ResultFile::read() const {
+  // O_NONBLOCK: a FIFO may have taken the name since.
+  const sys::Fd file(::openat(directory_.get(), name_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file && errno == ENOENT) return std::nullopt;
+  if (!file) return fail(fileError("open", path_, errno));
+  std::string text;
+  char piece[16 * 1024];
+  while (text.size() <= policy::kMaxDocumentBytes) {
+    const ssize_t count = ::read(file.get(), piece, sizeof(piece));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(fileError("read", path_, errno));
+    if (count == 0) return text;
+    text.append(piece, static_cast<std::size_t>(count));
+  }
+  return fail(plainError(Stage::state, "read", path_, "it is larger than 1 MiB, which no policy file is",
+                         "give " + option_ + " another name"));
+}
+
+bool ResultFile::isSameFile(const std::string& path) const {
+  struct stat own{}, other{};
+  return ::fstatat(directory_.get(), name_.c_str(), &own, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::stat(path.c_str(), &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 Result<void> ResultFile::write(std::string_view content) const {

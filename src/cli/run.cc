@@ -6,6 +6,7 @@
 
 #include "cli/approval.h"
 #include "cli/learn.h"
+#include "cli/learn_merge.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
@@ -22,8 +23,10 @@ namespace {
 constexpr Option kLearn{.name = "learn",
                         .value = "FILE",
                         .help =
-                            "Write to FILE, and show, the smallest policy that lets through what was refused. "
-                            "Nothing is widened by it; read it first."};
+                            "Write to FILE, and show, the smallest policy that lets through what was refused. A file "
+                            "that --learn wrote before, or that --policy names, is extended. Nothing is widened by it; "
+                            "read it first."};
+constexpr Option kLearnForce{.name = "force", .help = "With --learn: replace FILE, whatever is in it."};
 
 constexpr Option kTrace{.name = "trace",
                         .value = "files",
@@ -31,7 +34,7 @@ constexpr Option kTrace{.name = "trace",
                             "Show which files the program asked for and started, and which of them were not there. It "
                             "runs slower."};
 
-constexpr Option kLearnOptions[] = {kLearn, kTrace};
+constexpr Option kLearnOptions[] = {kLearn, kLearnForce, kTrace};
 constexpr OptionGroup kOwnGroups[] = {{"Output", kResultOptions}, {"Learning", kLearnOptions}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
@@ -66,20 +69,81 @@ Result<Request> requestFrom(const Arguments& arguments) {
   request.approvals = *std::move(approvals);
   if (auto checked = checkTrace(arguments, request.policy.model()); !checked) return fail(checked.error());
   request.learn = arguments.has(kLearn) || arguments.has(kTrace);
-  if (arguments.has(kLearn)) {
-    if (auto base = baseOfLearning(arguments, request.policy.model()); !base) return fail(base.error());
-  }
   return request;
 }
 
+/// The file of --learn, as it was before the run: the payload may own its directory.
+struct LearnFile {
+  std::string path;
+  ResultFile file;
+  std::optional<std::string> before;  ///< content to extend; nothing: the file is written anew
+  bool own = false;                   ///< it is the policy of this run
+};
+
+Result<LearnFile> prepareLearning(const Arguments& arguments) {
+  LearnFile learning{.path = std::string(arguments.value(kLearn).value_or(""))};
+  const std::string option = "--learn " + learning.path;
+  if (!learning.path.ends_with(".toml")) {
+    return fail(usageError(option, "expected a name that ends in .toml", "the policy is written in TOML"));
+  }
+  auto file = ResultFile::prepare(learning.path, "--learn");
+  if (!file) return fail(file.error());
+  learning.file = *std::move(file);
+  auto before = learning.file.read();
+  if (!before) return fail(before.error());
+  learning.before = *std::move(before);
+  if (!learning.before) return learning;
+  const auto policy = arguments.value(kPolicyFile);
+  learning.own = policy && learning.file.isSameFile(std::string(*policy));
+  if (arguments.has(kLearnForce)) {
+    if (learning.own) {
+      return fail(usageError(option, "--force would replace the policy that the run starts from",
+                             "leave --force out: the file is extended"));
+    }
+    learning.before.reset();
+  } else if (!learning.own && !isLearnedPolicy(*learning.before)) {
+    return fail(usageError(option, "the file exists and was not written by --learn",
+                           "name another file, or replace it with --force"));
+  }
+  return learning;
+}
+
+/// A file can be extended by lessons of runs that start from what it starts from, or from itself.
+Result<void> checkSameBase(const LearnFile& learning, const Arguments& arguments, const policy::Policy& policy) {
+  auto base = baseOfLearning(arguments, policy);
+  if (!base) return fail(base.error());
+  if (!learning.before || learning.own) return {};
+  auto known = baseOfPolicy(learning.path, *learning.before);
+  if (!known) return fail(known.error());
+  if (*known == *base) return {};
+  return fail(usageError(
+      "--learn " + learning.path,
+      "the file extends " + safeLine(*known) + ", and this run starts from " + safeLine(*base),
+      "start from the file itself with --policy " + learning.path + ", name another file, or replace it with --force"));
+}
+
 /// Writes the proposal to its file and, in readable form, to standard error.
-int learn(const Arguments& arguments, const ResultFile& file, const Request& request, const RunResult& result) {
+int learn(const Arguments& arguments, const LearnFile& learning, const Request& request, const RunResult& result) {
   const auto base = baseOfLearning(arguments, request.policy.model());
   if (!base) return complain(base.error());
   const Proposal proposal = proposePolicy(request.policy.model(), *base, result);
-  if (const auto written = file.write(proposal.policy); !written) return complain(written.error());
-  tell("proposed policy:");
-  for (const std::string& line : proposal.diff) tell(line);
+  if (!learning.before) {
+    if (const auto written = learning.file.write(proposal.policy); !written) return complain(written.error());
+    tell("proposed policy:");
+    for (const std::string& line : proposal.diff) tell(line);
+    return 0;
+  }
+  const auto merged = mergeLessons(learning.path, *learning.before, proposal, learning.own);
+  if (!merged) {
+    for (const std::string& line : proposal.diff) tell(line);
+    return complain(merged.error());
+  }
+  if (const auto written = learning.file.write(merged->text); !written) return complain(written.error());
+  tell("changes to " + safeLine(learning.path) + ":");
+  if (merged->diff.empty()) tell("  nothing: the file has what the run needs");
+  for (const std::string& line : merged->diff) tell(safeLine(line));
+  for (const std::string& line : proposal.refused) tell("  # " + line);
+  for (const std::string& line : proposal.remarks) tell("  # " + line);
   return 0;
 }
 
@@ -97,17 +161,27 @@ int perform(const Arguments& arguments) {
   if (arguments.command.empty())
     return complain(usageError("run", "no command given; it comes after `--`", "caisson run -- ls -l"));
   const bool trace = arguments.has(kTrace) && !arguments.has(kResultJson);
-  const auto path = arguments.value(kLearn);
-  if (!path && !trace) return runAndReport(arguments, requestFrom);
-  std::optional<ResultFile> file;
-  if (path) {
-    auto prepared = ResultFile::prepare(*path);
-    if (!prepared) return complain(prepared.error());
-    file = *std::move(prepared);
+  if (arguments.has(kLearnForce) && !arguments.has(kLearn)) {
+    return complain(usageError("--force", "it says what happens to the file of --learn, which is not given",
+                               "leave it out, or add --learn FILE"));
   }
-  return runAndReport(arguments, requestFrom, [&](const Request& request, const RunResult& result) {
+  if (!arguments.has(kLearn) && !trace) return runAndReport(arguments, requestFrom);
+  std::optional<LearnFile> learning;
+  if (arguments.has(kLearn)) {
+    auto prepared = prepareLearning(arguments);
+    if (!prepared) return complain(prepared.error());
+    learning = *std::move(prepared);
+  }
+  const auto make = [&](const Arguments& given) {
+    auto request = requestFrom(given);
+    if (!request || !learning) return request;
+    if (auto checked = checkSameBase(*learning, given, request->policy.model()); !checked)
+      request = fail(checked.error());
+    return request;
+  };
+  return runAndReport(arguments, make, [&](const Request& request, const RunResult& result) {
     if (trace) tellTrace(result);
-    return file ? learn(arguments, *file, request, result) : 0;
+    return learning ? learn(arguments, *learning, request, result) : 0;
   });
 }
 

@@ -52,7 +52,7 @@ int statusWithOutput(int status, const RunResult& result) {
   return status == 0 && (lost(result.out) || lost(result.err)) ? kRefused : status;
 }
 
-int runAndReport(const Arguments& arguments, Result<Request> (*make)(const Arguments&),
+int runAndReport(const Arguments& arguments, const std::function<Result<Request>(const Arguments&)>& make,
                  const std::function<int(const Request&, const RunResult&)>& after) {
   std::optional<ResultFile> file;
   if (const auto path = arguments.value(kResultFile)) {

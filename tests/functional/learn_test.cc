@@ -207,6 +207,107 @@ echo end)"});
   EXPECT_FALSE(exists(workspace / "x"));
 }
 
+class LearnMerge : public LearnFiles {
+ protected:
+  [[nodiscard]] RunOutput learnInto(const std::string& file, std::vector<std::string> options,
+                                    const std::vector<std::string>& command) const {
+    options.insert(options.end(), {"--learn", file});
+    return run(options, command, how_);
+  }
+};
+
+TEST_F(LearnMerge, LaterLessonsAreAddedToEarlierOnes) {
+  outside_.write("one", "1\n");
+  outside_.write("two", "2\n");
+  outside_.openToAll();
+  const std::string file = state_ / "l.toml";
+  const RunOutput first = learnInto(file, {}, {"cat", outside_ / "one"});
+  ASSERT_TRUE(exists(file)) << first.describe();
+  const RunOutput second = learnInto(file, {}, {"cat", outside_ / "two"});
+  EXPECT_TRUE(contains(second.err, "- filesystem.read_only = [\"" + (outside_ / "one") + "\"]")) << second.err;
+  EXPECT_TRUE(contains(second.err, "+ filesystem.read_only")) << second.err;
+  const RunOutput both = run({"--policy", file}, {"cat", outside_ / "one", outside_ / "two"}, how_);
+  EXPECT_EQ(both.out, "1\n2\n") << both.describe() << readFile(file);
+}
+
+TEST_F(LearnMerge, OfThePolicyOfTheRunDoesNotExtendItself) {
+  outside_.write("one", "1\n");
+  outside_.write("two", "2\n");
+  outside_.openToAll();
+  for (const char* start : {"", "# mine\nresources.cpus = 0.5\n"}) {
+    const std::string file = state_ / "own.toml";
+    state_.write("own.toml", start);
+    const RunOutput first = learnInto(file, {"--policy", file}, {"cat", outside_ / "one"});
+    const RunOutput second = learnInto(file, {"--policy", file}, {"cat", outside_ / "one", outside_ / "two"});
+    const RunOutput both = run({"--policy", file}, {"cat", outside_ / "one", outside_ / "two"}, how_);
+    EXPECT_EQ(both.out, "1\n2\n") << first.describe() << second.describe() << both.describe() << readFile(file);
+    EXPECT_TRUE(readFile(file).starts_with(start)) << readFile(file);
+  }
+}
+
+TEST_F(LearnMerge, NeverReplacesOtherFilesUnasked) {
+  outside_.write("one", "1\n");
+  outside_.openToAll();
+  const std::string file = state_.write("notes.toml", "precious = true\n");
+  const RunOutput refused = learnInto(file, {}, {"sh", "-c", "echo ran; cat " + outside_ / "one"});
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_EQ(refused.out, "") << "it must not run first";
+  EXPECT_TRUE(contains(refused.err, "--force")) << refused.err;
+  EXPECT_EQ(readFile(file), "precious = true\n");
+  const RunOutput forced = learnInto(file, {"--force"}, {"cat", outside_ / "one"});
+  EXPECT_TRUE(contains(readFile(file), outside_ / "one")) << forced.describe();
+  const RunOutput other = learnInto(file, {"--profile", "shell"}, {"true"});
+  EXPECT_EQ(other.exit_status, 125) << "the file extends another profile" << other.describe();
+  EXPECT_TRUE(contains(other.err, "extends bash")) << other.err;
+  EXPECT_EQ(run({"--force"}, {"true"}, how_).exit_status, 125);
+  EXPECT_EQ(learnInto(state_ / "l.json", {}, {"true"}).exit_status, 125);
+}
+
+class PolicyTest : public LearnFiles {
+ protected:
+  [[nodiscard]] RunOutput test(const std::string& policy, const std::vector<std::string>& command) const {
+    const std::string file = state_.write("p.toml", policy);
+    std::vector<std::string> args{"policy", "test", file, "--"};
+    args.insert(args.end(), command.begin(), command.end());
+    RunOptions how = how_;
+    how.cwd = workspace.path();
+    return runCaisson(args, how);
+  }
+};
+
+TEST_F(PolicyTest, ReportsWhatWasDeniedAndWhatWouldAllowIt) {
+  outside_.write("one", "1\n");
+  outside_.openToAll();
+  const RunOutput denied = test("", {"sh", "-c", "cat " + outside_ / "one" + "; echo done"});
+  EXPECT_EQ(denied.exit_status, 1) << denied.describe();
+  EXPECT_EQ(denied.out, "done\n");
+  EXPECT_TRUE(contains(denied.err, "this would allow it")) << denied.err;
+  EXPECT_TRUE(contains(denied.err, "filesystem.read_only = [\"" + (outside_ / "one") + "\"]")) << denied.err;
+  const RunOutput allowed =
+      test("filesystem.read_only = [\"" + outside_.path() + "\"]", {"sh", "-c", "cat " + outside_ / "one"});
+  EXPECT_EQ(allowed.exit_status, 0) << allowed.describe();
+  EXPECT_EQ(allowed.out, "1\n");
+  EXPECT_TRUE(contains(allowed.err, "nothing was denied")) << allowed.err;
+}
+
+TEST_F(PolicyTest, CountsHiddenFilesCallsAndLimits) {
+  workspace.write(".env", "TOKEN=x");
+  workspace.openToAll();
+  EXPECT_EQ(test("", {"cat", ".env"}).exit_status, 1);
+  EXPECT_EQ(test("", {"sh", "-c", "unshare -r true; true"}).exit_status, 1);
+  EXPECT_EQ(test("resources.wall_seconds = 1", {"sleep", "60"}).exit_status, 1);
+  const RunOutput command = test("commands.blocked_patterns = ['rm ']", {"rm", "-r", "x"});
+  EXPECT_NE(command.exit_status, 0) << command.describe();
+  EXPECT_TRUE(contains(command.err, "commands.blocked_patterns")) << command.err;
+}
+
+TEST_F(PolicyTest, WithoutADenialTheStatusIsTheCommands) {
+  EXPECT_EQ(test("", {"sh", "-c", "exit 7"}).exit_status, 7);
+  EXPECT_EQ(test("", {"true"}).exit_status, 0);
+  EXPECT_EQ(test("nonsense = 1", {"true"}).exit_status, 125);
+  EXPECT_EQ(runCaisson({"policy", "test", "--", "true"}).exit_status, 125);
+}
+
 class TraceFiles : public LearnFiles {};
 
 TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
