@@ -114,7 +114,8 @@ int import(const Arguments& arguments) {
   if (!format) return complain(format.error());
   const auto text = policy::readRegularFile(file);
   if (!text) return complain(text.error());
-  const auto document = policy::readText(*text, *format, file);
+  const std::string plain = *format == policy::Format::json ? policy::withoutComments(*text) : *text;
+  const auto document = policy::readText(plain, *format, file);
   if (!document) return complain(document.error());
   const auto imported = policy::importPolicy(*document);
   if (!imported) return complain(imported.error());
@@ -176,11 +177,13 @@ constexpr Verb kImport{
     .path = "policy import",
     .summary = "Turn another sandbox's configuration into a policy",
     .description =
-        "Reads one of the shapes that docs/profiles.md describes and prints a policy file in JSON. On standard error "
-        "it "
-        "says, key by key, what could not be taken over, what was refused as unsafe, and what is wider than the "
+        "Reads one of the shapes that docs/profiles.md describes (among them srt settings, devcontainer.json and "
+        "compose files) and prints a policy file in JSON. On standard error it says, key by key, what could not be "
+        "taken over, what was refused as unsafe, and what is wider than the "
         "profile it starts from. A key that the shape does not have is an error.",
-    .examples = "caisson policy import sandbox.yaml > policy.json",
+    .examples =
+        "caisson policy import sandbox.yaml > policy.json\n"
+        "caisson policy import .devcontainer/devcontainer.json > policy.json",
     .topic = Topic::policy,
     .syntax = {.groups = kImportGroups, .operands = "FILE"},
     .perform = import,
@@ -188,8 +191,11 @@ constexpr Verb kImport{
 
 constexpr Verb kSchema{
     .path = "policy schema",
-    .summary = "Print the JSON Schema of policy files",
-    .description = "For editors, which can then complete and check policy files as they are written.",
+    .summary = "Print the JSON Schema of policy files or of results",
+    .description =
+        "For editors, which can then complete and check policy files as they are written; with --result, for programs "
+        "that read the results of `run --json` and `session exec --json`.",
+    .examples = "caisson policy schema --result > result.schema.json",
     .topic = Topic::policy,
     .perform = schema,
 };

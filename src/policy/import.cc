@@ -38,6 +38,12 @@ Result<Imported> importPolicy(const Document& document) {
   if (hasAny({"sandbox"})) return read(document, "docker", "shell", importDocker);
   if (hasAny({"sandbox_config", "process_limits", "execution_policy", "size_limits", "network_allowlist"}))
     return read(document, "cargo", "cargo", importCargo);
+  if (hasAny({"network.allowedDomains", "network.deniedDomains", "filesystem.allowWrite", "filesystem.denyRead",
+              "filesystem.denyWrite", "permissions.allow", "permissions.deny"}))
+    return read(document, "srt", "bash", importSrt);
+  if (hasAny({"image", "dockerFile", "build", "dockerComposeFile", "features", "customizations", "containerEnv",
+              "remoteUser", "postCreateCommand", "forwardPorts", "runArgs"}))
+    return read(document, "devcontainer", "bash", importDevcontainer);
   return fail(plainError(Stage::policy, "import", document.name, "none of the shapes that can be imported",
                          "docs/profiles.md lists them; caisson's own files need no import"));
 }

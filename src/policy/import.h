@@ -1,9 +1,12 @@
-// Imports policies written for other sandboxes (P6): four documented shapes.
+// Imports policies written for other sandboxes (P6).
 //
 //   agent   JSON   {"sandbox": {"bash": {"defaultNetwork": ...}}}        a tool sandbox with network modes
 //   docker  TOML   [sandbox] with timeout, memory_limit, network_mode    a shell in a container
 //   rfc     JSON   {"isolationLevel": "LEVEL_2", "filesystem": {...}}    a declared policy object
 //   cargo   YAML   sandbox_config, process_limits, execution_policy ...  a sandbox for cargo
+//   compose YAML   services.sandbox                                      a container template
+//   srt     JSON   {"network": {"allowedDomains": ...}, "filesystem": {"allowWrite": ...}}
+//   devcontainer   JSON with comments: image, mounts, containerEnv, runArgs ...
 //
 // The result is a native policy and a report: what was imported, what could not be, what was rejected as unsafe, what
 // became wider than ours. Nothing is dropped silently: an unknown key is an error, as in our own files.
@@ -33,11 +36,14 @@ struct ImportNote {
 std::string_view name(ImportNote::Kind kind);
 
 struct Imported {
-  std::string shape;  ///< "agent", "docker", "rfc", "cargo"
+  std::string shape;  ///< "agent", "compose", "docker", "rfc", "cargo", "srt", "devcontainer"
   Policy policy;
   std::vector<std::string> extra_ceilings;  ///< of an owner's configuration: "memory = 2147483648"
   std::vector<ImportNote> notes;
 };
+
+/// Blanks out the comments and trailing commas that devcontainer.json may have; lines stay where they are.
+std::string withoutComments(std::string_view json);
 
 /// Detects the shape of a document and reads it.
 Result<Imported> importPolicy(const Document& document);

@@ -58,5 +58,7 @@ void importCompose(ImportBuilder& in);  ///< services.sandbox of a container tem
 void importDocker(ImportBuilder& in);   ///< [sandbox] with image, timeout, memory_limit ...
 void importRfc(ImportBuilder& in);      ///< isolationLevel, filesystem, process, network, resources, syscalls
 void importCargo(ImportBuilder& in);    ///< the fragments of a cargo sandbox
+void importSrt(ImportBuilder& in);      ///< network.allowedDomains, filesystem.allowWrite ...
+void importDevcontainer(ImportBuilder& in);
 
 }  // namespace caisson::policy

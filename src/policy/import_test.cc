@@ -348,4 +348,89 @@ TEST(Import, AnEmptyListDoesNotBecomeEverything) {
   EXPECT_TRUE(notes(result, NoteKind::lossy, "allowedPorts", "none"));
 }
 
+TEST(Import, SrtSettings) {
+  const Imported result = imported(R"({
+  "network": {"allowedDomains": ["github.com", "*.npmjs.org:443", "localhost"], "deniedDomains": ["evil.example"],
+              "allowUnixSockets": ["/run/docker.sock"], "allowLocalBinding": true},
+  "filesystem": {"denyRead": ["~/.ssh", "secrets"], "allowWrite": [".", "/tmp", "/srv/cache", "/srv/state", "/"],
+                 "denyWrite": ["Makefile", "/srv/state/fixed"]},
+  "enableWeakerNestedSandbox": true
+})",
+                                   Format::json);
+  EXPECT_EQ(result.shape, "srt");
+  EXPECT_EQ(result.policy.network.mode, NetworkMode::proxy);
+  EXPECT_EQ(result.policy.network.allowed_hosts, (std::vector<std::string>{"github.com", "*.npmjs.org:443"}));
+  EXPECT_EQ(result.policy.network.denied_hosts, std::vector<std::string>{"evil.example"});
+  EXPECT_EQ(result.policy.filesystem.workspace.mode, WorkspaceMode::rw);
+  EXPECT_EQ(result.policy.filesystem.read_write, std::vector<std::string>{"/srv/cache"});
+  EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/srv/state"}) << "a part of it is read-only";
+  EXPECT_EQ(result.policy.filesystem.denied, std::vector<std::string>{"/workspace/secrets"});
+  EXPECT_EQ(result.policy.filesystem.workspace.protected_files, std::vector<std::string>{"Makefile"});
+  for (const char* key : {"allowedDomains", "allowUnixSockets", "allowWrite", "denyWrite", "enableWeakerNestedSandbox"})
+    EXPECT_TRUE(notes(result, NoteKind::unsafe, key)) << key;
+  EXPECT_TRUE(notes(result, NoteKind::widening, "allowWrite", "changed directly"));
+  EXPECT_TRUE(notes(result, NoteKind::lossy, "denyRead", "~/.ssh"));
+}
+
+TEST(Import, SrtSettingsAllowNothingThatIsNotListed) {
+  const Imported result = imported(R"({"network": {"allowedDomains": [], "deniedDomains": []},
+                                       "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}})",
+                                   Format::json);
+  EXPECT_EQ(result.policy.network.mode, NetworkMode::none);
+  EXPECT_EQ(result.policy.filesystem.workspace.mode, WorkspaceMode::ro);
+  EXPECT_NE(refusal(R"({"network": {"allowedDomains": [], "allowedDomain": ["x.example"]}})", Format::json), "");
+}
+
+TEST(Import, SrtRulesOfOlderSettings) {
+  const Imported result = imported(
+      R"js({"permissions": {"allow": ["WebFetch(domain:example.org)", "Edit(.)", "Bash(ls)"], "deny": ["Read(keys/**)"]}})js",
+      Format::json);
+  EXPECT_EQ(result.policy.network.allowed_hosts, std::vector<std::string>{"example.org"});
+  EXPECT_EQ(result.policy.filesystem.workspace.mode, WorkspaceMode::rw);
+  EXPECT_EQ(result.policy.filesystem.denied, std::vector<std::string>{"/workspace/keys"});
+  EXPECT_TRUE(notes(result, NoteKind::lossy, "permissions.allow", "Bash(ls)"));
+}
+
+TEST(Import, Devcontainer) {
+  const Imported result = imported(withoutComments(R"({
+  // a comment, "quoted"
+  "name": "app", "image": "debian:12", /* two
+  lines */ "containerEnv": {"CI": "1", "TOKEN": "${localEnv:TOKEN}", "P": "${containerEnv:PATH}"},
+  "mounts": ["source=/srv/data,target=/data,type=bind,readonly", {"source": "/srv/out", "target": "/srv/out", "type": "bind"},
+             "source=/var/run/docker.sock,target=/var/run/docker.sock,type=bind",
+             "source=${localEnv:HOME}/.ssh,target=/root/.ssh,type=bind", "source=cache,target=/cache,type=volume"],
+  "runArgs": ["--cap-add=SYS_PTRACE", "--memory", "1g", "--cpus=1.5", "--pids-limit=200", "--network=host", "-e", "A=b", "--init"],
+  "forwardPorts": [3000, "db:5432"], "privileged": true, "capAdd": ["NET_ADMIN"],
+  "securityOpt": ["seccomp=unconfined"], "initializeCommand": "make", "postCreateCommand": "npm ci",
+  "features": {"ghcr.io/devcontainers/features/node:1": {}}, "customizations": {"vscode": {}},
+})"),
+                                   Format::json);
+  EXPECT_EQ(result.shape, "devcontainer");
+  EXPECT_EQ(result.policy.environment.set, (std::map<std::string, std::string>{{"CI", "1"}, {"A", "b"}}));
+  EXPECT_EQ(result.policy.environment.pass.back(), "TOKEN");
+  EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/srv/data"});
+  EXPECT_EQ(result.policy.filesystem.read_write, std::vector<std::string>{"/srv/out"});
+  EXPECT_EQ(result.policy.resources.memory, kGiB);
+  EXPECT_EQ(result.policy.resources.cpus, 1.5);
+  EXPECT_EQ(result.policy.process.max_processes, 200U);
+  EXPECT_EQ(result.policy.network.mode, NetworkMode::none);
+  EXPECT_EQ(result.policy.network.exposed_ports, std::vector<std::string>{"3000"});
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "mounts", "docker.sock"));
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "mounts", ".ssh"));
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "runArgs", "SYS_PTRACE"));
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "runArgs", "network host"));
+  for (const char* key : {"privileged", "capAdd", "securityOpt", "initializeCommand"})
+    EXPECT_TRUE(notes(result, NoteKind::unsafe, key)) << key;
+  EXPECT_TRUE(notes(result, NoteKind::widening, "containerEnv", "TOKEN"));
+  EXPECT_NE(refusal(R"({"image": "x", "privilegd": true})", Format::json), "");
+}
+
+TEST(Import, CommentsAreBlankedOutsideStringsOnly) {
+  EXPECT_EQ(withoutComments("{\"a\": \"//x, ]\", // y\n \"b\": [1, ], /*\n*/}"),
+            "{\"a\": \"//x, ]\",     \n \"b\": [1  ]    \n  }");
+  EXPECT_EQ(withoutComments("{\"a\\\"//\": 1}"), "{\"a\\\"//\": 1}");
+  EXPECT_EQ(withoutComments("/* open"), "/* open");
+  EXPECT_EQ(withoutComments("1 // end"), "1       ");
+}
+
 }  // namespace caisson::policy
