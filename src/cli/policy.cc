@@ -7,6 +7,7 @@
 #include "cli/policy_author.h"
 #include "cli/policy_options.h"
 #include "cli/project.h"
+#include "cli/result_schema.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
 #include "policy/command.h"
@@ -25,6 +26,9 @@ constexpr Option kExplainOptions[] = {kProfile, kCommand, kJson};
 constexpr Option kImportJson{.name = "json", .help = "Print the policy and the report as one JSON object."};
 constexpr Option kImportOptions[] = {kImportJson};
 constexpr OptionGroup kImportGroups[] = {{"Options", kImportOptions}};
+constexpr Option kOfResult{.name = "result", .help = "Print the schema of a run's result instead."};
+constexpr Option kSchemaOptions[] = {kOfResult};
+constexpr OptionGroup kSchemaGroups[] = {{"Options", kSchemaOptions}};
 constexpr OptionGroup kExplainGroups[] = {{"Options", kExplainOptions}};
 
 int check(const Arguments& arguments) {
@@ -139,7 +143,8 @@ int import(const Arguments& arguments) {
   return print(json.text() + "\n");
 }
 
-int schema(const Arguments&) {
+int schema(const Arguments& arguments) {
+  if (arguments.has(kOfResult)) return print(resultSchema());
   const std::string text = Policy::schema();
   return print(text.ends_with('\n') ? text : text + "\n");
 }
@@ -197,6 +202,7 @@ constexpr Verb kSchema{
         "that read the results of `run --json` and `session exec --json`.",
     .examples = "caisson policy schema --result > result.schema.json",
     .topic = Topic::policy,
+    .syntax = {.groups = kSchemaGroups},
     .perform = schema,
 };
 
