@@ -50,7 +50,7 @@ weakened=$(reachable "${CAISSON_WEAKENED:-}" caisson-weakened)
 source=${CAISSON_SOURCE_DIR:-}
 if [ -n "$source" ] && ! drop test -r "$source/src"; then
   mkdir "$stage/source"
-  cp -R "$source/src" "$source/tests" "$source/docs" "$source/include" "$stage/source/"
+  cp -R "$source/src" "$source/tests" "$source/docs" "$source/include" "$source/README.md" "$stage/source/"
   chmod -R a+rX "$stage/source"
   source=$stage/source
 fi
