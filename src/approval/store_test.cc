@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "approval/what.h"
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 
 namespace caisson::approval {
@@ -42,6 +43,7 @@ TEST(Approvables, AreExactlyOneThingInPlainLetters) {
 }
 
 TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
+  CONFORMS("R-LEVEL-7");
   Store store = open();
   ASSERT_TRUE(store.grant({.what = "level:none", .by = "terminal"}, kNow));
   EXPECT_FALSE(*store.redeem("net:host", "", kNow));

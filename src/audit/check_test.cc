@@ -10,6 +10,7 @@
 
 #include "audit/log.h"
 #include "audit/reader.h"
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 
 namespace caisson::audit {
@@ -91,6 +92,7 @@ TEST_F(AuditCheck, FindsAnEditAndSaysWhere) {
 }
 
 TEST_F(AuditCheck, FindsADeletedLine) {
+  CONFORMS("R-AUDIT-10");
   auto all = lines();
   all.erase(all.begin() + 5);
   put(all);
@@ -98,6 +100,7 @@ TEST_F(AuditCheck, FindsADeletedLine) {
 }
 
 TEST_F(AuditCheck, FindsMovedAndCopiedLines) {
+  CONFORMS("R-AUDIT-10");
   auto all = lines();
   std::swap(all[3], all[6]);
   put(all);
@@ -106,6 +109,7 @@ TEST_F(AuditCheck, FindsMovedAndCopiedLines) {
 }
 
 TEST_F(AuditCheck, FindsACutTail) {
+  CONFORMS("R-AUDIT-10");
   auto all = lines();
   all.resize(8);
   put(all);
@@ -117,6 +121,7 @@ TEST_F(AuditCheck, FindsACutTail) {
 
 /// One line is rewritten and all later lines are hashed again: only the MACs reveal it.
 TEST_F(AuditCheck, FindsARewrittenChain) {
+  CONFORMS("R-AUDIT-10");
   auto all = lines();
   SealedLine before;
   ASSERT_TRUE(takeApart(all[3], before));
@@ -131,6 +136,7 @@ TEST_F(AuditCheck, FindsARewrittenChain) {
 }
 
 TEST_F(AuditCheck, FindsAnOlderCopyPutBackOnlyByItsAnchor) {
+  CONFORMS("R-AUDIT-10");
   const std::string copy = dir_ / "copy";
   std::filesystem::copy(path_, copy, std::filesystem::copy_options::recursive);
   fill(5);
@@ -143,6 +149,7 @@ TEST_F(AuditCheck, FindsAnOlderCopyPutBackOnlyByItsAnchor) {
 }
 
 TEST_F(AuditCheck, FindsAReplacedOrMissingHead) {
+  CONFORMS("R-AUDIT-10");
   const std::string head = readFile(path_ + "/head");
   fill(3);
   std::ofstream(path_ + "/head", std::ios::binary) << head;
@@ -154,6 +161,7 @@ TEST_F(AuditCheck, FindsAReplacedOrMissingHead) {
 }
 
 TEST_F(AuditCheck, FollowsRotationAndPruningAndFindsAMissingFile) {
+  CONFORMS("R-AUDIT-10", "R-AUDIT-11");
   fill(200, {.rotate_bytes = 4000, .total_bytes = 20000});
   EXPECT_TRUE(check().whole()) << check().findings.at(0).what;
   EXPECT_GT(check().files, 2U);

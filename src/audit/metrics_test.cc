@@ -22,6 +22,7 @@ Event finished(double seconds) {
 }
 
 TEST(Metrics, CountAndSortIntoBuckets) {
+  CONFORMS("R-AUDIT-14");
   Metrics metrics;
   for (const double seconds : {0.001, 0.003, 0.003, 700.0}) count(metrics, finished(seconds), 600);
   EXPECT_EQ(metrics.of(EventType::sandbox_exited), 4U);

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 #include <cerrno>
@@ -7,6 +8,7 @@ namespace caisson {
 namespace {
 
 TEST(Error, SaysWhatWasTriedOnWhatWhyAndWhatToDo) {
+  CONFORMS("R-USE-5");
   const Error error = sysError(Stage::mounts, "mount_setattr", "/workspace", EPERM, "run caisson doctor");
   EXPECT_EQ(error.message(), "/workspace: Operation not permitted (mount_setattr: EPERM)\n  try: run caisson doctor");
 }

@@ -62,6 +62,7 @@ TEST(BlockedRange, CoversEveryKindOfAddressThatIsNotPublic) {
 }
 
 TEST(BlockedRange, SeesThroughFormsThatCarryAnIpv4Address) {
+  CONFORMS("R-NETWORK-4");
   EXPECT_EQ(rangeOf("::ffff:169.254.169.254"), "cloud metadata");
   EXPECT_EQ(rangeOf("64:ff9b::10.0.0.1"), "private");
   EXPECT_EQ(rangeOf("64:ff9b::a9fe:a9fe"), "cloud metadata");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "egress/names.h"
+#include "support/conforms.h"
 
 namespace caisson::egress {
 namespace {
@@ -11,6 +12,7 @@ using namespace std::chrono_literals;
 using Verdict = LookupBudget::Verdict;
 
 TEST(LookupBudget, LessThanAKilobyteOfTextLeavesInAnyMinute) {
+  CONFORMS("R-NETWORK-11");
   const auto start = LookupBudget::Clock::now();
   for (int offset : {0, 30, 59, 90}) {  // independent of where the minute begins
     std::size_t out = 0;
@@ -34,6 +36,7 @@ TEST(LookupBudget, KnownAndExactNamesCostNothing) {
 }
 
 TEST(LookupBudget, QuestionsAreCountedByTheMinute) {
+  CONFORMS("R-NETWORK-11");
   LookupBudget budget(3);
   const auto now = LookupBudget::Clock::now();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(budget.charge("a", 0, now), Verdict::fine);

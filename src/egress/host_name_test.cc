@@ -1,4 +1,5 @@
 #include "egress/host_name.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -85,6 +86,7 @@ TEST(HostName, InternationalNamesAreAcceptedOnlyInHonestPunycode) {
 TEST(HostName, UnderscoresAreNames) { EXPECT_EQ(canonical("_acme.example.org"), "_acme.example.org"); }
 
 TEST(HostName, LocalNamesAreKnown) {
+  CONFORMS("R-NETWORK-6");
   for (const char* name : {"localhost", "a.localhost", "printer.local", "metadata.google.internal", "internal"}) {
     EXPECT_TRUE(isLocalName(name)) << name;
   }

@@ -64,7 +64,7 @@ TEST(Rules, LocalNamesNeedAnException) {
 }
 
 TEST(Rules, AddressesOfTheAnswerAreJudgedToo) {
-  CONFORMS("R-NETWORK-7");
+  CONFORMS("R-NETWORK-7", "R-NETWORK-5");
   const Rules rules = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"registry.local"}});
   const Host host = *canonicalHost("example.org");
   const Host opened = *canonicalHost("registry.local");
@@ -76,6 +76,7 @@ TEST(Rules, AddressesOfTheAnswerAreJudgedToo) {
 }
 
 TEST(Rules, AnExceptionNamesOneHost) {
+  CONFORMS("R-NETWORK-6");
   EXPECT_FALSE(Rules::from({.private_hosts = {"*.local"}}));
   EXPECT_FALSE(Rules::from({.private_hosts = {"*"}}));
   EXPECT_TRUE(Rules::from({.private_hosts = {"registry.local", "10.0.0.1"}}));
@@ -106,6 +107,7 @@ TEST(Rules, MailAndShellProtocolsNeedTheirPortNamed) {
 }
 
 TEST(Rules, APatternMayNameItsOwnPort) {
+  CONFORMS("R-NETWORK-3", "R-NETWORK-13");
   const Rules rules = rulesOf({.allowed_hosts = {"git.example:22", "example.org"}});
   EXPECT_TRUE(allows(rules, "git.example", 22));
   EXPECT_FALSE(allows(rules, "git.example", 443));

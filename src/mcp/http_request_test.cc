@@ -1,4 +1,5 @@
 #include "mcp/http_request.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -49,6 +50,7 @@ TEST(McpHttpRequest, PipelinedRequestsComeOneByOne) {
 }
 
 TEST(McpHttpRequest, WhatCouldBeReadInTwoWaysIsRefused) {
+  CONFORMS("R-SESSION-11");
   const std::string begin = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
   EXPECT_EQ(refused(begin + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nbody"), 400);
   EXPECT_EQ(refused(begin + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 411);

@@ -1,4 +1,5 @@
 #include "mcp/json.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@ namespace caisson::mcp {
 namespace {
 
 TEST(McpJson, RefusesBeforeItBuilds) {
+  CONFORMS("R-SESSION-11");
   EXPECT_FALSE(parseJson("{\"a\":", {}));
   EXPECT_FALSE(parseJson("", {}));
   EXPECT_FALSE(parseJson("{\"a\":\"\xff\"}", {}));

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 #include "plan/plan_testing.h"
 #include "plan/syscalls.h"
+#include "support/conforms.h"
 
 namespace caisson::plan {
 namespace {
@@ -66,6 +67,7 @@ TEST(Plan, OfBashReadsLikeThis) {
 }
 
 TEST(Plan, ShowsNothingOfTheHostButSystemPathsAndTheWorkspace) {
+  CONFORMS("R-LEVEL-3", "R-FILES-10");
   for (const std::string_view name : policy::builtinNames()) {
     if (profile(name).isolation.level != Level::full) continue;  // level process shows the host's root, read-only
     for (const Step& step : planned(profile(name)).steps) {
@@ -87,6 +89,7 @@ TEST(Plan, ShowsNothingOfTheHostButSystemPathsAndTheWorkspace) {
 }
 
 TEST(Plan, OfStrictHasNoWorkspaceAndOneExec) {
+  CONFORMS("R-POLICY-12");
   const Plan plan = planned(profile("strict"));
   EXPECT_TRUE(plan.single_exec);
   EXPECT_FALSE(plan.builtin_syscalls);
@@ -103,6 +106,7 @@ TEST(Plan, OfStrictHasNoWorkspaceAndOneExec) {
 }
 
 TEST(Plan, OfLevelProcessIsAViewOfTheHostBehindLandlock) {
+  CONFORMS("R-LEVEL-5", "R-LIMIT-7");
   const Plan plan = planned(withWorkspace(WorkspaceMode::ro, Level::process));
   EXPECT_TRUE(plan.host_view);
   EXPECT_TRUE(plan.namespaces.user && plan.namespaces.pid && plan.namespaces.mount && plan.namespaces.network);
@@ -137,6 +141,7 @@ TEST(Plan, OfTheLandlockTierSaysWhatItDoesNotProtect) {
 }
 
 TEST(Plan, OfTheLandlockTierRefusesWhatItCannotEnforce) {
+  CONFORMS("R-FILES-14");
   Policy policy = withWorkspace(WorkspaceMode::overlay);
   policy.isolation.tier = Tier::landlock;
   EXPECT_NE(refusal(policy).find("overlay"), std::string::npos);
@@ -170,6 +175,7 @@ TEST(Plan, IsRefusedOnAnOldKernel) {
 TEST(Plan, WithoutACommandIsRefused) { EXPECT_FALSE(build(profile(), someHost(), {})); }
 
 TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
+  CONFORMS("R-LIMIT-5");
   const std::pair<const char*, std::function<void(Policy&)>> cases[] = {
       {"filesystem.root", [](Policy& p) { p.filesystem.root = "/srv/image"; }},
       {"process.allowed_executables", [](Policy& p) { p.process.allowed_executables.emplace(); }},
@@ -195,6 +201,7 @@ TEST(Plan, RefusesWhatThisBuildCannotEnforceKeyByKey) {
 }
 
 TEST(Plan, LimitsDisksWhereTheHostCan) {
+  CONFORMS("R-LIMIT-5");
   Policy policy = withWorkspace(WorkspaceMode::ro);
   policy.resources.io_write_bytes_per_second = 1000;
   HostFacts host = someHost();
@@ -252,6 +259,7 @@ TEST(Plan, EnforcesOrRefusesAtEveryLevelWhatAPolicyForbids) {
 }
 
 TEST(OptionalLayers, AreMissedAloudWhereAPolicyAllowsIt) {
+  CONFORMS("R-LEVEL-9");
   HostFacts host = someHost();
   host.landlock_abi = 5;
   const Plan plan = planned(profile(), host);
@@ -298,6 +306,7 @@ TEST(Identity, IsTheCallersOwnForAnOrdinaryUser) {
 }
 
 TEST(Identity, OfARootCallersPayloadIsNobodyOnTheHost) {
+  CONFORMS("R-LEVEL-14");
   HostFacts host = someHost();
   host.uid = host.gid = 0;
   host.may_map_other_ids = true;
@@ -309,6 +318,7 @@ TEST(Identity, OfARootCallersPayloadIsNobodyOnTheHost) {
 }
 
 TEST(Identity, RootThatCannotBecomeSomebodyElseIsRefused) {
+  CONFORMS("R-LEVEL-14");
   HostFacts host = someHost();
   host.uid = host.gid = 0;
   for (const Level level : {Level::process, Level::full}) {

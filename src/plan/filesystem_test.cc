@@ -7,6 +7,7 @@
 #include "plan/plan_testing.h"
 #include "plan/secrets.h"
 #include "plan/system_paths.h"
+#include "support/conforms.h"
 
 namespace caisson::plan {
 namespace {
@@ -384,6 +385,7 @@ TEST(Tree, ShowsOfProcOnlyWhatIsListed) {
 }
 
 TEST(Tree, HasTheTemporaryDirectoriesOfThePolicyWithTheirLimits) {
+  CONFORMS("R-FILES-7");
   Policy policy = profile();
   policy.filesystem.tmpfs = {{"/tmp", 12345, 67, true}, {"/cache", 99, 5, false}};
   const Plan plan = planned(policy);
@@ -444,6 +446,7 @@ TEST(Secrets, AreRecognisedByName) {
 }
 
 TEST(Secrets, OfAHomeDirectoryAreHiddenWhereverItIsShown) {
+  CONFORMS("R-FILES-15");
   Policy policy = withWorkspace(WorkspaceMode::ro);
   policy.filesystem.workspace.path = "/home/someone";
   const Plan named = planned(policy, hostWithWorkspace("/home/someone"));

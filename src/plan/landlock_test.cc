@@ -6,6 +6,7 @@
 
 #include "plan/plan_testing.h"
 #include "policy/profiles.h"
+#include "support/conforms.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::plan {
@@ -152,6 +153,7 @@ TEST(LandlockPlan, ANoexecWorkspaceIsNotExecutable) {
 }
 
 TEST(LandlockPlan, OverTheHostsRootOnlyNamedPathsAreOpen) {
+  CONFORMS("R-LEVEL-5");
   const Plan plan = planned(withWorkspace(WorkspaceMode::ro, Level::process));
   for (const LandlockRule& rule : plan.landlock.rules) {
     for (const char* closed : {"/", "/home", "/home/someone", "/root", "/etc", "/var", "/run", "/sys", "/etc/shadow"}) {

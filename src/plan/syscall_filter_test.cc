@@ -8,6 +8,7 @@
 #include <random>
 
 #include "plan/syscalls.h"
+#include "support/conforms.h"
 
 namespace caisson::plan {
 namespace {
@@ -135,6 +136,7 @@ TEST(FilterCompiler, EveryJumpLandsInsideTheProgramAndEveryPathEndsInAnAnswer) {
 }
 
 TEST(FilterCompiler, AnEmptyFilterRefusesEveryCall) {
+  CONFORMS("R-SYSCALL-1");
   const auto program = compile(SyscallFilter{});
   ASSERT_TRUE(program);
   const std::uint64_t none[6] = {};

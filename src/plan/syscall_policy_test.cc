@@ -30,6 +30,7 @@ TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
 }
 
 TEST(ProcessRules, WithoutExecOnlyTheOneThatKnowsTheTokenIsMade) {
+  CONFORMS("R-PROCESS-6");
   Policy policy;
   policy.process.allow_exec = false;
   const ExecToken token{0x12345678, 0x9abcdef0};
@@ -46,6 +47,7 @@ TEST(ProcessRules, WithoutExecOnlyTheOneThatKnowsTheTokenIsMade) {
 }
 
 TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
+  CONFORMS("R-SYSCALL-1");
   Policy policy;
   policy.syscalls.names = {"read", "write", "openat", "exit_group", "mmap"};
   const Program program = programFor(policy);
@@ -84,6 +86,7 @@ TEST(PolicyLists, ADenylistTakesAwayFromTheBuiltInOne) {
 }
 
 TEST(PolicyLists, AForbiddenCallIsNeverAllowed) {
+  CONFORMS("R-SYSCALL-2");
   for (const std::string_view name : forbiddenSyscalls()) {
     for (const bool listed : {false, true}) {
       Policy policy;

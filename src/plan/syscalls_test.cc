@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plan/syscall_questions.h"
+#include "support/conforms.h"
 
 namespace caisson::plan {
 namespace {
@@ -47,6 +48,7 @@ TEST(BuiltinFilter, LetsEveryListedCallThrough) {
 }
 
 TEST(BuiltinFilter, RefusesObsoleteCalls) {
+  CONFORMS("R-SYSCALL-1");
   const Program program = builtin();
   for (const std::string_view name :
        {"epoll_ctl_old", "epoll_wait_old", "remap_file_pages", "get_thread_area", "set_thread_area", "get_robust_list",
@@ -58,6 +60,7 @@ TEST(BuiltinFilter, RefusesObsoleteCalls) {
 }
 
 TEST(HostileCalls, AreRefusedInEveryProgram) {
+  CONFORMS("R-SYSCALL-2");
   for (const auto& [which, program] : everyProgram()) {
     for (const std::string_view name : forbiddenSyscalls()) {
       if (here(name)) {
@@ -68,6 +71,7 @@ TEST(HostileCalls, AreRefusedInEveryProgram) {
 }
 
 TEST(HostileCalls, AreAllThatTheSpecificationNames) {
+  CONFORMS("R-SYSCALL-2");
   // S1, call by call; a name missing from the tables would be allowed at level `process`.
   const Program process = programForProcess(false);
   for (const std::string_view name : {"ptrace",
@@ -132,6 +136,7 @@ TEST(HostileCalls, ThatProgramsHaveASecondWayForLookMissing) {
 }
 
 TEST(HostileCalls, UnknownNumbersLookMissing) {
+  CONFORMS("R-SYSCALL-1");
   const std::uint64_t none[6] = {};
   for (int number = 0; number <= 600; ++number) {
     if (!syscallName(number).empty()) continue;
@@ -143,6 +148,7 @@ TEST(HostileCalls, UnknownNumbersLookMissing) {
 }
 
 TEST(HostileCalls, OfAForeignArchitectureKill) {
+  CONFORMS("R-SYSCALL-3");
   const std::uint64_t none[6] = {};
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint32_t architecture :

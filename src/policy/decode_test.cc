@@ -10,6 +10,7 @@
 
 #include "policy/fields.h"
 #include "policy/profiles.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
@@ -143,6 +144,7 @@ struct Refused {
 class DecodeRefuses : public testing::TestWithParam<Refused> {};
 
 TEST_P(DecodeRefuses, NamingFileLineKeyAndExpectation) {
+  CONFORMS("R-POLICY-2");
   const auto policy = toml(GetParam().text);
   ASSERT_FALSE(policy) << GetParam().text;
   const Error& error = policy.error();
@@ -238,6 +240,7 @@ TEST(Decode, UnsetClearsAnOptionalKey) {
 }
 
 TEST(Decode, ExtendsFilesBesideTheOneThatNamesThem) {
+  CONFORMS("R-POLICY-3");
   Files files;
   files.write("base.yaml", "extends: strict\nresources: {memory: 64M}\n");
   const std::string path = files.write("top.toml", "extends = 'base.yaml'\n[resources]\nopen_files = 64\n");
@@ -357,6 +360,7 @@ TEST(Decode, RefusesBadTextAndLeavesThePolicyAlone) {
 }
 
 TEST(Decode, AFlagThatWidensIsRecordedOnce) {
+  CONFORMS("R-POLICY-3");
   Policy policy = *builtin("bash");
   ASSERT_TRUE(setKey(policy, "network.mode", "proxy"));
   ASSERT_TRUE(appendKey(policy, "network.allowed_hosts", "a.example"));

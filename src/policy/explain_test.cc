@@ -5,10 +5,12 @@
 #include "policy/decode.h"
 #include "policy/fields.h"
 #include "policy/profiles.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
 TEST(Explain, ShowsValuesDefaultsCeilingsAndWidenings) {
+  CONFORMS("R-POLICY-3");
   const auto policy = parse("resources.memory = '1G'\nnetwork.mode = 'proxy'", Format::toml, "p.toml");
   ASSERT_TRUE(policy) << policy.error().message();
   const std::string text = explain(*policy);

@@ -11,6 +11,7 @@ namespace {
 using Argv = std::vector<std::string>;
 
 TEST(NetworkClient, IsDetectedByTheProgramThatIsStarted) {
+  CONFORMS("R-NETWORK-16");
   EXPECT_EQ(networkClient(Argv{"curl", "-sS", "https://Example.org:8443/x"}), (NetworkClient{"curl", {"example.org"}}));
   EXPECT_EQ(networkClient(Argv{"/usr/bin/git", "clone", "https://user:pw@git.example.com/a.git"}),
             (NetworkClient{"git clone", {"git.example.com"}}));
@@ -32,6 +33,7 @@ TEST(NetworkClient, IsNotDetectedByItsMentionInArguments) {
 
 /// The way to allow them would be wrong advice: they stay blocked.
 TEST(NetworkClient, IsNotOfferedAddressesAndLocalNames) {
+  CONFORMS("R-NETWORK-5");
   for (const char* url : {"http://[::1]/", "http://a b.org/", "http://\x1b[2J.org/", "http://169.254.169.254/latest",
                           "http://metadata.google.internal/", "http://printer.local", "file:///workspace/f",
                           "http://0x7f.1/", "http://localhost:8080/"}) {

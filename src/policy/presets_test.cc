@@ -10,6 +10,7 @@
 namespace caisson::policy {
 
 TEST(Presets, AreListsOfPatternsWithAVersion) {
+  CONFORMS("R-NETWORK-17");
   std::set<std::string_view> names;
   for (const Preset& preset : presets()) {
     EXPECT_TRUE(names.insert(preset.name).second) << preset.name;

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "policy/profiles.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
 TEST(Shells, ProfilesBelowFullHaveNone) {
+  CONFORMS("R-POLICY-10");
   for (const std::string_view name : builtinNames()) {
     const Policy policy = *builtin(name);
     EXPECT_TRUE(policy.isolation.level == Level::full || !canStartShell(policy)) << name;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "policy/profiles.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
@@ -24,6 +25,7 @@ class Validate : public testing::TestWithParam<Case> {};
 }  // namespace
 
 TEST_P(Validate, NamesTheKey) {
+  CONFORMS("R-POLICY-2", "R-POLICY-4");
   Policy policy = *builtin("bash");
   GetParam().change(policy);
   const auto result = validate(policy);

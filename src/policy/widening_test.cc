@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/profiles.h"
+#include "support/conforms.h"
 
 namespace caisson::policy {
 
@@ -16,6 +17,7 @@ struct Case {
 }  // namespace
 
 TEST(Widening, IsFoundInBothDirections) {
+  CONFORMS("R-POLICY-3");
   const Case cases[] = {
       {[](Policy& p) { p.resources.memory = kGiB; }, "resources.memory"},
       {[](Policy& p) { p.resources.memory = kMiB; }, nullptr},

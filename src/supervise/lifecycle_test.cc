@@ -39,6 +39,7 @@ TEST(Lifecycle, GoesThroughEveryStateOnce) {
 }
 
 TEST(Lifecycle, NamesATimeOutAndAnError) {
+  CONFORMS("R-AUDIT-16");
   RunResult result;
   result.outcome = OutcomeKind::limit;
   result.limit = Limit::time;

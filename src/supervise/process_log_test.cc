@@ -24,6 +24,7 @@ class ProcessLogTest : public testing::Test {
 };
 
 TEST_F(ProcessLogTest, RecordsEveryPowerOfTwoAndTheTotals) {
+  CONFORMS("R-AUDIT-7");
   for (int i = 0; i < 1000; ++i) log.add({How::exec, "/usr/bin/cc", "/usr/bin/make"}, 7, now);
   ASSERT_EQ(events.size(), 10U);
   EXPECT_EQ(events[0].fields, R"({"how":"exec","program":"/usr/bin/cc","parent":"/usr/bin/make","pid":7,"count":1})");

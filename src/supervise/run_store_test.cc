@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 #include "sys/state_home.h"
 
@@ -110,6 +111,7 @@ TEST_F(RunStoreTest, GoesWithItsObject) {
 }
 
 TEST_F(RunStoreTest, NeverFollowsALinkThatAPayloadLeft) {
+  CONFORMS("R-FILES-18");
   const test::Canary canary(dir / "canary");
   {
     const auto store = RunStore::create("cs-1", {});
@@ -122,6 +124,7 @@ TEST_F(RunStoreTest, NeverFollowsALinkThatAPayloadLeft) {
 }
 
 TEST_F(RunStoreTest, OfAKilledHolderIsRemovedByTheNext) {
+  CONFORMS("R-FILES-18");
   Holder holder("cs-killed");
   ASSERT_TRUE(holder.holds());
   ASSERT_TRUE(exists(runs("/cs-killed/layers")));

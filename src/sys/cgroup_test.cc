@@ -164,7 +164,6 @@ void expectOutOfMemory(Cgroup cgroup, Way way) {
 }
 
 TEST_F(CgroupTest, TooMuchMemoryEndsTheChildAndUsageSaysSo) {
-  CONFORMS("R-LIMIT-4");
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   expectOutOfMemory(make({.memory = 16 * kMiB}), Way::preferred);
 }
@@ -339,6 +338,7 @@ TEST(CgroupDisk, OnlyFileSystemsOnADiskHaveOne) {
 }
 
 TEST_F(CgroupTest, DiskLimitsAreReadBack) {
+  CONFORMS("R-LIMIT-5");
   const Fd here(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto disk = diskOf(here.get());
   if (!disk || !base_.usable.io) GTEST_SKIP() << "no disk or no io controller: " << base_.why_not;

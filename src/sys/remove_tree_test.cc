@@ -14,6 +14,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "sys/root_dir.h"
 #include "sys/root_dir_testing.h"
@@ -95,6 +96,7 @@ TEST_P(RemoveTree, EmptiesTheRootAndKeepsIt) {
 }
 
 TEST_P(RemoveTree, LeavesTheHostAloneWhenThePayloadPlantedLinks) {
+  CONFORMS("R-FILES-18");
   directory("t");
   directory("t/d");
   link("/proc/self/root", "t/x");
@@ -233,6 +235,7 @@ TEST_P(RemoveTree, WhatCannotGoIsNamed) {
 
 // The payload moves directories out of and into the tree and swaps them for links while we remove it.
 TEST_P(RemoveTree, ARenameRaceLeadsNowhere) {
+  CONFORMS("R-FILES-13");
   directory("outside");
   std::atomic<unsigned> turns = 0;
   std::jthread attacker([&](const std::stop_token& stop) {
@@ -270,6 +273,7 @@ TEST_P(RemoveTree, ARenameRaceLeadsNowhere) {
 
 // A directory is moved away while we are below it: `..` would lead to its new parent.
 TEST_P(RemoveTree, AMovedParentDoesNotBecomeOurs) {
+  CONFORMS("R-FILES-13");
   directory("outside");
   file("outside/keep");
   std::jthread attacker([&](const std::stop_token& stop) {

@@ -113,6 +113,7 @@ TEST_P(RootDirTest, ALinkToTheHostReachesNothingOfTheHost) {
 }
 
 TEST_P(RootDirTest, DoesNotFollowAFinalLink) {
+  CONFORMS("R-FILES-11");
   file("target");
   link("target", "link");
   EXPECT_EQ(root().openFile("link", {}).error().sys_errno, ELOOP);
@@ -238,6 +239,7 @@ bool takeOpenat2Away(int error) {
 }
 
 TEST_P(RootDirTest, FallsBackWhereOpenat2IsRefused) {
+  CONFORMS("R-FILES-11");
   directory("real");
   file("real/file", "inside");
   link("/real", "way");

@@ -7,6 +7,7 @@
 
 #include "approval/store.h"
 #include "policy/profiles.h"
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 
 namespace caisson::tool {
@@ -43,6 +44,7 @@ TEST_F(ToolConsent, IsNotNeededAtFullWithoutNetworkNorForFileTools) {
 }
 
 TEST_F(ToolConsent, IsNeededForAShellBelowFull) {
+  CONFORMS("R-LEVEL-8");
   Tool tool = toolOf("bash", {"grep", "x"});
   tool.policy.isolation.level = Level::process;
   EXPECT_EQ(needsConsent(tool).size(), 1U) << "grep itself is none, but nothing keeps it from starting one";

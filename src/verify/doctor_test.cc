@@ -1,4 +1,5 @@
 #include "verify/doctor.h"
+#include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
@@ -143,6 +144,7 @@ TEST(Doctor, GivesDockersFlags) {
 }
 
 TEST(Doctor, AMaskedProcInAContainerNeedsUnmaskedSystemPaths) {
+  CONFORMS("R-USE-4");
   Probes probes = goodHost();
   probes.obstacles.container_signs = {"/.dockerenv"};
   probes.namespaces.mount_proc = {EPERM};
@@ -208,6 +210,7 @@ TEST(Doctor, LandlockWithoutScopingIsDegraded) {
 }
 
 TEST(Doctor, AnOldKernelIsRefusedWithWhatItLacks) {
+  CONFORMS("R-USE-4");
   const DoctorReport report = judge(oldKernel());
   const DoctorItem& kernel = item(report, "kernel");
   EXPECT_EQ(kernel.state, ItemState::fail);
@@ -219,6 +222,7 @@ TEST(Doctor, AnOldKernelIsRefusedWithWhatItLacks) {
 }
 
 TEST(Doctor, WithoutDelegationLimitsAreDegraded) {
+  CONFORMS("R-USE-4");
   Probes probes = goodHost();
   probes.cgroup.hierarchies[0].make_child = {EACCES};
   probes.cgroup.hierarchies[0].procs_writable = false;
@@ -244,6 +248,7 @@ TEST(Doctor, WithoutDelegationLimitsAreDegraded) {
 }
 
 TEST(Doctor, OverlayMayBeMissing) {
+  CONFORMS("R-USE-4");
   Probes probes = goodHost();
   probes.namespaces.mount_overlay = {ENODEV};
   DoctorReport report = judge(probes);
@@ -265,6 +270,7 @@ TEST(Doctor, SeccompIsNeededAndNotificationsAreMissed) {
 }
 
 TEST(Doctor, TheStateDirectoryNeedsRoom) {
+  CONFORMS("R-USE-4");
   Probes probes = goodHost();
   probes.home.writable = {EROFS};
   EXPECT_FALSE(judge(probes).full_available);
@@ -284,6 +290,7 @@ TEST(Doctor, TheStateDirectoryNeedsRoom) {
 }
 
 TEST(Doctor, EveryProblemHasARemedyAndTheTextFitsAHundredColumns) {
+  CONFORMS("R-USE-4");
   Probes nothing;
   Probes long_path = goodHost();
   long_path.home.path = "/" + std::string(300, 'x');

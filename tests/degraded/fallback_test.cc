@@ -1,5 +1,6 @@
 // Features with a fallback: the same sandbox in another way.
 #include "degraded/degraded.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -29,6 +30,7 @@ TEST_P(WithoutAnotherWay, DeniedPathsStayDenied) {
 }
 
 TEST_P(WithoutAnotherWay, AnOverlayOnDiskIsRemovedAtTheEnd) {
+  CONFORMS("R-FILES-18");
   const std::string on_disk = policy("[filesystem]\noverlay_store = \"disk\"\n");
   RunOptions how;
   how.env["CAISSON_HOME"] = home.path();
@@ -112,6 +114,7 @@ TEST_F(WithoutPerfEvents, CpuTimeIsSampledAndTheResultSaysSo) {
 class WithoutLandlock : public DegradedTest {};
 
 TEST_F(WithoutLandlock, FullRunsBehindItsOtherWallsAndSaysSo) {
+  CONFORMS("R-LEVEL-9");
   const Ending ending = probe("landlock_create_ruleset");
   EXPECT_EQ(ending.output.exit_status, 0) << ending.describe();
   EXPECT_EQ(ending.text("stdout"), probe().text("stdout"));

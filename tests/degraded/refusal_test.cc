@@ -30,7 +30,7 @@ constexpr bool kStartsWithoutPrlimit = true;
 #endif
 
 TEST_P(Without, TheRunIsRefusedAndPointsToTheDoctor) {
-  CONFORMS("R-LEVEL-9");
+  CONFORMS("R-LEVEL-9", "R-USE-5");
   if (!kStartsWithoutPrlimit && GetParam().calls == std::string_view("prlimit64:EPERM")) {
     GTEST_SKIP() << "a program built with a sanitizer cannot start without prlimit64";
   }
@@ -81,6 +81,7 @@ TEST_F(WithoutCapget, TheRunIsRefusedBecauseNobodyCanTellWhatIsLeft) { expectRef
 using WithoutLandlockRules = DegradedTest;
 
 TEST_F(WithoutLandlockRules, TheLevelThatRestsOnThemIsRefusedWithTheReason) {
+  CONFORMS("R-LEVEL-5", "R-LEVEL-9");
   expectRefusal(probe("landlock_create_ruleset", {"--level", "process"}), {"Landlock", "lsm="});
   expectRefusal(probe("landlock_restrict_self", {"--level", "process"}), {"landlock_restrict_self"});
 }
@@ -100,6 +101,7 @@ TEST_F(WithoutPidfd, ATimeOutStillEndsTheWholeTree) {
 using WithoutCloseRange = DegradedTest;
 
 TEST_F(WithoutCloseRange, NoDescriptorOfTheCallerReachesThePayload) {
+  CONFORMS("R-PROCESS-13");
   constexpr int kLeftOpen = 19;
   const int secret = open(files.write("secret", "of the caller\n").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(dup2(secret, kLeftOpen), kLeftOpen);  // not close-on-exec: every program started from here inherits it

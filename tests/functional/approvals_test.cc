@@ -54,6 +54,7 @@ TEST_F(Owner, RaisesAndLowersCeilings) {
 }
 
 TEST_F(Owner, CeilingsDoNotBindTypedFlags) {
+  CONFORMS("R-POLICY-4");
   configure("[ceilings]\nmemory = '1G'\nwall_seconds = '5s'\n");
   EXPECT_EQ(caisson({"run", "--memory", "2G", "--timeout", "1h", "--pids", "600", "--", "true"}).exit_status, 0);
   const RunOutput shown = caisson({"audit", "show", "--json", "--event", "sandbox_created"});
@@ -68,6 +69,7 @@ TEST_F(Owner, CeilingsDoNotBindTypedFlags) {
 }
 
 TEST_F(Owner, CeilingsDoNotBindTypedFlagsOfASession) {
+  CONFORMS("R-POLICY-4");
   configure("[ceilings]\nmemory = '1G'\n");
   const RunOutput made = caisson({"session", "create", "--memory", "2G"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();
@@ -117,7 +119,7 @@ TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
 
 // INV-S1: a file that came with a repository does not decide about less isolation.
 TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
-  CONFORMS("R-LEVEL-8", "R-AUDIT-12");
+  CONFORMS("R-LEVEL-8", "R-AUDIT-12", "R-LEVEL-1");
   const std::vector<std::pair<std::string, std::string>> files{
       {"isolation.level = 'process'\n", "level:process"},
       {"extends = 'files'\nprocess.blocked_executables = []\n", "level:process"},
@@ -156,6 +158,7 @@ TEST_F(Owner, ALevelTypedAsAFlagIsTheUsersDecisionAndRecorded) {
 }
 
 TEST_F(Owner, NobodyApprovesWithoutATerminal) {
+  CONFORMS("R-LEVEL-7");
   EXPECT_EQ(caisson({"approvals", "grant", "level:none"}).exit_status, 125);
   EXPECT_EQ(caisson({"approvals", "list"}).out, "nothing is approved\n");
   EXPECT_EQ(caisson({"run", "--level", "none", "--approve", "level:none", "--", "true"}).exit_status, 125);

@@ -92,7 +92,7 @@ TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
 }
 
 TEST_F(Audit, ReachingTheProcessLimitIsRecordedThoughTheProgramGoesOn) {
-  CONFORMS("R-LIMIT-8");
+  CONFORMS("R-LIMIT-8", "R-AUDIT-4");
   // A shell that cannot fork exits, so an inner one tries; the outer one lives until the limit is sampled.
   const RunOutput output = script(
       "(for i in 1 2 3 4 5 6 7 8 9; do sleep 5 & done) 2>/dev/null; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
@@ -166,6 +166,7 @@ class ProcessAudit : public AuditTest {
 };
 
 TEST_F(ProcessAudit, IsOffUnlessThePolicyRequestsIt) {
+  CONFORMS("R-PROCESS-11", "R-AUDIT-7");
   EXPECT_EQ(run({}, {"sh", "-c", kScript}, options()).exit_status, 0);
   EXPECT_TRUE(events({"--event", "process_created"}).empty());
   EXPECT_TRUE(events({"--event", "signal_sent"}).empty());
@@ -261,6 +262,7 @@ TEST_F(Audit, SyncProcessShowsNothingOfTheRunThatStartedIt) {
 
 /// The sandbox is built while its record is written; a blocked log shows that the payload waits for the record.
 TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
+  CONFORMS("R-AUDIT-2");
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   ASSERT_EQ(::chmod(workspace.path().c_str(), 0777), 0);
   const std::string mark = workspace / "mark";
@@ -280,7 +282,7 @@ TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
 }
 
 TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
-  CONFORMS("R-AUDIT-4");
+  CONFORMS("R-AUDIT-4", "R-AUDIT-9");
   EXPECT_EQ(run({"--timeout", "200ms"}, {"sh", "-c", "sleep 9"}, options()).exit_status, 124);
   EXPECT_EQ(run({}, {"no-such-program"}, options()).exit_status, 127);
   EXPECT_EQ(events({"--event", "sandbox_timeout"}).size(), 1U);
@@ -387,7 +389,7 @@ TEST_F(Audit, ThePayloadNeverSeesTheLog) {
 }
 
 TEST_F(Audit, ACommandThatTheRulesRefuseIsOnRecord) {
-  CONFORMS("R-AUDIT-4");
+  CONFORMS("R-AUDIT-4", "R-AUDIT-14");
   workspace.write("rules.toml", "extends = \"bash\"\ncommands.blocked_patterns = [\"forbidden\"]\n");
   EXPECT_EQ(run({"--policy", "rules.toml"}, {"echo", "forbidden"}, options()).exit_status, 125);
   const auto found = events({"--event", "policy_violation"});

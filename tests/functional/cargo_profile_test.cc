@@ -167,6 +167,7 @@ class CargoDirectories : public SandboxTest {
 };
 
 TEST_F(CargoDirectories, LogsAreReadableForTheOwnerAfterwards) {
+  CONFORMS("R-CARGO-3");
   const RunOutput output =
       run({"--policy", policy_, "--json"},
           {"bash", "-c", "echo one >> /logs/build.log; echo two >> /logs/build.log; cat /logs/build.log"}, how_);
@@ -198,6 +199,7 @@ TEST_F(CargoDirectories, LogsOfASessionAreReadableAfterItIsDestroyed) {
 }
 
 TEST_F(CargoDirectories, MetadataDescribesTheSandboxAndCannotBeChanged) {
+  CONFORMS("R-CARGO-2");
   const RunOutput output = run({"--policy", policy_},
                                {"bash", "-c",
                                 "cat /metadata/sandbox.json; echo x > /metadata/sandbox.json; "
@@ -229,6 +231,7 @@ TEST_F(CargoProfile, MetadataIsTheSystemsAndTheWorkspaceIsReadOnly) {
 }
 
 TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
+  CONFORMS("R-CARGO-4");
   buildScript(R"(
     let block = vec![0u8; 1 << 20];
     let mut log = fs::OpenOptions::new().create(true).append(true).open("/logs/full").unwrap();
@@ -250,7 +253,7 @@ TEST_F(CargoProfile, DirectoriesHaveTheirSizes) {
 
 /// /target has a size limit; a build that hits it fails, and the result names the limit.
 TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
-  CONFORMS("R-CARGO-5");
+  CONFORMS("R-CARGO-5", "R-AUDIT-16");
   std::string policy = "extends = \"cargo\"\n";  // a list replaces the inherited one
   for (const std::string place :
        {"/target\"\nexec = true\nsize = \"24M", "/tmp\"\nsize = \"64M", "/cargo-home\"\nsize = \"64M"}) {
@@ -273,7 +276,7 @@ TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
 }
 
 TEST_F(CargoProfile, StatesAreInTheResultAndOnRecord) {
-  CONFORMS("R-CARGO-8");
+  CONFORMS("R-CARGO-8", "R-AUDIT-16");
   EXPECT_EQ(statesOf(cargo({"--version"}, {"--json"}).json()),
             "Created Initialized Running Monitoring Completed Cleanup");
   buildScript("std::thread::sleep(std::time::Duration::from_secs(60));");

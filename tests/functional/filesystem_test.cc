@@ -23,6 +23,7 @@ class Secrets : public SandboxTest {};
 class Root : public SandboxTest {};
 
 TEST_F(Workspace, IsTheCurrentDirectoryAsAnOverlayByDefault) {
+  CONFORMS("R-FILES-9");
   workspace.write("file", "before\n");
   const auto before = treeState(workspace.path());
   const RunOutput output = script("pwd; cat file; echo after > file; cat file; touch new; rm file; ls");
@@ -161,6 +162,7 @@ TEST_F(Paths, ShownReadOnlyAndWritable) {
 }
 
 TEST_F(Paths, ASingleFileCanBeShown) {
+  CONFORMS("R-FILES-10");
   const TempDir shown;
   shown.write("file", "content\n");
   shown.write("beside", "hidden\n");
@@ -227,6 +229,7 @@ TEST_F(Paths, NotNamedMeansNotThere) {
 }
 
 TEST_F(Paths, DeniedWinsOverEverything) {
+  CONFORMS("R-FILES-14");
   workspace.write("dir/secret", "hidden-content\n");
   workspace.write("dir/open", "open\n");
   workspace.write("file", "hidden-content\n");
@@ -243,6 +246,7 @@ TEST_F(Paths, DeniedWinsOverEverything) {
 }
 
 TEST_F(Paths, DeniedHoldsInAShownTreeToo) {
+  CONFORMS("R-FILES-14");
   const TempDir shown;
   shown.write("open", "open\n");
   shown.write("secret", "hidden-content\n");

@@ -39,6 +39,7 @@ TEST_F(PolicyImport, AShellConfigurationKeepsItsLimits) {
 }
 
 TEST_F(PolicyImport, ReportsKeyByKeyAndRefusesWhatItDoesNotKnow) {
+  CONFORMS("R-POLICY-6");
   const std::string file =
       workspace.write("template.yaml", "services:\n  sandbox:\n    security_opt:\n      - seccomp:unconfined\n");
   const RunOutput spoken = runCaisson({"policy", "import", file});

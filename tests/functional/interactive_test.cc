@@ -158,6 +158,7 @@ TEST_F(Interactive, OutputIsNotCutOnATerminal) {
 }
 
 TEST_F(Interactive, LevelNoneIsApprovedOnATerminal) {
+  CONFORMS("R-LEVEL-7");
   Terminal terminal({caissonBinary(), "run", "--level", "none", "--approve", "level:none", "--workspace", ".:rw", "--",
                      "bash", "-c", "echo ran"},
                     workspace.path());

@@ -60,7 +60,7 @@ TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
 }
 
 TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
-  CONFORMS("R-LEVEL-5");
+  CONFORMS("R-LEVEL-5", "R-NETWORK-1");
   const RunOutput output =
       script("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; env | grep -c TOKEN; ps -e | wc -l",
              {"--level", "process"}, {.env = {{"TOKEN", "x"}}});
@@ -69,6 +69,7 @@ TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
 
 /// `sec` is denied in every mode and by every way to name it; `plan` names the path that is really hidden.
 TEST_F(Levels, ProcessHidesDeniedPathsOfTheWorkspace) {
+  CONFORMS("R-FILES-14");
   workspace.write("sec/key", "hidden-content\n");
   workspace.write("open", "open\n");
   workspace.write(
@@ -210,7 +211,7 @@ TEST_F(Levels, ProfilesStartTheirPrograms) {
 }
 
 TEST_F(Levels, StrictAllowsNoSecondExec) {
-  CONFORMS("R-POLICY-12");
+  CONFORMS("R-POLICY-12", "R-PROCESS-6");
   const RunOutput output = run({"--profile", "strict"}, {"sh", "-c", "echo shell; /bin/echo second"});
   EXPECT_EQ(output.out, "shell\n") << output.describe();
   EXPECT_NE(output.exit_status, 0);

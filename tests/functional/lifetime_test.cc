@@ -63,6 +63,7 @@ TEST_F(Lifetime, TheEndOfTheProgramEndsTheWholeTree) {
 }
 
 TEST_F(Lifetime, TheTimeoutHoldsAtLevelProcessToo) {
+  CONFORMS("R-LEVEL-5");
   const std::string marker = uniqueMarker();
   const RunOutput output = script(daemons(marker) + "sleep 300", {"--level", "process", "--json", "--timeout", "1s"});
   EXPECT_EQ(output.exit_status, 124) << output.describe();
@@ -106,6 +107,7 @@ TEST_F(Lifetime, ATerminationThatIsIgnoredIsCarriedOutAfterAGracePeriod) {
 }
 
 TEST_F(Lifetime, AnInterruptedRunLeavesNoProcess) {
+  CONFORMS("R-PROCESS-10");
   const std::string marker = uniqueMarker();
   EXPECT_EQ(statusAfter(SIGTERM, daemons(marker) + "touch ready; wait; sleep 60"), 128 + SIGTERM);
   EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); }, seconds(2)));
@@ -127,7 +129,7 @@ TEST_F(Lifetime, TheProcessLimitIsMetInside) {
 }
 
 TEST_F(Lifetime, CpuTimeOfASpinningTreeIsReported) {
-  CONFORMS("R-LIMIT-3");
+  CONFORMS("R-LIMIT-11");
   const json result = script("timeout 0.5 bash -c 'while :; do :; done'; exit 0", {"--json"}).json();
   EXPECT_GT(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 50)
       << result.dump();

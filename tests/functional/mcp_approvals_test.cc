@@ -73,6 +73,7 @@ TEST_F(McpApprovals, AGrantIsForExactlyOneThing) {
 }
 
 TEST_F(McpApprovals, ARefusalNamesTheCommandThatWouldAllowIt) {
+  CONFORMS("R-USE-5");
   const auto client = start();
   const Json refused = client->call("sandbox_create", {{"workspace_path", other.path()}});
   EXPECT_EQ(refused["isError"], true);

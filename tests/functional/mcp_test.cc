@@ -228,6 +228,7 @@ TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
 }
 
 TEST_F(Mcp, WhatABackgroundCommandWasRefusedIsInTheAnswers) {
+  CONFORMS("R-SYSCALL-5");
   const auto client = start();
   const std::string id = create(*client);
   const auto refused = [](const Json& answer) {
@@ -333,6 +334,7 @@ TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerGoesOn) {
 }
 
 TEST_F(Mcp, CeilingsBindTheTimeOutOfACommand) {
+  CONFORMS("R-POLICY-4");
   const TempDir config;
   config.openToAll();
   const auto configure = [&](const std::string& seconds) {

@@ -70,7 +70,7 @@ TEST_F(Profile, FilesEditsTheWorkspaceAtLevelProcess) {
 }
 
 TEST_F(Profile, FilesHasNoShellAndRunsNothingFromTheWorkspace) {
-  CONFORMS("R-POLICY-10");
+  CONFORMS("R-POLICY-10", "R-FILES-8");
   workspace.write("tool", readFile("/usr/bin/true"), 0755);
   workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
   workspace.openToAll();

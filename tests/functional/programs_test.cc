@@ -53,6 +53,7 @@ TEST_F(Programs, SeeTheLimitsOfTheirSandbox) {
 }
 
 TEST_F(Programs, BashLoginShell) {
+  CONFORMS("R-USE-1");
   const RunOutput output = run({}, {"bash", "-lc", "echo $USER $HOME; ulimit -c; type -t ls"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "sandbox /home/sandbox\n0\nfile\n");
@@ -201,7 +202,7 @@ TEST_F(Programs, CmakeConfiguresBuildsAndTests) {
 }
 
 TEST_F(Programs, CurlKnowsItsVersionAndFindsNoNetwork) {
-  CONFORMS("R-NETWORK-1");
+  CONFORMS("R-NETWORK-1", "R-USE-1");
   requireProgram("curl");
   const RunOutput output = run({}, {"curl", "--version"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
@@ -243,6 +244,7 @@ TEST_F(Programs, GdbStarts) {
 }
 
 TEST_F(Programs, AScriptByItsInterpreterLine) {
+  CONFORMS("R-USE-1");
   workspace.write("s", "#!/bin/sh\necho \"ran $0 $*\"\n", 0755);
   workspace.write("e", "#!/usr/bin/env bash\necho \"$BASH_VERSION\" | grep -c .\n", 0755);
   EXPECT_EQ(run({}, {"./s", "a b"}).out, "ran ./s a b\n");

@@ -30,7 +30,7 @@ class Quarantine : public AuditTest {
 };
 
 TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
-  CONFORMS("R-SYSCALL-10");
+  CONFORMS("R-SYSCALL-10", "R-AUDIT-4");
   ASSERT_EQ(caisson({"tool", "quarantine", "--reason", "it reached out", "--", "echo", "one"}).exit_status, 0);
   const RunOutput refused = run({}, {"echo", "one"}, options());
   EXPECT_EQ(refused.exit_status, 125);
@@ -60,6 +60,7 @@ TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
 
 /// A policy that disables the audit log does not disable the quarantine.
 TEST_F(Quarantine, HoldsWithoutTheAudit) {
+  CONFORMS("R-SYSCALL-10");
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
   workspace.write("off.toml", "extends = \"bash\"\naudit.enabled = false\n");
   Terminal yes = atTerminal({"approvals", "grant", "audit:off", "--for", "1h"});
@@ -70,6 +71,7 @@ TEST_F(Quarantine, HoldsWithoutTheAudit) {
 }
 
 TEST_F(Quarantine, HoldsInSessions) {
+  CONFORMS("R-SYSCALL-10");
   const RunOutput created = caisson({"session", "create", "--workspace", ":none"});
   ASSERT_EQ(created.exit_status, 0) << created.describe();
   const std::string id = created.out.substr(0, created.out.find('\n'));

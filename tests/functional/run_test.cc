@@ -24,6 +24,7 @@ TEST_F(ExitStatus, IsTheProgramsOwn) {
 }
 
 TEST_F(ExitStatus, Is128PlusTheSignal) {
+  CONFORMS("R-PROCESS-10");
   for (const int number : {SIGTERM, SIGKILL, SIGSEGV, SIGABRT, SIGHUP, SIGUSR1}) {
     const RunOutput output = run({}, {"sh", "-c", "kill -" + std::to_string(number) + " $$"});
     EXPECT_EQ(output.exit_status, 128 + number) << output.describe();
@@ -242,7 +243,7 @@ TEST_F(Environment, NoDescriptorBeyondTheStandardOnes) {
 }
 
 TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
-  CONFORMS("R-LEVEL-13");
+  CONFORMS("R-LEVEL-13", "R-LEVEL-4");
   const RunOutput output = script(
       "id -u; id -g; id -G; id -un; hostname; cat /etc/hostname; umask; ulimit -n; ulimit -c; "
       "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '");

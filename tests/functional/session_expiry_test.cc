@@ -4,6 +4,7 @@
 
 #include "functional/session.h"
 #include "session/store/metadata.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -65,6 +66,7 @@ TEST_F(SessionExpiry, ReviewExtendsTheTimeToo) {
 }
 
 TEST_F(SessionExpiry, ProcessesOfThePayloadDoNotExtendTheTime) {
+  CONFORMS("R-SESSION-3");
   Session session = createFor(2);
   ASSERT_TRUE(session.start({.command = {"sh", "-c", "while :; do echo x > f; sleep 0.1; done"}}));
   expire(session);

@@ -165,6 +165,7 @@ TEST_F(Streams, OutputOfExactlyTheLimitIsNotCut) {
 }
 
 TEST_F(Streams, AFloodEndsWithTheTimeoutAndKeepsItsBeginning) {
+  CONFORMS("R-LIMIT-6");
   const RunOutput output = run({"--json", "--timeout", "1s", "--output-limit", "64K"}, {"sh", "-c", "yes & yes >&2"});
   const json result = output.json();
   EXPECT_EQ(output.exit_status, 124);
@@ -181,6 +182,7 @@ std::size_t peakMemoryKiB(pid_t pid) {
 }
 
 TEST_F(Streams, AFloodDoesNotGrowOurMemory) {
+  CONFORMS("R-LIMIT-6");
   for (const std::string option : {"--json", "--quiet"}) {
     const BackgroundProgram flood({caissonBinary(), "run", option, "--timeout", "20s", "--", "cat", "/dev/zero"},
                                   {.cwd = workspace.path()});

@@ -87,7 +87,7 @@ TEST_F(Tools, AShellIsAToolAtFullWithoutAsking) {
 
 // INV-S1
 TEST_F(Tools, AShellBelowFullNeedsTheOwnersWordWhateverItIsCalled) {
-  CONFORMS("R-LEVEL-1");
+  CONFORMS("R-LEVEL-1", "R-LEVEL-8");
   workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
   ASSERT_EQ(onHost("cp \"$(readlink -f /bin/sh)\" copy && ln -s /bin/bash link").exit_status, 0);
   workspace.write("listing.toml", "isolation.level = \"process\"\nprocess.allowed_executables = [\"grep\", \"" +
@@ -166,6 +166,7 @@ TEST_F(Tools, InQuarantineAreRefused) {
 }
 
 TEST_F(Tools, AreHeldToTheCeilingsOfToday) {
+  CONFORMS("R-POLICY-4");
   ASSERT_EQ(alone({"tool", "add", "hello", "--memory", "400M", "--", "echo", "hello"}).exit_status, 0);
   RunOptions how = options();
   how.env["XDG_CONFIG_HOME"] = workspace / "config";

@@ -5,6 +5,7 @@
 
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -106,6 +107,7 @@ struct BadPolicy {
 };
 
 TEST_F(Verbs, ErrorsNameFileLineAndKey) {
+  CONFORMS("R-POLICY-2");
   for (const BadPolicy& bad : {
            BadPolicy{"a.toml", "[resources]\n\nmemroy = 3\n", "memroy", ":3"},
            BadPolicy{"b.toml", "[resources]\nmemory = \"lots\"\n", "resources.memory", ":2"},
@@ -142,6 +144,7 @@ TEST_F(Verbs, AnEmptyAllowlistAllowsNothing) {
 }
 
 TEST_F(Verbs, TheSchemaIsJsonAndKnowsTheKeys) {
+  CONFORMS("R-POLICY-1");
   const RunOutput output = caisson({"policy", "schema"});
   EXPECT_EQ(output.exit_status, 0);
   const json schema = output.json();
@@ -200,6 +203,7 @@ TEST_F(Verbs, PlanRefusesWhatRunWouldRefuse) {
 }
 
 TEST_F(Verbs, DoctorIsReadableByProgramsAndSaysFullWorks) {
+  CONFORMS("R-USE-4");
   if (kThreadSanitizer) GTEST_SKIP() << "a program with a thread of its sanitizer's cannot try namespaces";
   const RunOutput output = caisson({"doctor", "--json"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
@@ -244,6 +248,7 @@ TEST_F(Verbs, HelpAndVersionWork) {
 }
 
 TEST_F(Verbs, UnknownVerbsAreErrorsWithAHint) {
+  CONFORMS("R-USE-5");
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"rum"}, {"policy", "chek"}, {""}, {"--nope"}}) {
     const RunOutput output = caisson(arguments);

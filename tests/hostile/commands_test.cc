@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "hostile/sibling.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -74,12 +75,14 @@ class HostileNeighbour : public HostileSibling {
 };
 
 TEST_P(HostileNeighbour, ExecWorks) {
+  CONFORMS("R-SESSION-5");
   createBoth();
   const RunOutput output = cli.exec(other, {"echo", "works"}, {}, kTimeout);
   EXPECT_EQ(output.out, "works\n") << output.describe();
 }
 
 TEST_P(HostileNeighbour, FilesWork) {
+  CONFORMS("R-SESSION-5");
   createBoth();
   const RunOutput written = cli.caisson({"session", "write", other, "note"}, kTimeout, "content");
   EXPECT_EQ(written.exit_status, 0) << written.describe();

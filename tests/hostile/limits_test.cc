@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "hostile/sibling.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -23,6 +24,7 @@ TEST_P(HostileSibling, CommandTimeoutEndsCommand) {
 }
 
 TEST_P(HostileSibling, TtlEndsSandbox) {
+  CONFORMS("R-SESSION-3");
   createSession("", "", {"--ttl", "3s"});
   startAttack(Clients::none);  // requests of clients may extend the TTL
   EXPECT_TRUE(eventually([&] { return attackEnded(); }, seconds(8))) << "the sandbox lives 5 s longer than its TTL";

@@ -125,6 +125,7 @@ print(time.monotonic() - start < 5)
 }
 
 TEST_F(Bypass, DnsToAnyAddressIsThePolicysAnswer) {
+  CONFORMS("R-NETWORK-10");
   forgetQueries();
   const RunOutput output = python({"example.org"}, R"(
 import socket, struct
@@ -139,6 +140,7 @@ for server in ("8.8.8.8", "93.184.0.2", "169.254.169.254", "2001:4860:4860::8888
 }
 
 TEST_F(Bypass, RawAddressesOfEitherFamily) {
+  CONFORMS("R-NETWORK-2");
   const std::string script = std::string(kDirect) +
                              "curl -sS -m 5 http://93.184.0.3/; curl -sS -m 5 -g 'http://[2606:4700:aa::2]/'; "
                              "curl -sS -m 5 --socks5 127.0.0.1:3128 http://93.184.0.3/";
@@ -225,6 +227,7 @@ TEST_F(Bypass, TheFiguresCountEveryRefusedRequest) {
 }
 
 TEST_F(Bypass, NoRequestHidesBehindAThousandOthers) {
+  CONFORMS("R-NETWORK-9");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);

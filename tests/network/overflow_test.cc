@@ -3,6 +3,7 @@
 #include <map>
 
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -95,6 +96,7 @@ class RefusalFlood : public NetworkTest {
 };
 
 TEST_F(RefusalFlood, OfARunIsFullyAccountedFor) {
+  CONFORMS("R-AUDIT-15");
   const RunOutput output = caisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none",
                                     "--", "/usr/bin/python3", "-c", kFlood});
   const Json result = output.json();
@@ -134,6 +136,7 @@ TEST_F(RefusalFlood, OfABackgroundCommandIsRecordedWhileItRuns) {
 
 /// The kernel drops messages that it cannot deliver; gaps in its numbering reveal how many.
 TEST_F(RefusalFlood, PacketsFasterThanTheyCanBeReadAreCountedExactly) {
+  CONFORMS("R-AUDIT-15");
   const RunOutput output = caisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none",
                                     "--", "/usr/bin/python3", "-c", R"(
 import socket, time

@@ -225,6 +225,7 @@ TEST_F(Question, WhatWasTypedBeforeIsNoAnswer) {
 }
 
 TEST_F(Question, WhatIsForbiddenIsNotAskedAbout) {
+  CONFORMS("R-NETWORK-5");
   auto terminal = start(
       "curl -sS http://evil.test/; curl -sS http://169.254.169.254/; curl -sS http://printer.local/; "
       "curl -sS http://metadata.google.internal/; " +
@@ -245,6 +246,7 @@ TEST_F(Question, AfterARunThatWasEndedTheTerminalIsAsItWas) {
 }
 
 TEST_F(Question, WithoutAPersonTheAnswerIsNo) {
+  CONFORMS("R-NETWORK-15");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = home_;

@@ -78,7 +78,7 @@ for host in alias large dual; do curl -sS http://$host.example.org/; done)");
 }
 
 TEST_F(Reach, AskingAnotherDnsServerGetsTheSameAnswers) {
-  CONFORMS("R-NETWORK-14");
+  CONFORMS("R-NETWORK-14", "R-NETWORK-10");
   const RunOutput output = python({"example.org"}, R"(
 import socket, struct
 q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\7example\3org\0" + struct.pack(">HH", 1, 1)
@@ -94,6 +94,7 @@ print(socket.inet_ntoa(t.recv(512)[-4:])))");
 }
 
 TEST_F(Reach, TheResultCountsWhatWasUsed) {
+  CONFORMS("R-LIMIT-11");
   const auto result = json({"example.org"}, {"curl", "-sS", "http://example.org/bytes/5000"});
   EXPECT_GE(result["usage"]["network_bytes"], 5000) << result;
   EXPECT_EQ(result["usage"]["network_connections"], 1) << result;

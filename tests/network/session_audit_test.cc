@@ -106,6 +106,7 @@ TEST_F(SessionAudit, LeftBehindRequestIsRecordedWhileProcessRuns) {
 }
 
 TEST_F(SessionAudit, ManyBackgroundRequestsAreAllRecorded) {
+  CONFORMS("R-NETWORK-9");
   create();
   const std::string host = "many.wild.example.org";
   start(Actor::background, "for i in $(seq 100); do curl -sS http://" + host + "/$i; done; sleep 60");
@@ -151,6 +152,7 @@ std::size_t countOf(const std::string& text, const std::string& part) {
 }
 
 TEST_F(SessionAudit, NoRequestLeavesBeforeItsConnectionIsRecorded) {
+  CONFORMS("R-NETWORK-9");
   create();
   const std::string host = "waits.wild.example.org";
   start(Actor::background, "while :; do curl -sS http://" + host + "/x; done");
@@ -199,6 +201,7 @@ class SessionAuditEnd : public SessionAudit, public testing::WithParamInterface<
 };
 
 TEST_P(SessionAuditEnd, KeepsRecordOfEveryRequest) {
+  CONFORMS("R-NETWORK-9");
   const auto [actor, end] = GetParam();
   create(end == End::ttl ? "3s" : "1h");
   std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();

@@ -146,6 +146,7 @@ TEST_F(SessionQuestion, ComesBeforeANetworkClientInASessionWithoutNetwork) {
 }
 
 TEST_F(SessionQuestion, IsANoticeBeforeANetworkClientWithoutATerminal) {
+  CONFORMS("R-NETWORK-16");
   const std::string offline = createOfflineSession();
   const RunOutput output =
       caisson({"session", "exec", offline, "--", "curl", "-sS", "--max-time", "5", "http://example.org/"});

@@ -21,7 +21,7 @@ class Upstream : public NetworkTest {
 };
 
 TEST_F(Upstream, EveryWayGoesThroughIt) {
-  CONFORMS("R-NETWORK-14");
+  CONFORMS("R-NETWORK-14", "R-NETWORK-7");
   const RunOutput output = shell({"example.org", "example.org:5432"},
                                  std::string("curl -sS http://example.org/a; curl -sS --cacert ") + certificate() +
                                      " https://example.org/b; " + kDirect + "curl -sS http://example.org/c; " +

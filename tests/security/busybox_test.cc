@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -79,6 +80,7 @@ TEST_F(Busybox, AListedNameThatIsBusyboxIsRefused) {
 
 /// A blocklist removes it under all names on the system, and so every shell in it.
 TEST_F(Busybox, IsBlockedWhereShellsAre) {
+  CONFORMS("R-PROCESS-8");
   const std::string blocked = policy("blocked_executables = ['sh', 'busybox']");
   const std::string script =
       "busybox sh -c 'echo ran'; /usr/bin/busybox echo ran; ln -s /usr/bin/busybox /tmp/echo; /tmp/echo ran;"
@@ -96,6 +98,7 @@ TEST_F(Busybox, IsBlockedWhereShellsAre) {
 
 /// INV-S1: file tools have no shell, also not busybox's.
 TEST_F(Busybox, IsNoShellForFileTools) {
+  CONFORMS("R-POLICY-10");
   const std::string place = workspace_.path() + ":rw";
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
            {"busybox", "sh", "-c", "echo ran"},
@@ -113,6 +116,7 @@ TEST_F(Busybox, IsNoShellForFileTools) {
 
 /// With a single exec, a multi-call shell cannot start a second program.
 TEST_F(Busybox, StartsNothingElseWithoutExecAndWithoutFork) {
+  CONFORMS("R-PROCESS-6");
   const std::string no_exec = policy("allow_exec = false");
   const RunOutput executed = runCaisson(
       {"run", "--policy", no_exec, "--workspace", ":none", "--", "busybox", "sh", "-c", "/usr/bin/id; echo end"});

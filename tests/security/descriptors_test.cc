@@ -35,6 +35,7 @@ TEST(Descriptors, OfTheCallerAreClosed) {
 
 /// bubblewrap's strictest command line fails here: an inherited directory reaches the host.
 TEST(Descriptors, OfTheCallerDoNotLeadToTheHost) {
+  CONFORMS("R-PROCESS-13");
   const TempDir directory;
   const Canary canary(directory / "canary");
   const InheritedDescriptor left_open("/", 9);

@@ -96,6 +96,7 @@ TEST_F(ExecutableList, HoldsAgainstACopyInTheWorkspace) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstAProgramThatTheWorkspaceBrings) {
+  CONFORMS("R-FILES-8");
   const TempDir workspace;
   workspace.write("brought", readFile(kListed), 0755);
   workspace.openToAll();
@@ -123,6 +124,7 @@ TEST_F(ExecutableList, HoldsAgainstMemoryFiles) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstFilesWithoutAName) {
+  CONFORMS("R-PROCESS-7");
   expectOnlyStoppedBy("noexec,landlock", attack({"execute-unnamed", kListed, "/tmp"}));
 }
 
@@ -132,6 +134,7 @@ TEST_F(ExecutableList, HoldsAgainstHardLinksOfThePayloadsOwn) {
 }
 
 TEST_F(ExecutableList, HoldsAgainstAHardLinkBesideTheProgram) {
+  CONFORMS("R-PROCESS-7");
   const TempDir workspace;
   workspace.write("brought", readFile(kListed), 0755);
   workspace.openToAll();
@@ -170,6 +173,7 @@ TEST_F(ExecutableList, UnlistedProgramsAreNotEvenReadable) {
 }
 
 TEST_F(ExecutableList, HoldsAtLevelProcess) {
+  CONFORMS("R-PROCESS-7");
   EXPECT_TRUE(succeeded(inSandbox(atLevelProcess(attack({"execute", kListed})))));
   EXPECT_TRUE(contained(inSandbox(atLevelProcess(attack({"execute", kUnlisted})))));
   EXPECT_TRUE(contained(inSandbox(atLevelProcess(attack({"execute-copy", kListed, "/tmp/copy"})))));
@@ -196,6 +200,7 @@ TEST_F(ExecutableList, AListedScriptDoesNotBringItsInterpreter) {
 }
 
 TEST_F(ExecutableList, ADirectoryIsExecutableWhereThePolicySaysSo) {
+  CONFORMS("R-FILES-8");
   const std::string list =
       "allowed_executables = ['" + payloadPath() + "', '" + kListed + "']\nexecutable_directories = ['/tmp']";
   const Attack built = attack({"execute-copy", kListed, "/tmp/built"}, list);
@@ -240,6 +245,7 @@ TEST_F(Blocklist, CoversHardLinks) {
 }
 
 TEST_F(Blocklist, CopiesAndMemoryAreNoWayAround) {
+  CONFORMS("R-PROCESS-8");
   const Attack attempt = attack({}, "blocked_executables = ['id']");
   const std::vector<std::string> words{attempt.options[0],
                                        attempt.options[1],

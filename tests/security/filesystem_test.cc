@@ -44,7 +44,7 @@ class HostFile : public testing::TestWithParam<const char*> {};
 
 /// Different paths to the same file, which is outside everything that the policy names.
 TEST_P(HostFile, IsNotThere) {
-  CONFORMS("R-LEVEL-3");
+  CONFORMS("R-LEVEL-3", "R-FILES-10");
   const TempDir directory;
   const Canary canary(directory / "id_ed25519");
   const std::string prefix = GetParam();
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(InEveryMode, WorkspaceLink, testing::Values("ro", "rw",
 
 /// Like runc CVE-2021-30465: between the check and the mount, the directory becomes a link.
 TEST(Workspace, ReplacedByALinkAfterItWasCheckedIsRefused) {
-  CONFORMS("R-FILES-13");
+  CONFORMS("R-FILES-13", "R-SYSCALL-14");
   if (!mayWeaken()) return;  // only caisson-weakened can stop between the two
   for (const std::string protections : {"nothing", "guarded-links"}) {
     const TempDir outside;
@@ -230,6 +230,7 @@ TEST_P(DeniedPath, WinsAtLevelProcess) {
 }
 
 TEST_P(DeniedPath, StaysDeniedWhenItsAncestorIsRenamed) {
+  CONFORMS("R-FILES-14");
   const TempDir workspace;
   workspace.makeDir("sub/private");
   const Canary canary(workspace / "sub/private/canary");
@@ -309,7 +310,7 @@ TEST(Teardown, LeavesTheHostAloneWhenThePayloadPlantedALinkToRoot) {
 class MaskedProcFile : public testing::TestWithParam<const char*> {};
 
 TEST_P(MaskedProcFile, TellsNothing) {
-  CONFORMS("R-FILES-3");
+  CONFORMS("R-FILES-3", "R-SYSCALL-14");
   const std::string path = std::string("/proc/") + GetParam();
   const Attack attack{.verb = {"read", path}};
   EXPECT_TRUE(contained(inSandbox(attack)));
@@ -334,6 +335,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// On any kernel, only listed entries can be opened.
 TEST(ProcEntries, OutsideTheListCannotBeOpened) {
+  CONFORMS("R-FILES-3");
   const std::string list =
       "for f in /proc/[!0-9]*; do [ -L $f ] && continue; if [ -d $f ]; then ls $f >/dev/null 2>&1 || continue; "
       "elif ! head -c 1 $f >/dev/null 2>&1; then continue; fi; echo ${f#/proc/}; done";
@@ -371,6 +373,7 @@ TEST(ProcValues, AreNotTheHosts) {
 
 /// The same figures by a call that needs no file; the C library sizes memory by it.
 TEST(Sysinfo, ShowsSandboxAndNotHost) {
+  CONFORMS("R-FILES-3");
   Attack attack{.verb = {"sysinfo"}, .options = {}};
   const std::regex pattern("done: ([0-9]+) MiB, ([0-9]+) s, load ([0-9]+)\n");
   std::smatch shown;
@@ -409,6 +412,7 @@ TEST(ProcSettings, AreOnAReadOnlyMount) {
 }
 
 TEST(SysDirectory, IsAbsent) {
+  CONFORMS("R-FILES-3");
   const Attack attack{.verb = {"stat", "/sys/kernel"}};
   expectOnlyStoppedBy("own-root,self-test", attack);
   EXPECT_TRUE(contained(inSandbox({.verb = {"stat", "/sys/fs/cgroup"}})));

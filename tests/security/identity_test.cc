@@ -90,6 +90,7 @@ TEST_P(AtLevel, TheCallersEnvironmentIsGone) {
 }
 
 TEST_P(AtLevel, TheHostsNameIsNotTold) {
+  CONFORMS("R-LEVEL-6");
   const Attack attack = here({.verb = {"host-name"}});
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);

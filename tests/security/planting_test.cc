@@ -74,6 +74,7 @@ TEST(Device, CannotBePlantedInADirectWorkspace) {
 
 /// renameat2 with RENAME_WHITEOUT creates the same device without mknod.
 TEST(Device, CannotBePlantedByRename) {
+  CONFORMS("R-FILES-17");
   const TempDir workspace;
   EXPECT_TRUE(contained(inSandbox(
       {.verb = {"plant-device", "rename-whiteout", "/workspace/planted"}, .workspace = workspace.path() + ":rw"})));
@@ -81,6 +82,7 @@ TEST(Device, CannotBePlantedByRename) {
 }
 
 TEST(Device, CannotBeMadeAnywhereInside) {
+  CONFORMS("R-FILES-17");
   const TempDir workspace;
   for (const char* path : {"/tmp/planted", "/dev/shm/planted", "/home/sandbox/planted", "/workspace/planted"}) {
     for (const char* kind : {"character", "block", "whiteout"}) {
@@ -109,7 +111,6 @@ TEST(PrivilegedAttribute, CannotBeSet) {
 
 /// Overlay marks written by the payload must have no effect: the host's file behind them stays visible.
 TEST(OverlayMark, SetByThePayloadDoesNotHideTheLowerTree) {
-  CONFORMS("R-SYSCALL-13");
   const TempDir workspace;
   workspace.makeDir("directory");
   const Canary canary(workspace / "directory/canary");

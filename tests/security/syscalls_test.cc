@@ -28,7 +28,7 @@ class NewNamespace : public testing::TestWithParam<std::array<const char*, 2>> {
 
 /// Most namespaces need a privilege, but none does together with a user namespace.
 TEST_P(NewNamespace, CannotBeMade) {
-  CONFORMS("R-SYSCALL-2");
+  CONFORMS("R-SYSCALL-2", "R-SYSCALL-13");
   const auto [call, name] = GetParam();
   expectOnlyStoppedBy("seccomp,kernel-quotas", {.verb = {call, name}});
 }
@@ -60,6 +60,7 @@ class NestedRoot : public testing::TestWithParam<std::vector<std::string>> {};
 /// What the capabilities of a nested user namespace allow. Landlock denies mounts as well, so both layers must be
 /// disabled before the attack works.
 TEST_P(NestedRoot, CannotRearrangeTheTree) {
+  CONFORMS("R-SYSCALL-2", "R-SYSCALL-13");
   std::vector<std::string> verb{"as-nested-root"};
   verb.insert(verb.end(), GetParam().begin(), GetParam().end());
   expectOnlyStoppedBy("seccomp,kernel-quotas,landlock", {.verb = verb});
@@ -179,6 +180,7 @@ TEST(ForeignArchitecture, ThirtyTwoBitCallsEndTheSandbox) {
 
 /// Most kernels are built without x32 and return ENOSYS; the filter also kills the sandbox.
 TEST(ForeignArchitecture, X32CallsEndTheSandbox) {
+  CONFORMS("R-SYSCALL-3");
   const Attack attack{.verb = {"foreign-call", "x32"}};
   const RunOutput output = inSandbox(attack);
   if (output.exit_status == 3) GTEST_SKIP() << output.out;

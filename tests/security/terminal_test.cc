@@ -59,6 +59,7 @@ std::string without(const std::string& protections) { return weakenedPath() + " 
 
 /// The standard streams are not a terminal, but the session has one: /dev/tty.
 TEST(CallersTerminal, CannotBeWrittenOn) {
+  CONFORMS("R-PROCESS-12");
   const std::string mark = uniqueWord("mark");
   const std::string verb = "write-on-terminal /dev/tty " + mark;
   const std::string quiet = " </dev/null >/dev/null 2>&1";
@@ -88,7 +89,7 @@ class TerminalRequest : public testing::TestWithParam<const char*> {};
 /// Also on the sandbox's own terminal: the filter cannot tell them apart. The kernel reads 32 of the request's 64 bits,
 /// and so must the filter.
 TEST_P(TerminalRequest, IsRefusedWhateverItsHighBits) {
-  CONFORMS("R-PROCESS-12");
+  CONFORMS("R-PROCESS-12", "R-SYSCALL-11");
   for (const std::string bits : {"", " high-bits"}) {
     const std::string verb = std::string(GetParam()) + " /dev/tty" + bits;
     EXPECT_NE(onTerminal({"/bin/sh", "-c", sandboxed(real(), verb)}).screen.find("refused: ioctl: EPERM"),

@@ -136,6 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name) + "_" + test.param.call; });
 
 TEST(Violations, OfManyThreadsAreAllRefusedAndAllCounted) {
+  CONFORMS("R-SYSCALL-4");
   const json result = resultOf({.verb = {"threaded-calls", "8", "100", numberOf("perf_event_open")}});
   EXPECT_EQ(result["stdout"], "refused: 800 calls: EPERM\n") << result;
   EXPECT_EQ(total(result, "perf_event_open"), 800U);

@@ -12,6 +12,7 @@
 
 #include "functional/session.h"
 #include "session/store/metadata.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -111,6 +112,7 @@ TEST_F(BadStore, AFullOneRefusesAndKeepsWhatItHas) {
 }
 
 TEST_F(BadStore, AReadOnlyOneSaysSoAndIsAsBeforeWhenItCanBeWritten) {
+  CONFORMS("R-USE-5");
   withStore("tmpfs", "size=8m", [&](const std::string& point) {
     expectDone(point, {"create", "--name", "n"}, "");
     expectDone(point, {"write", "n", "keep"}, "", "kept\n");

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "support/processes.h"
 #include "support/run.h"
@@ -77,6 +78,7 @@ TEST_F(CommandCgroup, OutOfMemoryOfLeftBehindProcessIsRecordedOnV1) {
 }
 
 TEST_F(CommandCgroup, UsageCountsChildrenThatNothingWaitsFor) {
+  CONFORMS("R-LIMIT-11");
   const std::string id = cli.create("[resources]\ncpu_seconds = \"60s\"\n");
   const std::string burn =
       "(setsid sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; touch /tmp/done' &); "

@@ -10,6 +10,7 @@
 
 #include "functional/commit.h"
 #include "session/layers/steps.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -73,6 +74,7 @@ TEST_F(CommitLinks, DirectoryThatTheHostMadeALinkIsNotWrittenThrough) {
 std::function<void()> change_the_layer;
 
 TEST_F(CommitLinks, TargetThatWasJudgedIsTheOneThatArrives) {
+  CONFORMS("R-FILES-13");
   Session session = create();
   output(session, "echo x > file; ln -s safe inward; ln -s ../../../../etc outward");
   change_the_layer = [&] {
@@ -95,6 +97,7 @@ TEST_F(CommitLinks, TargetThatWasJudgedIsTheOneThatArrives) {
 }
 
 TEST_F(CommitLinks, ExchangedLinkNeverArrives) {
+  CONFORMS("R-FILES-13");
   const TempDir outside;
   workspace.write("f", "old\n");
   Session session = create();

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "support/processes.h"
 #include "support/run.h"
@@ -58,6 +59,7 @@ TEST_F(SupervisorConfinement, FilterAndNoPrivilegesBeforeTheFirstCommand) {
 }
 
 TEST_F(SupervisorConfinement, DoesNotReachPayloads) {
+  CONFORMS("R-LEVEL-11");
   const std::string id = cli.create();
   const RunOutput output = cli.exec(id, {"grep", "^Seccomp_filters:", "/proc/self/status"});
   EXPECT_EQ(output.out, "Seccomp_filters:\t1\n") << output.describe();

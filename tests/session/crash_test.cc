@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -52,6 +53,7 @@ class SessionCrash : public SessionTest {
 };
 
 TEST_F(SessionCrash, CreateLeavesASessionOrNothing) {
+  CONFORMS("R-SESSION-2");
   const SessionOptions wish = options();
   atEveryStep(
       [&](SessionStore& own) { (void)own.create(wish); },

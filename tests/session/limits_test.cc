@@ -4,6 +4,7 @@
 
 #include "egress/process.h"
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -49,6 +50,7 @@ constexpr const char* kFillDisk =
     "i=0; while :; do head -c 1000000 /dev/zero > fill$i || exit 1; i=$((i+1)); [ $i -lt 2000 ] || exit 0; done";
 
 TEST_F(SessionLimits, DiskEndsTheCommandThatFillsIt) {
+  CONFORMS("R-FILES-16");
   Session session = createWith({{"filesystem.max_total_size", "30M"}});
   expectLimit(exec(session, kFillDisk), Limit::disk);
   EXPECT_LT(storedKib(), 400 * 1024) << "what is written between two looks";
@@ -99,6 +101,7 @@ TEST_F(SessionLimits, DiskEndsWhatACommandLeftBehind) {
 }
 
 TEST_F(SessionLimits, OnDisksAreHeldOrRefused) {
+  CONFORMS("R-LIMIT-5");
   SessionOptions wish = options();
   ASSERT_TRUE(wish.policy.set("resources.io_write_bytes_per_second", "2M"));
   auto made = store->create(wish);

@@ -32,6 +32,7 @@ TEST_F(SessionOneShot, GivesEveryLayer) {
 }
 
 TEST_F(SessionOneShot, CommandLineGetsStatusTimeoutAndCeiling) {
+  CONFORMS("R-POLICY-4");
   Session session = create();
   EXPECT_EQ(cli({"exec", session.id(), "--", "sh", "-c", "echo out; exit 3"}).exit_status, 3);
   EXPECT_EQ(cli({"exec", session.id(), "--timeout", "1ms", "--", "sleep", "10"}).exit_status, 124);
@@ -76,6 +77,7 @@ TEST_F(SessionOneShot, EnforcesQuotaAndReportsBlockedCalls) {
 }
 
 TEST_F(SessionOneShot, ChecksCommandRulesEachTime) {
+  CONFORMS("R-PROCESS-9");
   SessionOptions wish = options();
   ASSERT_TRUE(wish.policy.set("commands.blocked_patterns", "forbidden"));
   auto made = store->create(wish);

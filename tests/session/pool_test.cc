@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -20,6 +21,7 @@ class SessionPoolTest : public SessionTest {
 };
 
 TEST_F(SessionPoolTest, HandsOutEachOnceAndCarriesNothingOver) {
+  CONFORMS("R-FILES-19", "R-SESSION-5");
   workspace.write("real", "real\n");
   auto pool = store->pool(options(), 3);
   ASSERT_TRUE(pool) << pool.error().message();

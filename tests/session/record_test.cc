@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 using SessionRecord = SessionTest;
 
 TEST_F(SessionRecord, NoCommandStartsWhileItsRecordIsNotWritten) {
+  CONFORMS("R-AUDIT-2");
   Session session = create();
   ASSERT_EQ(output(session, "echo warm"), "warm\n");
   const int head = ::open((home_path + "/audit/head").c_str(), O_RDWR | O_CLOEXEC);
@@ -44,6 +46,7 @@ TEST_F(SessionRecord, NoCommandStartsWhileItsRecordIsNotWritten) {
 }
 
 TEST_F(SessionRecord, ACommandThatCannotBePutOnRecordDoesNotRun) {
+  CONFORMS("R-AUDIT-2");
   Session session = create();
   const std::string head = home_path + "/audit/head";
   ASSERT_EQ(::rename(head.c_str(), (head + "-away").c_str()), 0);

@@ -9,6 +9,7 @@
 #include "base/syscall_names.h"
 #include "egress/process.h"
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -49,6 +50,7 @@ class SessionRefusals : public SessionTest {
 };
 
 TEST_F(SessionRefusals, AreInTheResultAndOnRecord) {
+  CONFORMS("R-SYSCALL-4");
   Session session = create();
   const RunResult result = call(session, "keyctl", 3);
   EXPECT_EQ(exitStatus(result), 0);
@@ -69,6 +71,7 @@ TEST_F(SessionRefusals, AreInTheResultAndOnRecord) {
 }
 
 TEST_F(SessionRefusals, OneCriticalAttemptEndsEverythingInTheSession) {
+  CONFORMS("R-SYSCALL-7", "R-SYSCALL-10");
   Session session = create();
   output(session, "echo work > work");
   output(session, "(setsid sleep 1000 > /dev/null 2>&1 &)");
@@ -95,6 +98,7 @@ TEST_F(SessionRefusals, OneCriticalAttemptEndsEverythingInTheSession) {
 }
 
 TEST_F(SessionRefusals, TenGraveOnesWithinAMinuteAreAnAttempt) {
+  CONFORMS("R-SYSCALL-5");
   Session session = create();
   const RunResult result = call(session, "unshare", 30);
   EXPECT_EQ(result.outcome, OutcomeKind::denied);

@@ -73,7 +73,7 @@ TEST_F(KilledMcpServer, NextServerEndsItsSandboxes) {
 }
 
 TEST_F(KilledMcpServer, CleanEndsItsSandboxes) {
-  CONFORMS("R-SESSION-4");
+  CONFORMS("R-SESSION-4", "R-AUDIT-17");
   const RunOutput cleaned = cli.caisson({"clean"});
   EXPECT_EQ(cleaned.exit_status, 0) << cleaned.describe();
   expectOnlyLostSandboxEnded();

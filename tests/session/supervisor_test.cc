@@ -232,6 +232,7 @@ TEST_F(SessionEscape, RollsBackFilesToStateBeforeCommand) {
 }
 
 TEST_F(SessionEscape, RollsBackFilesOfBackgroundCommand) {
+  CONFORMS("R-SYSCALL-8");
   const std::string id = cli.create();
   ASSERT_EQ(cli.script(id, "echo earlier > earlier").exit_status, 0);
   cli.start(id, {"sh", "-c", "echo evil > planted; " + escapeCall() + "; sleep 60; :", cli.marker()});

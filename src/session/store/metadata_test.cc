@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "support/conforms.h"
 #include "sys/root_dir_testing.h"
 
 namespace caisson::session {
@@ -29,6 +30,7 @@ Metadata example() {
 }
 
 TEST(SessionMetadata, IsReadAsItWasWritten) {
+  CONFORMS("R-SESSION-2");
   const std::string text = toJson(example());
   const auto read = metadataFromJson(text, "here");
   ASSERT_TRUE(read) << read.error().message();
@@ -48,6 +50,7 @@ TEST(SessionMetadata, NewerFormatIsRefusedByNumber) {
 }
 
 TEST(SessionMetadata, EachMissingMemberIsNamed) {
+  CONFORMS("R-SESSION-2");
   for (const char* key :
        {"id", "began", "expires", "family", "frozen", "upper", "checkpoints", "payload_id", "policy"}) {
     std::string text = toJson(example());
@@ -60,6 +63,7 @@ TEST(SessionMetadata, EachMissingMemberIsNamed) {
 }
 
 TEST(SessionMetadata, CutAnywhereIsAnError) {
+  CONFORMS("R-SESSION-2");
   const std::string text = toJson(example());
   for (std::size_t size = 0; size + 2 < text.size(); size += 7)
     EXPECT_FALSE(metadataFromJson(text.substr(0, size), "here")) << size;

@@ -122,7 +122,7 @@ class Abuses : public SandboxTest, public testing::WithParamInterface<Abuse> {
 };
 
 TEST_P(Abuses, StopsAtItsLimitAndLeavesNothing) {
-  CONFORMS("R-FILES-16", "R-LIMIT-6");
+  CONFORMS("R-FILES-16", "R-LIMIT-6", "R-LIMIT-3", "R-LIMIT-8");
   const RunOutput output = abuse();
   expectStopped(output);
   expectNothingLeft(output);

@@ -88,6 +88,7 @@ TEST_F(Limits, ProcessesAndThreadsAreCountedApart) {
 }
 
 TEST_F(Limits, ThatStayFarAreNot) {
+  CONFORMS("R-LIMIT-9");
   const json result = with("", {"/workspace/payload", "take-anonymous", "20"});
   EXPECT_EQ(result["outcome"], "exited");
   EXPECT_FALSE(warns(result, "came to")) << result["warnings"].dump();
@@ -107,6 +108,7 @@ TEST_F(Limits, UsageIsThatOfTheWholeTree) {
 
 /// The kernel kills pid 1 and all unreaped processes: their time still counts.
 TEST_F(Limits, UsageOfAKilledTreeIsKept) {
+  CONFORMS("R-LIMIT-11");
   const json result = with("[resources]\nwall_seconds = \"2s\"\n", {"/workspace/payload", "burn-tree", "60"});
   EXPECT_EQ(result["limit"], "time");
   EXPECT_GE(result["usage"]["user_cpu_ms"].get<double>() + result["usage"]["system_cpu_ms"].get<double>(), 30);
@@ -125,6 +127,7 @@ TEST_F(Limits, CpuTimeOfUnreapedChildrenIsCounted) {
 }
 
 TEST_F(Limits, UsageOfUnreapedChildrenIsCounted) {
+  CONFORMS("R-LIMIT-11");
   const json result = with("[resources]\ncpu_seconds = \"20s\"\n", {"/workspace/payload", "burn-hidden", "0.9", "30"});
   ASSERT_EQ(result["outcome"], "exited") << result.dump();
   const json& usage = result["usage"];
