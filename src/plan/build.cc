@@ -327,6 +327,12 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
 }
 
 Result<void> planNone(const Policy& policy, const HostFacts& host, bool interactive, Plan& plan) {
+  if (!policy.filesystem.denied.empty()) {
+    return fail(plainError(Stage::plan, "plan", "filesystem.denied",
+                           "level none cannot deny \"" + policy.filesystem.denied.front() +
+                               "\": the program has all the rights of the caller",
+                           "use level process or full"));
+  }
   plan.drop_capabilities = false;
   plan.no_new_privileges = false;
   plan.self_test = false;

@@ -119,6 +119,13 @@ TEST(Plan, OfLevelProcessIsAViewOfTheHostBehindLandlock) {
   EXPECT_EQ(plan.wall_seconds, 60);
 }
 
+TEST(Plan, OfLevelNoneRefusesDeniedPaths) {
+  CONFORMS("R-FILES-14");
+  Policy policy = withWorkspace(WorkspaceMode::none, Level::none);
+  policy.filesystem.denied = {"/home/someone/private"};
+  EXPECT_NE(refusal(policy).find("/home/someone/private"), std::string::npos);
+}
+
 TEST(Plan, OfLevelNoneSaysThatItProtectsNothing) {
   const Plan plan = planned(withWorkspace(WorkspaceMode::none, Level::none));
   EXPECT_TRUE(plan.steps.empty());

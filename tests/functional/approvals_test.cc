@@ -1,5 +1,6 @@
 // Stored approvals, the owner's configuration, and a project's policy.
 #include <sstream>
+#include <tuple>
 
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
@@ -100,6 +101,46 @@ TEST_F(Owner, DeniesPathsWhateverAPolicySays) {
   const RunOutput named = caisson({"run", "--ro", shown.path(), "--", "cat", shown / "secret"});
   EXPECT_EQ(named.exit_status, 125) << named.describe();
   EXPECT_TRUE(contains(named.err, "always_denied")) << named.describe();
+}
+
+/// One approval is for one run.
+TEST_F(Owner, LevelNoneAndTheHostsNetworkNeedAnApprovalForEachRun) {
+  CONFORMS("R-LEVEL-7");
+  for (const auto& [flag, value, what] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"--level", "none", "level:none"}, {"--net", "host", "net:host"}}) {
+    const std::vector<std::string> command{"run", flag, value, "--approve", what, "--", "echo", "ran"};
+    EXPECT_EQ(caisson(command).exit_status, 125) << what;
+    ASSERT_EQ(onTerminal({"approvals", "grant", what}, "[y/N]"), 0);
+    const RunOutput once = caisson(command);
+    EXPECT_EQ(once.out, "ran\n") << what << once.describe();
+    const RunOutput twice = caisson(command);
+    EXPECT_EQ(twice.exit_status, 125) << what << twice.describe();
+    EXPECT_EQ(twice.out, "") << what;
+  }
+}
+
+/// It cannot be enforced there, so it is refused, with an approval too.
+TEST_F(Owner, LevelNoneIsRefusedWhereAPathIsDenied) {
+  CONFORMS("R-FILES-14");
+  workspace.write("keys/secret", "canary");
+  ASSERT_EQ(onTerminal({"approvals", "grant", "level:none", "--for", "1h"}, "[y/N]"), 0);
+  const std::vector<std::string> none{"run", "--level", "none", "--approve", "level:none"};
+  const auto with = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), none.begin(), none.end());
+    options.insert(options.end(), {"--", "cat", "keys/secret"});
+    return caisson(options);
+  };
+  EXPECT_EQ(with({}).out, "canary");
+  const std::string file = workspace.write("deny.toml", "filesystem.denied = ['/workspace/keys']\n");
+  for (const RunOutput& refused : {with({"--deny", "keys"}), with({"--policy", file})}) {
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_EQ(refused.out, "");
+    EXPECT_TRUE(contains(refused.err, "filesystem.denied")) << refused.describe();
+  }
+  configure("[filesystem]\nalways_denied = ['" + (workspace / "keys") + "']\n");
+  const RunOutput owned = with({});
+  EXPECT_EQ(owned.exit_status, 125) << owned.describe();
+  EXPECT_EQ(owned.out, "");
 }
 
 TEST_F(Owner, ABrokenConfigurationStopsEverythingAndSaysWhere) {
