@@ -61,6 +61,10 @@ TEST(Schema, IsJsonAndCoversEveryField) {
     EXPECT_TRUE(own.contains("default"));
     EXPECT_TRUE(own.contains("anyOf"));
   }
+  for (const char* part :
+       {"filesystem", "process", "network", "resources", "syscalls", "environment", "commands", "approvals", "audit"}) {
+    EXPECT_FALSE(parsed["properties"][part]["properties"].empty()) << part;
+  }
   EXPECT_FALSE(schemaOf(parsed, "extends").is_null());
   EXPECT_FALSE(schemaOf(parsed, "format_version").is_null());
 }

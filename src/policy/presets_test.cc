@@ -10,7 +10,6 @@
 namespace caisson::policy {
 
 TEST(Presets, AreListsOfPatternsWithAVersion) {
-  CONFORMS("R-NETWORK-17");
   std::set<std::string_view> names;
   for (const Preset& preset : presets()) {
     EXPECT_TRUE(names.insert(preset.name).second) << preset.name;
@@ -21,7 +20,26 @@ TEST(Presets, AreListsOfPatternsWithAVersion) {
       EXPECT_FALSE(findFlaw(Syntax::host_pattern, pattern)) << pattern;
     }
   }
-  for (const char* name : {"npm", "pip", "cargo", "git", "debian", "ubuntu"}) EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST(Presets, NameRegistriesVersionControlHostsAndContentDelivery) {
+  CONFORMS("R-NETWORK-17");
+  const std::pair<const char*, std::vector<std::string_view>> expected[] = {
+      {"npm", {".npmjs.org", ".npmjs.com", ".yarnpkg.com"}},
+      {"pip", {".pypi.org", ".pythonhosted.org"}},
+      {"cargo", {".crates.io", ".rust-lang.org"}},
+      {"go", {".golang.org", ".go.dev"}},
+      {"rubygems", {".rubygems.org"}},
+      {"git", {".github.com", ".githubusercontent.com", ".gitlab.com", ".bitbucket.org", ".codeberg.org"}},
+      {"cdn", {".jsdelivr.net", ".unpkg.com", ".cloudflare.com"}},
+      {"debian", {".debian.org", ".debian.net"}},
+      {"ubuntu", {".ubuntu.com", ".launchpad.net"}}};
+  EXPECT_EQ(presets().size(), std::size(expected));
+  for (const auto& [name, patterns] : expected) {
+    const Preset* preset = findPreset("preset:" + std::string(name));
+    ASSERT_NE(preset, nullptr) << name;
+    EXPECT_EQ(std::vector<std::string_view>(preset->patterns.begin(), preset->patterns.end()), patterns) << name;
+  }
 }
 
 TEST(Presets, StandForTheirPatterns) {

@@ -55,6 +55,11 @@ bool addsTo(const Value& before, const Value& after) {
   if (const auto* credentials = std::get_if<std::vector<Credential>>(&after)) {
     return hasMore(std::get<std::vector<Credential>>(before), *credentials);
   }
+  if (const auto* cpus = std::get_if<std::vector<std::uint64_t>>(&after)) {
+    const auto& base = std::get<std::vector<std::uint64_t>>(before);  // empty: any CPU
+    if (base.empty() || cpus->empty()) return cpus->empty() && !base.empty();
+    return std::ranges::any_of(*cpus, [&](std::uint64_t cpu) { return std::ranges::find(base, cpu) == base.end(); });
+  }
   return before != after;
 }
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "policy/profiles.h"
 #include "support/conforms.h"
 
@@ -13,6 +17,32 @@ struct Case {
   void (*change)(Policy&);
   const char* key;  ///< that is widened; nullptr: nothing is
 };
+
+/// Two values of the field, one of which allows more than the other.
+std::pair<Value, Value> twoValues(const Field& field) {
+  using Texts = std::vector<std::string>;
+  switch (field.kind) {
+    case Kind::boolean: return {false, true};
+    case Kind::count:
+    case Kind::size: return {std::uint64_t{1}, std::uint64_t{2}};
+    case Kind::number:
+    case Kind::seconds: return {1.0, 2.0};
+    case Kind::text: return {std::string("/a"), std::string("/b")};
+    case Kind::choice: {
+      const auto ranks = std::ranges::minmax_element(field.ranks);
+      return {std::string(field.choices[static_cast<std::size_t>(ranks.min - field.ranks.begin())]),
+              std::string(field.choices[static_cast<std::size_t>(ranks.max - field.ranks.begin())])};
+    }
+    case Kind::texts: return {Texts{}, Texts{"unshare"}};
+    case Kind::choices: return {Texts{}, Texts{std::string(field.choices.front())}};
+    case Kind::numbers: return {std::vector<std::uint64_t>{0}, std::vector<std::uint64_t>{0, 1}};
+    case Kind::assignments:
+      return {std::map<std::string, std::string>{}, std::map<std::string, std::string>{{"A", "b"}}};
+    case Kind::tmpfs: return {std::vector<Tmpfs>{}, std::vector<Tmpfs>{{.path = "/cache"}}};
+    case Kind::credentials: return {std::vector<Credential>{}, std::vector<Credential>{{.host = "api.example.org"}}};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -45,6 +75,7 @@ TEST(Widening, IsFoundInBothDirections) {
       {[](Policy& p) { p.syscalls.names = {"read"}; }, "syscalls.names"},
       {[](Policy& p) { p.environment.mode = EnvironmentMode::inherit; }, "environment.mode"},
       {[](Policy& p) { p.audit.enabled = false; }, "audit.enabled"},
+      {[](Policy& p) { p.resources.cpu_affinity = {0}; }, nullptr},
   };
   for (const Case& each : cases) {
     const Policy base = *builtin("bash");
@@ -57,6 +88,33 @@ TEST(Widening, IsFoundInBothDirections) {
       ASSERT_EQ(widenings.size(), 1U) << each.key;
       EXPECT_EQ(widenings[0].key, each.key);
     }
+  }
+}
+
+/// A new key must be in this list, or a change of it is found.
+TEST(Widening, EveryKeyIsComparedButThoseThatAllowNothing) {
+  CONFORMS("R-POLICY-3");
+  const std::set<std::string_view> never{"name",
+                                         "description",
+                                         "isolation.hostname",
+                                         "filesystem.workspace.path",
+                                         "filesystem.overlay_store",
+                                         "environment.set",
+                                         "audit.lifecycle"};
+  for (const Field& field : fields()) {
+    const auto [one, other] = twoValues(field);
+    Policy base;
+    Policy policy;
+    field.put(base, one);
+    field.put(policy, other);
+    const auto lists = [&](const Policy& before, const Policy& after) {
+      const auto found = wideningsOver(before, after);
+      return std::ranges::any_of(found, [&](const Widening& widening) { return widening.key == field.key; });
+    };
+    const bool there = lists(base, policy), back = lists(policy, base);
+    EXPECT_EQ(there || back, !never.contains(field.key)) << field.key;
+    const bool any_change = field.widens == Widens::changed && field.key != "syscalls.names";
+    EXPECT_EQ(there && back, any_change) << field.key;
   }
 }
 
