@@ -50,13 +50,25 @@ TEST(Rules, ADenialWinsOverEveryPattern) {
   EXPECT_FALSE(allows(rules, "evil.example"));
   EXPECT_FALSE(allows(rules, "a.evil.example"));
   EXPECT_FALSE(allows(rules, "3221225993"));  // 192.0.2.9 as one number
+  for (const char* pattern : {"a.evil.example", "*.evil.example", ".evil.example", "a.evil.example:443"}) {
+    for (const char* denial : {"a.evil.example", "*.evil.example", ".evil.example"}) {
+      EXPECT_TRUE(allows(rulesOf({.allowed_hosts = {pattern}}), "a.evil.example")) << pattern;
+      EXPECT_FALSE(allows(rulesOf({.allowed_hosts = {pattern}, .denied_hosts = {denial}}), "a.evil.example"))
+          << denial << " against " << pattern;
+    }
+  }
 }
 
 TEST(Rules, LocalNamesNeedAnException) {
   CONFORMS("R-NETWORK-6");
   const Rules any = rulesOf({.allowed_hosts = {"*", "registry.local"}});
-  for (const char* name : {"localhost", "db.localhost", "registry.local", "metadata.google.internal"}) {
+  for (const char* name :
+       {"localhost", "db.localhost", "registry.local", "db.internal", "a.b.internal", "metadata.google.internal"}) {
     EXPECT_FALSE(allows(any, name)) << name;
+  }
+  for (const std::string name : {"localhost", "registry.local", "db.internal"}) {
+    EXPECT_TRUE(allows(rulesOf({.allowed_hosts = {name}, .private_hosts = {name}}), name)) << name;
+    EXPECT_FALSE(allows(rulesOf({.allowed_hosts = {name}, .private_hosts = {"other.local"}}), name)) << name;
   }
   const Rules opened = rulesOf({.allowed_hosts = {"registry.local"}, .private_hosts = {"registry.local"}});
   EXPECT_TRUE(allows(opened, "registry.local"));
@@ -73,6 +85,18 @@ TEST(Rules, AddressesOfTheAnswerAreJudgedToo) {
   EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("10.0.0.1"), false).allowed);
   EXPECT_TRUE(rules.judgeAddress(opened, *Address::parse("10.0.0.1"), false).allowed);
   EXPECT_FALSE(rules.judgeAddress(opened, *Address::parse("169.254.169.254"), false).allowed);
+}
+
+TEST(Rules, NoExceptionOpensCloudMetadata) {
+  CONFORMS("R-NETWORK-5");
+  for (const std::string name : {"metadata.google.internal", "169.254.169.254", "100.100.100.200", "fd00:ec2::254"}) {
+    const Rules rules = rulesOf({.allowed_hosts = {name}, .private_hosts = {name}});
+    const Host host = *canonicalHost(name);
+    for (const char* address :
+         {"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"}) {
+      EXPECT_FALSE(rules.judgeAddress(host, *Address::parse(address), false).allowed) << name << " at " << address;
+    }
+  }
 }
 
 TEST(Rules, AnExceptionNamesOneHost) {
@@ -99,11 +123,12 @@ TEST(Rules, TheNarrowestPortEntryWins) {
 TEST(Rules, MailAndShellProtocolsNeedTheirPortNamed) {
   CONFORMS("R-NETWORK-13");
   const Rules range = rulesOf({.allowed_hosts = {"*"}, .allowed_ports = {"1-65535"}});
-  for (const std::uint16_t port : std::initializer_list<std::uint16_t>{21, 22, 23, 25}) {
+  for (const std::uint16_t port : std::initializer_list<std::uint16_t>{20, 21, 22, 23, 25, 465, 587}) {
     EXPECT_FALSE(allows(range, "example.org", port)) << port;
+    const Rules named = rulesOf({.allowed_hosts = {"*"}, .allowed_ports = {std::to_string(port)}});
+    EXPECT_TRUE(allows(named, "example.org", port)) << port;
   }
   EXPECT_TRUE(allows(range, "example.org", 5432));
-  EXPECT_TRUE(allows(rulesOf({.allowed_hosts = {"*"}, .allowed_ports = {"22"}}), "example.org", 22));
 }
 
 TEST(Rules, APatternMayNameItsOwnPort) {

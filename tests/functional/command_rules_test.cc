@@ -61,6 +61,15 @@ TEST_F(CommandRules, HoldForEachCommandOfASession) {
   }
   const RunOutput log = runCaisson({"audit", "show", "--json", "--event", "policy_violation"}, how);
   EXPECT_EQ(std::ranges::count(log.out, '\n'), 4) << log.describe();
+  const std::string limited = inSession("[commands]\nmax_length = 20\nblocked_patterns = ['secret']\n");
+  EXPECT_EQ(runCaisson({"session", "exec", limited, "--", "echo", "short"}, how).out, "short\n");
+  for (const auto& [word, rule] : {std::pair{std::string(30, 'x'), std::string("commands.max_length")},
+                                   std::pair{std::string("secret"), std::string("commands.blocked_patterns[0]")}}) {
+    const RunOutput refused = runCaisson({"session", "exec", limited, "--json", "--", "echo", word}, how);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_EQ(refused.json()["denials"][0]["rule"], rule) << refused.describe();
+  }
+  EXPECT_EQ(runCaisson({"session", "destroy", limited}, how).exit_status, 0);
 }
 
 TEST_F(CommandRules, ALongCommandIsRefused) {

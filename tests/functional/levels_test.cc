@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <sstream>
+
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -28,6 +30,16 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
   CONFORMS("R-LEVEL-5");
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
+  // The same root, working directory and limits as promised, in namespaces of its own.
+  const std::string system = "stat -c %d:%i /usr /usr/bin; ";
+  const RunOutput root = script(system + "pwd; ulimit -n; ulimit -c", {"--level", "process"});
+  EXPECT_EQ(root.out, onHost(system).out + workspace.path() + "\n1024\n0\n") << root.describe();
+  const std::string spaces = "for n in user pid mnt net ipc uts; do readlink /proc/self/ns/$n; done";
+  std::istringstream inside(script(spaces, {"--level", "process"}).out), outside(onHost(spaces).out);
+  int count = 0;
+  for (std::string one, other; std::getline(inside, one) && std::getline(outside, other); ++count)
+    EXPECT_NE(one, other);
+  EXPECT_EQ(count, 6);
   const RunOutput output = script("id -u; hostname; cat " + canary.path() + "; echo x > " + canary.path() +
                                       "; ls /proc | grep -c '^[0-9]'; "
                                       "echo x > /usr/intruder; cat /etc/shadow; pwd; echo new > file; cat file",
@@ -46,8 +58,15 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
 
 TEST_F(Levels, ProcessShowsNeitherTheHostsNameNorItsUsers) {
   CONFORMS("R-LEVEL-6");
-  const RunOutput output = script("id -un; cat /etc/hostname; cut -d: -f1 /etc/passwd", {"--level", "process"});
-  EXPECT_EQ(output.out, "sandbox\nsandbox\nroot\nsandbox\nnobody\n") << output.describe();
+  const RunOutput output = script(
+      "id -un; uname -n; hostname; cat /etc/hostname /etc/hosts; cut -d: -f1 /etc/passwd /etc/group; getent passwd | "
+      "cut "
+      "-d: -f1; ls -A /home /root 2>/dev/null; echo ~root ~nobody",
+      {"--level", "process"});
+  EXPECT_EQ(output.out,
+            "sandbox\nsandbox\nsandbox\nsandbox\n127.0.0.1 localhost sandbox\n::1 localhost sandbox\n"
+            "root\nsandbox\nnobody\nroot\ntty\nsandbox\nnogroup\nroot\nsandbox\nnobody\n/root /nonexistent\n")
+      << output.describe();
 }
 
 TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
@@ -133,6 +152,7 @@ TEST_F(Levels, ProcessHasLowerCeilings) {
            {"wall_seconds = 301", 125}, {"wall_seconds = 300", 0}, {"output = '11M'", 125}, {"output = '10M'", 0}}) {
     workspace.write("p.toml", "[resources]\n" + line + "\n");
     EXPECT_EQ(run({"--policy", "p.toml", "--level", "process"}, {"true"}).exit_status, status) << line;
+    EXPECT_EQ(run({"--policy", "p.toml"}, {"true"}).exit_status, 0) << line << " at level full";
   }
 }
 
@@ -215,6 +235,20 @@ TEST_F(Levels, StrictAllowsNoSecondExec) {
   const RunOutput output = run({"--profile", "strict"}, {"sh", "-c", "echo shell; /bin/echo second"});
   EXPECT_EQ(output.out, "shell\n") << output.describe();
   EXPECT_NE(output.exit_status, 0);
+}
+
+TEST_F(Levels, StrictHasFewResourcesAndAShortListOfCalls) {
+  CONFORMS("R-POLICY-12");
+  const RunOutput files = run({"--profile", "strict"}, {"sh", "-c", "ulimit -n; ulimit -t"});
+  EXPECT_EQ(files.out, "100\n5\n") << files.describe();
+  const std::vector<std::string> shown{"--profile", "strict", "--json", "--ro", payloadPath()};
+  const json memory = run(shown, {payloadPath(), "take-anonymous", "80"}).json();
+  EXPECT_EQ(memory["limit"], "memory") << memory.dump();
+  // An ordinary call that every other profile allows.
+  const std::vector<std::string> open_socket{payloadPath(), "socket", "1", "1", "0"};
+  EXPECT_EQ(run({"--ro", payloadPath()}, open_socket).out.substr(0, 4), "done");
+  const json refused = run(shown, open_socket).json();
+  EXPECT_EQ(refused["stdout"], "refused: socket: EPERM\n") << refused.dump();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // action works where it is allowed, so that a denial for the wrong reason fails.
 #include <signal.h>
 
+#include <set>
 #include <sstream>
 
 #include "network/network.h"
@@ -188,7 +189,7 @@ TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
   EXPECT_FALSE(contains(log.out, "canary")) << log.describe();
 }
 
-TEST_F(Bypass, PermittedQueriesAreOnRecord) {
+TEST_F(Bypass, EveryQueryIsOnRecord) {
   CONFORMS("R-NETWORK-10");
   RunOptions how;
   how.cwd = files.path();
@@ -206,6 +207,14 @@ TEST_F(Bypass, PermittedQueriesAreOnRecord) {
     most = std::max(most, data.value("count", std::uint64_t{1}));
   }
   EXPECT_GE(most, 3U) << output.describe();
+  std::istringstream refused(runCaisson({"audit", "show", "--json", "--event", "proxy_blocked_dns"}, how).out);
+  std::set<std::string> names;
+  for (std::string line; std::getline(refused, line);) {
+    const auto data = nlohmann::json::parse(line)["data"];
+    EXPECT_EQ(data["allowed"], false) << line;
+    names.insert(data["host"]);
+  }
+  EXPECT_EQ(names, std::set<std::string>{"evil.test"});
 }
 
 /// Refusals of every kind are in the figures: names, addresses behind names, redirects and connections.
@@ -214,16 +223,23 @@ TEST_F(Bypass, TheFiguresCountEveryRefusedRequest) {
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  const std::string question = R"(/usr/bin/python3 -c '
+import socket, struct
+q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\4evil\4test\0" + struct.pack(">HH", 1, 1)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(q, ("8.8.8.8", 53)); s.recv(512)')";
   std::uint64_t refused = 0;
-  for (const char* script : {"getent hosts evil.test", "curl -sS http://10.0.0.1/", "curl -sS http://evil.test/"}) {
-    const RunOutput output = runCaisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace",
+  for (const std::string& script :
+       {std::string("curl -sS http://evil.test/"), std::string("curl -sSk https://evil.test/"), question,
+        std::string("curl -sS http://10.0.0.1/"), std::string("curl -sS http://rebind.example.org/"),
+        std::string("curl -sSL 'http://example.org/redirect?http://evil.test/x'"),
+        std::string("curl -sS --socks5-hostname 127.0.0.1:3128 http://evil.test/"),
+        std::string(kDirect) + "curl -sS http://93.184.0.3/"}) {
+    const RunOutput output = runCaisson({"run", "--json", "--policy", policyFor({".example.org"}, ""), "--workspace",
                                          ":none", "--", "bash", "-c", script},
                                         how);
-    const auto count = output.json()["usage"]["network_denied"].get<std::uint64_t>();
-    EXPECT_GE(count, 1U) << script << output.describe();
-    refused += count;
+    EXPECT_EQ(output.json()["usage"]["network_denied"], 1) << script << output.describe();
+    EXPECT_EQ(runCaisson({"stats", "--json"}, how).json()["proxy_denied"], ++refused) << script;
   }
-  EXPECT_EQ(runCaisson({"stats", "--json"}, how).json()["proxy_denied"], refused);
 }
 
 TEST_F(Bypass, NoRequestHidesBehindAThousandOthers) {

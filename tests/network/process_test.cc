@@ -93,9 +93,12 @@ TEST_F(Egress, EveryRequestIsInTheAuditLog) {
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
-  const RunOutput output = runCaisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--",
-                                       "bash", "-c", "curl -sS http://example.org/x; curl -sS http://evil.test/"},
-                                      how);
+  const RunOutput output =
+      runCaisson({"run", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none", "--", "bash", "-c",
+                  std::string("curl -sS http://example.org/x; curl -sS http://evil.test/; curl -sS "
+                              "--socks5-hostname 127.0.0.1:3128 http://socks.evil.test:8080/; ") +
+                      kDirect + "curl -sS http://93.184.0.3:8081/; true"},
+                 how);
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   // By the fields of the events: the names are also in the preview of the command.
   const auto event = [&](const std::string& type, const std::string& host) {
@@ -113,6 +116,13 @@ TEST_F(Egress, EveryRequestIsInTheAuditLog) {
   const auto denied = event("proxy_denied", "evil.test");
   ASSERT_TRUE(denied.is_object());
   EXPECT_EQ(denied["allowed"], false) << denied;
+  EXPECT_EQ(denied["port"], 80) << denied;
+  for (const auto& [host, port] : {std::pair{"socks.evil.test", 8080}, std::pair{"93.184.0.3", 8081}}) {
+    const auto other = event("proxy_denied", host);
+    ASSERT_TRUE(other.is_object()) << host;
+    EXPECT_EQ(other["port"], port) << other;
+    EXPECT_EQ(other["allowed"], false) << other;
+  }
   EXPECT_FALSE(event("proxy_opened", "evil.test").is_object());
 }
 

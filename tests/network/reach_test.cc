@@ -93,6 +93,27 @@ print(socket.inet_ntoa(t.recv(512)[-4:])))");
   EXPECT_EQ(output.out, "198.18.0.1\n198.18.0.1\n") << output.describe();
 }
 
+/// Names are looked up at the servers of the policy, and nowhere else.
+TEST_F(Reach, OnlyThroughTheDnsServersOfThePolicy) {
+  CONFORMS("R-NETWORK-14");
+  RunOptions how;
+  how.cwd = files.path();
+  const auto with = [&](const std::string& server) {
+    const std::string policy = files.write("dns.toml",
+                                           "extends = \"bash\"\n[network]\nmode = \"proxy\"\nallowed_hosts = "
+                                           "[\"example.org\"]\ndns_servers = [\"" +
+                                               server + "\"]\n");
+    return runCaisson(
+        {"run", "--policy", policy, "--workspace", ":none", "--", "curl", "-sS", "-m", "8", "http://example.org/x"},
+        how);
+  };
+  forgetQueries();
+  EXPECT_FALSE(contains(with("93.184.0.1").out, "from 80")) << "a server that does not answer";
+  EXPECT_EQ(queries(), "");
+  EXPECT_EQ(with("93.184.0.2").out, "example.org /x from 80\n");
+  EXPECT_TRUE(contains(queries(), "example.org")) << queries();
+}
+
 TEST_F(Reach, TheResultCountsWhatWasUsed) {
   CONFORMS("R-LIMIT-11");
   const auto result = json({"example.org"}, {"curl", "-sS", "http://example.org/bytes/5000"});

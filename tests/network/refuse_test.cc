@@ -55,6 +55,32 @@ except OSError as error: print(type(error).__name__))");
                        "from 8080"));
 }
 
+TEST_F(Refuse, AShellProtocolUnlessItsPortIsNamed) {
+  CONFORMS("R-NETWORK-13");
+  const std::string script = R"(
+import socket
+try:
+    s = socket.create_connection(("example.org", 22), timeout=5); print(s.recv(8))
+except OSError as error: print(type(error).__name__))";
+  EXPECT_FALSE(contains(python({"example.org"}, script, "allowed_ports = [\"1-65535\"]").out, "welcome"));
+  EXPECT_EQ(python({"example.org"}, script, "allowed_ports = [\"22\"]").out, "b'welcome\\n'\n");
+}
+
+/// Queries that leave count, for allowed names too; the answer of a name that is known costs nothing.
+TEST_F(Refuse, MoreQueriesThanPermitted) {
+  CONFORMS("R-NETWORK-11");
+  const std::string script = R"(
+import socket, struct
+codes = []
+for i in range(9):
+    q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\1%d\4wild\7example\3org\0" % i + struct.pack(">HH", 1, 1)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5); s.sendto(q, ("8.8.8.8", 53))
+    codes.append(s.recv(512)[3] & 15)
+print(codes.count(0), len(codes) - codes.count(0)))";
+  EXPECT_EQ(python({".example.org"}, script, "dns_queries_per_minute = 6").out, "6 3\n");
+  EXPECT_EQ(python({".example.org"}, script).out, "9 0\n");
+}
+
 TEST_F(Refuse, HostNamesThatParsersReadDifferently) {
   CONFORMS("R-NETWORK-3");
   // NUL, CR LF, userinfo, percent-encoding, backslash: sent as raw protocol bytes.

@@ -1,5 +1,6 @@
 // With a protection removed, the same attempts succeed; with a kernel feature missing, they are still denied.
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -13,9 +14,19 @@ class Without : public NetworkTest {
 };
 
 TEST_F(Without, TheRulesADeniedHostIsReached) {
+  CONFORMS("R-NETWORK-2");
   const std::string script = std::string("curl -sS http://evil.test/; ") + kDirect + "curl -sS http://evil.test/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
   EXPECT_EQ(weakened("egress-rules", {"example.org"}, script).out, "evil.test / from 80\nevil.test / from 80\n");
+}
+
+TEST_F(Without, TheRulesADenialAndAGuardedPortAreNoObstacle) {
+  CONFORMS("R-NETWORK-3", "R-NETWORK-13");
+  const std::string denial = "denied_hosts = [\"evil.test\"]";
+  const std::string script = "curl -sS http://evil.test/; exec 3<>/dev/tcp/example.org/22; head -1 <&3";
+  EXPECT_EQ(shell({"*"}, script, denial).out.find("from 80"), std::string::npos);
+  EXPECT_FALSE(contains(shell({"*"}, script, denial).out, "welcome"));
+  EXPECT_EQ(weakened("egress-rules", {"*"}, script, denial).out, "evil.test / from 80\nwelcome\n");
 }
 
 TEST_F(Without, TheRulesAnAddressIsReachedByItsNumber) {
@@ -26,6 +37,7 @@ TEST_F(Without, TheRulesAnAddressIsReachedByItsNumber) {
 }
 
 TEST_F(Without, TheNetworkNamespaceEverythingIsReachedDirectly) {
+  CONFORMS("R-NETWORK-2");
   const std::string script = std::string(kDirect) + "curl -sS --resolve evil.test:80:93.184.0.3 http://evil.test/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
   EXPECT_EQ(weakened("network-namespace", {"example.org"}, script).out, "evil.test / from 80\n");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <regex>
 
 #include "security/attack.h"
@@ -76,6 +77,32 @@ TEST(HomeDirectory, SecretsAreNeverVisible) {
   }
 }
 
+/// The home directory is shown itself, below its own name or as the workspace.
+TEST(HomeDirectory, SecretsAreHiddenWhereItIsShown) {
+  CONFORMS("R-FILES-15");
+  const TempDir home, state;
+  home.write(".ssh/id_rsa", "");
+  home.write(".aws/credentials", "");
+  home.write(".config/gcloud/token", "");
+  home.write(".netrc", "");
+  home.write("plain", "plain");
+  const std::map<std::string, std::string> environment{{"HOME", home.path()}, {"CAISSON_HOME", state.path()}};
+  for (const std::string name : {".ssh/id_rsa", ".aws/credentials", ".config/gcloud/token", ".netrc"}) {
+    const Canary canary(home / name);
+    const Attack shown{.verb = {"read", canary.path()}, .options = {"--ro", home.path()}, .how = {.env = environment}};
+    expectHidden(canary, shown);
+    expectShownWithout("masks", canary, shown);
+    const Attack workspace{
+        .verb = {"read", "/workspace/" + name}, .workspace = home.path() + ":ro", .how = {.env = environment}};
+    expectHidden(canary, workspace);
+    expectShownWithout("masks,whiteouts", canary, workspace);
+  }
+  EXPECT_EQ(
+      inSandbox({.verb = {"read", home / "plain"}, .options = {"--ro", home.path()}, .how = {.env = environment}}).out,
+      "done: plain\n")
+      << "the rest of it is there";
+}
+
 class WorkspaceLink : public testing::TestWithParam<const char*> {};
 
 /// Links in the workspace resolve inside the sandbox.
@@ -134,7 +161,73 @@ TEST(SystemDirectories, CannotBeWritten) {
 
 TEST(RootsHome, IsInaccessible) {
   CONFORMS("R-FILES-4");
-  EXPECT_TRUE(contained(inSandbox({.verb = {"open", "/root"}})));
+  expectOnlyStoppedBy("hidden-root-home,landlock", {.verb = {"open", "/root"}});
+}
+
+/// A file of the host's /etc that any user may read there.
+std::string fileOfHostsEtc() {
+  for (const char* path : {"/etc/profile", "/etc/shells", "/etc/fstab", "/etc/bash.bashrc", "/etc/login.defs"}) {
+    if (!readFile(path).empty()) return path;
+  }
+  return "";
+}
+
+TEST(HostEtc, IsNotThere) {
+  CONFORMS("R-FILES-2");
+  const std::string path = fileOfHostsEtc();
+  requireOrSkip(!path.empty(), "no known file of /etc can be read");
+  expectOnlyStoppedBy("own-root,self-test", {.verb = {"read", path}});
+}
+
+/// At level process the host's root is there; Landlock alone keeps the payload from what is readable on the host.
+TEST(HostEtc, IsBehindLandlockAtLevelProcess) {
+  CONFORMS("R-LEVEL-5");
+  const std::string path = fileOfHostsEtc();
+  requireOrSkip(!path.empty(), "no known file of /etc can be read");
+  expectOnlyStoppedBy("landlock,self-test", atLevelProcess({.verb = {"read", path}}));
+  EXPECT_TRUE(contained(inSandbox(atLevelProcess({.verb = {"open", "/"}}))));
+  EXPECT_TRUE(succeeded(inSandbox(atLevelProcess({.verb = {"stat", path}})))) << "the host's root is not private";
+}
+
+TEST(NamedPath, ThatIsReadOnlyCannotBeWritten) {
+  CONFORMS("R-FILES-10");
+  const TempDir shown;
+  const Canary canary(shown / "canary");
+  requireOrSkip(shown.path().starts_with("/tmp/"), "temporary directories are elsewhere");
+  const Attack attack{.verb = {"write", canary.path(), "changed"}, .options = {"--ro", shown.path()}};
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  EXPECT_TRUE(canary.untouched());
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("read-only-paths,landlock", attack)));
+  EXPECT_FALSE(canary.untouched());
+}
+
+TEST(TemporaryDirectory, HasAnInodeLimit) {
+  CONFORMS("R-FILES-7");
+  const Attack attack{.verb = {"fill-inodes", "/run", "9000"}};
+  EXPECT_EQ(inSandbox(attack).out, "refused: open: ENOSPC\n");
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("tmpfs-inodes", attack)));
+}
+
+/// A directory with access "wo", as the profile cargo has for its logs, rests on Landlock.
+TEST(WriteOnlyDirectory, CannotBeReadBackNorEmptied) {
+  CONFORMS("R-CARGO-3");
+  const TempDir files, state;
+  const std::string policy =
+      files.write("policy.toml", "[[filesystem.tmpfs]]\npath = \"/logs\"\nsize = \"1M\"\naccess = \"wo\"\n");
+  files.openToAll();
+  const std::vector<std::string> words{
+      "--policy", policy, "--workspace", ":none",
+      "--",       "sh",   "-c",          "echo secret >> /logs/log; cat /logs/log; rm /logs/log && echo removed"};
+  std::vector<std::string> command{"run", "--quiet"};
+  command.insert(command.end(), words.begin(), words.end());
+  const RunOptions how{.env = {{"CAISSON_HOME", state.path()}}};
+  EXPECT_EQ(runCaisson(command, how).out, "");
+  if (!mayWeaken()) return;
+  std::vector<std::string> without{weakenedPath(), "landlock"};
+  without.insert(without.end(), words.begin(), words.end());
+  EXPECT_EQ(runProgram(without, how).out, "secret\nremoved\n");
 }
 
 TEST(ReadOnlyWorkspace, CannotBeWritten) {

@@ -230,8 +230,20 @@ TEST_P(SelfTest, RefusesToStartThePayloadWithoutThisProtection) {
   const RunOutput refused = weakened(GetParam(), attack);
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
   EXPECT_NE(refused.err.find("self-test"), std::string::npos) << refused.describe();
+  EXPECT_EQ(refused.out, "") << "the payload ran";
   const RunOutput started = weakened(std::string(GetParam()) + ",self-test", attack);
   EXPECT_EQ(started.exit_status, 0) << started.describe();
+}
+
+TEST(SelfTestAtLevelProcess, RefusesToStartThePayloadThatCouldListTheHostsRoot) {
+  CONFORMS("R-LEVEL-12");
+  if (!mayWeaken()) return;
+  const Attack attack = atLevelProcess({.verb = {"host-name"}});
+  const RunOutput refused = weakened("landlock-root", attack);
+  EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+  EXPECT_NE(refused.err.find("the host's root can be listed"), std::string::npos) << refused.describe();
+  EXPECT_EQ(refused.out, "") << "the payload ran";
+  EXPECT_EQ(weakened("landlock-root,self-test", attack).exit_status, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, SelfTest,

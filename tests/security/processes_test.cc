@@ -103,6 +103,56 @@ TEST(HostProcesses, CannotBeSignalled) {
   EXPECT_TRUE(succeeded(weakened("pid-namespace,own-root,landlock,self-test", attack)));
 }
 
+/// Tracing and reading the memory of a process of the same user, at both levels.
+TEST(HostProcesses, CannotBeTraced) {
+  CONFORMS("R-PROCESS-1");
+  BackgroundProgram victim({"sleep", "60"});
+  const std::string pid = std::to_string(victim.pid());
+  for (const char* verb : {"trace", "read-memory"}) {
+    const Attack attack{.verb = {verb, pid}};
+    EXPECT_TRUE(contained(inSandbox(attack))) << verb;
+    EXPECT_TRUE(contained(inSandbox(atLevelProcess(attack)))) << verb;
+    if (!mayWeaken()) return;
+    // The kernel itself refuses it from another user namespace, which no plan can do without.
+    const std::string yama = readFile("/proc/sys/kernel/yama/ptrace_scope");
+    if (yama.empty() || yama == "0\n") {
+      EXPECT_TRUE(succeeded(unprotected(attack))) << verb;
+    }
+  }
+}
+
+TEST(HostProcesses, CannotBeSignalledAtLevelProcess) {
+  CONFORMS("R-PROCESS-1");
+  BackgroundProgram victim({"sleep", "60"});
+  const Attack attack = atLevelProcess({.verb = {"call", std::to_string(SYS_kill), std::to_string(victim.pid()), "0"}});
+  EXPECT_TRUE(contained(inSandbox(attack)));
+  EXPECT_TRUE(
+      std::regex_match(inSandbox(atLevelProcess({.verb = {"list-processes"}})).out, std::regex("done: ([2-9])\n")));
+}
+
+/// Compared with the host's own: a namespace that the plan does not ask for is the host's.
+TEST(Namespace, IsNotTheHosts) {
+  CONFORMS("R-LEVEL-2");
+  const TempDir state;
+  const RunOptions how{.env = {{"CAISSON_HOME", state.path()}}};
+  const std::pair<const char*, const char*> spaces[] = {{"ipc", "ipc-namespace"},
+                                                        {"uts", "uts-namespace"},
+                                                        {"cgroup", "cgroup-namespace"},
+                                                        {"net", "network-namespace,landlock,self-test"},
+                                                        {"pid", "pid-namespace,own-root,self-test"},
+                                                        {"mnt", "own-root,self-test"}};
+  for (const auto& [name, weakness] : spaces) {
+    const std::string link = std::string("/proc/self/ns/") + name;
+    const RunOutput here = runProgram({"readlink", link});
+    const RunOutput inside = runCaisson({"run", "--quiet", "--workspace", ":none", "--", "readlink", link}, how);
+    EXPECT_TRUE(inside.out.starts_with(std::string(name) + ":[")) << inside.describe();
+    EXPECT_NE(inside.out, here.out);
+    if (runsAsRoot()) continue;
+    EXPECT_EQ(runProgram({weakenedPath(), weakness, "--workspace", ":none", "--", "readlink", link}, how).out,
+              here.out);
+  }
+}
+
 TEST(Processes, AreLimitedInNumber) {
   CONFORMS("R-PROCESS-4");
   const Attack attack{.verb = {"count-forks", "400"}};
@@ -120,7 +170,21 @@ TEST(CpuAffinity, CannotBeWidened) {
   const std::string policy = directory.write(
       "policy.toml", "format_version = 1\nname = \"pinned\"\nextends = \"bash\"\n[resources]\ncpu_affinity = [0]\n");
   requireOrSkip(sysconf(_SC_NPROCESSORS_ONLN) > 1, "one processor only");
-  EXPECT_TRUE(contained(inSandbox({.verb = {"widen-affinity"}, .options = {"--policy", policy}})));
+  directory.openToAll();
+  expectOnlyStoppedBy("allow:sched_setaffinity", {.verb = {"widen-affinity"}, .options = {"--policy", policy}});
+}
+
+TEST(CpuTime, IsLimited) {
+  CONFORMS("R-LIMIT-3");
+  const TempDir directory;
+  const std::string policy = directory.write("policy.toml", "[resources]\ncpu_seconds = 1\n");
+  directory.openToAll();
+  const Attack attack{.verb = {"burn-tree", "1.5"}, .options = {"--policy", policy}};
+  const RunOutput output = inSandbox(attack);
+  EXPECT_NE(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out.find("done"), std::string::npos) << output.describe();
+  if (!mayWeaken()) return;
+  EXPECT_EQ(weakened("cpu-limit", attack).exit_status, 0);
 }
 
 /// SPEC X2: after its one exec a payload under `allow_exec = false` starts no program, by path or from memory.
@@ -143,6 +207,8 @@ TEST(SingleProcess, HoldsAgainstAFork) {
   const RunOutput output = inSandbox(attack);
   EXPECT_EQ(output.exit_status, 1) << output.describe();
   EXPECT_NE(output.out.find("refused: fork: EPERM"), std::string::npos) << output.describe();
+  const RunOutput threads = inSandbox({.verb = {"take-threads", "3"}, .options = {"--policy", policy}});
+  EXPECT_EQ(threads.out, "done: 3\n") << threads.describe();
   if (!mayWeaken()) return;
   EXPECT_NE(weakened("allow:clone,allow:fork,allow:vfork", attack).out.find("started 3"), std::string::npos);
 }

@@ -162,6 +162,15 @@ TEST(SyscallFilter, AnswersCallsNobodyKnowsYetAsAKernelWithoutThem) {
   }
 }
 
+/// A call that every kernel has, that is harmless, and that is in no list.
+TEST(SyscallFilter, RefusesAnUnlistedCallThatTheKernelHas) {
+  CONFORMS("R-SYSCALL-1");
+  const Attack attack{.verb = {"call", std::to_string(*syscallNumber("remap_file_pages"))}};
+  EXPECT_NE(inSandbox(attack).out.find(": ENOSYS\n"), std::string::npos) << inSandbox(attack).describe();
+  if (!mayWeaken()) return;
+  EXPECT_NE(weakened("seccomp", attack).out.find(": EINVAL\n"), std::string::npos) << "the kernel did not see it";
+}
+
 // --- foreign call conventions ---
 
 TEST(ForeignArchitecture, ThirtyTwoBitCallsEndTheSandbox) {

@@ -127,6 +127,9 @@ constexpr Weakness kWeaknesses[] = {
        plan.namespaces.network = plan.loopback = false;
        plan.egress.reset();
      }},
+    // A ruleset that lets the host's root through.
+    {"landlock-root",
+     [](Plan& plan) { plan.landlock.rules.push_back({.path = "/", .access = plan.landlock.handled_fs}); }},
     {"landlock-scoping", [](Plan& plan) { plan.landlock.scoped = 0; }},
     {"capabilities", [](Plan& plan) { plan.drop_capabilities = false; }},
     {"no-new-privileges", [](Plan& plan) { plan.no_new_privileges = false; }},
@@ -162,6 +165,13 @@ constexpr Weakness kWeaknesses[] = {
            bind->writable = true;
        }
      }},
+    {"read-only-paths",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* bind = std::get_if<plan::Bind>(&step); bind != nullptr && bind->target.starts_with("/tmp/"))
+           bind->writable = true;
+       }
+     }},
     {"whiteouts",
      [](Plan& plan) {
        for (plan::Step& step : plan.steps) {
@@ -193,6 +203,17 @@ constexpr Weakness kWeaknesses[] = {
        for (plan::Step& step : plan.steps) {
          if (auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) tmpfs->bytes = 256ULL << 20U;
        }
+     }},
+    {"tmpfs-inodes",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) tmpfs->inodes = 1'000'000;
+       }
+     }},
+    {"cpu-limit",
+     [](Plan& plan) {
+       plan.cpu_seconds.reset();
+       std::erase_if(plan.rlimits, [](const plan::ResourceLimit& limit) { return limit.name == "cpu"; });
      }},
     {"sandbox-user", [](Plan& plan) { plan.identity.inside_uid = plan.identity.inside_gid = 0; }},
     {"read-only-system",

@@ -1,8 +1,11 @@
 // Limits beyond the table of abuses: warnings, usage, disks, and impossible limits.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -58,6 +61,13 @@ TEST_F(Limits, ThatComeNearAreWarnedOf) {
   EXPECT_TRUE(warns(time, "time came to")) << time.dump();
   const json output = with("[resources]\noutput = \"1000\"\n", {"head", "-c", "900", "/dev/zero"});
   EXPECT_TRUE(warns(output, "stdout came to 90 %")) << output["warnings"].dump();
+  const json errors = with("[resources]\noutput = \"1000\"\n", {"sh", "-c", "head -c 900 /dev/zero >&2"});
+  EXPECT_TRUE(warns(errors, "stderr came to 90 %")) << errors["warnings"].dump();
+  const json cpu = with("[resources]\ncpu_seconds = \"1s\"\n", {"/workspace/payload", "burn-hidden", "0.9", "30"});
+  EXPECT_EQ(cpu["outcome"], "exited") << cpu.dump();
+  EXPECT_TRUE(warns(cpu, "cpu time came to 9")) << cpu["warnings"].dump();
+  const json inodes = with("", {"/workspace/payload", "fill-inodes", "/run", "7200"});
+  EXPECT_TRUE(warns(inodes, "files in /run came to 87 %")) << inodes["warnings"].dump();
 }
 
 /// Starts threads, then children, until one of each fails; prints how many there were.
@@ -104,6 +114,42 @@ TEST_F(Limits, UsageIsThatOfTheWholeTree) {
   EXPECT_GE(usage["peak_memory_bytes"].get<std::uint64_t>(), 60U << 20);
   EXPECT_GE(usage["processes_peak"].get<std::uint64_t>(), 2U);
   EXPECT_GE(usage["wall_ms"].get<double>(), 700);
+}
+
+/// Bytes of a child, on a real disk.
+TEST_F(Limits, UsageCountsWhatIsReadAndWritten) {
+  CONFORMS("R-LIMIT-11");
+  struct statfs status{};
+  ASSERT_EQ(::statfs(workspace.path().c_str(), &status), 0);
+  requireOrSkip(status.f_type != 0x01021994 && status.f_type != 0x794c7630, "the workspace is in memory");
+  const std::string write = "dd if=/dev/zero of=file bs=1M count=8 conv=fsync status=none & wait; ";
+  const json result = with("", {"sh", "-c", write}, {"--workspace", workspace.path() + ":rw"});
+  EXPECT_GE(result["usage"]["written_bytes"].get<std::uint64_t>(), 8U << 20) << result["usage"];
+  EXPECT_LT(result["usage"]["written_bytes"].get<std::uint64_t>(), 24U << 20) << result["usage"];
+  const int file = ::open((workspace / "file").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(file);
+  const json reading = with("", {"sh", "-c", "cat file > /dev/null & wait"}, {"--workspace", workspace.path() + ":ro"});
+  EXPECT_GE(reading["usage"]["read_bytes"].get<std::uint64_t>(), 8U << 20) << reading["usage"];
+}
+
+/// A share of a CPU is held where a cgroup can; elsewhere the result says that it is not.
+TEST_F(Limits, ProgramsGetAsMuchCpuAsThePolicyGives) {
+  CONFORMS("R-LIMIT-2");
+  const json one = with("[resources]\ncpus = 1\n", {"nproc"});
+  EXPECT_EQ(one["stdout"], "1\n");
+  if (::sysconf(_SC_NPROCESSORS_ONLN) >= 2) {
+    EXPECT_EQ(with("[resources]\ncpus = 2\n", {"nproc"})["stdout"], "2\n");
+  }
+  const std::vector<std::string> work{"/workspace/payload", "burn-tree", "0.3"};
+  const json part = with("[resources]\ncpus = 0.25\n", work);
+  ASSERT_EQ(part["outcome"], "exited") << part.dump();
+  if (contains(part["layers"]["cgroup"], "cpu share") && !contains(part["layers"]["cgroup"], "missing: cpu share")) {
+    EXPECT_GE(part["usage"]["wall_ms"].get<double>(), 800) << "0.3 s of work at a quarter of a CPU";
+  } else {
+    EXPECT_TRUE(warns(part, "cpu share")) << part["warnings"].dump();
+  }
 }
 
 /// The kernel kills pid 1 and all unreaped processes: their time still counts.
@@ -211,6 +257,15 @@ TEST_F(Limits, ResultsComeBackOnATimeQuantum) {
   EXPECT_EQ(std::fmod(at_once, 500), 0);
   const double soon = took("sleep 0.2");
   EXPECT_EQ(std::fmod(soon, 500), 0);
+  // It comes with the tick: 300 ms of work do not make it 300 ms later. One of five tries is on an idle machine.
+  const auto afterTheTick = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    const double tick = took("sleep 0.3");
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() - tick;
+  };
+  double least = afterTheTick();
+  for (int again = 0; again < 4 && least >= 250; ++again) least = std::min(least, afterTheTick());
+  EXPECT_LT(least, 250);
   const double later = took("sleep 0.6");
   EXPECT_GE(later, 1000);
   EXPECT_EQ(std::fmod(later, 500), 0);
