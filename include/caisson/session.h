@@ -341,7 +341,7 @@ class Session {
   /// Forwards a TCP port of the session to 127.0.0.1 of the host, on `host_port` or, if that is 0, on a free port;
   /// with `inward`, forwards the host's port to 127.0.0.1 of the session. Only ports that the policy lists
   /// (network.exposed_ports, network.host_ports). Stays open until it is closed or the session ends, across
-  /// checkpoints and restores.
+  /// checkpoints and restores. The ports of network.host_ports and network.published_ports are open from the start.
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port = 0, bool inward = false);
   Result<std::vector<OpenPort>> openPorts();
   /// Closes existing connections, too.

@@ -98,6 +98,18 @@ inline constexpr Flag kNetworkFlags[] = {
     {{.name = "net", .value = "none|proxy|host", .help = "Network access (default: none)."}, "network.mode"},
     {kAllowHost, "network.allowed_hosts", Apply::append},
     {kAllowPort, "network.allowed_ports", Apply::append},
+    {{.name = "host-port",
+      .value = "N",
+      .help = "Let it reach port N of this machine's 127.0.0.1 as localhost:N: a database, for example.",
+      .repeatable = true},
+     "network.host_ports",
+     Apply::append},
+    {{.name = "publish",
+      .value = "N",
+      .help = "Make its server on port N reachable at 127.0.0.1:N of this machine.",
+      .repeatable = true},
+     "network.published_ports",
+     Apply::append},
 };
 
 inline constexpr Option kOutputLimit{

@@ -24,6 +24,9 @@ class Flow {
   void release(PipePool& pipes);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] bool ended() const { return ended_; }
+  /// For callers that poll: what pump() waits for, after it returned State::waiting.
+  [[nodiscard]] bool wantsRead() const { return !sender_ended_ && inside_ == 0; }
+  [[nodiscard]] bool wantsWrite() const { return inside_ > 0; }
 
  private:
   Pipe pipe_;

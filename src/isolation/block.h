@@ -107,6 +107,7 @@ struct FlatEgress {
   std::uint16_t proxy_port, capture_port, dns_port;
 };
 
+inline constexpr std::size_t kMaxHostPorts = 32;
 inline constexpr std::size_t kMaxEgressPorts = 64;
 inline constexpr std::size_t kMaxEgressSockets = kMaxEgressPorts + 5;
 
@@ -138,6 +139,8 @@ struct Block {
   std::uint32_t step_count;
 
   FlatEgress egress;
+  const std::uint16_t* host_ports;  ///< listeners inside for ports of the host (host_ports.cc)
+  std::uint32_t host_port_count;
 
   // Landlock
   int landlock_abi;
@@ -201,7 +204,10 @@ enum class MessageKind : std::uint32_t {
   signal,
   resize,
   measure,
-  measured
+  measured,
+  host_ports,   ///< listeners inside, as descriptors; `value`: how many for each port
+  make_socket,  ///< request for a TCP socket of the family `value`
+  socket        ///< the reply, with a descriptor or an errno in `value`
 };
 
 inline constexpr std::uint8_t kFetch = 1U << 7;
@@ -220,7 +226,9 @@ struct Message {
   std::uint8_t code;         ///< caisson::ErrorCode
   std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
   std::uint16_t rows, columns;
-  std::int32_t numbers[2];   ///< in `prepared` with bit 7 of `descriptors`: fetch them by these numbers instead
+  /// In `prepared` with bit 7 of `descriptors`: fetch them by these numbers instead. In `make_socket` and `socket`: the
+  /// number of the request.
+  std::int32_t numbers[2];
   std::int32_t quota_error;  ///< in `prepared`: why some kernel quotas could not be written; 0: all were
   std::uint32_t sized;       ///< in `prepared`: bit mask of the plan's tmpfs steps that follow as descriptors
   std::uint64_t ipc_bytes;   ///< in `measured`: memory of System V objects, which belongs to no process

@@ -278,6 +278,7 @@ void runChild(const Block& block) {
   BuiltTree tree;
   if (block.own_mounts) tree = buildTree(block, helper);
   helper.joinNetwork();
+  if (block.host_port_count > 0) openHostPorts(block);
   int master = -1;
   int terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);

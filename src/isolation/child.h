@@ -50,6 +50,8 @@ long openBeneath(int root_fd, const char* path, int flags);
 inline constexpr std::size_t kMaxSent = kMaxEgressSockets > 2 + kMaxSized ? kMaxEgressSockets : 2 + kMaxSized;
 /// Sends a record with up to kMaxSent descriptors in one message. Returns a count or a negative errno.
 long sendRecord(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count);
+/// The same, and retries for two seconds while other processes of this user have too many descriptors in flight.
+long sendRecordWithRetry(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count);
 inline long sendMessage(int control, const Message& message, const int* descriptors, std::size_t count) {
   return sendRecord(control, &message, sizeof(message), descriptors, count);
 }
@@ -61,6 +63,9 @@ void becomeInsideUser(const Block& block);
 void bringUpLoopback(const Block& block, int socket);
 /// Routes everything to lo, opens the listeners and sends them to the egress process. Call it in the network namespace.
 void openEgress(const Block& block);
+/// Opens a listener on the sandbox's loopback for each port of the host and sends them to the supervisor. Call it in the
+/// network namespace, before the payload exists.
+void openHostPorts(const Block& block);
 /// What the supervisor monitors of a tree.
 struct BuiltTree {
   int upper = -1;                ///< the overlay's upper directory, or -1 without overlay

@@ -74,6 +74,7 @@ Result<PreparedBlock> prepareBlock(const plan::Plan& plan) {
                       plan.rlimits.size() * sizeof(FlatLimit);
   for (const plan::Step& step : plan.steps) bytes += stepBytes(step);
   if (plan.egress) bytes += kEgressBytes;
+  bytes += plan.host_ports.size() * sizeof(std::uint16_t);
   for (const plan::LandlockRule& rule : plan.landlock.rules) bytes += sizeof(FlatRule) + rule.path.size() + 8;
   prepared.bytes = bytes;
   return prepared;
@@ -183,6 +184,7 @@ char* fillBlock(Block* block, char* end, const plan::Plan& plan, const PreparedB
   fillFilter(plan, prepared, arena, *block);
   fillProgram(plan, prepared, arena, *block);
   compileEgress(plan, arena, *block);
+  compileHostPorts(plan, arena, *block);
   block->control = -1;
   block->store_mount = -1;
   block->init_program.program = -1;

@@ -50,4 +50,12 @@ void compileEgress(const plan::Plan& plan, Arena& arena, Block& block) {
   out.dns_port = kDnsPort;
 }
 
+void compileHostPorts(const plan::Plan& plan, Arena& arena, Block& block) {
+  const std::size_t count = std::min(plan.host_ports.size(), kMaxHostPorts);
+  std::uint16_t* ports = arena.array<std::uint16_t>(count);
+  std::copy_n(plan.host_ports.begin(), count, ports);
+  block.host_ports = ports;
+  block.host_port_count = static_cast<std::uint32_t>(count);
+}
+
 }  // namespace caisson::isolation

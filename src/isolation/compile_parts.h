@@ -17,6 +17,7 @@ void compileSteps(const plan::Plan& plan, Arena& arena, Block& block);
 
 inline constexpr std::size_t kEgressBytes = 16 * 1024;
 void compileEgress(const plan::Plan& plan, Arena& arena, Block& block);
+void compileHostPorts(const plan::Plan& plan, Arena& arena, Block& block);
 
 /// What is known of a block before there is memory for it.
 struct PreparedBlock {

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 
 #include <cerrno>
 
@@ -15,7 +14,6 @@ namespace caisson::isolation {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kTimeoutMs = 2000;
 
 long openNetlink(int protocol) { return raw(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol); }
 
@@ -75,20 +73,6 @@ int openSocket(const Block& block, int type, std::uint16_t port) {
   return static_cast<int>(fd);
 }
 
-/// Sends the descriptors and their description in one message. Retries, since the kernel limits descriptors in flight
-/// per user and another process may have exhausted that limit for a moment.
-long handOver(const Block& block, const EgressHandOver& message, const int* descriptors, std::size_t count) {
-  long sent = -ETOOMANYREFS;
-  for (int waited = 0; sent == -ETOOMANYREFS && waited < kTimeoutMs; ++waited) {
-    if (waited > 0) {
-      const timespec pause{0, 1000000};
-      raw(SYS_nanosleep, &pause, nullptr);
-    }
-    sent = sendRecord(block.egress.link, &message, sizeof(message), descriptors, count);
-  }
-  return sent;
-}
-
 }  // namespace
 
 void openEgress(const Block& block) {
@@ -123,7 +107,8 @@ void openEgress(const Block& block) {
     }
   }
   message.count = static_cast<std::uint32_t>(count);
-  must(block, Stage::namespaces, "sendmsg", "egress process", handOver(block, message, descriptors, count));
+  must(block, Stage::namespaces, "sendmsg", "egress process",
+       sendRecordWithRetry(egress.link, &message, sizeof(message), descriptors, count));
   for (std::size_t i = 0; i < count; ++i) closeFd(descriptors[i]);
 }
 

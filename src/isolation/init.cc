@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/rseq.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -104,6 +106,45 @@ CAISSON_INIT void answerMeasure(int control) {
   raw(SYS_sendto, control, &message, sizeof(message), 0x40 /* MSG_DONTWAIT */, nullptr, 0);
 }
 
+/// Sends a new TCP socket of the sandbox's network, which the supervisor connects to a published port.
+CAISSON_INIT void sendSocket(int control, const Message& request) {
+  Message reply;
+  char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(alignof(cmsghdr))));
+  for (std::size_t i = 0; i < sizeof(reply); ++i) reinterpret_cast<volatile char*>(&reply)[i] = 0;
+  for (std::size_t i = 0; i < sizeof(room); ++i) static_cast<volatile char*>(room)[i] = 0;
+  const bool known = request.value == AF_INET || request.value == AF_INET6;
+  const long made = known ? raw(SYS_socket, request.value, SOCK_STREAM | SOCK_CLOEXEC, 0) : -EAFNOSUPPORT;
+  reply.kind = MessageKind::socket;
+  reply.value = made < 0 ? static_cast<std::int32_t>(-made) : 0;
+  reply.numbers[0] = request.numbers[0];
+  iovec part;
+  part.iov_base = &reply;
+  part.iov_len = sizeof(reply);
+  msghdr header;
+  header.msg_name = nullptr;
+  header.msg_namelen = 0;
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = nullptr;
+  header.msg_controllen = 0;
+  header.msg_flags = 0;
+  if (made >= 0) {
+    auto* rights = reinterpret_cast<cmsghdr*>(room);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    *reinterpret_cast<int*>(CMSG_DATA(rights)) = static_cast<int>(made);
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+  }
+  // Never blocks. If the payload's user has too many descriptors in flight, the supervisor gets the error instead.
+  const long sent = raw(SYS_sendmsg, control, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (made >= 0) raw(SYS_close, made);
+  if (sent != -ETOOMANYREFS) return;
+  reply.value = ETOOMANYREFS;
+  raw(SYS_sendto, control, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+}
+
 /// Without a pid namespace the kernel does not kill orphans. They became children of this subreaper: kill them one by
 /// one.
 CAISSON_INIT void killRemaining(const char* children) {
@@ -184,6 +225,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
       }
       if (message.kind == MessageKind::signal) forward(payload, message.value);
       if (message.kind == MessageKind::measure) answerMeasure(control);
+      if (message.kind == MessageKind::make_socket) sendSocket(control, message);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include <cerrno>
 
@@ -27,6 +28,19 @@ long sendRecord(int socket, const void* record, std::size_t size, const int* des
     for (std::size_t i = 0; i < count; ++i) slots[i] = descriptors[i];
   }
   return raw(SYS_sendmsg, socket, &header, MSG_NOSIGNAL);
+}
+
+long sendRecordWithRetry(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count) {
+  constexpr int kTimeoutMs = 2000;
+  long sent = -ETOOMANYREFS;
+  for (int waited = 0; sent == -ETOOMANYREFS && waited < kTimeoutMs; ++waited) {
+    if (waited > 0) {
+      const timespec pause{0, 1000000};
+      raw(SYS_nanosleep, &pause, nullptr);
+    }
+    sent = sendRecord(socket, record, size, descriptors, count);
+  }
+  return sent;
 }
 
 void reportAndExit(const Block& block, Stage stage, const char* call, const char* object, long error, ErrorCode code) {

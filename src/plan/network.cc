@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "policy/presets.h"
 
@@ -28,7 +29,75 @@ std::uint16_t portOfPattern(const std::string& pattern) {
   return portsOf(pattern.substr(colon + 1)).first;
 }
 
+/// Ports inside that belong to the egress in mode proxy: its proxy, capture and name server.
+constexpr std::uint16_t kEgressPorts[] = {53, 3128, 3129};
+/// Each is a pair of sockets at every launch.
+constexpr std::size_t kMaxPorts = 32;
+
+Result<std::vector<std::uint16_t>> planPortList(std::string_view key, const std::vector<std::string>& entries,
+                                                const policy::Policy& policy, const Plan& plan) {
+  std::vector<std::uint16_t> ports = expandPorts(entries, kMaxPorts);
+  if (ports.empty()) return ports;
+  if (plan.tier == policy::Tier::landlock) {
+    return fail(plainError(Stage::plan, "plan", key, "the landlock tier has no sockets at all",
+                           "use level process or full without isolation.tier = \"landlock\""));
+  }
+  if (ports.size() > kMaxPorts) {
+    return fail(plainError(Stage::plan, "plan", key, "more than 32 ports", "name only the ports that are needed"));
+  }
+  if (policy.network.mode != policy::NetworkMode::proxy) return ports;
+  for (const std::uint16_t port : kEgressPorts) {
+    if (std::ranges::find(ports, port) == ports.end()) continue;
+    return fail(plainError(Stage::plan, "plan", key,
+                           "port " + std::to_string(port) + " inside belongs to the proxy of network mode `proxy`",
+                           "use another port, or --net none"));
+  }
+  return ports;
+}
+
+std::string listPorts(const std::vector<std::uint16_t>& ports) {
+  std::string text;
+  for (const std::uint16_t port : ports) text += (text.empty() ? "" : ", ") + std::to_string(port);
+  return text;
+}
+
+Result<void> planPorts(const policy::Policy& policy, Plan& plan) {
+  const policy::Network& network = policy.network;
+  // Without a network namespace the program uses the host's loopback itself.
+  const bool separate = plan.namespaces.network || plan.tier == policy::Tier::landlock;
+  if (!separate || network.mode == policy::NetworkMode::host) return {};
+  auto host_ports = planPortList("network.host_ports", network.host_ports, policy, plan);
+  if (!host_ports) return fail(host_ports.error());
+  auto published = planPortList("network.published_ports", network.published_ports, policy, plan);
+  if (!published) return fail(published.error());
+  for (const std::uint16_t port : *published) {
+    if (std::ranges::find(*host_ports, port) == host_ports->end()) continue;
+    return fail(plainError(Stage::plan, "plan", "network.published_ports",
+                           "port " + std::to_string(port) + " is also in network.host_ports, so it is taken inside",
+                           "let the program listen on another port"));
+  }
+  plan.host_ports = std::move(*host_ports);
+  plan.published_ports = std::move(*published);
+  plan.max_connections = network.max_connections;
+  if (!plan.host_ports.empty()) plan.layers["host_ports"] = listPorts(plan.host_ports) + " of 127.0.0.1 on the host";
+  if (!plan.published_ports.empty()) {
+    plan.layers["published_ports"] = listPorts(plan.published_ports) + " at 127.0.0.1 on the host";
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<std::uint16_t> expandPorts(const std::vector<std::string>& entries, std::size_t most) {
+  std::set<std::uint16_t> ports;
+  for (const std::string& entry : entries) {
+    const auto [first, last] = portsOf(entry);
+    for (std::uint32_t port = first; port != 0 && port <= last && ports.size() <= most; ++port) {
+      ports.insert(static_cast<std::uint16_t>(port));
+    }
+  }
+  return {ports.begin(), ports.end()};
+}
 
 Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   const policy::Network& network = policy.network;
@@ -46,6 +115,7 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
     plan.warnings.emplace_back("host network: the program reaches every host, this machine's own services included");
     return {};
   }
+  if (auto planned = planPorts(policy, plan); !planned) return planned;
   if (network.mode != policy::NetworkMode::proxy) return {};
   if (plan.level == policy::Level::none || plan.tier != policy::Tier::namespaces) {
     return fail(plainError(Stage::plan, "plan", "network.mode",

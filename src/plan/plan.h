@@ -328,6 +328,9 @@ struct Plan {
   bool host_view = false;  ///< that root is a read-only view of the host's, restricted by Landlock
   bool loopback = false;
   std::optional<EgressPlan> egress;
+  std::vector<std::uint16_t> host_ports;       ///< of the host's loopback, reachable inside under the same number
+  std::vector<std::uint16_t> published_ports;  ///< of the sandbox, reachable at the host's loopback
+  std::uint64_t max_connections = 0;           ///< to host_ports, all together
   bool require_time_namespace = false;  ///< false: continue without it where the kernel has none, and report it
   std::vector<Step> steps;
   Landlock landlock;

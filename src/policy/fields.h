@@ -63,6 +63,7 @@ enum class Syntax : std::uint8_t {
   executable,      ///< absolute path or bare name
   descriptor,
   host_pattern,
+  reachable_host,   ///< a host pattern that does not mean this machine itself
   credential_host,  ///< a host name with or without a port, in canonical form
   single_host,      ///< a host name or an address, no pattern
   port,

@@ -127,7 +127,8 @@ struct Network {
   std::vector<std::string> allowed_ports{"80", "443"};   ///< numbers or ranges "8000-8010"
   std::vector<std::string> denied_ports;                 ///< the narrowest entry of both lists wins
   std::vector<std::string> exposed_ports{"1024-65535"};  ///< of a session; may be exposed on the host's loopback
-  std::vector<std::string> host_ports;                   ///< of the host's loopback; may be granted to a session
+  std::vector<std::string> host_ports;                   ///< of the host's loopback; reachable inside
+  std::vector<std::string> published_ports;              ///< of the sandbox; reachable at the host's loopback
   std::uint64_t max_connections = 64;
   std::optional<std::uint64_t> max_bytes;  ///< both directions together
   double idle_seconds = 300;               ///< closes a connection without traffic

@@ -148,6 +148,43 @@ std::optional<Flaw> flawOfSyscall(std::string_view text) {
   return Flaw{"the name of a system call", "see syscalls(2) for the names"};
 }
 
+/// Splits "name:port", "[address]:port" or "address"; the port may be empty.
+std::pair<std::string_view, std::string_view> splitPort(std::string_view text) {
+  if (isAddress(text)) return {text, {}};
+  const std::size_t bracket = text.rfind(']');
+  const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with("[") && host.ends_with("]")) host = host.substr(1, host.size() - 2);
+  return {host, colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1)};
+}
+
+/// Whether the host is the machine itself: localhost and names below it, 127.0.0.0/8, ::1, and the unspecified address,
+/// which connects to them.
+bool isLoopback(std::string_view host) {
+  const std::string text(host);
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, text.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127 || four.s_addr == 0;
+  if (::inet_pton(AF_INET6, text.c_str(), &six) == 1) {
+    if (IN6_IS_ADDR_V4MAPPED(&six)) return six.s6_addr[12] == 127;
+    return IN6_IS_ADDR_LOOPBACK(&six) || IN6_IS_ADDR_UNSPECIFIED(&six);
+  }
+  std::string name;
+  for (const char c : host) name += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  if (name.ends_with('.')) name.pop_back();
+  return name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain";
+}
+
+/// Inside, these names mean the sandbox's own loopback, so an entry would have no effect.
+std::optional<Flaw> flawOfLoopback(std::string_view text) {
+  const auto [host, port] = splitPort(text);
+  if (!isLoopback(host)) return std::nullopt;
+  const std::string number = port.empty() ? "PORT" : std::string(port);
+  return Flaw{"a host other than this machine, which is \"" + std::string(host) + "\" inside the sandbox too",
+              "to reach a service of this machine use --host-port " + number + ", or network.host_ports = [\"" + number +
+                  "\"]"};
+}
+
 std::optional<Flaw> unless(bool good, std::string_view expected, std::string_view hint = {}) {
   if (good) return std::nullopt;
   return Flaw{std::string(expected), std::string(hint)};
@@ -198,6 +235,9 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       const auto number = decimal(text);
       return unless(number && *number >= 3, "the number of a descriptor, 3 or larger");
     }
+    case Syntax::reachable_host:
+      if (auto flaw = findFlaw(Syntax::host_pattern, text)) return flaw;
+      return flawOfLoopback(text);
     case Syntax::host_pattern:
       return unless(
           isHostPattern(text), "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
@@ -205,7 +245,9 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::credential_host:
       return unless(isCredentialHost(text), "a host name in lower case, with or without \":port\"",
                     "a credential is for one host: no pattern, no address");
-    case Syntax::single_host: return unless(isAddress(text) || isDomain(text), "a host name or an address");
+    case Syntax::single_host:
+      if (auto flaw = unless(isAddress(text) || isDomain(text), "a host name or an address")) return flaw;
+      return flawOfLoopback(text);
     case Syntax::port: return unless(isPorts(text), "a port (1 to 65535) or a range such as \"8000-8010\"");
     case Syntax::address: return unless(isAddress(text), "an IPv4 or IPv6 address");
     case Syntax::proxy_url: return unless(text.empty() || isProxyUrl(text), "a URL such as \"http://proxy:3128\"");

@@ -1,6 +1,8 @@
 // Messages of a sandbox's pid 1 on its control socket.
 #pragma once
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "isolation/block.h"
 #include "sys/fd.h"
@@ -8,7 +10,7 @@
 namespace caisson::supervise {
 
 struct Arrival {
-  static constexpr std::size_t kMost = 2 + isolation::kMaxSized;
+  static constexpr std::size_t kMost = std::max<std::size_t>(2 + isolation::kMaxSized, 2 * isolation::kMaxHostPorts);
 
   isolation::Message message{};
   sys::Fd descriptors[kMost];  ///< received with it, in order

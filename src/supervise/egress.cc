@@ -24,20 +24,6 @@ audit::EventType eventOf(const egress::Request& request) {
   return request.operation == egress::kResolve ? audit::EventType::proxy_blocked_dns : audit::EventType::proxy_denied;
 }
 
-bool record(const egress::Request& request, audit::Log& log, const std::string& sandbox_id) {
-  audit::Fields fields;
-  fields.text("operation", request.operation).text("host", request.host);
-  if (request.port != 0) fields.number("port", request.port);
-  if (!request.address.empty()) fields.text("address", request.address);
-  fields.flag("allowed", request.allowed).text("rule", request.rule);
-  if (!request.allowed) fields.text("class", name(request.category));
-  fields.number("sent_bytes", request.sent).number("received_bytes", request.received);
-  fields.real("duration_ms", request.milliseconds);
-  if (request.count > 1) fields.number("count", request.count);
-  const auto severity = request.allowed ? audit::Severity::info : audit::Severity::warn;
-  return log.append({eventOf(request), severity, sandbox_id, std::move(fields)}).has_value();
-}
-
 bool record(const egress::Overflow& overflow, audit::Log& log, const std::string& sandbox_id) {
   constexpr std::int64_t kMillisecond = 1'000'000;
   audit::Fields fields;
@@ -50,6 +36,22 @@ bool record(const egress::Overflow& overflow, audit::Log& log, const std::string
 }
 
 }  // namespace
+
+bool recordRequest(const egress::Request& request, audit::Log& log, const std::string& sandbox_id,
+                   std::string_view error) {
+  audit::Fields fields;
+  fields.text("operation", request.operation).text("host", request.host);
+  if (request.port != 0) fields.number("port", request.port);
+  if (!request.address.empty()) fields.text("address", request.address);
+  fields.flag("allowed", request.allowed).text("rule", request.rule);
+  if (!request.allowed) fields.text("class", name(request.category));
+  fields.number("sent_bytes", request.sent).number("received_bytes", request.received);
+  fields.real("duration_ms", request.milliseconds);
+  if (!error.empty()) fields.text("error", error);
+  if (request.count > 1) fields.number("count", request.count);
+  const auto severity = request.allowed ? audit::Severity::info : audit::Severity::warn;
+  return log.append({eventOf(request), severity, sandbox_id, std::move(fields)}).has_value();
+}
 
 egress::Settings egressSettings(const plan::Plan& plan) {
   egress::Settings settings = egress::settingsFor(plan.egress->network);
@@ -74,7 +76,7 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
     case egress::Report::Kind::question: break;  // handled by the code that can prompt a user
     case egress::Report::Kind::request: {
       const egress::Request& request = report.request;
-      if (log != nullptr && !record(request, *log, sandbox_id)) recorded_all_ = false;
+      if (log != nullptr && !recordRequest(request, *log, sandbox_id)) recorded_all_ = false;
       if (request.allowed || request.count > 1) break;
       // The same number again for internal addresses: denied names must not hide an attempt at them.
       const std::size_t most = request.category == egress::Category::host ? kMaxDenials : 2 * kMaxDenials;

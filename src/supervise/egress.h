@@ -13,6 +13,10 @@ namespace caisson::supervise {
 
 egress::Settings egressSettings(const plan::Plan& plan);
 
+/// Writes one request to the audit log. `error`: why an allowed connection failed. False: it is not in the log.
+bool recordRequest(const egress::Request& request, audit::Log& log, const std::string& sandbox_id,
+                   std::string_view error = {});
+
 class EgressRecord {
  public:
   EgressRecord() = default;

@@ -133,6 +133,9 @@ Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, co
   execute.text("command_preview", audit::redactedPreview(request.command));
   if (!request.tool.empty()) execute.text("tool", request.tool);
   execute.text("level", levelName(plan)).text("network", networkName(policy.network.mode));
+  for (const char* ports : {"host_ports", "published_ports"}) {
+    if (const auto layer = plan.layers.find(ports); layer != plan.layers.end()) execute.text(ports, layer->second);
+  }
   const std::array events = {Event{EventType::sandbox_created, Severity::info, sandbox_id, std::move(created)},
                              Event{EventType::sandbox_execute, Severity::info, sandbox_id, std::move(execute)}};
   if (auto written = log->append(events); !written) return fail(written.error());

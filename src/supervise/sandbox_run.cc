@@ -80,7 +80,7 @@ void SandboxRun::onTurn() {
     questions_->withdraw();
     question_watch_->update();
   }
-  if (sandbox_empty_ && !streamsBusy()) loop_.stop();
+  if (sandbox_empty_ && !streamsBusy() && (abandoned_ || runner_.killed() || !ports_.busy())) loop_.stop();
 }
 
 void SandboxRun::cancel() {
@@ -93,6 +93,7 @@ void SandboxRun::cancel() {
 }
 
 void SandboxRun::sandboxEmpty() {
+  if (!sandbox_empty_) ports_.drain();
   sandbox_empty_ = true;
   runner_.stopClock();
   loop_.remove(sandbox_.pidfd.get());
@@ -123,6 +124,12 @@ void SandboxRun::onMessage() {
     switch (message.kind) {
       case MessageKind::prepared: onPrepared(arrival); break;
       case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
+      case MessageKind::host_ports:
+        ports_.serveHostPorts(arrival.descriptors, message.value == 2 ? 2 : 1);
+        break;
+      case MessageKind::socket:
+        ports_.onSocket(static_cast<std::uint32_t>(message.numbers[0]), std::move(arrival.descriptors[0]));
+        break;
       case MessageKind::failure: {
         Error failure = errorOf(message);
         if (message.value == ETOOMANYREFS) failure.hint = kInFlightHint;
@@ -170,6 +177,7 @@ void SandboxRun::onRunning() {
     loop_.at(Clock::now() + kTooShortForMemory, [this] { listenForMemory(); });
   }
   if (plan_.watched) watchSecrets();
+  ports_.startPublished();
   life_.reach(RunState::monitoring);
 }
 
@@ -203,6 +211,15 @@ void SandboxRun::onFinished(const Message& message) {
   usage_known_ = true;
   for (const rusage& used : message.used) addUsage(used, result_.usage);
   sandboxEmpty();
+}
+
+bool SandboxRun::requestSocket(std::uint32_t number, int family) {
+  if (sandbox_empty_ || !sandbox_.control) return false;
+  Message message{};
+  message.kind = MessageKind::make_socket;
+  message.value = family;
+  message.numbers[0] = static_cast<std::int32_t>(number);
+  return ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
 void SandboxRun::onStarted(const Message& message, Fd listener) {

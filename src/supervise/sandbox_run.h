@@ -22,6 +22,7 @@
 #include "supervise/limit_watch.h"
 #include "supervise/observer.h"
 #include "supervise/question_watch.h"
+#include "supervise/run_ports.h"
 #include "supervise/run_record.h"
 #include "supervise/run_store.h"
 #include "supervise/secret_watch.h"
@@ -49,7 +50,10 @@ class SandboxRun {
         cgroup_base_(std::move(cgroups)),
         runner_(loop_, [this] { kill(); }),
         handed_(handedStreams(request, plan.identity.change_user || plan.identity.subordinate())),
-        streams_(loop_, request.input, request.relay_stdin && !handed_.stream[0]) {}
+        streams_(loop_, request.input, request.relay_stdin && !handed_.stream[0]),
+        ports_(
+            loop_, plan, result.sandbox_id, [this] { return record_.log(); },
+            [this](std::uint32_t number, int family) { return requestSocket(number, family); }) {}
   ~SandboxRun();  ///< waits until the kernel has removed the sandbox
   SandboxRun(const SandboxRun&) = delete;
   SandboxRun& operator=(const SandboxRun&) = delete;
@@ -80,6 +84,7 @@ class SandboxRun {
   void onRunning();
   void watchSecrets();
   void onFinished(const Message& message);
+  bool requestSocket(std::uint32_t number, int family);
   void fetch(Arrival& arrival);
   void forwardSignal(int signal);
   void listenForMemory();
@@ -116,6 +121,7 @@ class SandboxRun {
   CommandRunner runner_;
   HandedStreams handed_;
   StreamRelay streams_;
+  RunPorts ports_;
   std::optional<plan::Plan> completed_;    // with the parts that only the broker could add
   std::optional<broker::Started> broker_;  // holds the credentials' secrets; exits with the egress
   std::optional<egress::Process> egress_;

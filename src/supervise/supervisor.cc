@@ -95,6 +95,7 @@ std::uint64_t SandboxRun::outputLimit(StreamMode mode) const {
 }
 
 Result<void> SandboxRun::launchHeld() {
+  if (auto bound = ports_.bindPublished(); !bound) return bound;
   if (request_.interactive) terminal_streams_ = observeTerminal(request_);
   if (needsStore(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_.identity);
@@ -196,6 +197,7 @@ void SandboxRun::collect(Clock::time_point start) {
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });
     egress_record_->fill(result_);
   }
+  ports_.finish(result_);
   const LastOutput last{streams_.tail(STDOUT_FILENO), streams_.tail(STDERR_FILENO)};
   streams_.take(result_);
   CommandExit& exit = runner_.exit();

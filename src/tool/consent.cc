@@ -66,6 +66,10 @@ std::vector<std::string> needsConsent(const Tool& tool) {
     reasons.push_back("it reaches the network through the egress filter: " + listOf(network.allowed_hosts));
   if (!network.private_hosts.empty())
     reasons.push_back("it reaches hosts inside your network: " + listOf(network.private_hosts));
+  if (!network.host_ports.empty())
+    reasons.push_back("it reaches services of this machine: ports " + listOf(network.host_ports));
+  if (!network.published_ports.empty())
+    reasons.push_back("it opens ports on this machine: " + listOf(network.published_ports));
   return reasons;
 }
 

@@ -43,6 +43,15 @@ TEST_F(ToolConsent, IsNotNeededAtFullWithoutNetworkNorForFileTools) {
   EXPECT_TRUE(checkConsent(toolOf("files", {"grep", "{pattern}"}), 1000));
 }
 
+TEST_F(ToolConsent, IsNeededForPortsOfTheHost) {
+  Tool tool = toolOf("bash", {"psql"});
+  tool.policy.network.host_ports = {"5432"};
+  EXPECT_EQ(needsConsent(tool).size(), 1U);
+  tool.policy.network.host_ports.clear();
+  tool.policy.network.published_ports = {"8000"};
+  EXPECT_EQ(needsConsent(tool).size(), 1U);
+}
+
 TEST_F(ToolConsent, IsNeededForAShellBelowFull) {
   CONFORMS("R-LEVEL-8");
   Tool tool = toolOf("bash", {"grep", "x"});

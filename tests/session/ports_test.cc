@@ -1,7 +1,4 @@
 // Ports between a session and the host's loopback: limited by the policy, in both directions, without root.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,77 +7,10 @@
 
 #include "egress/process.h"
 #include "functional/session.h"
-#include "sys/fd.h"
+#include "support/loopback.h"
 
 namespace caisson::test {
 namespace {
-
-using sys::Fd;
-
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-Fd connectTo(std::uint16_t port) {
-  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval patience{10, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  const sockaddr_in address = loopback(port);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) socket.reset();
-  return socket;
-}
-
-/// Sends everything, shuts down its side, and returns the response.
-std::string converse(std::uint16_t port, const std::string& text) {
-  const Fd socket = connectTo(port);
-  if (!socket) return "no connection";
-  std::jthread sender([&] {
-    for (std::size_t done = 0; done < text.size();) {
-      const ssize_t sent = ::send(socket.get(), text.data() + done, text.size() - done, MSG_NOSIGNAL);
-      if (sent <= 0) break;
-      done += static_cast<std::size_t>(sent);
-    }
-    ::shutdown(socket.get(), SHUT_WR);
-  });
-  std::string answer;
-  char piece[65536];
-  for (ssize_t got; (got = ::recv(socket.get(), piece, sizeof(piece), 0)) > 0;) {
-    answer.append(piece, static_cast<std::size_t>(got));
-  }
-  return answer;
-}
-
-/// A free port of the host.
-std::uint16_t freePort() {
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
-
-/// Answers each connection with "echo:" and the received data.
-const char* const kServer =
-    "import socket, sys, threading\n"
-    "s = socket.socket()\n"
-    "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
-    "s.bind(('127.0.0.1', int(sys.argv[1])))\n"
-    "s.listen(50)\n"
-    "print('ready', flush=True)\n"
-    "def serve(c):\n"
-    "  c.sendall(b'echo:')\n"
-    "  while True:\n"
-    "    b = c.recv(65536)\n"
-    "    if not b: break\n"
-    "    c.sendall(b)\n"
-    "  c.close()\n"
-    "while True:\n"
-    "  threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()\n";
 
 class SessionPorts : public SessionTest {
  protected:
@@ -99,7 +29,7 @@ class SessionPorts : public SessionTest {
     return *std::move(made);
   }
   static void serve(Session& session, const std::string& port) {
-    const auto server = session.start({.command = {"python3", "-c", kServer, port}});
+    const auto server = session.start({.command = {"python3", "-c", kEchoServer, port}});
     ASSERT_TRUE(server) << server.error().message();
     for (int i = 0; i < 200; ++i) {
       if (session.logs(*server, OutputStreamKind::out, 0, 100)->data == "ready\n") return;
@@ -170,38 +100,67 @@ TEST_F(SessionPorts, EndWithTheSession) {
   EXPECT_TRUE(refused);
 }
 
-TEST_F(SessionPorts, OfTheHostAreReachedOnlyWhenGranted) {
+/// A service of this machine, as a database would be.
+struct Service {
+  Service() {
+    EXPECT_TRUE(eventually([&] { return converse(port, "up?") == "echo:up?"; }, std::chrono::seconds(20)));
+  }
+  [[nodiscard]] std::string client(const std::string& host = "127.0.0.1") const {
+    return "python3 -c \"" + std::string(kClient) + "\" " + host + " " + number + " hi";
+  }
   const std::uint16_t port = freePort();
   const std::string number = std::to_string(port);
-  const TempDir scratch;
-  const pid_t server = ::fork();
-  if (server == 0) {
-    ::execlp("python3", "python3", "-c", kServer, number.c_str(), nullptr);
-    ::_exit(127);
-  }
-  for (int i = 0; i < 200 && converse(port, "up?") != "echo:up?"; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  Session session = createWith("network.host_ports", {number});
-  const std::string client = "python3 -c \"import socket\ntry:\n s=socket.create_connection(('127.0.0.1'," + number +
-                             "),5); s.sendall(b'hi'); s.shutdown(1); d=b''\n while True:\n  b=s.recv(100)\n  if not b: "
-                             "break\n  d+=b\n print(d.decode())\nexcept OSError as e: print('refused')\"";
-  EXPECT_EQ(output(session, client), "refused\n");
-  const auto granted = session.openPort(port, 0, true);
-  ASSERT_TRUE(granted) << granted.error().message();
-  EXPECT_EQ(output(session, client), "echo:hi\n");
+  const BackgroundProgram server{{"python3", "-c", kEchoServer, number}};
+};
+
+TEST_F(SessionPorts, OfTheHostAreReachedOnlyWhenGranted) {
+  const Service service, other;
+  Session without = create();
+  EXPECT_EQ(output(without, service.client()), "refused\n");
+  Session session = createWith("network.host_ports", {service.number});
+  EXPECT_EQ(output(session, service.client()), "echo:hi\n");
+  EXPECT_EQ(output(session, service.client("::1")), "echo:hi\n");
+  EXPECT_EQ(output(session, other.client()), "refused\n");
+  const auto again = session.openPort(service.port, 0, true);
+  EXPECT_TRUE(again) << "opening it once more changes nothing: " << again.error().message();
   ASSERT_TRUE(session.checkpoint("c"));
-  std::string again;
-  for (int i = 0; i < 50 && again != "echo:hi\n"; ++i) {
-    again = output(session, client);  // the new sandbox's port opens within half a second
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  EXPECT_EQ(again, "echo:hi\n");
-  ASSERT_TRUE(session.closePort(port, true));
-  EXPECT_EQ(output(session, client), "refused\n");
+  EXPECT_EQ(output(session, service.client()), "echo:hi\n");
+  ASSERT_TRUE(session.restore("c"));
+  EXPECT_EQ(output(session, service.client()), "echo:hi\n");
+  ASSERT_TRUE(session.closePort(service.port, true));
+  EXPECT_EQ(output(session, service.client()), "refused\n");
+  ASSERT_TRUE(session.openPort(service.port, 0, true));
+  EXPECT_EQ(output(session, service.client()), "echo:hi\n");
   EXPECT_NE(recorded().find("network.host_ports"), std::string::npos) << "each connection is on record";
-  ::kill(server, SIGKILL);
-  ::waitpid(server, nullptr, 0);
+}
+
+TEST_F(SessionPorts, OfTheHostCanHaveAnotherNumberInside) {
+  const Service service;
+  const std::uint16_t inside = freePort();
+  Session session = createWith("network.host_ports", {service.number});
+  ASSERT_TRUE(session.openPort(inside, service.port, true));
+  EXPECT_EQ(output(session, "python3 -c \"" + std::string(kClient) + "\" 127.0.0.1 " + std::to_string(inside) + " hi"),
+            "echo:hi\n");
+}
+
+TEST_F(SessionPorts, ArePublishedFromTheBeginning) {
+  const std::uint16_t port = freePort();
+  const std::string number = std::to_string(port);
+  Session session = createWith("network.published_ports", {number});
+  serve(session, number);
+  EXPECT_EQ(converse(port, "hello"), "echo:hello");
+  const auto second = store->create([&] {
+    SessionOptions wish = options();
+    EXPECT_TRUE(wish.policy.append("network.published_ports", number));
+    return wish;
+  }());
+  ASSERT_FALSE(second) << "two sessions share a port";
+  EXPECT_NE(second.error().message().find(number), std::string::npos) << second.error().message();
+  auto fork = session.fork({.when_busy = WhenBusy::stop});
+  ASSERT_TRUE(fork) << fork.error().message();
+  EXPECT_EQ(output(*fork, "echo runs"), "runs\n") << "a fork does not ask for the same port";
+  ASSERT_TRUE(session.destroy());
+  EXPECT_TRUE(eventually([&] { return !connectTo(port); }, std::chrono::seconds(5)));
 }
 
 TEST_F(SessionPorts, OnTheCommandLine) {
@@ -215,6 +174,23 @@ TEST_F(SessionPorts, OnTheCommandLine) {
   EXPECT_EQ(cli({"expose", "--close", "web", "3000"}).exit_status, 0);
   EXPECT_EQ(cli({"expose", "web"}).out, "");
   EXPECT_NE(cli({"expose", "--close", "web", "3000"}).exit_status, 0);
+}
+
+TEST_F(SessionPorts, OfCreateFlags) {
+  const Service service;
+  const std::uint16_t port = freePort();
+  const std::string number = std::to_string(port);
+  const RunOutput made = cli({"create", "--name", "web", "--host-port", service.number, "--publish", number});
+  ASSERT_EQ(made.exit_status, 0) << made.err;
+  EXPECT_EQ(cli({"exec", "web", "--", "sh", "-c", service.client()}).out, "echo:hi\n");
+  ASSERT_EQ(cli({"exec", "--background", "web", "--", "python3", "-c", kEchoServer, number, "::1"}).exit_status, 0);
+  EXPECT_TRUE(eventually([&] { return converse(port, "x") == "echo:x"; }, std::chrono::seconds(20)));
+  const std::string open = cli({"expose", "web"}).out;
+  EXPECT_NE(open.find("127.0.0.1:" + number + " -> session " + number), std::string::npos) << open;
+  EXPECT_NE(open.find("session " + service.number + " -> host 127.0.0.1:" + service.number), std::string::npos) << open;
+  const RunOutput taken = cli({"create", "--publish", service.number});
+  EXPECT_EQ(taken.exit_status, 125);
+  EXPECT_NE(taken.err.find("try:"), std::string::npos) << taken.err;
 }
 
 }  // namespace

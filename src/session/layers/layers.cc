@@ -206,6 +206,7 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   for (const std::string& host : std::exchange(other.granted, {})) {
     std::erase(other.policy.network.allowed_hosts, host);  // approved for this session, not for another one
   }
+  other.policy.network.published_ports.clear();  // the host's ports are taken by this session
   other.name = options.name;
   other.upper = newLayerName();
   other.setTtl(Moment::now(), options.ttl_seconds);

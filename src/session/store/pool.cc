@@ -24,6 +24,11 @@ Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const Se
     return fail(plainError(Stage::usage, "session pool", std::to_string(size), "not a usable size",
                            "keep 1 to " + std::to_string(kMaxReady) + " ready"));
   }
+  if (!options.policy.model().network.published_ports.empty()) {
+    return fail(plainError(Stage::usage, "session pool", "network.published_ports",
+                           "only one session at a time can publish a port",
+                           "leave it out, and use `caisson session expose`"));
+  }
   std::unique_ptr<Pool> pool(new Pool(std::move(store), options, size));
   // Create the first one synchronously, so that errors in the options show at once.
   auto first = pool->make();

@@ -171,6 +171,12 @@ Result<void> LiveSandbox::awaitReady() {
       }
       continue;
     }
+    if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::host_ports) {
+      for (Fd& listener : arrival.descriptors) {
+        if (listener) host_listeners_.push_back(std::move(listener));
+      }
+      continue;
+    }
     if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::failure) {
       Error error = supervise::errorOf(message);
       supervise::explainFailure(error, plan_);

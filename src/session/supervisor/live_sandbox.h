@@ -49,6 +49,8 @@ class LiveSandbox {
   [[nodiscard]] int sizedDirectory(std::string_view target) const;
   /// Changes since start() that a result must report ("layers", warnings).
   [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
+  /// The listeners that pid 1 made inside for the plan's host ports.
+  [[nodiscard]] std::vector<sys::Fd> takeHostListeners() { return std::move(host_listeners_); }
   [[nodiscard]] bool hasEgress() const { return egress_.has_value(); }
   /// Describes what the egress captures.
   [[nodiscard]] std::string capture() const { return egress_ ? egress_->capture() : std::string(); }
@@ -119,6 +121,7 @@ class LiveSandbox {
   std::optional<CommandCgroups> command_cgroups_;  // inside the one above
   std::optional<broker::Started> broker_;
   std::optional<egress::Process> egress_;
+  std::vector<sys::Fd> host_listeners_;
   sys::Fd upper_;
   sys::Fd layer_;  ///< a layer as the sandbox's mount of the store shows it, once the first upper one was replaced
   std::uint32_t sized_mask_ = 0;

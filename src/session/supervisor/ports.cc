@@ -1,103 +1,91 @@
 #include "session/supervisor/ports.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "audit/log.h"
 #include "session/network/ports.h"
 #include "session/store/session_paths.h"
+#include "supervise/port_sockets.h"
 
 namespace caisson::session {
-namespace {
 
-constexpr int kPortBacklog = 64;
-constexpr std::uint64_t kEachRecorded = 100;  // connections; then every hundredth, to avoid flooding the log
+using supervise::PortRelay;
 
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-/// Starts a connect; its outcome shows later.
-sys::Fd connectTo(sys::Fd socket, std::uint16_t port) {
-  if (!socket) return socket;
-  ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-  const sockaddr_in address = loopback(port);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno != EINPROGRESS) {
-    socket.reset();
+PortSet::Port* PortSet::find(const PortOptions& options) {
+  for (Port& port : ports_) {
+    if (port.options.port == options.port && port.options.inward == options.inward) return &port;
   }
-  return socket;
+  return nullptr;
 }
 
-Result<sys::Fd> listenOn(sys::Fd socket, std::uint16_t& port, const char* where) {
-  const int yes = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-  sockaddr_in address = loopback(port);
-  socklen_t size = sizeof(address);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      ::listen(socket.get(), kPortBacklog) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return fail(sysError(Stage::state, "bind",
-                         std::string("127.0.0.1 of the ") + where + ", port " + std::to_string(port), errno,
-                         "something listens there already; choose another port"));
-  }
-  port = ntohs(address.sin_port);
-  return socket;
-}
-
-sys::Fd hostSocket() { return sys::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
-
-}  // namespace
-
-Result<void> PortSet::open(PortOptions& options) {
-  if (auto made = directory_.makeDirs(kPortDirectory, 0700); !made) return made;
-  const std::string file = portFile(options.port, options.inward);
-  auto lock = lockFile(directory_, file.c_str(), false);
+Result<PortSet::Port*> PortSet::addLocked(const PortOptions& options) {
+  if (auto made = directory_.makeDirs(kPortDirectory, 0700); !made) return fail(made.error());
+  auto lock = lockFile(directory_, portFile(options.port, options.inward).c_str(), false);
   if (!lock) {
     return fail(plainError(Stage::usage, "session expose", std::to_string(options.port), "it is open already",
                            "close it first (--close)"));
   }
-  Port& port = add(options, std::move(*lock));
-  auto listening = port.relay->valid() ? listen(port) : fail(sysError(Stage::state, "epoll_create1", "", errno));
+  return &add(options, std::move(*lock));
+}
+
+/// For clients that list the open ports.
+Result<void> PortSet::noteOpen(const Port& port) {
   const std::string text = std::to_string(port.options.host_port) + "\n";
-  if (listening &&
-      (::ftruncate(port.lock.get(), 0) != 0 || ::pwrite(port.lock.get(), text.data(), text.size(), 0) < 0)) {
-    listening = fail(sysError(Stage::state, "write", file, errno));
+  if (::ftruncate(port.lock.get(), 0) != 0 || ::pwrite(port.lock.get(), text.data(), text.size(), 0) < 0) {
+    return fail(sysError(Stage::state, "write", portFile(port.options.port, port.options.inward), errno));
   }
-  if (!listening) {
-    const Error error = listening.error();
-    drop(std::prev(ports_.end()));
-    return fail(error);
-  }
-  options.host_port = port.options.host_port;
   return {};
+}
+
+Result<void> PortSet::open(PortOptions& options) {
+  if (const Port* same = find(options);
+      same != nullptr && options.inward && same->options.host_port == options.host_port) {
+    return {};  // the policy opened it
+  }
+  auto port = addLocked(options);
+  if (!port) return fail(port.error());
+  auto listening = listen(**port);
+  if (listening) listening = noteOpen(**port);
+  if (!listening) {
+    drop(std::prev(ports_.end()));
+    return listening;
+  }
+  options.host_port = (*port)->options.host_port;
+  return {};
+}
+
+/// The policy's limit on connections is for all host ports together.
+bool PortSet::admit(const Port& port) {
+  std::uint64_t open = 0;
+  for (const Port& one : ports_) open += one.options.inward ? one.relay->connections() : 0;
+  return open < metadata_.policy.network.max_connections && log_.opened(port.options.host_port);
 }
 
 PortSet::Port& PortSet::add(const PortOptions& options, sys::Fd lock) {
   Port& port = ports_.emplace_back();
   port.options = options;
   port.lock = std::move(lock);
-  port.relay = std::make_unique<PortRelay>([this, &port]() -> sys::Fd {
-    if (port.options.inward) {
-      recordConnection(port);
-      return connectTo(hostSocket(), port.options.host_port);
-    }
-    auto socket = make_socket_();
-    return socket ? connectTo(std::move(*socket), port.options.port) : sys::Fd{};
-  });
-  if (port.relay->valid()) loop_.on(port.relay->descriptor(), POLLIN, [this, &port](short) { turn(port); });
+  PortRelay::Options relay;
+  if (options.inward) {
+    relay.port = options.host_port;
+    relay.make_socket = [](int family, const PortRelay::SocketReady& ready) {
+      ready(supervise::makeHostSocket(family));
+    };
+    relay.admit = [this, &port] { return admit(port); };
+    relay.finished = [this, &port](const PortRelay::Finished& done) { log_.closed(port.options.host_port, done); };
+  } else {
+    relay.port = options.port;
+    relay.try_ipv6 = true;
+    relay.make_socket = [this](int family, const PortRelay::SocketReady& ready) {
+      auto socket = make_socket_(family);
+      ready(socket ? std::move(*socket) : sys::Fd{});
+    };
+  }
+  port.relay = std::make_unique<PortRelay>(loop_, std::move(relay));
   return port;
 }
 
@@ -108,7 +96,9 @@ std::vector<KeptPort> PortSet::kept() const {
     KeptPort& one = all.emplace_back();
     one.options = port.options;
     one.lock = copy(port.lock.get());
-    if (!port.options.inward) one.listener = copy(port.relay->listener());
+    if (!port.options.inward && !port.relay->listeners().empty()) {
+      one.listener = copy(port.relay->listeners().front().get());
+    }
   }
   return all;
 }
@@ -120,27 +110,13 @@ void PortSet::adopt(KeptPort kept) {
 
 Result<void> PortSet::listen(Port& port) {
   const bool inward = port.options.inward;
-  auto socket = inward ? make_socket_() : Result<sys::Fd>(hostSocket());
+  auto socket = inward ? make_socket_(AF_INET) : Result<sys::Fd>(supervise::makeHostSocket(AF_INET));
   if (!socket) return fail(socket.error());
-  auto listener =
-      listenOn(std::move(*socket), inward ? port.options.port : port.options.host_port, inward ? "session" : "host");
+  auto listener = supervise::listenAtLoopback(
+      std::move(*socket), inward ? port.options.port : port.options.host_port, inward ? "session" : "host");
   if (!listener) return fail(listener.error());
   port.relay->listenAt(std::move(*listener));
   return {};
-}
-
-void PortSet::turn(Port& port) {
-  port.relay->turn(0);
-  // Edges are reported once: the rest is pumped again without a new event.
-  if (port.relay->pending() && !std::exchange(port.resumes, true)) {
-    loop_.at(sys::EventLoop::Clock::now(), [this, number = port.options.port, inward = port.options.inward] {
-      for (Port& one : ports_) {
-        if (one.options.port != number || one.options.inward != inward) continue;
-        one.resumes = false;
-        turn(one);
-      }
-    });
-  }
 }
 
 Result<void> PortSet::close(const PortOptions& options) {
@@ -154,32 +130,46 @@ Result<void> PortSet::close(const PortOptions& options) {
 }
 
 void PortSet::drop(std::list<Port>::iterator port) {
-  loop_.remove(port->relay->descriptor());
   (void)directory_.remove(portFile(port->options.port, port->options.inward));
+  port->relay.reset();
   ports_.erase(port);
 }
 
 void PortSet::closeAll() {
   while (!ports_.empty()) drop(ports_.begin());
+  log_.flush();
 }
 
-void PortSet::followSandbox(bool runs) {
-  for (Port& port : ports_) {
-    if (!port.options.inward) continue;
-    port.relay->listenAt({});
-    if (runs) (void)listen(port);
+Result<void> PortSet::sandboxStarted(const plan::Plan& plan, std::vector<sys::Fd> inside) {
+  for (const std::uint16_t number : plan.published_ports) {
+    PortOptions options{number, number, false};
+    if (find(options) != nullptr) continue;
+    if (auto opened = open(options); !opened) return opened;
   }
+  const std::size_t each = plan.host_ports.empty() ? 0 : inside.size() / plan.host_ports.size();
+  for (std::size_t at = 0; at < plan.host_ports.size(); ++at) {
+    const PortOptions options{plan.host_ports[at], plan.host_ports[at], true};
+    Port* port = find(options);
+    if (port == nullptr) {
+      auto added = addLocked(options);
+      if (!added) return fail(added.error());
+      port = *added;
+      if (auto noted = noteOpen(*port); !noted) return noted;
+    }
+    port->relay->stopListening();
+    for (std::size_t i = at * each; i < (at + 1) * each; ++i) port->relay->listenAt(std::move(inside[i]));
+  }
+  for (Port& port : ports_) {
+    if (port.options.inward && port.relay->listeners().empty()) (void)listen(port);
+  }
+  return {};
 }
 
-void PortSet::recordConnection(Port& port) {
-  if (++port.connections > kEachRecorded && port.connections % kEachRecorded != 0) return;
-  audit::Log* log = log_();
-  if (log == nullptr) return;
-  audit::Fields fields;
-  fields.text("host", "localhost").number("port", port.options.host_port).text("address", "127.0.0.1");
-  fields.text("decision", "allowed").text("rule", "network.host_ports").number("connections", port.connections);
-  (void)log->append({audit::EventType::proxy_request, audit::Severity::info, metadata_.id, std::move(fields)});
-  log->handOver();
+void PortSet::sandboxEnded() {
+  for (Port& port : ports_) {
+    if (port.options.inward) port.relay->stopListening();
+  }
+  log_.flush();
 }
 
 }  // namespace caisson::session

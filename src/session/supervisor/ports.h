@@ -8,9 +8,11 @@
 #include <list>
 
 #include "audit/log.h"
-#include "session/network/port_relay.h"
+#include "plan/plan.h"
 #include "session/protocol.h"
 #include "session/store/metadata.h"
+#include "supervise/port_log.h"
+#include "supervise/port_relay.h"
 #include "sys/event_loop.h"
 #include "sys/root_dir.h"
 
@@ -25,8 +27,8 @@ struct KeptPort {
 
 class PortSet {
  public:
-  /// A TCP socket of the sandbox's network.
-  using MakeSocket = std::function<Result<sys::Fd>()>;
+  /// A TCP socket of the sandbox's network, of this family.
+  using MakeSocket = std::function<Result<sys::Fd>(int family)>;
 
   PortSet(const sys::RootDir& directory, const Metadata& metadata, sys::EventLoop& loop, MakeSocket make_socket,
           std::function<audit::Log*()> log)
@@ -34,7 +36,7 @@ class PortSet {
         metadata_(metadata),
         loop_(loop),
         make_socket_(std::move(make_socket)),
-        log_(std::move(log)) {}
+        log_(std::move(log), metadata.id) {}
 
   [[nodiscard]] bool empty() const { return ports_.empty(); }
   /// Sets the host's port if none was given.
@@ -45,28 +47,30 @@ class PortSet {
   [[nodiscard]] std::vector<KeptPort> kept() const;
   /// Opens one that an earlier supervisor kept.
   void adopt(KeptPort kept);
-  /// The sandbox started or ended: inward ports listen inside it.
-  void followSandbox(bool runs);
+  /// The sandbox started: inward ports listen inside it, and the plan's ports are opened unless they are open. `inside`
+  /// are the listeners that pid 1 made for its host ports.
+  Result<void> sandboxStarted(const plan::Plan& plan, std::vector<sys::Fd> inside);
+  void sandboxEnded();
 
  private:
   struct Port {
     PortOptions options;
     sys::Fd lock;  ///< of its file in ports/: shows others that the port is open
-    std::unique_ptr<PortRelay> relay;
-    std::uint64_t connections = 0;
-    bool resumes = false;  ///< a turn is already scheduled
+    std::unique_ptr<supervise::PortRelay> relay;
   };
   Port& add(const PortOptions& options, sys::Fd lock);
+  [[nodiscard]] Port* find(const PortOptions& options);
+  Result<Port*> addLocked(const PortOptions& options);
   Result<void> listen(Port& port);
-  void turn(Port& port);
-  void recordConnection(Port& port);
+  Result<void> noteOpen(const Port& port);
+  [[nodiscard]] bool admit(const Port& port);
   void drop(std::list<Port>::iterator port);
 
   const sys::RootDir& directory_;
   const Metadata& metadata_;
   sys::EventLoop& loop_;
   MakeSocket make_socket_;
-  std::function<audit::Log*()> log_;  ///< null: no audit
+  supervise::PortLog log_;
   std::list<Port> ports_;
 };
 

@@ -43,14 +43,14 @@ Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metada
       logs_(directory_.enter(kLogDirectory)),
       ports_(
           directory_, metadata_, loop_,
-          [this]() -> Result<sys::Fd> {
+          [this](int family) -> Result<sys::Fd> {
             if (!sandbox_) {
               return caisson::fail(plainError(Stage::state, "session expose", metadata_.id,
                                               "the session's sandbox is not running", "run a command in it first"));
             }
             InitRequest request;
             request.type = InitRequestType::socket;
-            request.number = AF_INET;
+            request.number = family;
             return sandbox_->askForDescriptor(request, "session expose");
           },
           [this] { return record_.log(metadata_.policy); }) {}
@@ -286,7 +286,10 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   sandbox_ = std::move(*started);
   egress_record_.reset();
   if (sandbox_->hasEgress()) egress_record_.emplace(sandbox_->capture());
-  ports_.followSandbox(true);
+  if (auto opened = ports_.sandboxStarted(*plan, sandbox_->takeHostListeners()); !opened) {
+    (void)endSandbox("its ports could not be opened");
+    return opened;
+  }
   if (auto noted = record_.lifecycle(metadata_.id, metadata_.policy, "started"); !noted) {
     (void)endSandbox("it could not be put on record");
     return noted;
@@ -341,7 +344,7 @@ bool Supervisor::endSandbox(std::string_view reason, bool paused) {
   }
   planner_.reset();
   endSecretWatch();
-  ports_.followSandbox(false);
+  ports_.sandboxEnded();
   if (ended) (void)directory_.remove("init.json");
   (void)record_.lifecycle(metadata_.id, metadata_.policy, "ended", noted);
   ending_ = false;

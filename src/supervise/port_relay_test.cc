@@ -1,4 +1,4 @@
-#include "session/network/port_relay.h"
+#include "supervise/port_relay.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <vector>
 
-namespace caisson::session {
+namespace caisson::supervise {
 namespace {
 
 struct Listener {
@@ -38,7 +39,7 @@ sys::Fd connectTo(const sockaddr_in& address) {
   return socket;
 }
 
-/// A client, the relay, and a server that the relay connects to; the test turns the relay itself.
+/// A client, the relay, and a server that the relay connects to; the test runs the relay's event loop.
 class PortRelayTest : public testing::Test {
  protected:
   PortRelayTest() {
@@ -53,7 +54,8 @@ class PortRelayTest : public testing::Test {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!done()) {
       if (std::chrono::steady_clock::now() > end) return false;
-      relay_.turn(10);
+      loop_.at(std::chrono::steady_clock::now() + std::chrono::milliseconds(5), [&] { loop_.stop(); });
+      loop_.run();
     }
     return true;
   }
@@ -77,10 +79,24 @@ class PortRelayTest : public testing::Test {
     return all;
   }
 
+  PortRelay::Options options() {
+    PortRelay::Options options;
+    options.port = ntohs(back_.address.sin_port);
+    options.make_socket = [this](int family, const PortRelay::SocketReady& ready) {
+      if (later_) return void(requested_ = ready);
+      ready(available_ ? sys::Fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) : sys::Fd());
+    };
+    options.finished = [this](const PortRelay::Finished& one) { finished_.push_back(one); };
+    return options;
+  }
+
   Listener back_ = listenOnLoopback();
   sockaddr_in front_{};
-  bool available_ = true;
-  PortRelay relay_{[this] { return available_ ? connectTo(back_.address) : sys::Fd(); }};
+  bool available_ = true, later_ = false;
+  PortRelay::SocketReady requested_;
+  std::vector<PortRelay::Finished> finished_;
+  sys::EventLoop loop_;
+  PortRelay relay_{loop_, options()};
   sys::Fd server_;
 };
 
@@ -93,6 +109,10 @@ TEST_F(PortRelayTest, CarriesBothDirectionsAndEachEnd) {
   ASSERT_EQ(::write(server_.get(), "answer", 6), 6);
   server_.reset();
   EXPECT_EQ(readAll(client.get()), "answer");
+  ASSERT_TRUE(turnUntil([&] { return finished_.size() == 1; }));
+  EXPECT_EQ(finished_[0].sent, 8U);
+  EXPECT_EQ(finished_[0].received, 6U);
+  EXPECT_EQ(finished_[0].error, 0);
 }
 
 TEST_F(PortRelayTest, LosesNothingOfALargeStream) {
@@ -125,6 +145,73 @@ TEST_F(PortRelayTest, ClosesTheClientWhenTheServerRefuses) {
   EXPECT_EQ(readAll(client.get()), "");
 }
 
+TEST_F(PortRelayTest, ReportsWhyTheServerWasNotReached) {
+  back_.socket.reset();
+  const sys::Fd client = connectTo(front_);
+  ASSERT_TRUE(turnUntil([&] { return finished_.size() == 1; }));
+  EXPECT_EQ(finished_[0].error, ECONNREFUSED);
+}
+
+TEST_F(PortRelayTest, WaitsForASocketThatComesLater) {
+  later_ = true;
+  const sys::Fd client = connectTo(front_);
+  ASSERT_TRUE(turnUntil([&] { return static_cast<bool>(requested_); }));
+  ASSERT_EQ(::write(client.get(), "x", 1), 1);
+  requested_(sys::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  ASSERT_TRUE(acceptAtServer());
+  ::shutdown(client.get(), SHUT_WR);
+  EXPECT_EQ(readAll(server_.get()), "x");
+}
+
+TEST_F(PortRelayTest, CutsAConnectionWithUrgentData) {
+  const sys::Fd client = connectTo(front_);
+  ASSERT_TRUE(acceptAtServer());
+  ASSERT_EQ(::send(client.get(), "!", 1, MSG_OOB), 1);
+  // splice cannot pass it, and the socket stays readable: the relay must not loop.
+  EXPECT_TRUE(turnUntil([&] { return relay_.connections() == 0; }));
+}
+
+TEST_F(PortRelayTest, NoticesAClientThatWasKilledAfterItsRequest) {
+  sys::Fd client = connectTo(front_);
+  ASSERT_TRUE(acceptAtServer());
+  ::shutdown(client.get(), SHUT_WR);
+  EXPECT_EQ(readAll(server_.get()), "");
+  const linger reset{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  client.reset();
+  EXPECT_TRUE(turnUntil([&] { return relay_.connections() == 0; })) << "the server holds its side open";
+}
+
+TEST_F(PortRelayTest, RefusesMoreThanItsMaximum) {
+  std::vector<sys::Fd> clients;
+  for (std::size_t i = 0; i < PortRelay::kMaxConnections + 20; ++i) {
+    clients.push_back(connectTo(front_));
+    loop_.at(std::chrono::steady_clock::now() + std::chrono::milliseconds(1), [&] { loop_.stop(); });
+    loop_.run();
+  }
+  ASSERT_TRUE(turnUntil([&] { return relay_.connections() == PortRelay::kMaxConnections; }));
+  std::size_t reset = 0;
+  ASSERT_TRUE(turnUntil([&] {
+    reset = 0;
+    for (const sys::Fd& client : clients) {
+      pollfd state{client.get(), 0, 0};
+      if (::poll(&state, 1, 0) == 1) ++reset;
+    }
+    return reset == 20;
+  })) << reset;
+}
+
+TEST_F(PortRelayTest, DrainDeliversWhatWasSentAndEnds) {
+  const sys::Fd client = connectTo(front_);
+  ASSERT_TRUE(acceptAtServer());
+  ASSERT_EQ(::write(server_.get(), "last words", 10), 10);
+  server_.reset();
+  relay_.drain(false);
+  EXPECT_EQ(readAll(client.get()), "last words");
+  EXPECT_TRUE(turnUntil([&] { return relay_.connections() == 0; }));
+  EXPECT_TRUE(relay_.listeners().empty());
+}
+
 TEST_F(PortRelayTest, ConnectionsDoNotMix) {
   const sys::Fd first = connectTo(front_);
   ASSERT_TRUE(acceptAtServer());
@@ -140,4 +227,4 @@ TEST_F(PortRelayTest, ConnectionsDoNotMix) {
 }
 
 }  // namespace
-}  // namespace caisson::session
+}  // namespace caisson::supervise
