@@ -1,6 +1,7 @@
 // Learn mode, files: proposes paths that the payload opened, that the sandbox does not show, and that the caller can
 // access.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "cli/learn_draft.h"
@@ -51,7 +52,12 @@ bool changes(FileOperation operation) {
 
 class Files {
  public:
-  Files(Draft& draft, const policy::Policy& policy) : draft_(draft), policy_(policy) {}
+  Files(Draft& draft, const policy::Policy& policy) : draft_(draft), policy_(policy) {
+    if (!policy.filesystem.workspace.same_path) return;
+    std::error_code ignored;
+    const std::string& named = policy.filesystem.workspace.path;
+    own_path_ = std::filesystem::canonical(named.empty() ? "." : named, ignored).string();
+  }
 
   void consider(const FileRequest& request) {
     if (request.state == FileState::present) return;
@@ -60,7 +66,7 @@ class Files {
     if (request.state == FileState::noexec) {
       return refuse(request, "cannot be executed there (filesystem.workspace_exec, or `exec` of its directory)");
     }
-    if (isBelow(request.path, plan::kWorkspace)) return considerWorkspace(request);
+    if (isBelow(request.path, plan::kWorkspace) || isBelow(request.path, own_path_)) return considerWorkspace(request);
     if (changes(request.operation)) return considerWrite(request);
     if (request.on_host == HostFile::absent) return;
     if (isSecret(request.path)) return refuse(request, "usually holds a secret, and is not proposed");
@@ -171,6 +177,7 @@ class Files {
     if (all != now) draft_.set(key, listOf(all), why);
   }
 
+  std::string own_path_ = std::string(plan::kWorkspace);  ///< of the workspace, with same_path
   Draft& draft_;
   const policy::Policy& policy_;
   Paths read_, looked_, write_, programs_;

@@ -27,7 +27,7 @@ constexpr Option kEnv{.name = "env",
                       .help = "Set a variable; without =V, pass the caller's value.",
                       .repeatable = true};
 constexpr Option kDirectory{
-    .name = "cwd", .value = "DIR", .help = "Start in this directory of the sandbox. Relative: to /workspace."};
+    .name = "cwd", .value = "DIR", .help = "Start in this directory of the sandbox. Relative: to the workspace."};
 constexpr Option kOptions[] = {kBackground, kTimeout, kEnv, kDirectory, kOutputLimit, kJson, kNoInput};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 constexpr Option kShellOptions[] = {kEnv, kDirectory};
@@ -43,7 +43,7 @@ Result<void> readPlace(const Arguments& arguments, ExecRequest& request) {
   }
   if (const auto directory = arguments.value(kDirectory)) {
     if (directory->empty()) return fail(usageError("--cwd", "the value is empty", "name a directory of the sandbox"));
-    request.working_directory = (directory->starts_with('/') ? "" : "/workspace/") + std::string(*directory);
+    request.working_directory = *directory;
   }
   return {};
 }

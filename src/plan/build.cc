@@ -347,6 +347,14 @@ Result<void> planNone(const Policy& policy, const HostFacts& host, bool interact
   return {};
 }
 
+Result<void> chooseDirectory(const Policy& policy, Plan& plan) {
+  if (policy.working_directory.empty()) return {};
+  auto directory = directoryInside(plan, policy.working_directory);
+  if (!directory) return fail(directory.error());
+  plan.working_directory = *std::move(directory);
+  return {};
+}
+
 Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan& plan) {
   if (policy.filesystem.workspace.mode == policy::WorkspaceMode::overlay) {
     return fail(plainError(Stage::plan, "plan", "filesystem.workspace.mode",
@@ -364,7 +372,7 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
       return fail(sysError(Stage::host, "open workspace", host.workspace.requested,
                            host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));
     }
-    plan.working_directory = host.workspace.path;
+    plan.working_directory = plan.workspace_target = host.workspace.path;
     if (!policy.filesystem.workspace.show_secrets && !host.scan.secrets.empty()) {
       plan.warnings.push_back("landlock tier: secret files in the workspace are visible");
     }
@@ -415,6 +423,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   if (plan.level == Level::none) {
     if (auto checked = planNetwork(policy, plan); !checked) return fail(checked.error());
     if (auto planned = planNone(policy, host, interactive, plan); !planned) return fail(planned.error());
+    if (auto chosen = chooseDirectory(policy, plan); !chosen) return fail(chosen.error());
     return plan;
   }
   if (host.uid == 0 && !host.may_map_other_ids) {
@@ -430,6 +439,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
     planNamespaces(policy, host, plan);
     planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
   }
+  if (planned) planned = chooseDirectory(policy, plan);
   if (planned) planned = checkOwnState(host, plan);
   if (planned) planned = planNetwork(policy, plan);
   if (planned) planKernelQuotas(host, plan);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/filesystem.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/syntax.h"
@@ -34,10 +35,12 @@ bool isEmptied(std::string_view path) {
   return parent.starts_with("/usr/") && isProgramDirectory(parent.substr(5));
 }
 
-bool staysExecutable(const policy::Policy& policy, const std::string& target) {
+bool staysExecutable(const policy::Policy& policy, const Plan& plan, const std::string& target) {
   const auto& directories = policy.process.executable_directories;
-  return std::any_of(directories.begin(), directories.end(),
-                     [&](const std::string& one) { return policy::normalPath(one) == target; });
+  return std::any_of(directories.begin(), directories.end(), [&](const std::string& one) {
+    const std::string path = policy::normalPath(one);
+    return path == target || (path == kWorkspace && target == plan.workspace_target);
+  });
 }
 
 Error listError(std::string_view entry, std::string_view reason, std::string_view hint) {
@@ -95,11 +98,11 @@ void makeNoexec(const policy::Policy& policy, Plan& plan) {
     if (auto* bind = std::get_if<Bind>(&step)) {
       const bool system = !bind->canonical && !bind->writable;
       if (system && !listed) continue;  // a blocklist does not change the system's programs
-      bind->executable = !system && staysExecutable(policy, bind->target);
+      bind->executable = !system && staysExecutable(policy, plan, bind->target);
     } else if (auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
-      tmpfs->executable = staysExecutable(policy, tmpfs->target);
+      tmpfs->executable = staysExecutable(policy, plan, tmpfs->target);
     } else if (auto* overlay = std::get_if<MountOverlay>(&step)) {
-      overlay->executable = staysExecutable(policy, overlay->target);
+      overlay->executable = staysExecutable(policy, plan, overlay->target);
     }
   }
 }

@@ -156,6 +156,16 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
 }
 
+/// /workspace names the workspace wherever it is shown.
+void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan) {
+  const auto isThere = [](const HostPath& path) { return below(path.path, kWorkspace); };
+  if (below(target, kWorkspace) || std::ranges::any_of(host.read_only, isThere) ||
+      std::ranges::any_of(host.read_write, isThere)) {
+    return;
+  }
+  plan.steps.push_back(MakeSymlink{std::string(kWorkspace), target});
+}
+
 /// Without read permission: paths that root has shown from its home can be reached, but nothing can be listed.
 mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
   const auto below = [](const std::string& path) { return path.starts_with("/root/"); };
@@ -163,7 +173,8 @@ mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
   const bool toolchain =
       std::ranges::any_of(host.toolchains, [&](const Toolchain& one) { return below(one.programs); });
   const bool named = std::ranges::any_of(shown.read_only, below) || std::ranges::any_of(shown.read_write, below);
-  return named || toolchain ? 0111 : 0;
+  const bool workspace = shown.workspace.same_path && below(host.workspace.path);
+  return named || toolchain || workspace ? 0111 : 0;
 }
 
 }  // namespace
@@ -189,9 +200,12 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   addToolchains(host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
-  if (auto added = addWorkspace(policy, host, std::string(kWorkspace), plan); !added) return added;
+  const auto target = workspaceTarget(policy, host);
+  if (!target) return fail(target.error());
+  if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
+  if (plan.workspace_shown) linkWorkspace(host, *target, plan);
   addExecutables(policy, host, plan);
-  addDenied(policy, host, std::string(kWorkspace), plan);
+  addDenied(policy, host, *target, plan);
   addLinkNames(policy, host, plan);  // last: no later step may follow them
   plan.steps.push_back(ReadOnlyRoot{});
   const bool has_home = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),

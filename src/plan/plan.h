@@ -358,6 +358,7 @@ struct Plan {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string working_directory;
+  std::string workspace_target;  ///< where the workspace is inside; empty without one
   std::string apparmor_profile;
 
   std::optional<double> wall_seconds;

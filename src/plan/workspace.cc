@@ -6,6 +6,7 @@
 
 #include "plan/filesystem.h"
 #include "plan/secrets.h"
+#include "plan/system_paths.h"
 #include "policy/syntax.h"
 
 namespace caisson::plan {
@@ -309,6 +310,22 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
   return {};
 }
 
+/// A payload can write in a tmpfs, so it could rename a directory above the workspace and put another one in its place:
+/// masks that are mounted later would go there. A mount point cannot be renamed.
+void pinParents(const policy::Policy& policy, const std::string& target, Plan& plan) {
+  for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
+    const std::string top = policy::normalPath(tmpfs.path);
+    if (!below(target, top) || target == top) continue;
+    for (std::size_t slash = target.find('/', top.size() + 1); slash != std::string::npos;
+         slash = target.find('/', slash + 1)) {
+      const std::string parent = target.substr(0, slash);
+      plan.steps.push_back(MakeDirectory{parent});
+      plan.steps.push_back(
+          Bind{.source = parent, .target = parent, .writable = true, .executable = tmpfs.exec, .inside = true});
+    }
+  }
+}
+
 MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
                             const std::string& path) {
   // A tree that the host can still write, or the payload: what does not exist yet could be created later.
@@ -375,6 +392,48 @@ bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host
   return true;
 }
 
+Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host) {
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  const std::string& path = host.workspace.path;
+  const bool shown = workspace.mode != WorkspaceMode::none && !currentDirectoryIsTooBroad(policy, host) &&
+                     host.workspace.sys_errno == 0 && path != "/";
+  if (!workspace.same_path || !shown) return std::string(kWorkspace);
+  const auto refuse = [&](const std::string& reason) {
+    return fail(plainError(Stage::host, "plan", path, reason, "leave out --same-path: it is then at /workspace"));
+  };
+  const auto isIn = [&](std::string_view directory) { return below(path, directory); };
+  for (const std::string_view top : {"/etc", "/dev", "/proc", "/sys", "/run", "/boot"}) {
+    if (isIn(top)) return refuse("it cannot be shown at its own path: the sandbox has its own " + std::string(top));
+  }
+  if (std::ranges::any_of(kSystemDirectories, isIn)) {
+    return refuse("it cannot be shown at its own path: it lies in a directory of the system");
+  }
+  for (const std::string_view top : {"/home", "/root", "/var", "/var/tmp", "/tmp"}) {
+    if (path == top) return refuse("it cannot be shown at its own path: it would cover the sandbox's own " + path);
+  }
+  for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
+    if (below(policy::normalPath(tmpfs.path), path)) {
+      return refuse("it cannot be shown at its own path: it would cover " + tmpfs.path + " of the sandbox");
+    }
+  }
+  for (const HostPath& named : host.read_write) {
+    if (below(named.path, path)) {
+      return refuse("it cannot be shown at its own path: it would cover " + named.path + ", which is shown writable");
+    }
+  }
+  return path;
+}
+
+Result<std::string> directoryInside(const Plan& plan, std::string_view requested) {
+  if (requested.starts_with('/')) return policy::normalPath(requested);
+  if (!plan.workspace_target.empty()) return policy::normalPath(plan.workspace_target + "/" + std::string(requested));
+  if (plan.level == policy::Level::none)
+    return policy::normalPath(plan.working_directory + "/" + std::string(requested));
+  return fail(plainError(Stage::plan, "plan", requested,
+                         "a relative working directory is in the workspace, and the sandbox has none",
+                         "name a workspace with --workspace DIR, or an absolute directory inside"));
+}
+
 Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
   const policy::Workspace& workspace = policy.filesystem.workspace;
   const WorkspaceMode mode = workspace.mode;
@@ -385,7 +444,9 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   if (auto checked = checkWorkspace(host); !checked) return checked;
   const std::vector<std::string> hidden = hiddenIn(policy, host);
   noteScan(policy, host, plan);
+  pinParents(policy, target, plan);
   plan.working_directory = target;
+  plan.workspace_target = target;
   plan.workspace_shown = true;
   if ((!workspace.show_secrets || !deniedPatterns(policy).empty()) && mode != WorkspaceMode::rw &&
       plan.namespaces.mount) {
@@ -444,9 +505,9 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
                                             : std::vector<DeniedPath>{{policy::normalPath(entry)}};
     for (const auto& [path, alias] : paths) {
       if (hides_names && below(path, workspace) && path != workspace) continue;
-      // At level process /workspace is only a name for the real directory, unless that lies there.
+      // At its own path /workspace is only a name for the workspace, unless that lies there.
       const bool real_is_there = below(host.workspace.path, kWorkspace);
-      if (plan.host_view && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
+      if (workspace != kWorkspace && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
       // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the
       // run.
       const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;

@@ -23,6 +23,14 @@ bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& h
 /// F4: whether the current directory is too broad to be taken as workspace unasked: `/`, a home, or above one. Says so.
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
+/// Where the workspace is shown at level full: /workspace, or its own path if the policy says so. Fails if that path is
+/// one that the sandbox builds itself.
+Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host);
+
+/// The directory `requested` (the policy's, or that of one command) as an absolute path inside: relative ones are in the
+/// workspace.
+Result<std::string> directoryInside(const Plan& plan, std::string_view requested);
+
 /// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`.
 Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan);
 

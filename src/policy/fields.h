@@ -60,6 +60,7 @@ enum class Syntax : std::uint8_t {
   root,            ///< "host" or an absolute path
   shown_path,      ///< a host path that may be shown inside
   inside_path,     ///< absolute, inside the sandbox
+  directory,       ///< inside, absolute or relative to the workspace, or empty
   executable,      ///< absolute path or bare name
   descriptor,
   host_pattern,

@@ -48,6 +48,7 @@ struct Isolation {
 struct Workspace {
   std::string path;  ///< host directory; empty: the caller's current directory
   WorkspaceMode mode = WorkspaceMode::overlay;
+  bool same_path = false;          ///< shown at its own path instead of /workspace
   bool show_secrets = false;       ///< do not mask `.env*`, `.npmrc`, private keys and similar files
   bool allow_exec_config = false;  ///< in `rw`: do not protect files that the host would execute
   /// Patterns added to the table of files that the host would execute (protected_files.h).
@@ -203,6 +204,7 @@ struct Widening {
 struct Policy {
   std::string name = "bash";
   std::string description;
+  std::string working_directory;  ///< inside, or relative to the workspace; empty: the workspace itself
   Isolation isolation;
   Filesystem filesystem;
   Process process;

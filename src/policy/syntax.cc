@@ -228,6 +228,13 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::root: return text == "host" ? std::nullopt : flawOfPath(text);
     case Syntax::shown_path: return flawOfShownPath(text);
     case Syntax::inside_path: return flawOfPath(text);
+    case Syntax::directory:
+      if (text.empty() || text.starts_with('/')) return text.empty() ? std::nullopt : flawOfPath(text);
+      if (text.starts_with("~")) {
+        return Flaw{"a directory inside", "the home inside is /home/sandbox; write it out"};
+      }
+      if (auto flaw = flawOfPath("/" + std::string(text))) return flaw;
+      return std::nullopt;
     case Syntax::executable:
       if (text.find('/') != std::string_view::npos) return flawOfPath(text);
       return unless(!text.empty() && !hasControl(text), "the absolute path or the bare name of an executable");

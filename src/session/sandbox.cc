@@ -93,6 +93,7 @@ Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& m
     auto path = SessionPaths::canonicalPath(empty->get());
     if (!path) return fail(path.error());
     policy.filesystem.workspace.path = *path;
+    policy.filesystem.workspace.same_path = false;  // that directory is caisson's own
   }
   return {};
 }

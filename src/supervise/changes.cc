@@ -96,7 +96,7 @@ void noteDiscardedChanges(const ChangedFiles& changes, const plan::Plan& plan, R
   if (changes.count == 0) return;
   std::string text = changes.complete ? std::to_string(changes.count) : "more than " + std::to_string(changes.count);
   text += changes.count == 1 && changes.complete ? " changed file" : " changed files";
-  text += " in " + plan.working_directory + " discarded; keep changes with --workspace DIR:rw";
+  text += " in " + plan.workspace_target + " discarded; keep changes with --workspace DIR:rw";
   result.notices.push_back(std::move(text));
 }
 

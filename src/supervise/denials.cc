@@ -214,7 +214,7 @@ void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& r
         add("filesystem.max_file_size", "a file", "write", "raise filesystem.max_file_size in the policy");
         break;
       case Limit::disk:
-        if (!full.empty() && full != plan::kWorkspace) {
+        if (!full.empty() && full != plan.workspace_target) {
           add("filesystem.tmpfs", full, "write", "give it a larger size in the policy ([[filesystem.tmpfs]])");
           break;
         }

@@ -65,6 +65,7 @@ std::string lastName(std::string_view path) {
 }  // namespace
 
 Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_view to) {
+  to = withoutLink(to);
   auto source = hostSource(from);
   if (!source) return fail(source.error());
   auto host = RootDir::open(source->directory);
@@ -103,6 +104,7 @@ Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_v
 }
 
 Result<CopyReport> SessionContext::copyOut(std::string_view from, const std::string& to) {
+  from = withoutLink(from);
   auto target = hostTarget(to, lastName(from));
   if (!target) return fail(target.error());
   auto host = RootDir::open(target->directory);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "plan/filesystem.h"
+#include "policy/syntax.h"
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
@@ -79,6 +81,14 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
 
 }  // namespace
 
+std::string_view SessionContext::withoutLink(std::string_view path) const {
+  if (!metadata_.policy.filesystem.workspace.same_path || policy::isWithin(path, metadata_.workspace)) return path;
+  if (!policy::isWithin(path, plan::kWorkspace)) return path;
+  path.remove_prefix(plan::kWorkspace.size());
+  while (path.starts_with('/')) path.remove_prefix(1);
+  return path.empty() ? "." : path;
+}
+
 Result<RootDir> SessionContext::workspace() {
   auto connection = connect();
   if (!connection) return fail(connection.error());
@@ -116,7 +126,7 @@ Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const Root
 }
 
 Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
-  return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, path, offset, max_bytes); });
+  return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, withoutLink(path), offset, max_bytes); });
 }
 
 /// Data written from outside counts too. Measuring the layer takes time per file, so it is repeated only after
@@ -142,11 +152,11 @@ Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeas
 
 Result<void> SessionContext::write(std::string_view path, std::string_view data, const WriteOptions& options) {
   if (auto room = checkRoom(data.size(), 1U << 20); !room) return room;
-  return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, path, data, options); });
+  return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, withoutLink(path), data, options); });
 }
 
 Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path) {
-  return withWorkspace<std::vector<FileEntry>>([&](const RootDir& root) { return listDirectory(root, path); });
+  return withWorkspace<std::vector<FileEntry>>([&](const RootDir& root) { return listDirectory(root, withoutLink(path)); });
 }
 
 }  // namespace caisson::session

@@ -38,10 +38,6 @@ Result<void> checkRequest(const ExecRequest& request) {
       return fail(plainError(Stage::usage, "session exec", name, "not a usable environment variable"));
     }
   }
-  if (!request.working_directory.empty() && request.working_directory.front() != '/') {
-    return fail(plainError(Stage::usage, "session exec", request.working_directory, "not an absolute path",
-                           "name a directory inside, such as /workspace/src"));
-  }
   return {};
 }
 

@@ -99,6 +99,8 @@ class SessionContext {
   Result<std::optional<SupervisorConnection>> startSandbox();
   /// Makes the supervisor reread the metadata, if one runs.
   Result<void> reload();
+  /// A client's path with the name /workspace removed, which is a link if the workspace is shown at its own path.
+  [[nodiscard]] std::string_view withoutLink(std::string_view path) const;
   /// The workspace as the session's programs see it, from outside. Must be released after use: while a client has it,
   /// the supervisor does not remount the workspace.
   Result<sys::RootDir> workspace();

@@ -74,9 +74,13 @@ ManifestEntry manifestEntry(const Change& change, const Action& action) {
 
 }  // namespace
 
-Result<std::string> normalCommitPath(std::string_view path) {
+Result<std::string> normalCommitPath(std::string_view path, const std::string& workspace) {
   std::string result;
-  if (path.starts_with("/workspace/")) path.remove_prefix(11);
+  if (!workspace.empty() && path.starts_with(workspace + "/")) {
+    path.remove_prefix(workspace.size() + 1);
+  } else if (path.starts_with("/workspace/")) {
+    path.remove_prefix(11);
+  }
   const auto refuse = [&] {
     return fail(plainError(Stage::usage, "session commit", path, "not a path below the workspace",
                            "name it relative to /workspace"));
@@ -112,7 +116,8 @@ std::string manifestDigest(const std::string& workspace, const std::vector<Manif
 
 CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real,
                              const Committed& committed, MergeBases& bases, const Staging* staging)
-    : now_(now),
+    : workspace_(metadata.workspace),
+      now_(now),
       real_(real),
       committed_(committed),
       merger_(bases, real, now),
@@ -130,19 +135,19 @@ void CommitPlanner::leave(std::vector<NotCommitted>& list, const std::string& pa
 
 Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
   for (const std::string& path : request.paths) {
-    auto relative = normalCommitPath(path);
+    auto relative = normalCommitPath(path, workspace_);
     if (!relative) return fail(relative.error());
     chosen_.push_back(*std::move(relative));
   }
   for (const auto& [paths, to] : {std::pair(&request.ours, &ours_), std::pair(&request.theirs, &theirs_)}) {
     for (const std::string& path : *paths) {
-      auto relative = normalCommitPath(path);
+      auto relative = normalCommitPath(path, workspace_);
       if (!relative) return fail(relative.error());
       to->insert(*std::move(relative));
     }
   }
   for (const std::string& path : request.merge) {
-    auto relative = normalCommitPath(path);
+    auto relative = normalCommitPath(path, workspace_);
     if (!relative) return fail(relative.error());
     merge_.push_back(*std::move(relative));
   }

@@ -24,8 +24,9 @@
 
 namespace caisson::session {
 
-/// A path of a request, relative and without `.` and empty parts; an error when it is not below the workspace.
-Result<std::string> normalCommitPath(std::string_view path);
+/// A path of a request, relative and without `.` and empty parts; an error when it is not below the workspace. Absolute
+/// ones are below /workspace or below `workspace`, the directory on the host.
+Result<std::string> normalCommitPath(std::string_view path, const std::string& workspace);
 
 class CommitPlanner {
  public:
@@ -73,6 +74,7 @@ class CommitPlanner {
   const LayerStack::View& viewOf(const std::string& directory);
   void leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why);
 
+  std::string workspace_;  ///< on the host
   const LayerStack& now_;
   RealTree& real_;
   const Committed& committed_;

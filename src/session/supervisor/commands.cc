@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "plan/workspace.h"
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/changes.h"
@@ -122,7 +123,11 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
     std::erase_if(plan->environment, [&](const std::string& one) { return one.starts_with(name + "="); });
     plan->environment.push_back(name + "=" + value);
   }
-  if (!options.working_directory.empty()) plan->working_directory = options.working_directory;
+  if (!options.working_directory.empty()) {
+    auto directory = plan::directoryInside(*plan, options.working_directory);
+    if (!directory) return replyFailed(socket, directory.error());
+    plan->working_directory = *std::move(directory);
+  }
   if (!sandbox_->hasTimeNamespace()) plan->layers["time_namespace"] = "missing";
   command->plan = std::make_shared<plan::Plan>(std::move(*plan));
   command->options = std::move(options);

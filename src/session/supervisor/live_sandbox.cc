@@ -413,7 +413,7 @@ Result<Fd> LiveSandbox::fetch(int number) {
   return Fd(static_cast<int>(got));
 }
 
-Result<Fd> LiveSandbox::openWorkspace() const { return openInSandbox(launched_.init, plan_.working_directory); }
+Result<Fd> LiveSandbox::openWorkspace() const { return openInSandbox(launched_.init, plan_.workspace_target); }
 
 bool LiveSandbox::busy() const { return supervise::ProcessTree(launched_.init).members().size() > 1; }
 

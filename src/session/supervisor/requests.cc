@@ -109,7 +109,7 @@ void Supervisor::serveWorkspace(int socket) {
     if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
     auto directory = sandbox_->openWorkspace();
     if (!directory) return replyFailed(socket, directory.error());
-    const bool sent = reply(socket, MessageType::done, sandbox_->plan().working_directory, directory->get());
+    const bool sent = reply(socket, MessageType::done, sandbox_->plan().workspace_target, directory->get());
     if (sent && clients_.contains(socket)) clients_[socket].uses_workspace = true;
   });
 }
