@@ -53,6 +53,7 @@ enum class EventType : std::uint8_t {
   proxy_opened,    ///< an allowed connection was made; proxy_request follows when it closes, with bytes and duration
   dns_query,       ///< an allowed query: the name and how often
   signal_sent,     ///< a signal that did not end the payload: which, from whom, how often
+  proxy_failed,    ///< an allowed host that could not be reached: its name does not exist, it does not answer
 };
 
 std::string_view name(Severity severity);

@@ -114,7 +114,7 @@ void Connection::goToTarget(const Decision& decision) {
 void Connection::onAddresses(const Server::Addresses& addresses) {
   if (!addresses.decision.allowed) return deny("connect", addresses.decision);
   if (addresses.list.empty())
-    return unreachable(addresses.failed ? "no DNS server answered" : "the name does not exist");
+    return unreachable(Server::describeFailure(addresses));
   addresses_ = addresses.list;
   next_address_ = 0;
   if (server_.settings.upstream_proxy.empty()) return connectNext();
@@ -174,6 +174,9 @@ void Connection::connectNext() {
 
 void Connection::unreachable(std::string_view why) {
   const std::string text = target_.host.text() + ":" + std::to_string(target_.port) + ": " + std::string(why) + "\n";
+  const int error = errno;
+  server_.reportUnreachable(target_.host.text(), target_.port, why);
+  errno = error;
   if (style_ == Style::captured) return close(true);
   if (style_ == Style::socks) {
     const auto reply = socks::buildReply(socksReply(errno));

@@ -194,10 +194,9 @@ void DnsServer::resolveFor(const dns::Question& question, const Host& host, cons
     dns::Answer answer;
     answer.ttl = kAnswerTtl;
     if (!found.decision.allowed) return refuse(question, host.name, found.decision, reply);
-    if (found.failed) {
-      answer.code = dns::Rcode::server_failure;
-    } else if (found.list.empty()) {
-      answer.code = dns::Rcode::no_such_name;
+    if (found.failed || found.list.empty()) {
+      answer.code = found.failed ? dns::Rcode::server_failure : dns::Rcode::no_such_name;
+      server_.reportUnreachable(host.name, 0, Server::describeFailure(found));
     } else if (const auto address = server_.names.addressOf(host.name, question.type == dns::kTypeA)) {
       answer.addresses.push_back(*address);
     } else {

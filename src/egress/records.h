@@ -47,6 +47,9 @@ std::string_view name(Category category);
 /// its supervisor has recorded it (encodeRecorded).
 inline constexpr const char* kOpened = "open";
 
+/// The operation of a report about an allowed host that could not be reached; the rule says why.
+inline constexpr std::string_view kUnreachable = "unreachable";
+
 /// The operation of a query to the policy's name server.
 inline constexpr std::string_view kResolve = "resolve";
 

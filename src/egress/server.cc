@@ -198,7 +198,7 @@ void Server::retire(Connection*) { retired_ = true; }
 
 bool Server::report(Request request, std::string_view blocked_range) {
   if (!request.allowed) {
-    ++totals.denied;
+    if (request.operation != kUnreachable) ++totals.denied;
     const auto address = Address::parse(request.host);
     if (blocked_range.empty() && address && own_addresses.contains(*address)) blocked_range = "this host";
     request.category = categoryOf(request, blocked_range);
@@ -207,6 +207,16 @@ bool Server::report(Request request, std::string_view blocked_range) {
   if (!record) return false;
   sendReport({Report::Kind::request, {}, std::move(*record), {}});
   return true;
+}
+
+void Server::reportUnreachable(const std::string& host, std::uint16_t port, std::string_view why) {
+  Request request;
+  request.operation = kUnreachable;
+  request.host = host;
+  request.port = port;
+  request.rule = "it is allowed, but it could not be reached: " + std::string(why);
+  request.remedy = "check the name, the host, and the DNS servers that this machine uses (network.dns_servers)";
+  report(std::move(request));
 }
 
 void Server::reportUnknown(std::uint64_t count) {

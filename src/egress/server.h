@@ -72,10 +72,16 @@ class Server final : public Watcher {
     std::vector<Address> list;
   };
   void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
+  /// Why there are no addresses.
+  static std::string_view describeFailure(const Addresses& addresses) {
+    return addresses.failed ? "no DNS server answered" : "the name does not exist";
+  }
 
   /// Finds the upstream proxy of the policy; nullopt if its name does not resolve.
   void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
 
+  /// Reports an allowed host that could not be reached; `port` may be 0.
+  void reportUnreachable(const std::string& host, std::uint16_t port, std::string_view why);
   /// Records a request. `blocked_range`: Decision::range of the denial. False: it was only counted.
   bool report(Request request, std::string_view blocked_range = {});
   /// Reports a new connection. Returns its number for Connection::recorded(), or 0 if it need not wait.

@@ -10,12 +10,14 @@ namespace caisson::supervise {
 namespace {
 
 constexpr std::size_t kMaxDenials = 100;
+constexpr std::size_t kMaxUnreachable = 5;  // notices; the audit log has all of them
 
 audit::EventType eventOf(const egress::Request& request) {
   if (request.allowed && request.operation == "credential") return audit::EventType::credential_used;
   if (request.allowed && request.operation == egress::kOpened) return audit::EventType::proxy_opened;
   if (request.allowed && request.operation == egress::kResolve) return audit::EventType::dns_query;
   if (request.allowed) return audit::EventType::proxy_request;
+  if (request.operation == egress::kUnreachable) return audit::EventType::proxy_failed;
   if (request.operation == "redirect") return audit::EventType::redirect_blocked;
   // A permitted name that resolves to an internal address is an attack, not a missing entry.
   if (request.rule.find("addresses are always blocked") != std::string::npos) {
@@ -78,6 +80,12 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
       const egress::Request& request = report.request;
       if (log != nullptr && !recordRequest(request, *log, sandbox_id)) recorded_all_ = false;
       if (request.allowed || request.count > 1) break;
+      if (request.operation == egress::kUnreachable) {
+        if (unreachable_.size() < kMaxUnreachable) {
+          unreachable_.push_back("network: " + request.object() + ": " + request.rule + "; " + request.remedy);
+        }
+        break;
+      }
       // The same number again for internal addresses: denied names must not hide an attempt at them.
       const std::size_t most = request.category == egress::Category::host ? kMaxDenials : 2 * kMaxDenials;
       if (denials_.size() >= most) {
@@ -92,6 +100,7 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
 
 void EgressRecord::fill(RunResult& result) const {
   result.denials.insert(result.denials.end(), denials_.begin(), denials_.end());
+  result.notices.insert(result.notices.end(), unreachable_.begin(), unreachable_.end());
   if (omitted_ > 0) {
     result.notices.push_back(std::to_string(omitted_) + " further requests were refused; the first " +
                              std::to_string(denials_.size()) + " are listed, the audit log has the rest");
@@ -109,6 +118,7 @@ void EgressRecord::fill(RunResult& result) const {
 void EgressRecord::fillAndReset(RunResult& result) {
   fill(result);
   denials_.clear();
+  unreachable_.clear();
   omitted_ = 0;
   earlier_ = totals_;
 }

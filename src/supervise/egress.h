@@ -35,6 +35,7 @@ class EgressRecord {
 
  private:
   std::vector<Denial> denials_;
+  std::vector<std::string> unreachable_;
   std::uint64_t omitted_ = 0;
   std::string capture_;
   egress::Totals totals_, earlier_;

@@ -144,6 +144,22 @@ TEST_F(Refuse, BlockedRangesWhateverTheListSays) {
   }
 }
 
+TEST_F(Refuse, AllowedHostThatDoesNotResolveIsReported) {
+  for (const std::string& prefix : {std::string(), std::string(kDirect)}) {
+    const std::vector<std::string> command{"bash", "-c", prefix + "curl -sS --fail http://nosuch.example.net/"};
+    const RunOutput output = run({"nosuch.example.net"}, command);
+    EXPECT_NE(output.exit_status, 0) << output.describe();
+    EXPECT_TRUE(contains(output.err, "nosuch.example.net")) << output.describe();
+    EXPECT_TRUE(contains(output.err, "could not be reached: the name does not exist")) << output.describe();
+    const auto result = json({"nosuch.example.net"}, command);
+    ASSERT_EQ(result["notices"].size(), 1U) << result;
+    EXPECT_TRUE(contains(result["notices"][0], "the name does not exist")) << result;
+    EXPECT_EQ(result["usage"]["network_denied"], 0) << "it was not denied: " << result;
+  }
+  const RunOutput log = runCaisson({"audit", "show", "--json", "--event", "proxy_failed"});
+  EXPECT_TRUE(contains(log.out, "nosuch.example.net")) << log.describe();
+}
+
 TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
   CONFORMS("R-NETWORK-6");
   EXPECT_TRUE(denied(json({"registry.local"}, {"curl", "-sS", "http://registry.local/"}), "registry.local:80"));
