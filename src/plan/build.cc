@@ -321,7 +321,7 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
   plan.layers["cgroup"] = held.empty() ? "missing" : found.kind + ": " + held;
   if (!missing.empty()) {
     if (!held.empty()) plan.layers["cgroup"] += "; missing: " + missing;
-    plan.warnings.push_back("no cgroup limits " + missing + " on this host");
+    plan.warnings.push_back("no cgroup limits for " + missing + ": see `caisson doctor`");
   }
   return {};
 }
