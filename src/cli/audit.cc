@@ -24,7 +24,7 @@ constexpr Option kSince{
 constexpr Option kUntil{.name = "until", .value = "TIME", .help = "Up to this time, written the same way."};
 constexpr Option kSandbox{
     .name = "sandbox", .value = "ID", .help = "Only this sandbox; the start of its id is enough."};
-constexpr Option kEvent{.name = "event", .value = "NAME", .help = "Only this kind of event.", .repeatable = true};
+constexpr Option kEvent{.name = "event", .value = "EVENT", .help = "Only this kind of event.", .repeatable = true};
 constexpr Option kSeverity{
     .name = "severity", .value = "INFO|WARN|ERROR|CRITICAL", .help = "Only events at least as severe as this."};
 constexpr Option kLast{.name = "last", .letter = 'n', .value = "N", .help = "Only the last N of what fits."};

@@ -1,8 +1,11 @@
 #include "cli/completions.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "audit/event.h"
 #include "caisson/policy.h"
+#include "caisson/session.h"
 #include "cli/output.h"
 
 namespace caisson::cli {
@@ -61,8 +64,14 @@ void forEachOption(const Verb& verb, Visit visit) {
   visit(kHelp);
 }
 
-std::string bashValue(std::string_view value_name) {
-  switch (completes(value_name)) {
+/// Printed by `caisson __completions sessions`: ids and names change, so the shell asks for them each time.
+constexpr std::string_view kListSessions = "__completions sessions 2>/dev/null";
+
+std::string bashValue(Completes kind, std::string_view value_name) {
+  switch (kind) {
+    case Completes::sessions:
+      return "COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" " + std::string(kListSessions) + ")\" -- \"$current\"))";
+    case Completes::events: return "COMPREPLY=($(compgen -W '" + audit::eventNames() + "' -- \"$current\"))";
     case Completes::words: return "COMPREPLY=($(compgen -W '" + spaced(value_name) + "' -- \"$current\"))";
     case Completes::profiles: return "COMPREPLY=($(compgen -W '" + profiles() + "' -- \"$current\"))";
     case Completes::files: return "COMPREPLY=($(compgen -f -- \"$current\"))";
@@ -75,20 +84,32 @@ std::string bashValue(std::string_view value_name) {
 std::string bashVerb(const Verb& verb) {
   std::string cases;
   std::string names;
+  std::string valued;
   forEachOption(verb, [&](const Option& option) {
     addWord(names, "--", option.name);
-    if (!option.value.empty())
-      cases += "        --" + std::string(option.name) + ") " + bashValue(option.value) + "; return ;;\n";
+    if (option.value.empty()) return;
+    addWord(valued, "--", option.name);
+    cases += "        --" + std::string(option.name) + ") " + bashValue(completes(option.value), option.value) +
+             "; return ;;\n";
   });
   std::string out = "    '" + std::string(verb.path) + "')\n";
   if (!cases.empty()) out += "      case \"$previous\" in\n" + cases + "      esac\n";
   out += "      if [[ $current == -* ]]; then COMPREPLY=($(compgen -W '" + names + "' -- \"$current\"))\n";
-  out += "      else " + bashValue(verb.syntax.operands) + "; fi ;;\n";
-  return out;
+  const std::vector<Operand> operands = operandsOf(verb);
+  if (operands.empty()) return out + "      fi ;;\n";
+  const bool below = verb.path.find(' ') != std::string_view::npos;
+  out += "      else _caisson_position " + std::string(below ? "3" : "2") + " " + valued + "; case $position in\n";
+  for (std::size_t at = 0; at < operands.size(); ++at) {
+    const std::string position = at + 1 == operands.size() ? "*" : std::to_string(at);
+    out += "        " + position + ") " + bashValue(operands[at].kind, operands[at].name) + " ;;\n";
+  }
+  return out + "      esac; fi ;;\n";
 }
 
-std::string zshValue(std::string_view value_name) {
-  switch (completes(value_name)) {
+std::string zshValue(Completes kind, std::string_view value_name) {
+  switch (kind) {
+    case Completes::sessions: return "_caisson_sessions";
+    case Completes::events: return "(" + audit::eventNames() + ")";
     case Completes::words: return "(" + spaced(value_name) + ")";
     case Completes::profiles: return "(" + profiles() + ")";
     case Completes::files: return "_files";
@@ -114,16 +135,22 @@ std::string zshVerb(const Verb& verb) {
     out += " \\\n        '" + std::string(option.repeatable ? "*" : "") + "--" + std::string(option.name);
     out += option.value.empty() ? "" : "=";
     out += "[" + zshPlain(option.help) + "]";
-    if (!option.value.empty()) out += ":" + zshPlain(option.value) + ":" + zshValue(option.value);
+    if (!option.value.empty()) out += ":" + zshPlain(option.value) + ":" + zshValue(completes(option.value), option.value);
     out += "'";
   });
   if (!verb.syntax.command.empty()) out += " \\\n        '*::command:_normal'";
-  if (!verb.syntax.operands.empty()) out += " \\\n        '*:operand:" + zshValue(verb.syntax.operands) + "'";
+  const std::vector<Operand> operands = operandsOf(verb);
+  for (std::size_t at = 0; at < operands.size(); ++at) {
+    const std::string position = at + 1 == operands.size() ? "*" : std::to_string(at + 1);
+    out += " \\\n        '" + position + ":operand:" + zshValue(operands[at].kind, operands[at].name) + "'";
+  }
   return out + " ;;\n";
 }
 
-std::string fishValue(std::string_view value_name) {
-  switch (completes(value_name)) {
+std::string fishValue(Completes kind, std::string_view value_name) {
+  switch (kind) {
+    case Completes::sessions: return " -x -a '(caisson " + std::string(kListSessions) + ")'";
+    case Completes::events: return " -x -a '" + audit::eventNames() + "'";
     case Completes::words: return " -x -a '" + spaced(value_name) + "'";
     case Completes::profiles: return " -x -a '" + profiles() + "'";
     case Completes::files: return " -r -F";
@@ -144,14 +171,28 @@ std::string fishVerb(const Verb& verb) {
   forEachOption(verb, [&](const Option& option) {
     out += "complete -c caisson -n '" + seen + "' -l " + std::string(option.name);
     if (option.letter != 0) out += std::string(" -s ") + option.letter;
-    if (!option.value.empty()) out += fishValue(option.value);
+    if (!option.value.empty()) out += fishValue(completes(option.value), option.value);
     out += " -d '" + quoted(option.help) + "'\n";
   });
-  if (completes(verb.syntax.operands) == Completes::files) out += "complete -c caisson -n '" + seen + "' -F\n";
+  for (const Operand& operand : operandsOf(verb)) {
+    if (operand.kind == Completes::files) out += "complete -c caisson -n '" + seen + "' -F\n";
+    if (operand.kind == Completes::sessions || operand.kind == Completes::words)
+      out += "complete -c caisson -n '" + seen + "'" + fishValue(operand.kind, operand.name) + "\n";
+  }
   if (!verb.syntax.command.empty())
     out += "complete -c caisson -n '" + seen +
            "; and contains -- -- (commandline -opc)' -x -a '(__fish_complete_subcommand)'\n";
   return out;
+}
+
+int listSessions() {
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  const auto infos = store->list();
+  if (!infos) return complain(infos.error());
+  std::string text;
+  for (const SessionInfo& info : *infos) text += (info.name.empty() ? info.id : info.name + "\n" + info.id) + "\n";
+  return print(text);
 }
 
 int perform(const Arguments& arguments) {
@@ -159,13 +200,15 @@ int perform(const Arguments& arguments) {
   if (shell == "bash") return print(bashCompletion(allVerbs()));
   if (shell == "zsh") return print(zshCompletion(allVerbs()));
   if (shell == "fish") return print(fishCompletion(allVerbs()));
-  return complain(usageError(shell, "expected bash, zsh or fish"));
+  if (shell == "sessions") return listSessions();
+  return complain(usageError(shell, "expected bash, zsh, fish or sessions"));
 }
 
 }  // namespace
 
 Completes completes(std::string_view value_name) {
   if (value_name == "PROFILE") return Completes::profiles;
+  if (value_name == "EVENT") return Completes::events;
   if (value_name.starts_with("DIR")) return Completes::directories;
   if (value_name.starts_with("PATH") || value_name.starts_with("SRC") ||
       value_name.find("FILE") != std::string_view::npos)
@@ -174,11 +217,33 @@ Completes completes(std::string_view value_name) {
   return Completes::nothing;
 }
 
+std::vector<Operand> operandsOf(const Verb& verb) {
+  std::vector<Operand> operands;
+  const std::string_view text = verb.syntax.operands;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    std::string name(text.substr(begin, end - begin));
+    begin = end + 1;
+    std::erase_if(name, [](char letter) { return letter == '[' || letter == ']' || letter == '.'; });
+    const bool session = operands.empty() && name == "ID" && verb.path.starts_with("session ");
+    const Completes kind = session ? Completes::sessions : completes(name);
+    operands.push_back({std::move(name), kind});
+  }
+  return operands;
+}
+
 std::string bashCompletion(std::span<const Verb* const> verbs) {
   std::string out =
       "# bash completion for caisson, printed by `caisson __completions bash`\n"
+      "# _caisson_position FIRST OPTION...: counts the operands before the current word. The options take a value.\n"
+      "_caisson_position() {\n"
+      "  local first=$1 at; shift; position=0\n"
+      "  for ((at = first; at < COMP_CWORD; at++)); do\n"
+      "    if [[ ${COMP_WORDS[at]} != -* && \" $* \" != *\" ${COMP_WORDS[at-1]} \"* ]]; then position=$((position + 1)); fi\n"
+      "  done\n"
+      "}\n"
       "_caisson() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} at\n"
+      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} at position\n"
       "  COMPREPLY=()\n"
       "  if ((COMP_CWORD == 1)); then\n"
       "    COMPREPLY=($(compgen -W '" +
@@ -207,6 +272,7 @@ std::string bashCompletion(std::span<const Verb* const> verbs) {
 std::string zshCompletion(std::span<const Verb* const> verbs) {
   std::string out =
       "#compdef caisson\n# zsh completion for caisson, printed by `caisson __completions zsh`\n"
+      "_caisson_sessions() { compadd -- ${(f)\"$(caisson __completions sessions 2>/dev/null)\"}; }\n"
       "_caisson() {\n  local verb=${words[2]}\n"
       "  if ((CURRENT == 2)); then compadd -- " +
       words(verbs) + " --help --version; return; fi\n";
@@ -238,7 +304,7 @@ constinit const Verb kCompletions{
     .path = "__completions",
     .summary = "Print the completions for a shell",
     .topic = Topic::hidden,
-    .syntax = {.operands = "bash|zsh|fish"},
+    .syntax = {.operands = "bash|zsh|fish|sessions"},
     .perform = perform,
 };
 

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/verb.h"
 
@@ -13,7 +14,13 @@ std::string zshCompletion(std::span<const Verb* const> verbs);
 std::string fishCompletion(std::span<const Verb* const> verbs);
 
 /// How a value or an operand is completed; derived from its name in help.
-enum class Completes : std::uint8_t { nothing, words, files, directories, profiles };
+enum class Completes : std::uint8_t { nothing, words, files, directories, profiles, sessions, events };
 Completes completes(std::string_view value_name);
+/// The operands of a verb in their order; the last one stands for all further ones.
+struct Operand {
+  std::string name;
+  Completes kind = Completes::nothing;
+};
+std::vector<Operand> operandsOf(const Verb& verb);
 
 }  // namespace caisson::cli

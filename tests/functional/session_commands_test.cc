@@ -83,6 +83,43 @@ TEST_F(SessionCommands, BeginningOfTwoIdsIsRefused) {
   EXPECT_EQ(cli.exec(id_, {"true"}).exit_status, 0) << "the whole id is clear";
 }
 
+/// What bash offers for the last of these words.
+class Completion : public SessionCommands {
+ protected:
+  [[nodiscard]] std::string complete(const std::string& words) const {
+    RunOptions how = cli.options();
+    how.env["CAISSON"] = caissonBinary();
+    const RunOutput output = runProgram(
+        {"bash", "-c",
+         "source <(\"$CAISSON\" __completions bash); COMP_WORDS=(\"$CAISSON\" " + words +
+             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _caisson; printf '%s\\n' \"${COMPREPLY[@]}\""},
+        how);
+    EXPECT_EQ(output.err, "") << output.describe();
+    return "\n" + output.out;
+  }
+};
+
+TEST_F(Completion, OffersSessionsByNameAndId) {
+  ASSERT_EQ(cli.caisson({"session", "create", "--name", "fix-login"}).exit_status, 0);
+  for (const char* verb : {"exec", "ps", "network", "destroy", "checkpoint"}) {
+    const std::string offered = complete("session " + std::string(verb) + " ''");
+    EXPECT_TRUE(contains(offered, "\nfix-login\n")) << verb << offered;
+    EXPECT_TRUE(contains(offered, "\n" + id_ + "\n")) << verb << offered;
+  }
+  EXPECT_EQ(complete("session exec fix"), "\nfix-login\n");
+  EXPECT_EQ(complete("session exec --timeout 5s fix"), "\nfix-login\n") << "the value of an option is no operand";
+  EXPECT_EQ(complete("session network fix-login a"), "\nallow\n");
+  EXPECT_EQ(complete("session destroy fix-login fix"), "\nfix-login\n");
+}
+
+TEST_F(Completion, OffersEventsAndProfiles) {
+  EXPECT_TRUE(contains(complete("audit show --event proxy"), "\nproxy_request\n"));
+  EXPECT_TRUE(contains(complete("run --profile str"), "\nstrict\n"));
+  const RunOutput unknown = cli.caisson({"audit", "show", "--event", "nosuch"});
+  EXPECT_EQ(unknown.exit_status, 125);
+  EXPECT_TRUE(contains(unknown.err, "sandbox_execute")) << unknown.describe();
+}
+
 TEST_F(SessionCommands, ShellShowsTheSessionInItsPrompt) {
   const RunOutput named = cli.caisson({"session", "create", "--name", "fix-login"});
   ASSERT_EQ(named.exit_status, 0) << named.describe();
