@@ -208,6 +208,12 @@ struct OpenPort {
   bool inward = false;          ///< the session connects to the host's port; else the reverse
 };
 
+/// A process of a session whose command has ended. It keeps `checkpoint` and others from working (WhenBusy).
+struct LeftBehind {
+  std::int32_t pid = 0;  ///< on the host
+  std::string program;
+};
+
 struct CommitRequest {
   /// Relative to the workspace: files, or directories with every change below them. Empty: everything. Files that the
   /// host would execute later (hooks, editor tasks, start-up files, agent and CI configuration) are committed only if
@@ -282,6 +288,11 @@ class Session {
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
   /// Sends SIGTERM to all its processes, and SIGKILL after the grace period. Not an error if it has already ended.
   Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
+
+  /// Processes that outlived the command that started them.
+  Result<std::vector<LeftBehind>> leftBehind();
+  /// Sends them SIGTERM, and SIGKILL after the grace period. Returns those that were there.
+  Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds = 2);
 
   /// Reads up to `max_bytes` from `offset` on. For all file operations: `path` is relative to /workspace, or an
   /// absolute path inside the sandbox. Whatever the payload plants there (links, pipes, devices, rename races) can

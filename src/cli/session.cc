@@ -8,6 +8,7 @@
 #include "cli/policy_options.h"
 #include "cli/safe_text.h"
 #include "cli/session_verbs.h"
+#include "policy/model.h"
 #include "policy/units.h"
 #include "supervise/kept_logs.h"
 
@@ -27,6 +28,14 @@ constexpr auto kCreateGroups = withPolicyGroups(kCreateOwn);
 
 constexpr Option kListOptions[] = {kJson};
 constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
+
+/// Why the session has no workspace although one was not declined; or empty.
+std::string workspaceNotice(const Policy& policy, const SessionInfo& info) {
+  const policy::Workspace& workspace = policy.model().filesystem.workspace;
+  if (!info.workspace.empty() || workspace.mode == policy::WorkspaceMode::none) return {};
+  return "the current directory is a home directory or above one, so the session has no workspace and /workspace is "
+         "empty; name one with --workspace DIR";
+}
 
 int create(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
@@ -48,10 +57,19 @@ int create(const Arguments& arguments) {
   if (!store) return complain(store.error());
   const auto session = store->create(options);
   if (!session) return complain(inWordsOfFlags(session.error(), arguments));
-  if (!arguments.has(kJson)) return print(session->id() + "\n");
+  const auto info = session->info();
+  if (!info) return complain(info.error());
+  const std::string notice = workspaceNotice(options.policy, *info);
+  if (!arguments.has(kJson)) {
+    if (!notice.empty()) tell(notice);
+    return print(session->id() + "\n");
+  }
   JsonWriter json;
   json.beginObject().key("id").string(session->id()).key("name").string(options.name);
-  json.key("ttl_seconds").number(options.ttl_seconds).end();
+  json.key("ttl_seconds").number(options.ttl_seconds).key("workspace").string(info->workspace);
+  json.key("notices").beginArray();
+  if (!notice.empty()) json.string(notice);
+  json.end().end();
   return print(json.text() + "\n");
 }
 

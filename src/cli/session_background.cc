@@ -24,8 +24,10 @@ constexpr Option kOffset{
 constexpr Option kLogOptions[] = {kFollow, kOffset};
 constexpr OptionGroup kLogGroups[] = {{"Options", kLogOptions}};
 
+constexpr Option kLeftBehind{.name = "left-behind",
+                             .help = "End the processes whose commands have ended, instead of a command."};
 constexpr Option kGrace{.name = "grace", .value = "DUR", .help = "How long it has to end by itself (default: 2s)."};
-constexpr Option kStopOptions[] = {kGrace};
+constexpr Option kStopOptions[] = {kGrace, kLeftBehind};
 constexpr OptionGroup kStopGroups[] = {{"Options", kStopOptions}};
 
 constexpr std::size_t kPiece = 1U << 20;
@@ -62,12 +64,17 @@ int ps(const Arguments& arguments) {
   if (!session) return complain(session.error());
   const auto infos = session->processes();
   if (!infos) return complain(infos.error());
+  const auto left = session->leftBehind();
+  if (!left) return complain(left.error());
   if (!arguments.has(kJson)) {
     std::string text;
     for (const ExecInfo& info : *infos) {
       text += std::to_string(info.exec) + "  " + stateOf(info) + " ";
       for (const std::string& word : info.command) text += " " + safeLine(word);
       text += refusalsOf(info) + "\n";
+    }
+    for (const LeftBehind& one : *left) {
+      text += "left behind  pid " + std::to_string(one.pid) + "  " + safeLine(one.program) + "\n";
     }
     return print(text);
   }
@@ -84,6 +91,10 @@ int ps(const Arguments& arguments) {
     json.key("stdout_dropped").number(info.out_dropped).key("stderr_dropped").number(info.err_dropped);
     writeViolations(json, info.violations);
     json.end();
+  }
+  json.end().key("left_behind").beginArray();
+  for (const LeftBehind& one : *left) {
+    json.beginObject().key("pid").number(one.pid).key("program").string(one.program).end();
   }
   json.end().end();
   return print(json.text() + "\n");
@@ -128,16 +139,23 @@ int logs(const Arguments& arguments) {
 }
 
 int stop(const Arguments& arguments) {
-  auto session = sessionOf(arguments, "session stop", 2, 2);
+  const bool left_behind = arguments.has(kLeftBehind);
+  auto session = sessionOf(arguments, "session stop", left_behind ? 1 : 2, left_behind ? 1 : 2);
   if (!session) return complain(session.error());
-  const auto exec = execFrom(arguments);
-  if (!exec) return complain(exec.error());
   double grace = 2;
   if (const auto text = arguments.value(kGrace)) {
     const auto seconds = secondsFrom(*text, "--grace");
     if (!seconds) return complain(seconds.error());
     grace = *seconds;
   }
+  if (left_behind) {
+    const auto stopped = session->stopLeftBehind(grace);
+    if (!stopped) return complain(stopped.error());
+    for (const LeftBehind& one : *stopped) tell("ended: pid " + std::to_string(one.pid) + " " + safeLine(one.program));
+    return 0;
+  }
+  const auto exec = execFrom(arguments);
+  if (!exec) return complain(exec.error());
   if (auto stopped = session->stop(*exec, grace); !stopped) return complain(stopped.error());
   return 0;
 }
@@ -147,7 +165,9 @@ int stop(const Arguments& arguments) {
 constinit const Verb kSessionPs{
     .path = "session ps",
     .summary = "List a session's background commands",
-    .description = "Running and ended ones, by their numbers.",
+    .description =
+        "Running and ended ones, by their numbers; then processes that were left behind by commands that have ended. "
+        "While one of those runs, `checkpoint`, `restore` and `fork` need --stop.",
     .topic = Topic::session,
     .syntax = {.groups = kPsGroups, .operands = "ID"},
     .perform = ps,
@@ -166,9 +186,14 @@ constinit const Verb kSessionLogs{
 constinit const Verb kSessionStop{
     .path = "session stop",
     .summary = "End a background command",
-    .description = "Asks all its processes to end, and ends them when the grace is over.",
+    .description =
+        "Asks all its processes to end, and ends them when the grace is over. With --left-behind and without EXEC: the "
+        "processes that `caisson session ps` lists as left behind.",
+    .examples =
+        "caisson session stop fix-login 1\n"
+        "caisson session stop --left-behind fix-login",
     .topic = Topic::session,
-    .syntax = {.groups = kStopGroups, .operands = "ID EXEC"},
+    .syntax = {.groups = kStopGroups, .operands = "ID [EXEC]"},
     .perform = stop,
 };
 

@@ -44,6 +44,7 @@ enum class MessageType : std::uint32_t {
   close_port,         ///< PortOptions -> done
   reload,             ///< read meta.json again -> done
   processes,          ///< -> done with ProcessList: processes that no running command accounts for
+  signal_left,        ///< SignalOptions, to those processes -> done with ProcessList: the processes
   freeze,             ///< begins a new upper layer, the caller holding the session's lock -> done, or failed with EBUSY
   // from the supervisor to its launcher (supervisor/launcher.h)
   remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
@@ -125,6 +126,7 @@ struct Seconds {
 
 struct LeftProcess {
   std::int32_t pid = 0;  ///< on the host
+  std::uint64_t start = 0;
   std::string program;
 };
 struct ProcessList {
@@ -206,8 +208,8 @@ void fields(A& archive, T& v) {
 }
 template <class A, Of<LeftProcess> T>
 void fields(A& archive, T& v) {
-  auto& [pid, program] = v;
-  archive(pid, program);
+  auto& [pid, start, program] = v;
+  archive(pid, start, program);
 }
 template <class A, Of<ProcessList> T>
 void fields(A& archive, T& v) {

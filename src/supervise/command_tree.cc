@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kMaxRounds = 16;
 
-/// Signals a process only if it is still the one that was found: its pid may have been reused.
+}  // namespace
+
 void signalExactly(const CommandTree::Member& member, int signal) {
   const long opened = sys::raw(SYS_pidfd_open, member.pid, 0);
   if (opened < 0) return;
@@ -27,8 +28,6 @@ void signalExactly(const CommandTree::Member& member, int signal) {
   if (sys::processStart(member.pid) != member.start) return;
   sys::raw(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
 }
-
-}  // namespace
 
 std::vector<CommandTree::Member> CommandTree::members() const {
   struct Seen {

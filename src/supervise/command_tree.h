@@ -42,4 +42,7 @@ class CommandTree {
   std::optional<sys::CpuClock> clock_;
 };
 
+/// Signals a process only if it is still the one that was found: its pid may have been reused.
+void signalExactly(const CommandTree::Member& member, int signal);
+
 }  // namespace caisson::supervise

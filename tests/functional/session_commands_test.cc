@@ -83,6 +83,82 @@ TEST_F(SessionCommands, BeginningOfTwoIdsIsRefused) {
   EXPECT_EQ(cli.exec(id_, {"true"}).exit_status, 0) << "the whole id is clear";
 }
 
+TEST_F(SessionCommands, NetworkAllowGivesASessionItsFirstHost) {
+  const RunOutput denied = cli.caisson({"session", "network", id_, "deny", "example.org"});
+  EXPECT_EQ(denied.exit_status, 125);
+  EXPECT_TRUE(contains(denied.err, "has no network")) << denied.describe();
+  ASSERT_EQ(cli.exec(id_, {"sh", "-c", "touch /tmp/gone kept"}).exit_status, 0);
+  cli.start(id_, {"sh", "-c", "sleep 300; :", cli.marker()});
+  const RunOutput busy = cli.caisson({"session", "network", id_, "allow", "example.org"});
+  EXPECT_EQ(busy.exit_status, 125) << "its processes would be killed unasked";
+  EXPECT_TRUE(contains(busy.err, "--stop")) << busy.describe();
+  const RunOutput allowed = cli.caisson({"session", "network", "--stop", id_, "allow", "example.org"});
+  EXPECT_EQ(allowed.exit_status, 0) << allowed.describe();
+  EXPECT_TRUE(contains(allowed.err, "starts anew")) << allowed.describe();
+  const auto info = cli.caisson({"session", "info", "--json", id_}).json();
+  EXPECT_EQ(info["network"], "proxy") << info;
+  EXPECT_EQ(cli.exec(id_, {"sh", "-c", "ls kept /tmp; echo $http_proxy"}).out, "kept\n\n/tmp:\nhttp://127.0.0.1:3128\n");
+  EXPECT_EQ(cli.caisson({"session", "network", id_, "allow", "second.example"}).exit_status, 0) << "no restart now";
+  bool recorded = false;
+  for (const auto& event : cli.events("lifecycle")) recorded = recorded || contains(event.dump(), "allow example.org");
+  EXPECT_TRUE(recorded) << "the decision is not in the audit log";
+}
+
+TEST_F(SessionCommands, PsListsAndStopEndsLeftBehindProcesses) {
+  ASSERT_EQ(cli.script(id_, "setsid sleep 300 > /dev/null 2>&1 < /dev/null &").exit_status, 0);
+  ASSERT_TRUE(eventually([&] { return contains(cli.caisson({"session", "ps", id_}).out, "sleep"); }));
+  const RunOutput listed = cli.caisson({"session", "ps", id_});
+  EXPECT_TRUE(contains(listed.out, "left behind  pid ")) << listed.describe();
+  EXPECT_TRUE(contains(listed.out, "sleep")) << listed.describe();
+  const auto json = cli.caisson({"session", "ps", "--json", id_}).json();
+  ASSERT_EQ(json["left_behind"].size(), 1U) << json;
+  EXPECT_GT(json["left_behind"][0]["pid"], 0);
+  const RunOutput busy = cli.caisson({"session", "checkpoint", id_, "c"});
+  EXPECT_EQ(busy.exit_status, 125);
+  EXPECT_TRUE(contains(busy.err, "session ps")) << busy.describe();
+  const RunOutput stopped = cli.caisson({"session", "stop", "--left-behind", id_});
+  EXPECT_EQ(stopped.exit_status, 0) << stopped.describe();
+  EXPECT_TRUE(contains(stopped.err, "sleep")) << stopped.describe();
+  EXPECT_EQ(cli.caisson({"session", "ps", id_}).out, "");
+  EXPECT_EQ(cli.caisson({"session", "checkpoint", id_, "c"}).exit_status, 0);
+}
+
+TEST_F(SessionCommands, StopLeftBehindEndsStubbornOnesAndSparesCommands) {
+  cli.start(id_, {"sh", "-c", "sleep 300; :", cli.marker()});
+  ASSERT_EQ(cli.script(id_, "setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' " + cli.marker() +
+                                " > /dev/null 2>&1 < /dev/null &")
+                .exit_status,
+            0);
+  ASSERT_TRUE(eventually([&] { return contains(cli.caisson({"session", "ps", id_}).out, "left behind"); }));
+  const RunOutput stopped = cli.caisson({"session", "stop", "--left-behind", "--grace", "0.1s", id_});
+  EXPECT_EQ(stopped.exit_status, 0) << stopped.describe();
+  const std::string after = cli.caisson({"session", "ps", id_}).out;
+  EXPECT_FALSE(contains(after, "left behind")) << after;
+  EXPECT_TRUE(contains(after, "1  running")) << "a command was ended: " << after;
+}
+
+TEST_F(SessionCommands, CreateInAHomeSaysThatThereIsNoWorkspace) {
+  RunOptions how = cli.options();
+  how.env["HOME"] = cli.workspace.path();
+  const RunOutput made = runCaisson({"session", "create"}, how);
+  EXPECT_EQ(made.exit_status, 0) << made.describe();
+  EXPECT_TRUE(contains(made.err, "no workspace")) << made.describe();
+  EXPECT_TRUE(contains(made.err, "--workspace DIR")) << made.describe();
+  const auto json = runCaisson({"session", "create", "--json"}, how).json();
+  EXPECT_EQ(json["workspace"], "") << json;
+  EXPECT_EQ(json["notices"].size(), 1U) << json;
+  const RunOutput asked = runCaisson({"session", "create", "--workspace", ":none"}, how);
+  EXPECT_EQ(asked.err, "") << "it was asked for";
+  EXPECT_EQ(cli.caisson({"session", "create"}).err, "");
+}
+
+TEST_F(SessionCommands, DestroyTakesSeveralSessions) {
+  const std::string second = cli.create();
+  EXPECT_EQ(cli.caisson({"session", "destroy", id_, second}).exit_status, 0);
+  EXPECT_EQ(cli.caisson({"session", "list"}).out, "");
+  EXPECT_NE(cli.caisson({"session", "destroy", id_, second}).exit_status, 0);
+}
+
 /// What bash offers for the last of these words.
 class Completion : public SessionCommands {
  protected:

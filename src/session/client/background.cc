@@ -160,4 +160,40 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
                          "it hangs in the kernel; destroy the session"));
 }
 
+Result<std::vector<LeftBehind>> SessionContext::askAboutLeft(MessageType type, int signal) {
+  std::vector<LeftBehind> found;
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened) return fail(opened.error());
+  if (!*opened) return found;
+  const SignalOptions options{.number = 0, .signal = signal, .whole_tree = true};
+  auto answer = (*opened)->ask(type, type == MessageType::signal_left ? codec::encode(options) : std::string(),
+                               "session ps", id());
+  if (!answer) return fail(answer.error());
+  const auto list = codec::decode<ProcessList>(answer->value);
+  if (!list) return fail(goneError("session ps", id()));
+  for (const LeftProcess& one : list->processes) found.push_back({one.pid, one.program});
+  return found;
+}
+
+Result<std::vector<LeftBehind>> SessionContext::leftBehind() { return askAboutLeft(MessageType::processes, 0); }
+
+Result<std::vector<LeftBehind>> SessionContext::stopLeftBehind(double grace_seconds) {
+  constexpr double kKillSeconds = 5;
+  const auto before = askAboutLeft(MessageType::signal_left, SIGTERM);
+  if (!before || before->empty()) return before;
+  const auto began = Clock::now();
+  for (;;) {
+    const double waited = std::chrono::duration<double>(Clock::now() - began).count();
+    const bool kill = waited >= grace_seconds;
+    const auto left = kill ? askAboutLeft(MessageType::signal_left, SIGKILL) : leftBehind();
+    if (!left) return left;
+    if (left->empty()) return before;
+    if (waited > grace_seconds + kKillSeconds) {
+      return fail(plainError(Stage::supervise, "session stop", left->front().program, "it survives SIGKILL",
+                             "it hangs in the kernel; destroy the session"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 }  // namespace caisson::session

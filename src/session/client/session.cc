@@ -76,6 +76,12 @@ Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close
 
 Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return context_->stop(exec, grace_seconds); }
 
+Result<std::vector<LeftBehind>> Session::leftBehind() { return context_->leftBehind(); }
+
+Result<std::vector<LeftBehind>> Session::stopLeftBehind(double grace_seconds) {
+  return context_->stopLeftBehind(grace_seconds);
+}
+
 Result<FilePiece> Session::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
   return context_->read(path, offset, max_bytes);
 }

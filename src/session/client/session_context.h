@@ -68,6 +68,8 @@ class SessionContext {
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
   Result<void> stop(std::uint32_t exec, double grace_seconds);
+  Result<std::vector<LeftBehind>> leftBehind();
+  Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds);
 
   // layers.cc
   Result<CheckpointInfo> checkpoint(std::string_view name, WhenBusy when_busy);
@@ -114,6 +116,8 @@ class SessionContext {
   /// Whether the session may store `bytes` more; measures its layers again after `unmeasured` bytes.
   Result<void> checkRoom(std::uint64_t bytes, std::uint64_t unmeasured);
   Result<sys::RootDir> logDirectory();
+  /// Asks the supervisor about left-behind processes, or to send them a signal; none without a supervisor.
+  Result<std::vector<LeftBehind>> askAboutLeft(MessageType type, int signal);
   /// Ends the sandbox if nothing runs in it or `when_busy` says to stop it. The caller holds the lock.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
   /// Who may write to the layers that a commit reads.

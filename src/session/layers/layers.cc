@@ -87,8 +87,8 @@ Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
   }
   if (settled.error().sys_errno == EBUSY) {
     return fail(sysError(Stage::state, call, id(), EBUSY,
-                         "processes of the session are running: stop them first, or say that they may be ended "
-                         "(--stop)"));
+                         "processes of the session are running: `caisson session ps " + id() +
+                             "` lists them; stop them first, or use --stop"));
   }
   return killSandbox(directory_);
 }

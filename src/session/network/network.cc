@@ -127,8 +127,8 @@ Result<void> SessionContext::changeNetwork(bool allow, std::string_view pattern)
   Metadata after = metadata_;
   policy::Network& network = after.policy.network;
   if (network.mode != policy::NetworkMode::proxy) {
-    return fail(plainError(Stage::policy, "session network", id(), "the session was made without an egress",
-                           "make one with --net proxy"));
+    return fail(plainError(Stage::policy, "session network", id(), "the session has no network, so no host is allowed",
+                           "`caisson session network " + id() + " allow HOST` gives it one"));
   }
   const std::string text(pattern);
   put(allow ? network.allowed_hosts : network.denied_hosts, allow ? network.denied_hosts : network.allowed_hosts, text);

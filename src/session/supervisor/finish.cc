@@ -7,6 +7,7 @@
 #include "supervise/changes.h"
 #include "supervise/proc_text.h"
 #include "supervise/process_tree.h"
+#include "sys/process_start.h"
 
 namespace caisson::session {
 namespace {
@@ -142,7 +143,8 @@ ProcessList Supervisor::leftProcesses() {
   }
   for (const pid_t pid : supervise::ProcessTree(sandbox_->init()).members()) {
     if (pid == sandbox_->init() || std::ranges::find(known, pid) != known.end()) continue;
-    list.processes.push_back({pid, supervise::programName(pid)});
+    const std::uint64_t start = sys::processStart(pid);
+    if (start != 0) list.processes.push_back({pid, start, supervise::programName(pid)});
   }
   return list;
 }

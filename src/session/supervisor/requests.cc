@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "session/supervisor/supervisor.h"
+#include "supervise/command_tree.h"
 
 namespace caisson::session {
 namespace {
@@ -54,6 +55,7 @@ void Supervisor::serve(int socket, Packet packet) {
       const ProcessList list = sandbox_ ? leftProcesses() : ProcessList{};
       return static_cast<void>(reply(socket, MessageType::done, codec::encode(list)));
     }
+    case MessageType::signal_left: return decoded(&Supervisor::serveSignalLeft);
     case MessageType::freeze: return serveFreeze(socket);
     default: return dropClient(socket);
   }
@@ -133,6 +135,29 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
   }
   record_.signalForwarded(metadata_.id, options.signal);
   if (options.number != 0) reply(socket, MessageType::done);
+}
+
+/// Kills like CommandTree::kill(): stops the processes until no new one appears, so that none escapes by forking.
+void Supervisor::serveSignalLeft(int socket, const SignalOptions& options) {
+  constexpr int kMaxRounds = 16;
+  ProcessList list;
+  const auto signalAll = [&](int signal) {
+    list = sandbox_ ? leftProcesses() : ProcessList{};
+    if (spawning_ != 0) return;  // the newborn is among them; the client asks again
+    for (const LeftProcess& one : list.processes) {
+      supervise::signalExactly({.pid = one.pid, .start = one.start, .ticks = 0}, signal);
+    }
+  };
+  if (options.signal == SIGKILL) {
+    for (std::size_t round = 0, before = 0; round < kMaxRounds; ++round) {
+      signalAll(SIGSTOP);
+      if (round > 0 && list.processes.size() == before) break;
+      before = list.processes.size();
+    }
+  }
+  signalAll(options.signal);
+  if (!list.processes.empty()) record_.signalForwarded(metadata_.id, options.signal);
+  reply(socket, MessageType::done, codec::encode(list));
 }
 
 void Supervisor::serveSettle(int socket, const SettleOptions& options) {

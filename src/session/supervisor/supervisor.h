@@ -87,6 +87,7 @@ class Supervisor {
   void serveRenew(int socket, const Seconds& seconds);
   void serveReload(int socket);
   void serveFreeze(int socket);
+  void serveSignalLeft(int socket, const SignalOptions& options);
   [[nodiscard]] ProcessList leftProcesses();
 
   // commands.cc: running commands
