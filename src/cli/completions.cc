@@ -135,7 +135,8 @@ std::string zshVerb(const Verb& verb) {
     out += " \\\n        '" + std::string(option.repeatable ? "*" : "") + "--" + std::string(option.name);
     out += option.value.empty() ? "" : "=";
     out += "[" + zshPlain(option.help) + "]";
-    if (!option.value.empty()) out += ":" + zshPlain(option.value) + ":" + zshValue(completes(option.value), option.value);
+    if (!option.value.empty())
+      out += ":" + zshPlain(option.value) + ":" + zshValue(completes(option.value), option.value);
     out += "'";
   });
   if (!verb.syntax.command.empty()) out += " \\\n        '*::command:_normal'";
@@ -239,11 +240,13 @@ std::string bashCompletion(std::span<const Verb* const> verbs) {
       "_caisson_position() {\n"
       "  local first=$1 at; shift; position=0\n"
       "  for ((at = first; at < COMP_CWORD; at++)); do\n"
-      "    if [[ ${COMP_WORDS[at]} != -* && \" $* \" != *\" ${COMP_WORDS[at-1]} \"* ]]; then position=$((position + 1)); fi\n"
+      "    if [[ ${COMP_WORDS[at]} != -* && \" $* \" != *\" ${COMP_WORDS[at-1]} \"* ]]; then position=$((position + "
+      "1)); fi\n"
       "  done\n"
       "}\n"
       "_caisson() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} at position\n"
+      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} at "
+      "position\n"
       "  COMPREPLY=()\n"
       "  if ((COMP_CWORD == 1)); then\n"
       "    COMPREPLY=($(compgen -W '" +

@@ -113,8 +113,7 @@ void Connection::goToTarget(const Decision& decision) {
 
 void Connection::onAddresses(const Server::Addresses& addresses) {
   if (!addresses.decision.allowed) return deny("connect", addresses.decision);
-  if (addresses.list.empty())
-    return unreachable(Server::describeFailure(addresses));
+  if (addresses.list.empty()) return unreachable(Server::describeFailure(addresses));
   addresses_ = addresses.list;
   next_address_ = 0;
   if (server_.settings.upstream_proxy.empty()) return connectNext();

@@ -63,8 +63,8 @@ void becomeInsideUser(const Block& block);
 void bringUpLoopback(const Block& block, int socket);
 /// Routes everything to lo, opens the listeners and sends them to the egress process. Call it in the network namespace.
 void openEgress(const Block& block);
-/// Opens a listener on the sandbox's loopback for each port of the host and sends them to the supervisor. Call it in the
-/// network namespace, before the payload exists.
+/// Opens a listener on the sandbox's loopback for each port of the host and sends them to the supervisor. Call it in
+/// the network namespace, before the payload exists.
 void openHostPorts(const Block& block);
 /// What the supervisor monitors of a tree.
 struct BuiltTree {

@@ -27,8 +27,8 @@ bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host
 /// one that the sandbox builds itself.
 Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host);
 
-/// The directory `requested` (the policy's, or that of one command) as an absolute path inside: relative ones are in the
-/// workspace.
+/// The directory `requested` (the policy's, or that of one command) as an absolute path inside: relative ones are in
+/// the workspace.
 Result<std::string> directoryInside(const Plan& plan, std::string_view requested);
 
 /// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`.

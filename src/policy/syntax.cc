@@ -181,8 +181,8 @@ std::optional<Flaw> flawOfLoopback(std::string_view text) {
   if (!isLoopback(host)) return std::nullopt;
   const std::string number = port.empty() ? "PORT" : std::string(port);
   return Flaw{"a host other than this machine, which is \"" + std::string(host) + "\" inside the sandbox too",
-              "to reach a service of this machine use --host-port " + number + ", or network.host_ports = [\"" + number +
-                  "\"]"};
+              "to reach a service of this machine use --host-port " + number + ", or network.host_ports = [\"" +
+                  number + "\"]"};
 }
 
 std::optional<Flaw> unless(bool good, std::string_view expected, std::string_view hint = {}) {
@@ -212,6 +212,17 @@ std::expected<std::string, Flaw> expandHome(std::string_view path) {
   return expanded == "/" && path.size() > 1 ? std::string(path.substr(1)) : expanded + std::string(path.substr(1));
 }
 
+namespace {
+
+/// A directory inside the sandbox: absolute, or relative to the workspace.
+std::optional<Flaw> flawOfDirectory(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  if (text.starts_with('~')) return Flaw{"a directory inside", "the home inside is /home/sandbox; write it out"};
+  return flawOfPath(text.starts_with('/') ? std::string(text) : "/" + std::string(text));
+}
+
+}  // namespace
+
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
   switch (syntax) {
     case Syntax::any:
@@ -228,13 +239,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::root: return text == "host" ? std::nullopt : flawOfPath(text);
     case Syntax::shown_path: return flawOfShownPath(text);
     case Syntax::inside_path: return flawOfPath(text);
-    case Syntax::directory:
-      if (text.empty() || text.starts_with('/')) return text.empty() ? std::nullopt : flawOfPath(text);
-      if (text.starts_with("~")) {
-        return Flaw{"a directory inside", "the home inside is /home/sandbox; write it out"};
-      }
-      if (auto flaw = flawOfPath("/" + std::string(text))) return flaw;
-      return std::nullopt;
+    case Syntax::directory: return flawOfDirectory(text);
     case Syntax::executable:
       if (text.find('/') != std::string_view::npos) return flawOfPath(text);
       return unless(!text.empty() && !hasControl(text), "the absolute path or the bare name of an executable");

@@ -96,8 +96,10 @@ TEST(Widening, EveryKeyIsComparedButThoseThatAllowNothing) {
   CONFORMS("R-POLICY-3");
   const std::set<std::string_view> never{"name",
                                          "description",
+                                         "working_directory",
                                          "isolation.hostname",
                                          "filesystem.workspace.path",
+                                         "filesystem.workspace.same_path",
                                          "filesystem.overlay_store",
                                          "environment.set",
                                          "audit.lifecycle"};

@@ -21,7 +21,7 @@ class DiscardedChanges : public testing::Test {
   [[nodiscard]] std::string notice() const {
     const sys::Fd fd(::open(upper.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     plan::Plan plan;
-    plan.working_directory = "/workspace";
+    plan.workspace_target = "/workspace";
     RunResult result;
     noteDiscardedChanges(findChangedFiles(fd.get()), plan, result);
     EXPECT_LE(result.notices.size(), 1U);

@@ -32,8 +32,8 @@ class PortRelay {
     std::uint16_t port = 0;  ///< on the other side
     /// Creates a TCP socket of the other side and calls back, now or later; an invalid one: none available.
     std::function<void(int family, SocketReady ready)> make_socket;
-    bool try_ipv6 = false;          ///< after a refusal at 127.0.0.1
-    std::function<bool()> admit;    ///< called for each new connection; false: it is reset. Null: all are admitted
+    bool try_ipv6 = false;        ///< after a refusal at 127.0.0.1
+    std::function<bool()> admit;  ///< called for each new connection; false: it is reset. Null: all are admitted
     std::function<void(const Finished&)> finished;  ///< called once for each admitted connection; may be null
   };
 

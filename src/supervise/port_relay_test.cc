@@ -167,7 +167,8 @@ TEST_F(PortRelayTest, CutsAConnectionWithUrgentData) {
   const sys::Fd client = connectTo(front_);
   ASSERT_TRUE(acceptAtServer());
   ASSERT_EQ(::send(client.get(), "!", 1, MSG_OOB), 1);
-  // splice cannot pass it, and the socket stays readable: the relay must not loop.
+  ASSERT_EQ(::send(client.get(), "after", 5, 0), 5);
+  // splice cannot pass the urgent byte, and the socket stays readable: the relay must not loop.
   EXPECT_TRUE(turnUntil([&] { return relay_.connections() == 0; }));
 }
 

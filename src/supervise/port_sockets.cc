@@ -23,8 +23,7 @@ sockaddr_in loopback4(std::uint16_t port) {
 Error bindError(std::uint16_t port, std::string_view where, int error) {
   const std::string object = "127.0.0.1 of the " + std::string(where) + ", port " + std::to_string(port);
   if (error == EADDRINUSE) {
-    return sysError(Stage::state, "bind", object, error,
-                    "stop the program that listens there, or choose another port");
+    return sysError(Stage::state, "bind", object, error, "stop the program that listens there, or choose another port");
   }
   if (error == EACCES) {
     return sysError(Stage::state, "bind", object, error,

@@ -124,9 +124,7 @@ void SandboxRun::onMessage() {
     switch (message.kind) {
       case MessageKind::prepared: onPrepared(arrival); break;
       case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
-      case MessageKind::host_ports:
-        ports_.serveHostPorts(arrival.descriptors, message.value == 2 ? 2 : 1);
-        break;
+      case MessageKind::host_ports: ports_.serveHostPorts(arrival.descriptors, message.value == 2 ? 2 : 1); break;
       case MessageKind::socket:
         ports_.onSocket(static_cast<std::uint32_t>(message.numbers[0]), std::move(arrival.descriptors[0]));
         break;

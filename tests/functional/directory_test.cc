@@ -59,11 +59,10 @@ TEST_F(SamePath, HidesTheSecretsOfAHome) {
   RunOptions how = options();
   how.env["HOME"] = home.path();
   how.cwd = home / "project";
-  const RunOutput project =
-      run({"--same-path"}, {"sh", "-c", "cat file; cat ../.ssh/id_ed25519; ls -A .."}, how);
+  const RunOutput project = run({"--same-path"}, {"sh", "-c", "cat file; cat ../.ssh/id_ed25519; ls -A .."}, how);
   EXPECT_EQ(project.out, "content\nproject\n") << project.describe();
-  const RunOutput whole = run({"--same-path", "--workspace", home.path()},
-                              {"sh", "-c", "cat project/file; cat .ssh/id_ed25519"}, how);
+  const RunOutput whole =
+      run({"--same-path", "--workspace", home.path()}, {"sh", "-c", "cat project/file; cat .ssh/id_ed25519"}, how);
   EXPECT_EQ(whole.out, "content\n") << whole.describe();
 }
 

@@ -30,7 +30,7 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
   CONFORMS("R-LEVEL-5");
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
-  // The same root, working directory and limits as promised, in namespaces of its own.
+  // The same root, working directory and limits as promised, in separate namespaces.
   const std::string system = "stat -c %d:%i /usr /usr/bin; ";
   const RunOutput root = script(system + "pwd; ulimit -n; ulimit -c", {"--level", "process"});
   EXPECT_EQ(root.out, onHost(system).out + workspace.path() + "\n1024\n0\n") << root.describe();

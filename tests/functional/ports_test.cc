@@ -16,7 +16,8 @@ class Ports : public AuditTest {
     if (IsSkipped()) return;
     requireOrSkip(systemHas("python3"), "no python3 to serve with");
   }
-  [[nodiscard]] RunOutput runWith(const std::vector<std::string>& flags, const std::vector<std::string>& command) const {
+  [[nodiscard]] RunOutput runWith(const std::vector<std::string>& flags,
+                                  const std::vector<std::string>& command) const {
     return run(flags, command, options());
   }
   /// What a client inside gets from the host's port.
@@ -33,7 +34,9 @@ class Ports : public AuditTest {
 
 /// A service of this machine, as a database would be.
 struct Service {
-  Service() { EXPECT_TRUE(eventually([&] { return converse(port, "up?") == "echo:up?"; }, 20s)); }
+  Service() {
+    EXPECT_TRUE(eventually([&] { return converse(port, "up?") == "echo:up?"; }, 20s));
+  }
   const std::uint16_t port = freePort();
   const std::string number = std::to_string(port);
   const BackgroundProgram server{{"python3", "-c", kEchoServer, number}};
@@ -153,9 +156,9 @@ TEST_F(Publish, MakesAServerInsideReachable) {
   for (const char* address : {"127.0.0.1", "0.0.0.0", "::1", "::"}) {
     const std::uint16_t port = freePort();
     const std::string number = std::to_string(port);
-    const BackgroundProgram server({caissonBinary(), "run", "-q", "--publish", number, "--", "python3", "-c",
-                                    kEchoServer, number, address},
-                                   options());
+    const BackgroundProgram server(
+        {caissonBinary(), "run", "-q", "--publish", number, "--", "python3", "-c", kEchoServer, number, address},
+        options());
     ASSERT_TRUE(answers(port)) << address;
     const std::string much(4 << 20, 'm');
     EXPECT_EQ(converse(port, much), "echo:" + much) << address;

@@ -97,7 +97,8 @@ TEST_F(SessionCommands, NetworkAllowGivesASessionItsFirstHost) {
   EXPECT_TRUE(contains(allowed.err, "starts anew")) << allowed.describe();
   const auto info = cli.caisson({"session", "info", "--json", id_}).json();
   EXPECT_EQ(info["network"], "proxy") << info;
-  EXPECT_EQ(cli.exec(id_, {"sh", "-c", "ls kept /tmp; echo $http_proxy"}).out, "kept\n\n/tmp:\nhttp://127.0.0.1:3128\n");
+  EXPECT_EQ(cli.exec(id_, {"sh", "-c", "ls kept /tmp; echo $http_proxy"}).out,
+            "kept\n\n/tmp:\nhttp://127.0.0.1:3128\n");
   EXPECT_EQ(cli.caisson({"session", "network", id_, "allow", "second.example"}).exit_status, 0) << "no restart now";
   bool recorded = false;
   for (const auto& event : cli.events("lifecycle")) recorded = recorded || contains(event.dump(), "allow example.org");
@@ -165,11 +166,11 @@ class Completion : public SessionCommands {
   [[nodiscard]] std::string complete(const std::string& words) const {
     RunOptions how = cli.options();
     how.env["CAISSON"] = caissonBinary();
-    const RunOutput output = runProgram(
-        {"bash", "-c",
-         "source <(\"$CAISSON\" __completions bash); COMP_WORDS=(\"$CAISSON\" " + words +
-             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _caisson; printf '%s\\n' \"${COMPREPLY[@]}\""},
-        how);
+    const RunOutput output =
+        runProgram({"bash", "-c",
+                    "source <(\"$CAISSON\" __completions bash); COMP_WORDS=(\"$CAISSON\" " + words +
+                        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _caisson; printf '%s\\n' \"${COMPREPLY[@]}\""},
+                   how);
     EXPECT_EQ(output.err, "") << output.describe();
     return "\n" + output.out;
   }
@@ -183,7 +184,7 @@ TEST_F(Completion, OffersSessionsByNameAndId) {
     EXPECT_TRUE(contains(offered, "\n" + id_ + "\n")) << verb << offered;
   }
   EXPECT_EQ(complete("session exec fix"), "\nfix-login\n");
-  EXPECT_EQ(complete("session exec --timeout 5s fix"), "\nfix-login\n") << "the value of an option is no operand";
+  EXPECT_EQ(complete("session exec --timeout 5s fix"), "\nfix-login\n") << "the value of an option is not an operand";
   EXPECT_EQ(complete("session network fix-login a"), "\nallow\n");
   EXPECT_EQ(complete("session destroy fix-login fix"), "\nfix-login\n");
 }

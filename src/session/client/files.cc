@@ -126,7 +126,8 @@ Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const Root
 }
 
 Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
-  return withWorkspace<FilePiece>([&](const RootDir& root) { return readPiece(root, withoutLink(path), offset, max_bytes); });
+  return withWorkspace<FilePiece>(
+      [&](const RootDir& root) { return readPiece(root, withoutLink(path), offset, max_bytes); });
 }
 
 /// Data written from outside counts too. Measuring the layer takes time per file, so it is repeated only after
@@ -156,7 +157,8 @@ Result<void> SessionContext::write(std::string_view path, std::string_view data,
 }
 
 Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path) {
-  return withWorkspace<std::vector<FileEntry>>([&](const RootDir& root) { return listDirectory(root, withoutLink(path)); });
+  return withWorkspace<std::vector<FileEntry>>(
+      [&](const RootDir& root) { return listDirectory(root, withoutLink(path)); });
 }
 
 }  // namespace caisson::session

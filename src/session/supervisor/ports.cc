@@ -112,8 +112,8 @@ Result<void> PortSet::listen(Port& port) {
   const bool inward = port.options.inward;
   auto socket = inward ? make_socket_(AF_INET) : Result<sys::Fd>(supervise::makeHostSocket(AF_INET));
   if (!socket) return fail(socket.error());
-  auto listener = supervise::listenAtLoopback(
-      std::move(*socket), inward ? port.options.port : port.options.host_port, inward ? "session" : "host");
+  auto listener = supervise::listenAtLoopback(std::move(*socket), inward ? port.options.port : port.options.host_port,
+                                              inward ? "session" : "host");
   if (!listener) return fail(listener.error());
   port.relay->listenAt(std::move(*listener));
   return {};
