@@ -16,16 +16,26 @@ std::string_view remedy(Limit limit) {
     case Limit::cpu: return "raise resources.cpu_seconds in the policy";
     case Limit::memory: return "raise it with --memory";
     case Limit::processes: return "raise it with --pids";
-    case Limit::disk: return "raise filesystem.max_total_size in the policy";
+    case Limit::disk: return "raise it with --disk";
     case Limit::file_size: return "raise filesystem.max_file_size in the policy";
     case Limit::output: return "raise it with --output-limit";
   }
   return "";
 }
 
+/// The result knows more about memory and disk: which directory filled up.
+std::string remedyOf(const RunResult& result) {
+  for (const Denial& denial : result.denials) {
+    const bool memory = result.limit == Limit::memory && denial.rule == "resources.memory";
+    const bool disk = result.limit == Limit::disk && denial.rule == "filesystem.tmpfs";
+    if (memory || disk) return denial.remedy;
+  }
+  return std::string(remedy(result.limit));
+}
+
 void addEnding(std::vector<std::string>& lines, const RunResult& result) {
   if (result.outcome == OutcomeKind::limit) {
-    lines.push_back("ended by the " + std::string(name(result.limit)) + " limit; " + std::string(remedy(result.limit)));
+    lines.push_back("ended by the " + std::string(name(result.limit)) + " limit; " + remedyOf(result));
   } else if (result.outcome == OutcomeKind::cancelled) {
     lines.emplace_back("cancelled");
   } else if (result.outcome == OutcomeKind::signaled) {
@@ -49,8 +59,9 @@ void addCut(std::vector<std::string>& lines, std::string_view stream, const Stre
 
 /// Limits that addEnding and addCut already report.
 bool isToldAlready(const Denial& denial) {
-  for (const std::string_view rule : {"resources.wall_seconds", "resources.cpu_seconds", "resources.memory",
-                                      "resources.output", "filesystem.max_file_size", "filesystem.max_total_size"})
+  for (const std::string_view rule :
+       {"resources.wall_seconds", "resources.cpu_seconds", "resources.memory", "resources.output",
+        "filesystem.max_file_size", "filesystem.max_total_size", "filesystem.tmpfs"})
     if (denial.rule == rule) return true;
   return false;
 }

@@ -50,7 +50,7 @@ enum StepFlag : std::uint32_t {
 struct FlatStep {
   StepKind kind;
   std::uint32_t flags;
-  const char* source;           ///< host path, link target, file content or name of a quota
+  const char* source;           ///< host path, link target, file content or name of a quota; tmpfs: set by the launch
   const char* target;           ///< relative to the new root, no leading slash; "" is the root itself
   const char* const* names;     ///< null-terminated: whiteouts of an overlay; visible entries of proc
   const char* const* replaced;  ///< null-terminated: pairs of name and content, for an overlay

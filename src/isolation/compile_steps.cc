@@ -1,6 +1,7 @@
 // Steps of the sandbox's tree as flat data.
 #include <sys/random.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "isolation/compile_parts.h"
@@ -88,7 +89,8 @@ struct Flatten {
     out.size_text = arena.text(std::to_string(step.bytes));
     out.inode_text = arena.text(std::to_string(step.inodes));
     out.mode = step.mode;
-    out.flags = (step.executable ? kExecutable : 0U) | (ours ? kOurs : 0U) | (step.optional ? kOptional : 0U);
+    out.flags = (step.executable ? kExecutable : 0U) | (ours ? kOurs : 0U) | (step.optional ? kOptional : 0U) |
+                (step.on_disk ? kOnDisk : 0U);
   }
   void operator()(const plan::MountProc& step) {
     out.flags = (ours ? kOurs : 0U) | (step.mask ? kMaskOthers : 0U);
@@ -146,6 +148,20 @@ struct Flatten {
   void operator()(const plan::ReadOnlyRoot&) { out.kind = StepKind::read_only_root; }
 };
 
+/// Whether the step's target is in one of these directories. A session's directories on disk hold what its payload left
+/// there in an earlier sandbox, so a path in them may contain links.
+bool isBelow(const plan::Step& step, const std::vector<std::string>& directories) {
+  return std::visit(
+      [&](const auto& one) {
+        if constexpr (requires { one.target; }) {
+          return std::ranges::any_of(directories, [&](const std::string& top) { return one.target.starts_with(top); });
+        } else {
+          return false;
+        }
+      },
+      step);
+}
+
 }  // namespace
 
 std::size_t stepBytes(const plan::Step& step) {
@@ -180,9 +196,13 @@ std::string lowerNames(const plan::MountOverlay& step) {
 
 void compileSteps(const plan::Plan& plan, Arena& arena, Block& block) {
   FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
+  std::vector<std::string> on_disk;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps[i].mount_fd = -1;
-    std::visit(Flatten{arena, steps[i], plan.own_root && !plan.host_view, plan.namespaces.time}, plan.steps[i]);
+    const bool ours = plan.own_root && !plan.host_view && !isBelow(plan.steps[i], on_disk);
+    std::visit(Flatten{arena, steps[i], ours, plan.namespaces.time}, plan.steps[i]);
+    const auto* directory = std::get_if<plan::MountTmpfs>(&plan.steps[i]);
+    if (directory != nullptr && directory->on_disk) on_disk.push_back(directory->target + "/");
   }
   block.steps = steps;
   block.step_count = static_cast<std::uint32_t>(plan.steps.size());

@@ -30,7 +30,7 @@ void TreeBuilder::mask(const FlatStep& step) {
   if (point == -ENOENT || point == -ENOTDIR) {
     if ((step.flags & kAbsentRefuse) != 0) fail("deny", step.target, -ENOENT, ErrorCode::denied_path_missing);
     if ((step.flags & kAbsentCreate) == 0) return;
-    makeMountPoint(step.target, true);
+    makeMountPoint(step, true);
     point = openBeneath(root_, step.target, O_PATH);
   }
   must("open", step.target, point);

@@ -76,8 +76,32 @@ void TreeBuilder::makeParents(const char* target) {
   }
 }
 
-void TreeBuilder::makeMountPoint(const char* target, bool directory) {
+/// As makeMountPoint(), in a tree that a payload may have written: follows no link.
+void TreeBuilder::makeMountPointBeneath(const char* target, bool directory) {
+  char path[4096];
+  copyText(path, sizeof(path), target);
+  int parent = root_;
+  char* name = path;
+  for (char* at = path;; ++at) {
+    const bool last = *at == 0;
+    if (!last && *at != '/') continue;
+    *at = 0;
+    const long made =
+        !last || directory ? raw(SYS_mkdirat, parent, name, 0755) : raw(SYS_mknodat, parent, name, S_IFREG | 0444, 0);
+    if (made != 0 && made != -EEXIST && made != -EROFS) fail("make mount point", target, made);
+    if (last) break;
+    const long next = openBeneath(parent, name, O_PATH | O_DIRECTORY);
+    if (parent != root_) closeFd(parent);
+    parent = must("open mount point", target, next);
+    name = at + 1;
+  }
+  if (parent != root_) closeFd(parent);
+}
+
+void TreeBuilder::makeMountPoint(const FlatStep& step, bool directory) {
+  const char* target = step.target;
   if (*target == 0) return;
+  if ((step.flags & kOurs) == 0) return makeMountPointBeneath(target, directory);
   for (int attempt = 0; attempt < 2; ++attempt) {
     const long made =
         directory ? raw(SYS_mkdirat, root_, target, 0755) : raw(SYS_mknodat, root_, target, S_IFREG | 0444, 0);
@@ -195,14 +219,28 @@ void TreeBuilder::bind(const FlatStep& step) {
   if ((step.flags & kDevices) == 0) setAttributes(tree, step.source, attributesOf(step));
   if ((step.flags & kInside) == 0) {
     const bool known = (step.flags & (kDirectory | kFile)) != 0;
-    makeMountPoint(step.target, known ? (step.flags & kDirectory) != 0 : isDirectory(tree, step.source));
+    makeMountPoint(step, known ? (step.flags & kDirectory) != 0 : isDirectory(tree, step.source));
   }
+  attach(tree, step);
+  closeFd(tree);
+}
+
+/// Its own mount, so that it can be noexec and its attributes are not those of the host's file system.
+void TreeBuilder::directoryOnDisk(const FlatStep& step) {
+  FlatStep source = step;
+  source.flags = kCanonical;
+  const int tree = openSource(source);
+  std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
+  setAttributes(tree, step.target, attributes);
+  makeMountPoint(step, true);
   attach(tree, step);
   closeFd(tree);
 }
 
 void TreeBuilder::tmpfs(const FlatStep& step) {
   const std::uint32_t index = tmpfs_steps_++;
+  if ((step.flags & kOnDisk) != 0) return directoryOnDisk(step);
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newTmpfs(step.size_text, step.inode_text, step.mode, step.target, attributes);
@@ -217,7 +255,7 @@ void TreeBuilder::tmpfs(const FlatStep& step) {
     if (there < 0) return closeFd(mount);
     closeFd(static_cast<int>(there));
   }
-  makeMountPoint(step.target, true);
+  makeMountPoint(step, true);
   attach(mount, step);
   if (scratch_ < 0) scratch_ = mount;
   if (sized_count_ < kMaxSized && index < 32 && (step.flags & kOptional) == 0) {
@@ -232,7 +270,7 @@ void TreeBuilder::devpts(const FlatStep& step) {
   const char* options[] = {"newinstance", nullptr, "ptmxmode", "0666", "mode", "0620", "max", step.size_text, nullptr};
   if (step.size_text == nullptr) options[6] = nullptr;
   const int mount = newFilesystem("devpts", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-  makeMountPoint(step.target, true);
+  makeMountPoint(step, true);
   attach(mount, step);
   closeFd(mount);
 }

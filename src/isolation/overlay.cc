@@ -55,7 +55,7 @@ void TreeBuilder::overlay(const FlatStep& step) {
     lower = openSource(source);
   }
   int store;
-  makeMountPoint(step.target, true);
+  makeMountPoint(step, true);
   if ((step.flags & kOnDisk) != 0) {
     FlatStep source{};
     source.source = block_.store_path;
@@ -67,7 +67,10 @@ void TreeBuilder::overlay(const FlatStep& step) {
     store = newTmpfs(step.size_text, step.inode_text, 0755, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   }
   attach(store, step);
-  for (const char* name : {"lower", "mask", step.upper_name, step.work_name}) {
+  const auto any = [](const char* const* list) { return list != nullptr && *list != nullptr; };
+  const bool masks = any(step.names) || any(step.replaced) || (step.flags & (kKept | kReadOnlyOverlay)) != 0;
+  for (const char* name : {"lower", masks ? "mask" : nullptr, step.upper_name, step.work_name}) {
+    if (name == nullptr) continue;
     const long made = raw(SYS_mkdirat, store, name, 0755);
     if (made != -EEXIST) must("mkdir", name, made);
   }
@@ -77,8 +80,12 @@ void TreeBuilder::overlay(const FlatStep& step) {
   fillMaskLayer(store, step);
   must("fchdir", step.target, raw(SYS_fchdir, store));
   const bool read_only = (step.flags & kReadOnlyOverlay) != 0;
-  const char* writable_options[] = {"lowerdir",     step.lower_names, "upperdir", step.upper_name, "workdir",
-                                    step.work_name, "userxattr",      nullptr,    nullptr};
+  // Without `volatile` the end of the mount syncs the host's whole file system. A run's changes are discarded anyway.
+  const bool discarded = (step.flags & kOnDisk) != 0 && (step.flags & kKept) == 0;
+  const char* writable_options[] = {"lowerdir",      step.lower_names, "upperdir",
+                                    step.upper_name, "workdir",        step.work_name,
+                                    "userxattr",     nullptr,          discarded ? "volatile" : nullptr,
+                                    nullptr,         nullptr};
   const char* read_only_options[] = {"lowerdir", step.lower_names, "userxattr", nullptr, nullptr};
   const char* const* options = read_only ? read_only_options : writable_options;
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;

@@ -32,7 +32,7 @@ void TreeBuilder::proc(const FlatStep& step) {
   const char* options[] = {"hidepid", block_.hide_processes ? "invisible" : "off", nullptr};
   const int mount =
       newFilesystem("proc", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-  makeMountPoint(step.target, true);
+  makeMountPoint(step, true);
   attach(mount, step);
   if ((step.flags & kMaskOthers) != 0) maskOthers(mount, step);
   closeFd(mount);

@@ -49,6 +49,7 @@ class TreeBuilder {
   void makeFile(const FlatStep& step);
   void bind(const FlatStep& step);
   void tmpfs(const FlatStep& step);
+  void directoryOnDisk(const FlatStep& step);
   void proc(const FlatStep& step);
   void devpts(const FlatStep& step);
   void overlay(const FlatStep& step);
@@ -66,7 +67,8 @@ class TreeBuilder {
   int cloneTree(int fd, const char* path, const char* object);
   void setAttributes(int mount, const char* object, std::uint64_t set);
   void makeParents(const char* target);
-  void makeMountPoint(const char* target, bool directory);
+  void makeMountPoint(const FlatStep& step, bool directory);
+  void makeMountPointBeneath(const char* target, bool directory);
   void attach(int mount, const FlatStep& step);
   int openSource(const FlatStep& step);
   void prepareMasks();

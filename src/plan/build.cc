@@ -18,6 +18,7 @@
 #include "plan/syscalls.h"
 #include "plan/workspace.h"
 #include "policy/command.h"
+#include "policy/units.h"
 #include "policy/validate.h"
 
 namespace caisson::plan {
@@ -35,6 +36,13 @@ bool mayMiss(const Policy& policy, OptionalLayer layer) {
 
 Error unsupported(std::string_view key, std::string_view why) {
   return plainError(Stage::plan, "plan", key, why, "remove the key; caisson refuses what it cannot enforce");
+}
+
+Policy withMemoryInBytes(const Policy& policy, const HostFacts& host) {
+  Policy result = policy;
+  const std::uint64_t bytes = policy::resolveShare(policy.resources.memory, host.memory);
+  result.resources.memory = policy::isShare(bytes) ? policy::Resources().memory : bytes;  // the host's is unknown
+  return result;
 }
 
 /// A policy setting that this build does not support is an error, never ignored (P3).
@@ -300,7 +308,7 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
     if (policy.resources.memory_reservation > 0) wish.memory_low = policy.resources.memory_reservation;
   }
   if (decide(found.pids, "processes")) wish.pids = maxTasks(policy) + 1;  // plus our pid 1
-  if (decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
+  if (policy.resources.cpus != policy::kAllCpus && decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
   if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
   const policy::Resources& r = policy.resources;
   if (limitsIo(r)) {
@@ -409,6 +417,7 @@ Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& c
 }
 
 Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool interactive) {
+  if (policy::isShare(policy.resources.memory)) return buildSandbox(withMemoryInBytes(policy, host), host, interactive);
   Plan plan;
   if (auto checked = checkExecutableLists(policy, host); !checked) return fail(checked.error());
   if (auto checked = checkSupported(policy); !checked) return fail(checked.error());

@@ -24,8 +24,8 @@ struct Line {
                        s.devices ? ", device" : "", s.optional ? ", if present" : "");
   }
   std::string operator()(const MountTmpfs& s) const {
-    return fmt::format("tmpfs      {} ({} KiB, {} inodes{})", s.target, s.bytes / 1024, s.inodes,
-                       s.executable ? "" : ", noexec");
+    return fmt::format("{:<10} {} ({} KiB, {} inodes{}{})", s.on_disk ? "directory" : "tmpfs", s.target, s.bytes / 1024,
+                       s.inodes, s.on_disk ? ", on disk" : "", s.executable ? "" : ", noexec");
   }
   std::string operator()(const MountProc& s) const {
     std::string entries;
@@ -102,6 +102,8 @@ std::string describe(const Plan& plan) {
   head("limits");
   text += fmt::format("  wall time {}, cpu time {}, output {} bytes\n", seconds(plan.wall_seconds),
                       seconds(plan.cpu_seconds), plan.output_bytes);
+  if (plan.memory_bytes > 0)
+    text += fmt::format("  memory {} bytes, processes and threads {}\n", plan.memory_bytes, plan.max_tasks);
   for (const ResourceLimit& limit : plan.rlimits) text += fmt::format("  {:<12} {}\n", limit.name, limit.value);
   head("environment");
   for (const std::string& variable : plan.environment) text += "  " + variable + "\n";
@@ -144,6 +146,8 @@ std::string describeJson(const Plan& plan) {
     json["landlock"].push_back({{"path", rule.path}, {"access", accessNames(rule.access)}});
   }
   json["limits"] = {{"output_bytes", plan.output_bytes}};
+  if (plan.memory_bytes > 0) json["limits"]["memory_bytes"] = plan.memory_bytes;
+  if (plan.max_tasks > 0) json["limits"]["max_tasks"] = plan.max_tasks;
   if (plan.wall_seconds) json["limits"]["wall_seconds"] = *plan.wall_seconds;
   if (plan.cpu_seconds) json["limits"]["cpu_seconds"] = *plan.cpu_seconds;
   for (const ResourceLimit& limit : plan.rlimits) json["limits"][limit.name] = limit.value;

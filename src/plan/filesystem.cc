@@ -127,11 +127,45 @@ std::string describeSandbox(const policy::Policy& policy) {
   return text;
 }
 
-void addTemporary(const policy::Policy& policy, Plan& plan) {
+/// Why a directory cannot be on disk; empty if it can. With another user id its files would not be the caller's to
+/// remove.
+std::string whyNotOnDisk(const HostFacts& host, const Plan& plan) {
+  return plan.identity.subordinate() ? "isolation.separate_user" : host.state_disk.why_not;
+}
+
+/// Checks that CAISSON_HOME can hold the directories that must be on disk, and warns of those that will be in memory.
+Result<void> checkDirectoryStores(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const std::string why_not = whyNotOnDisk(host, plan);
+  if (why_not.empty()) return {};
+  std::string in_memory;
+  for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
+    if (tmpfs.store == policy::DirectoryStore::disk) {
+      return fail(plainError(Stage::host, "plan", "filesystem.tmpfs: " + tmpfs.path,
+                             "it cannot be kept on disk: " + why_not,
+                             "set CAISSON_HOME to a directory on a local disk, or store to prefer_disk or memory"));
+    }
+    if (tmpfs.store == policy::DirectoryStore::prefer_disk) in_memory += (in_memory.empty() ? "" : ", ") + tmpfs.path;
+  }
+  if (!in_memory.empty()) {
+    plan.warnings.push_back("kept in memory and limited by resources.memory: " + in_memory + " (" + why_not + ")");
+  }
+  return {};
+}
+
+MountTmpfs sizedDirectory(const policy::Tmpfs& tmpfs, mode_t mode, const HostFacts& host, const Plan& plan) {
+  return MountTmpfs{.target = tmpfs.path,
+                    .bytes = tmpfs.size,
+                    .inodes = tmpfs.inodes,
+                    .mode = mode,
+                    .executable = tmpfs.exec,
+                    .access = tmpfs.access,
+                    .on_disk = tmpfs.store != policy::DirectoryStore::memory && whyNotOnDisk(host, plan).empty()};
+}
+
+void addTemporary(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const bool shared = tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp";
-    plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, static_cast<mode_t>(shared ? 01777 : 0700),
-                                    tmpfs.exec, false, tmpfs.access});
+    plan.steps.push_back(sizedDirectory(tmpfs, shared ? 01777 : 0700, host, plan));
     // A directory that only the system writes would otherwise be empty: it describes the sandbox.
     if (tmpfs.access == policy::TmpfsAccess::ro)
       plan.steps.push_back(MakeFile{tmpfs.path + "/sandbox.json", describeSandbox(policy), 0444});
@@ -149,7 +183,7 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   // First: only the first 32 of these mounts are watched for their size.
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     if (tmpfs.path != "/tmp" && tmpfs.path != "/var/tmp") continue;
-    plan.steps.push_back(MountTmpfs{tmpfs.path, tmpfs.size, tmpfs.inodes, 01777, tmpfs.exec, false, tmpfs.access});
+    plan.steps.push_back(sizedDirectory(tmpfs, 01777, host, plan));
     covers.erase(tmpfs.path);
   }
   plan.steps.push_back(MaskPath{"/dev/log", MaskPath::Absent::skip, false});
@@ -196,7 +230,8 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   plan.steps.push_back(MakeDirectory{"/home"});
   addDevices(plan);
   addProc(policy, host, plan);
-  addTemporary(policy, plan);
+  if (auto checked = checkDirectoryStores(policy, host, plan); !checked) return checked;
+  addTemporary(policy, host, plan);
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   addToolchains(host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
@@ -230,6 +265,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   plan.steps.push_back(CoverFile{"/etc/group", group()});
   plan.steps.push_back(CoverFile{"/etc/hosts", hosts(plan.hostname)});
   plan.steps.push_back(CoverFile{"/etc/hostname", plan.hostname + "\n"});
+  if (auto checked = checkDirectoryStores(policy, host, plan); !checked) return checked;
   coverPrivatePlaces(policy, host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, host.workspace.path, plan); !added) return added;

@@ -75,6 +75,33 @@ TEST(Workspace, KeepsItsChangesInMemoryWhereTheKernelCan) {
   EXPECT_FALSE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
 }
 
+TEST(Workspace, KeepsItsChangesOnDiskIfItPrefersThatAndTheDiskCan) {
+  Policy policy = withWorkspace(WorkspaceMode::overlay);
+  policy.filesystem.overlay_store = policy::OverlayStore::prefer_disk;
+  EXPECT_TRUE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
+  HostFacts host = someHost();
+  host.state_disk.why_no_overlay = "it lies on NFS";
+  const Plan plan = planned(policy, host);
+  EXPECT_FALSE(stepAt<MountOverlay>(plan, "/workspace")->on_disk);
+  EXPECT_TRUE(anyContains(plan.warnings, "it lies on NFS"));
+  host = someHost();
+  host.own_state = host.workspace.path + "/.caisson";
+  EXPECT_FALSE(stepAt<MountOverlay>(planned(policy, host), "/workspace")->on_disk) << "a layer in a layer";
+}
+
+TEST(SizedDirectories, AreInMemoryForAPayloadWithAnotherUserId) {
+  Policy policy = withWorkspace(WorkspaceMode::none);
+  policy.isolation.separate_user = true;
+  policy.filesystem.tmpfs = {{.path = "/tmp", .store = policy::DirectoryStore::prefer_disk}};
+  EXPECT_TRUE(stepAt<MountTmpfs>(planned(policy), "/tmp")->on_disk) << "there is no other id here";
+  HostFacts host = someHost();
+  host.subordinate = {
+      .uid = 100000, .gid = 100000, .uid_helper = "/usr/bin/newuidmap", .gid_helper = "/usr/bin/newgidmap"};
+  const Plan plan = planned(policy, host);
+  ASSERT_TRUE(plan.identity.subordinate());
+  EXPECT_FALSE(stepAt<MountTmpfs>(plan, "/tmp")->on_disk);
+}
+
 TEST(Workspace, ThatCannotBeUsedIsRefusedWithTheReason) {
   for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw, WorkspaceMode::overlay}) {
     for (const Level level : {Level::full, Level::process}) {

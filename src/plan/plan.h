@@ -90,6 +90,12 @@ struct Toolchain {
   std::vector<std::string> shown;  ///< its files and directories, canonical
 };
 
+/// Whether CAISSON_HOME can hold what a sandbox writes. Probed only if the policy may keep something there.
+struct StateDisk {
+  std::string why_not;         ///< not empty: it can hold no files of a payload
+  std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -102,6 +108,7 @@ struct HostFacts {
   std::vector<std::string> other_directories;
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
   std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
+  StateDisk state_disk;
   std::vector<std::string> denied_through_links;
   std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                     ///< the host uid of a root caller's payload, used by no other user
@@ -158,6 +165,7 @@ struct Bind {
   SourceType type = SourceType::unknown;
   bool owned = false;  ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
 };
+/// A size-limited directory: a tmpfs or, with `on_disk`, a private directory of the run's or session's store.
 struct MountTmpfs {
   std::string target;
   std::uint64_t bytes = 0;
@@ -166,6 +174,7 @@ struct MountTmpfs {
   bool executable = false;
   bool optional = false;                                 ///< only over an existing directory
   policy::TmpfsAccess access = policy::TmpfsAccess::rw;  ///< enforced by Landlock
+  bool on_disk = false;                                  ///< `bytes` and `inodes` are watched (DiskQuota::directories)
 };
 /// A proc of the sandbox's pid namespace. Top-level entries other than processes that are not in `shown` are masked, on
 /// any kernel.
@@ -257,6 +266,13 @@ struct ResourceLimit {
   std::uint64_t value = 0;
 };
 
+/// The limits of one size-limited directory on disk.
+struct DirectoryQuota {
+  std::string target;
+  std::uint64_t bytes = 0, inodes = 0;
+  std::optional<std::uint64_t> stated_bytes, stated_inodes;  ///< for messages, if they differ
+};
+
 /// Limits on disk usage where the kernel enforces none; the supervisor polls them (class `watched` of F8).
 struct DiskQuota {
   std::vector<std::string> trees;  ///< host directories and files that are written directly
@@ -264,6 +280,8 @@ struct DiskQuota {
   std::optional<std::uint64_t> bytes, inodes;
   /// The limits of the whole session, partly used by its earlier layers. For messages.
   std::optional<std::uint64_t> stated_bytes, stated_inodes;
+  std::vector<DirectoryQuota> directories;  ///< in the order of the plan's steps
+  bool total_has_directories = false;       ///< `bytes` includes what is written to them
 };
 
 /// Limits on the whole tree, enforced by a cgroup.

@@ -27,7 +27,7 @@ std::string hardParts(const Plan& plan) {
         overlay != nullptr && !overlay->on_disk && !overlay->read_only)
       append(parts, overlay->target + " " + sizeText(overlay->bytes));
     const auto* tmpfs = std::get_if<MountTmpfs>(&step);
-    if (tmpfs != nullptr && !tmpfs->optional && tmpfs->target != "/")
+    if (tmpfs != nullptr && !tmpfs->optional && !tmpfs->on_disk && tmpfs->target != "/")
       append(parts, tmpfs->target + " " + sizeText(tmpfs->bytes));
   }
   return parts;
@@ -76,6 +76,12 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
     quota.inodes = overlay->inodes;
     append(watched, overlay->target);
   }
+  for (const Step& step : plan.steps) {
+    const auto* directory = std::get_if<MountTmpfs>(&step);
+    if (directory == nullptr || !directory->on_disk) continue;
+    quota.directories.push_back({.target = directory->target, .bytes = directory->bytes, .inodes = directory->inodes});
+  }
+  quota.total_has_directories = wish.max_total_size.has_value();
   quota.trees = directTrees(policy, host, plan);
   if (!quota.inodes && !quota.trees.empty()) quota.inodes = kWorkspaceInodes;
   if (!wish.max_file_size && plan.level != policy::Level::none) {
@@ -83,20 +89,29 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
     if (most > 0) plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});
   }
   for (const std::string& tree : quota.trees) append(watched, tree);
+  if (!watched.empty()) watched += " " + (quota.bytes ? sizeText(*quota.bytes) : "without a separate limit");
+  for (const DirectoryQuota& one : quota.directories) append(watched, one.target + " " + sizeText(one.bytes));
+  if (quota.bytes && quota.total_has_directories && !quota.directories.empty()) {
+    watched += ", together " + sizeText(*quota.bytes);
+  }
   const std::string hard = hardParts(plan);
   if (!watched.empty() && wish.quota_class == policy::QuotaClass::hard) {
-    return fail(plainError(Stage::host, "plan", "filesystem.quota_class",
-                           "what the program writes to " + watched + " can only be watched on this host, not held",
-                           "use --workspace DIR:overlay on Linux 6.6 or newer and no --rw, or allow class `any`"));
+    return fail(plainError(
+        Stage::host, "plan", "filesystem.quota_class",
+        "what the program writes to " + watched + " can only be watched on this host, not held",
+        "use --workspace DIR:overlay on Linux 6.6 or newer, no --rw and store memory, or allow class `any`"));
   }
   std::string text = hard.empty() ? "" : "hard (ENOSPC): " + hard;
   if (!watched.empty()) {
-    text += (text.empty() ? "" : "; ") + std::string("watched: ") + watched + " ";
-    text += quota.bytes ? sizeText(*quota.bytes) : "without a separate limit";
+    text += (text.empty() ? "" : "; ") + std::string("watched: ") + watched;
     text += ", the host keeps some room; what is written within 20 to 100 ms may go beyond";
     plan.disk = quota;
     if (quota.bytes) {  // so that no single file exceeds the limit between two polls
-      const std::uint64_t most = std::min(*quota.bytes, wish.max_file_size.value_or(*quota.bytes));
+      std::uint64_t most = *quota.bytes;
+      for (const DirectoryQuota& one : quota.directories) {
+        if (!quota.total_has_directories) most = std::max(most, one.bytes);
+      }
+      most = std::min(most, wish.max_file_size.value_or(most));
       std::erase_if(plan.rlimits, [](const ResourceLimit& limit) { return limit.name == "fsize"; });
       plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});
     }

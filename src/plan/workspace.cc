@@ -174,10 +174,25 @@ void protectFiles(const policy::Policy& policy, const HostFacts& host, const std
   }
 }
 
+/// Before Linux 6.6 no tmpfs can hold an overlay's changes: then the launch fails with what the disk lacks.
+bool keepsOverlayInMemory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  switch (policy.filesystem.overlay_store) {
+    case policy::OverlayStore::automatic: return host.tmpfs_user_xattrs;
+    case policy::OverlayStore::memory: return true;
+    case policy::OverlayStore::disk: return false;
+    case policy::OverlayStore::prefer_disk: break;
+  }
+  // No layer of an overlay may lie in another one.
+  const bool inside = !host.own_state.empty() && below(host.own_state, host.workspace.path);
+  const std::string why = inside ? host.own_state + " lies in the workspace" : host.state_disk.why_no_overlay;
+  if (why.empty() || !host.tmpfs_user_xattrs) return false;
+  plan.warnings.push_back("changes to the workspace are kept in memory and limited by resources.memory (" + why + ")");
+  return true;
+}
+
 Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                         std::vector<std::string> hidden, Plan& plan) {
-  const bool memory = policy.filesystem.overlay_store == policy::OverlayStore::memory ||
-                      (policy.filesystem.overlay_store == policy::OverlayStore::automatic && host.tmpfs_user_xattrs);
+  const bool memory = keepsOverlayInMemory(policy, host, plan);
   for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) hidden.push_back(std::move(path));
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   std::vector<std::string> whiteouts = outermost(std::move(hidden));

@@ -55,6 +55,14 @@ Converted<std::uint64_t> sizeOf(const Node& node) {
   return *size;
 }
 
+/// A size, or a share of the host's memory.
+Converted<std::uint64_t> memoryOf(const Node& node) {
+  if (node.type != Node::Type::text || !node.text.ends_with('%')) return sizeOf(node);
+  auto share = parseShare(node.text);
+  if (!share) return mismatch(std::string(kSizeExpected) + "; or a share like \"50%\"", share.error(), node);
+  return *share;
+}
+
 Converted<double> numberOf(const Node& node, std::string_view expected) {
   double number = -1;
   if (node.type == Node::Type::integer) number = static_cast<double>(node.integer);
@@ -113,7 +121,7 @@ std::unexpected<Mismatch> unknownMember(std::span<const std::string_view> known,
   return error;
 }
 
-constexpr std::string_view kTmpfsKeys[] = {"path", "size", "inodes", "exec", "access"};
+constexpr std::string_view kTmpfsKeys[] = {"path", "size", "inodes", "exec", "access", "store"};
 
 Converted<void> setMember(Tmpfs& mount, const std::string& key, const Node& member) {
   const std::string below = "." + key;
@@ -135,6 +143,10 @@ Converted<void> setMember(Tmpfs& mount, const std::string& key, const Node& memb
     const auto access = member.type == Node::Type::text ? tmpfsAccessNamed(member.text) : std::nullopt;
     if (!access) return mismatch("rw, wo or ro", described(member), member, below);
     mount.access = *access;
+  } else if (key == "store") {
+    const auto store = member.type == Node::Type::text ? directoryStoreNamed(member.text) : std::nullopt;
+    if (!store) return mismatch("memory, disk or prefer_disk", described(member), member, below);
+    mount.store = *store;
   } else {
     return unknownMember(kTmpfsKeys, key, member);
   }
@@ -167,7 +179,7 @@ Converted<void> setMember(Credential& credential, const std::string& key, const 
   return {};
 }
 
-constexpr std::string_view kTmpfsExpected = "a table with path, size, inodes, exec and access";
+constexpr std::string_view kTmpfsExpected = "a table with path, size, inodes, exec, access and store";
 constexpr std::string_view kCredentialExpected = "a table with host, value and secret_env or secret_file";
 
 /// Sets the members of `entry` that `node` gives. Does not print the node itself: it may be a misplaced secret.
@@ -371,8 +383,10 @@ std::string expectation(const Field& field) {
   switch (field.kind) {
     case Kind::boolean: return "true or false";
     case Kind::count: return "a whole number, not negative";
-    case Kind::size: return std::string(kSizeExpected);
-    case Kind::number: return "a number, not negative";
+    case Kind::size:
+      return std::string(kSizeExpected) + (field.syntax == Syntax::memory ? "; or a share like \"50%\"" : "");
+    case Kind::number:
+      return field.syntax == Syntax::cpu_count ? "a number above 0, or \"all\"" : "a number, not negative";
     case Kind::seconds:
       return std::string(kSecondsExpected) + (field.syntax == Syntax::time_limit ? "; or \"none\"" : "");
     case Kind::text: return "a string";
@@ -384,7 +398,7 @@ std::string expectation(const Field& field) {
     case Kind::credentials:
       return "a list of tables with host, value and secret_env or secret_file, or a table of changed entries by name";
     case Kind::tmpfs:
-      return "a list of tables with path, size, inodes, exec and access, or a table of changed entries by path";
+      return "a list of tables with path, size, inodes, exec, access and store, or a table of changed entries by path";
   }
   return "a value";
 }
@@ -398,8 +412,12 @@ Converted<Value> fromNode(const Field& field, const Node& node) {
       if (node.type != Node::Type::boolean) return mismatch(expectation(field), described(node), node);
       return Value(node.boolean);
     case Kind::count: return asValue(countOf(node, expectation(field)));
-    case Kind::size: return asValue(sizeOf(node));
-    case Kind::number: return asValue(numberOf(node, expectation(field)));
+    case Kind::size: return asValue(field.syntax == Syntax::memory ? memoryOf(node) : sizeOf(node));
+    case Kind::number:
+      if (field.syntax == Syntax::cpu_count && node.type == Node::Type::text && node.text == "all") {
+        return Value(kAllCpus);
+      }
+      return asValue(numberOf(node, expectation(field)));
     case Kind::seconds:
       if (field.syntax == Syntax::time_limit && node.type == Node::Type::text && node.text == "none") {
         return Value(kNoTimeLimit);

@@ -53,7 +53,7 @@ class Decoder {
       if (document_.root.find("name") == nullptr) policy.name = nameOfFile();
       recordWidenings(*base, policy);
     }
-    const Ceilings ceilings = origin.ceilings != nullptr ? *origin.ceilings : ceilingsOf(policy.isolation.level);
+    const Ceilings ceilings = origin.ceilings != nullptr ? *origin.ceilings : ceilingsOf(policy);
     for (const Problem& problem : findProblems(policy, ceilings)) {
       const std::string key = keyAsWritten(problem.key, policy);
       errors_.push_back(decodeError(place(document_.name, lineOf(key), printable(key)), problem.reason, problem.hint));

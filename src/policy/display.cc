@@ -26,6 +26,7 @@ struct Display {
     return field.kind == Kind::size ? formatSize(value) : std::to_string(value);
   }
   std::string operator()(double value) const {
+    if (field.syntax == Syntax::cpu_count && value == kAllCpus) return "all";
     return field.kind == Kind::seconds ? formatSeconds(value) : formatNumber(value);
   }
   std::string operator()(const std::string& value) const { return value.empty() ? "\"\"" : value; }
@@ -45,7 +46,8 @@ struct Display {
     return joined(value, [](const Tmpfs& mount) {
       return mount.path + " (" + formatSize(mount.size) + ", " + std::to_string(mount.inodes) + " inodes" +
              (mount.exec ? ", exec" : "") +
-             (mount.access == TmpfsAccess::rw ? "" : ", " + std::string(name(mount.access))) + ")";
+             (mount.access == TmpfsAccess::rw ? "" : ", " + std::string(name(mount.access))) +
+             (mount.store == DirectoryStore::memory ? "" : ", " + std::string(name(mount.store))) + ")";
     });
   }
 };

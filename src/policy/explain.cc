@@ -10,7 +10,7 @@ namespace caisson::policy {
 std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings) {
   switch (ceiling) {
     case Ceiling::none: return {};
-    case Ceiling::cpus: return formatNumber(ceilings.cpus);
+    case Ceiling::cpus: return ceilings.cpus == kAllCpus ? "all" : formatNumber(ceilings.cpus);
     case Ceiling::memory: return formatSize(ceilings.memory);
     case Ceiling::swap: return formatSize(ceilings.swap);
     case Ceiling::processes: return std::to_string(ceilings.processes);
@@ -58,7 +58,7 @@ std::string withoutControls(std::string text) {
 
 }  // namespace
 
-std::string explain(const Policy& policy) { return explain(policy, ceilingsOf(policy.isolation.level)); }
+std::string explain(const Policy& policy) { return explain(policy, ceilingsOf(policy)); }
 
 std::string explain(const Policy& policy, const Ceilings& ceilings) {
   const Policy defaults;

@@ -14,8 +14,9 @@ constexpr std::string_view kNetworkModes[] = {"none", "proxy", "host"};
 constexpr std::string_view kEnvironmentModes[] = {"clean", "listed", "inherit"};
 constexpr std::string_view kSyscallModes[] = {"allowlist", "denylist"};
 constexpr std::string_view kQuotaClasses[] = {"any", "hard"};
-constexpr std::string_view kOverlayStores[] = {"automatic", "memory", "disk"};
+constexpr std::string_view kOverlayStores[] = {"automatic", "memory", "disk", "prefer_disk"};
 constexpr std::string_view kToolchains[] = {"none", "auto"};
+constexpr std::string_view kCeilingSets[] = {"standard", "dev"};
 constexpr std::string_view kOptionalLayers[] = {"landlock", "landlock_scoping", "time_namespace", "cgroup"};
 
 template <class E>
@@ -38,6 +39,8 @@ template <>
 constexpr std::span<const std::string_view> kChoicesOf<OverlayStore> = kOverlayStores;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<Toolchains> = kToolchains;
+template <>
+constexpr std::span<const std::string_view> kChoicesOf<CeilingSet> = kCeilingSets;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<OptionalLayer> = kOptionalLayers;
 
@@ -191,6 +194,21 @@ std::string_view name(TmpfsAccess access) {
 std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text) {
   for (const TmpfsAccess access : {TmpfsAccess::rw, TmpfsAccess::wo, TmpfsAccess::ro})
     if (text == name(access)) return access;
+  return std::nullopt;
+}
+
+std::string_view name(DirectoryStore store) {
+  switch (store) {
+    case DirectoryStore::memory: return "memory";
+    case DirectoryStore::disk: return "disk";
+    case DirectoryStore::prefer_disk: return "prefer_disk";
+  }
+  return "";
+}
+
+std::optional<DirectoryStore> directoryStoreNamed(std::string_view text) {
+  for (const DirectoryStore store : {DirectoryStore::memory, DirectoryStore::disk, DirectoryStore::prefer_disk})
+    if (text == name(store)) return store;
   return std::nullopt;
 }
 

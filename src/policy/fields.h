@@ -79,6 +79,7 @@ enum class Syntax : std::uint8_t {
   positive,    ///< a number above zero
   time_limit,  ///< a duration above zero, or "none"
   memory,
+  cpu_count,  ///< a number above zero, or "all"
   open_files,
   stack,
   cpu,
@@ -118,6 +119,9 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 /// "rw", "wo", "ro".
 std::string_view name(TmpfsAccess access);
 std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text);
+/// "memory", "disk", "prefer_disk".
+std::string_view name(DirectoryStore store);
+std::optional<DirectoryStore> directoryStoreNamed(std::string_view text);
 
 /// Whether two policies agree in every field.
 bool sameSettings(const Policy& a, const Policy& b);

@@ -25,7 +25,9 @@ std::string jsonList(const Range& range, Print print) {
 struct ToJson {
   std::string operator()(std::monostate) const { return "null"; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
-  std::string operator()(std::uint64_t value) const { return std::to_string(value); }
+  std::string operator()(std::uint64_t value) const {
+    return isShare(value) ? "\"" + std::to_string(percentOf(value)) + "%\"" : std::to_string(value);
+  }
   std::string operator()(double value) const { return value == kNoTimeLimit ? "\"none\"" : formatNumber(value); }
   std::string operator()(const std::string& value) const { return jsonString(value); }
   std::string operator()(const std::vector<std::string>& value) const { return jsonList(value, jsonString); }
@@ -54,7 +56,7 @@ struct ToJson {
     return jsonList(value, [](const Tmpfs& mount) {
       return "{\"path\": " + jsonString(mount.path) + ", \"size\": " + std::to_string(mount.size) +
              ", \"inodes\": " + std::to_string(mount.inodes) + ", \"exec\": " + (mount.exec ? "true" : "false") +
-             ", \"access\": " + jsonString(name(mount.access)) + "}";
+             ", \"access\": " + jsonString(name(mount.access)) + ", \"store\": " + jsonString(name(mount.store)) + "}";
     });
   }
 };
@@ -99,8 +101,12 @@ std::string alternatives(const Field& field) {
   switch (field.kind) {
     case Kind::boolean: return R"({"type": "boolean"})";
     case Kind::count: return R"({"type": "integer", "minimum": 0})";
-    case Kind::size: return std::string(kSizeSchema);
-    case Kind::number: return R"({"type": "number", "minimum": 0})";
+    case Kind::size:
+      return std::string(kSizeSchema) +
+             (field.syntax == Syntax::memory ? R"(, {"type": "string", "pattern": "^(100|[1-9][0-9]?)%$"})" : "");
+    case Kind::number:
+      return std::string(R"({"type": "number", "minimum": 0})") +
+             (field.syntax == Syntax::cpu_count ? R"(, {"const": "all"})" : "");
     case Kind::seconds:
       return std::string(kSecondsSchema) + (field.syntax == Syntax::time_limit ? R"(, {"const": "none"})" : "");
     case Kind::text: return R"({"type": "string"})";
@@ -114,7 +120,8 @@ std::string alternatives(const Field& field) {
       return entriesSchema(
           "path", R"({"type": "string", "pattern": "^/"})", "path",
           R"("size": {"anyOf": [)" + std::string(kSizeSchema) +
-              R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}, "access": {"enum": ["rw", "wo", "ro"]})");
+              R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}, "access": {"enum": ["rw", "wo", "ro"]}, )"
+              R"("store": {"enum": ["memory", "disk", "prefer_disk"]})");
   }
   return "{}";
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "policy/model.h"
+#include "policy/units.h"
 
 namespace caisson::policy {
 
@@ -17,6 +18,7 @@ struct Ceilings {
   std::uint64_t open_files = 4096;
   double wall_seconds = 600;
   std::uint64_t output = 1 * kGiB;
+  std::uint64_t host_memory = 0;  ///< to compare shares with sizes; 0: unknown
 };
 
 /// The ceilings of a level, from SPEC.
@@ -29,6 +31,18 @@ constexpr Ceilings ceilingsOf(Level level) {
   return ceilings;
 }
 
+/// The ceilings of a policy: those of its level, or of `dev` (P9).
+constexpr Ceilings ceilingsOf(const Policy& policy) {
+  Ceilings ceilings = ceilingsOf(policy.isolation.level);
+  if (policy.resources.ceilings != CeilingSet::dev) return ceilings;
+  ceilings.cpus = kAllCpus;
+  ceilings.memory = shareOfMemory(50);
+  ceilings.processes = 4096;
+  ceilings.open_files = 16384;
+  ceilings.wall_seconds = 3600;
+  return ceilings;
+}
+
 /// resources.wall_seconds = "none".
 inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
@@ -36,8 +50,10 @@ inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 constexpr double defaultWallSeconds(Level level) { return level == Level::full ? 120 : 60; }
 constexpr std::uint64_t defaultOutput(Level level) { return level == Level::full ? 10 * kMiB : 1 * kMiB; }
 
+/// `dev` has no time limit on the command line. Servers set one for the commands of a model.
 constexpr double effectiveWallSeconds(const Policy& policy) {
-  return policy.resources.wall_seconds.value_or(defaultWallSeconds(policy.isolation.level));
+  const bool dev = policy.resources.ceilings == CeilingSet::dev;
+  return policy.resources.wall_seconds.value_or(dev ? kNoTimeLimit : defaultWallSeconds(policy.isolation.level));
 }
 constexpr std::uint64_t effectiveOutput(const Policy& policy) {
   return policy.resources.output.value_or(defaultOutput(policy.isolation.level));

@@ -22,8 +22,10 @@ enum class WorkspaceMode : std::uint8_t { none, ro, rw, overlay };
 enum class NetworkMode : std::uint8_t { none, proxy, host };
 enum class EnvironmentMode : std::uint8_t { clean, listed, inherit };
 enum class SyscallMode : std::uint8_t { allowlist, denylist };
+/// Which ceilings bind a policy: those of the document profiles, or those of `dev` (limits.h).
+enum class CeilingSet : std::uint8_t { standard, dev };
 enum class QuotaClass : std::uint8_t { any, hard };
-enum class OverlayStore : std::uint8_t { automatic, memory, disk };
+enum class OverlayStore : std::uint8_t { automatic, memory, disk, prefer_disk };
 enum class Toolchains : std::uint8_t { none, automatic };
 
 inline constexpr std::uint64_t kKiB = 1024;
@@ -64,12 +66,21 @@ enum class TmpfsAccess : std::uint8_t {
   ro,  ///< read only
 };
 
+/// Where a size-limited directory is kept.
+enum class DirectoryStore : std::uint8_t {
+  memory,       ///< a tmpfs: what is in it counts as memory
+  disk,         ///< below CAISSON_HOME; refused where that cannot hold it
+  prefer_disk,  ///< as `disk`, but in memory, with a warning, where CAISSON_HOME cannot hold it
+};
+
+/// A size-limited directory of the sandbox; the key is called tmpfs since the default is one.
 struct Tmpfs {
   std::string path;
   std::uint64_t size = 16 * kMiB;
   std::uint64_t inodes = 16384;
   bool exec = false;
   TmpfsAccess access = TmpfsAccess::rw;
+  DirectoryStore store = DirectoryStore::memory;
 
   bool operator==(const Tmpfs&) const = default;
 };
@@ -87,7 +98,7 @@ struct Filesystem {
       {"/run", 16 * kMiB, 8192, false},
   };
   std::optional<std::uint64_t> max_file_size;   ///< bytes of one file (RLIMIT_FSIZE)
-  std::optional<std::uint64_t> max_total_size;  ///< bytes written to the workspace (overlay or direct) and read_write
+  std::optional<std::uint64_t> max_total_size;  ///< bytes written to disk, and to the workspace's overlay
   std::optional<std::uint64_t> max_inodes;
   QuotaClass quota_class = QuotaClass::any;
   OverlayStore overlay_store = OverlayStore::automatic;
@@ -143,9 +154,9 @@ struct Network {
 
 struct Resources {
   std::optional<double> cpu_seconds;  ///< CPU time of the whole tree
-  double cpus = 1.0;                  ///< share of CPUs
+  double cpus = 1.0;                  ///< share of CPUs; kAllCpus
   std::vector<std::uint32_t> cpu_affinity;
-  std::uint64_t memory = 512 * kMiB;
+  std::uint64_t memory = 512 * kMiB;  ///< bytes, or a share of the host's (units.h)
   std::uint64_t memory_reservation = 0;
   std::uint64_t swap = 0;
   std::uint64_t open_files = 1024;
@@ -155,6 +166,7 @@ struct Resources {
   std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`); kNoTimeLimit
   std::optional<std::uint64_t> output;  ///< unset: the level's default
   std::uint64_t stack = 8 * kMiB;
+  CeilingSet ceilings = CeilingSet::standard;
   double time_quantum_seconds = 0;  ///< results are delayed to multiples of this (R7)
 };
 

@@ -73,7 +73,8 @@ struct ToCode {
     for (const Tmpfs& mount : value) {
       text += "Tmpfs{" + literal(mount.path) + ", " + std::to_string(mount.size) + "U, " +
               std::to_string(mount.inodes) + "U, " + (mount.exec ? "true" : "false") +
-              ", TmpfsAccess::" + std::string(name(mount.access)) + "}, ";
+              ", TmpfsAccess::" + std::string(name(mount.access)) +
+              ", DirectoryStore::" + std::string(name(mount.store)) + "}, ";
     }
     return text + "}";
   }

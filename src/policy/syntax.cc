@@ -229,6 +229,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::positive:
     case Syntax::time_limit:
     case Syntax::memory:
+    case Syntax::cpu_count:
     case Syntax::open_files:
     case Syntax::stack:
     case Syntax::cpu: return std::nullopt;

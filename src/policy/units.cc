@@ -99,6 +99,14 @@ std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
   return bytes;
 }
 
+std::expected<std::uint64_t, std::string> parseShare(std::string_view text) {
+  const auto percent = parseDigits(text.substr(0, text.find('%')));
+  if (!percent || !text.ends_with('%') || text.find('%') + 1 != text.size() || *percent < 1 || *percent > 100) {
+    return std::unexpected(quoted(text) + ", which is not a share from 1% to 100%");
+  }
+  return shareOfMemory(*percent);
+}
+
 std::expected<double, std::string> parseSeconds(std::string_view text) {
   if (text.empty()) return std::unexpected("an empty text");
   if (text[0] == '-') return std::unexpected("the negative duration " + quoted(text));
@@ -120,6 +128,7 @@ std::expected<double, std::string> parseSeconds(std::string_view text) {
 }
 
 std::string formatSize(std::uint64_t bytes) {
+  if (isShare(bytes)) return std::to_string(percentOf(bytes)) + "% of the host's";
   static constexpr std::string_view kNames[] = {" bytes", " KiB", " MiB", " GiB", " TiB"};
   std::size_t unit = 0;
   while (bytes != 0 && bytes % kKilo == 0 && unit + 1 < std::size(kNames)) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "policy/model.h"
+
 namespace caisson::policy {
 
 TEST(Units, ReadSizes) {
@@ -79,6 +81,18 @@ TEST(Units, PrintWhatPeopleWrite) {
   EXPECT_EQ(formatSeconds(0.5), "500 ms");
   EXPECT_EQ(formatSeconds(90), "90 s");
   EXPECT_EQ(formatNumber(1.5), "1.5");
+}
+
+TEST(Units, SharesOfMemory) {
+  EXPECT_EQ(parseShare("50%"), shareOfMemory(50));
+  EXPECT_EQ(parseShare("100%"), shareOfMemory(100));
+  for (const std::string_view wrong : {"0%", "101%", "%", "50", "5%0", "50%%", "-1%", "1.5%", ""}) {
+    EXPECT_FALSE(parseShare(wrong)) << wrong;
+  }
+  EXPECT_EQ(resolveShare(shareOfMemory(50), 8 * kGiB / 100 * 100), 8 * kGiB / 100 * 50);
+  EXPECT_EQ(resolveShare(4096, 8 * kGiB), 4096U);
+  EXPECT_EQ(resolveShare(shareOfMemory(50), 0), shareOfMemory(50)) << "the whole is unknown";
+  EXPECT_EQ(formatSize(shareOfMemory(50)), "50% of the host's");
 }
 
 }  // namespace caisson::policy

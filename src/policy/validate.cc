@@ -45,6 +45,7 @@ std::optional<Problem> checkQuantity(const Field& field, std::uint64_t value) {
   if (field.syntax == Syntax::memory) least = kLeastMemory;
   if (field.syntax == Syntax::open_files) least = kLeastOpenFiles;
   if (field.syntax == Syntax::stack) least = kLeastStack;
+  if (field.syntax == Syntax::memory && isShare(value)) return std::nullopt;
   if (value >= least && value <= kMaxQuantity) return std::nullopt;
   const bool low = value < least;
   return unexpected(std::string(field.key),
@@ -53,8 +54,9 @@ std::optional<Problem> checkQuantity(const Field& field, std::uint64_t value) {
 }
 
 std::optional<Problem> checkNumber(const Field& field, double value) {
-  const bool above_zero = field.syntax == Syntax::positive || field.syntax == Syntax::time_limit;
-  constexpr double kMaxNumber = 1e6;  // more processors than any kernel has
+  const bool above_zero =
+      field.syntax == Syntax::positive || field.syntax == Syntax::time_limit || field.syntax == Syntax::cpu_count;
+  constexpr double kMaxNumber = kAllCpus;
   const bool possible = std::isfinite(value) && (above_zero ? value > 0 : value >= 0) &&
                         (field.kind != Kind::number || value <= kMaxNumber);
   if (possible || (field.syntax == Syntax::time_limit && value == kNoTimeLimit)) return std::nullopt;
@@ -89,6 +91,11 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
       return unexpected(key + ".inodes", "a count above 0", std::to_string(mount.inodes));
     }
     if (mount.access == TmpfsAccess::rw) continue;
+    if (mount.store != DirectoryStore::memory) {
+      return Problem{key + ".store",
+                     "a directory that is " + std::string(name(mount.access)) + " can only be kept in memory",
+                     "leave one of the two out"};
+    }
     if (mount.exec)
       return Problem{key + ".exec",
                      "nothing new can be executed in a directory that is " + std::string(name(mount.access)),
@@ -175,13 +182,25 @@ std::string ceilingKey(Ceiling ceiling) {
 
 std::optional<Problem> checkCeiling(const Field& field, const Value& value, const Ceilings& ceilings) {
   if (field.ceiling == Ceiling::none) return std::nullopt;
-  const double ceiling = ceilingOf(field.ceiling, ceilings);
+  double ceiling = ceilingOf(field.ceiling, ceilings);
   double asked = 0;
   Value shown_ceiling = ceiling;
   if (const auto* number = std::get_if<double>(&value)) asked = *number;
   if (const auto* count = std::get_if<std::uint64_t>(&value)) {
-    asked = static_cast<double>(*count);
-    shown_ceiling = static_cast<std::uint64_t>(ceiling);
+    std::uint64_t most = field.ceiling == Ceiling::memory ? ceilings.memory : static_cast<std::uint64_t>(ceiling);
+    std::uint64_t size = *count;
+    shown_ceiling = most;
+    if (field.ceiling == Ceiling::memory && isShare(size) != isShare(most)) {
+      size = resolveShare(size, ceilings.host_memory);
+      most = resolveShare(most, ceilings.host_memory);
+      if (isShare(size) || isShare(most)) return std::nullopt;  // without the host's memory they cannot be compared
+    }
+    if (field.ceiling == Ceiling::memory && isShare(size)) {
+      size = percentOf(size);
+      most = percentOf(most);
+    }
+    asked = static_cast<double>(size);
+    ceiling = static_cast<double>(most);
   }
   if (asked <= ceiling) return std::nullopt;
   return Problem{std::string(field.key),
@@ -312,9 +331,10 @@ std::optional<Problem> checkResources(const Resources& resources) {
 
 std::optional<Problem> checkValue(const Field& field, const Value& value) { return std::visit(Checker{field}, value); }
 
-std::string valuesAboveCeilings(const Policy& policy) {
+std::string valuesAboveCeilings(const Policy& policy, std::uint64_t host_memory) {
   std::string found;
-  const Ceilings ceilings = ceilingsOf(policy.isolation.level);
+  Ceilings ceilings = ceilingsOf(policy);
+  ceilings.host_memory = host_memory;
   for (const Field& field : fields()) {
     const Value value = field.get(policy);
     if (!checkCeiling(field, value, ceilings)) continue;
@@ -344,7 +364,7 @@ std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings
   return problems;
 }
 
-Result<void> validate(const Policy& policy) { return validate(policy, ceilingsOf(policy.isolation.level)); }
+Result<void> validate(const Policy& policy) { return validate(policy, ceilingsOf(policy)); }
 
 Result<void> validate(const Policy& policy, const Ceilings& ceilings) {
   std::vector<Error> errors;

@@ -7,6 +7,7 @@
 #include "policy/limits.h"
 #include "policy/severity.h"
 #include "policy/syntax.h"
+#include "policy/units.h"
 
 namespace caisson::policy {
 
@@ -17,7 +18,10 @@ double limitOf(const Field& field, const Policy& policy) {
   if (field.ceiling == Ceiling::wall) return effectiveWallSeconds(policy);
   if (field.ceiling == Ceiling::output) return static_cast<double>(effectiveOutput(policy));
   const Value value = field.get(policy);
-  if (const auto* count = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*count);
+  // A share counts as more than every size: only a host can compare the two.
+  if (const auto* count = std::get_if<std::uint64_t>(&value))
+    return isShare(*count) ? static_cast<double>(kMaxQuantity) * static_cast<double>(1 + percentOf(*count))
+                           : static_cast<double>(*count);
   if (const auto* number = std::get_if<double>(&value)) return *number;
   return HUGE_VAL;
 }

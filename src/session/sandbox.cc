@@ -8,9 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +21,7 @@
 #include "plan/build_sandbox.h"
 #include "plan/environment.h"
 #include "supervise/host.h"
+#include "supervise/state_disk.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -56,29 +55,10 @@ Error notAlive() {
 }  // namespace
 
 Result<void> checkFeatures(const std::string& path, int directory) {
-  constexpr std::pair<unsigned, const char*> kForeign[] = {
-      {0x6969U, "NFS"},    {0x65735546U, "FUSE"}, {0xff534d42U, "CIFS"}, {0xfe534d42U, "SMB"},
-      {0x01021997U, "9P"}, {0x00c36400U, "Ceph"}, {0x5346414fU, "AFS"}};
-  constexpr unsigned kOverlay = 0x794c7630U;
-  const auto unfit = [&](std::string_view why) {
-    return fail(plainError(Stage::state, "session", path, why,
-                           "set CAISSON_HOME to a directory on a local disk (ext4, xfs, btrfs)"));
-  };
-  struct statfs system{};
-  if (::fstatfs(directory, &system) != 0) return fail(sysError(Stage::state, "fstatfs", path, errno));
-  const auto type = static_cast<unsigned>(system.f_type);
-  if (type == kOverlay) return unfit("it lies on an overlay, which cannot hold another one's changes");
-  for (const auto& [number, name] : kForeign) {
-    // Their names may change on the server, and are looked up each time.
-    if (type != number) continue;
-    return unfit(std::string("it lies on ") + name +
-                 ", which cannot hold an overlay's changes: overlayfs needs a directory that no other process changes");
-  }
-  char value[8];
-  if (::fgetxattr(directory, "user.overlay.opaque", value, sizeof(value)) < 0 && errno == EOPNOTSUPP) {
-    return unfit("its file system has no user attributes (user.*), by which an overlay marks replaced directories");
-  }
-  return {};
+  const std::string why = supervise::whyNoOverlay(directory);
+  if (why.empty()) return {};
+  return fail(plainError(Stage::state, "session", path, why,
+                         "set CAISSON_HOME to a directory on a local disk (ext4, xfs, btrfs)"));
 }
 
 Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& metadata) {

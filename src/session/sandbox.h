@@ -19,6 +19,7 @@ inline constexpr const char* kControlSocket = "control";
 inline constexpr const char* kEndReasonFile = "ended";  ///< why the sandbox ended, if no client requested it
 inline constexpr const char* kEmptyDirectory = "empty";
 inline constexpr const char* kLogDirectory = "logs";
+inline constexpr const char* kScratchDirectory = "scratch";  ///< size-limited directories on disk
 
 /// Plans a session's commands. Caches the facts about the host: probing them costs more than the rest of a command.
 struct Planner {

@@ -7,6 +7,13 @@
 #include "supervise/denials.h"
 
 namespace caisson::supervise {
+
+bool ranIntoFileSize(const CommandExit& exit) {
+  if (!exit.wait_status) return false;
+  const int status = *exit.wait_status;
+  return WIFEXITED(status) ? WEXITSTATUS(status) == 128 + SIGXFSZ : WTERMSIG(status) == SIGXFSZ;
+}
+
 namespace {
 
 /// The kernel enforces a CPU limit slightly before the exact value is reached.
@@ -26,9 +33,9 @@ Limit limitMet(const CommandExit& exit, const plan::Plan& plan) {
   const bool exited = WIFEXITED(status);
   const int code = exited ? WEXITSTATUS(status) : 0;
   if (exited && code == 0) return Limit::none;
-  if (code == 128 + SIGXFSZ || (!exited && WTERMSIG(status) == SIGXFSZ)) {
+  if (ranIntoFileSize(exit)) {
     // Where the disk quota is enforced by polling, it also limits the size of each file.
-    const bool quota = plan.disk && plan.disk->bytes && !plan.max_file_size;
+    const bool quota = plan.disk && (plan.disk->bytes || !plan.disk->directories.empty()) && !plan.max_file_size;
     return quota ? Limit::disk : Limit::file_size;
   }
   return exit.met;

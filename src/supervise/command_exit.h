@@ -34,6 +34,9 @@ struct CommandExit {
   bool alone = false;  ///< in a session: the limit ended only this command
 };
 
+/// Whether the command, or a child of its shell, was ended for a file that grew beyond RLIMIT_FSIZE.
+bool ranIntoFileSize(const CommandExit& exit);
+
 /// Sets outcome, limit, exit code, signal, error and notices. `result` already has usage and escape. Pure.
 void classify(CommandExit exit, const plan::Plan& plan, RunResult& result);
 

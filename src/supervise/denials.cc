@@ -155,6 +155,21 @@ Denial explainCall(const plan::Plan& plan, const Violation& call) {
           .remedy = fmt::format("let the policy's list of system calls allow \"{}\"", name)};
 }
 
+/// A large file in a directory that is in memory is the likely cause: say where else it could be.
+std::string memoryRemedy(const plan::Plan& plan, const FilesInMemory& files) {
+  constexpr std::string_view kRaise = "raise the limit with --memory";
+  if (files.bytes < plan.memory_bytes / 2) return std::string(kRaise);
+  const std::string advice = files.directory == plan::kWorkspace || plan.host_view
+                                 ? "with --disk SIZE (filesystem.overlay_store = \"disk\") they are on disk"
+                                 : "with --profile dev, or store = \"disk\" in the policy, they are on disk";
+  return fmt::format("{}; {} MiB of it are files in {}, which is in memory: {}", kRaise, files.bytes >> 20U,
+                     files.directory, advice);
+}
+
+std::string directoryRemedy(const std::string& path) {
+  return "give " + path + " a larger size in filesystem.tmpfs of the policy; --profile dev has more room";
+}
+
 }  // namespace
 
 Denial explainRefusedCall(const plan::Plan& plan, const Violation& call) {
@@ -188,7 +203,8 @@ std::string describeEscape(const plan::Plan& plan, const Violation& call, bool m
   return text;
 }
 
-void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& result) {
+void explainLimits(const plan::Plan& plan, const std::string& full, const FilesInMemory& files_in_memory,
+                   RunResult& result) {
   const auto add = [&](std::string_view rule, std::string object, std::string_view operation, std::string_view remedy) {
     result.denials.push_back({.rule = std::string(rule),
                               .object = std::move(object),
@@ -208,17 +224,17 @@ void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& r
         break;
       case Limit::memory:
         add("resources.memory", fmt::format("{} bytes", plan.memory_bytes), "use memory",
-            "raise the limit with --memory");
+            memoryRemedy(plan, files_in_memory));
         break;
       case Limit::file_size:
         add("filesystem.max_file_size", "a file", "write", "raise filesystem.max_file_size in the policy");
         break;
       case Limit::disk:
         if (!full.empty() && full != plan.workspace_target) {
-          add("filesystem.tmpfs", full, "write", "give it a larger size in the policy ([[filesystem.tmpfs]])");
+          add("filesystem.tmpfs", full, "write", directoryRemedy(full));
           break;
         }
-        add("filesystem.max_total_size", "the workspace", "write", "raise filesystem.max_total_size in the policy");
+        add("filesystem.max_total_size", "the workspace", "write", "raise the limit with --disk");
         break;
       case Limit::processes:
       case Limit::output:

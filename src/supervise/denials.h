@@ -15,8 +15,15 @@ void noteUnheardForeignCall(RunResult& result);
 /// Why the sandbox was killed: one attempt, or the last of `many`.
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many);
 
+/// The directory in memory that held most.
+struct FilesInMemory {
+  std::string directory;
+  std::uint64_t bytes = 0;
+};
+
 /// Adds the limits that the payload hit, whether or not they ended it. `full`: the size-limited directory that was
 /// full.
-void explainLimits(const plan::Plan& plan, const std::string& full, RunResult& result);
+void explainLimits(const plan::Plan& plan, const std::string& full, const FilesInMemory& files_in_memory,
+                   RunResult& result);
 
 }  // namespace caisson::supervise

@@ -29,27 +29,50 @@ class DiskWatch {
 
   /// The overlay's upper directory, which counts completely.
   void addUpper(int directory);
+  /// The directories of DiskQuota::directories, in that order.
+  void addDirectories(const std::vector<sys::Fd>& descriptors);
   /// Measures a tree with directories that this process cannot read. Without it, their size is estimated from the
   /// decrease of free space.
   using MeasureClosed = std::function<std::optional<TreeSize>(int directory)>;
   void setMeasureClosed(MeasureClosed measure) { measure_closed_ = std::move(measure); }
 
   [[nodiscard]] bool active() const { return !trees_.empty(); }
+  struct Exceeded {
+    std::string reason;
+    std::string directory;  ///< the size-limited directory, if the limit is one's own
+  };
   /// Returns the reason if the run must end.
-  std::optional<std::string> look(Clock::time_point now, const ProcessTree& processes);
+  std::optional<Exceeded> look(Clock::time_point now, const ProcessTree& processes);
 
-  /// Whether the last poll found less free space than the one before.
-  [[nodiscard]] bool growing() const { return growing_; }
+  /// The time until the next poll: short while a limit is near, and while the last poll found less free space than the
+  /// one before.
+  [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t inodes() const { return inodes_; }
+  struct Fill {
+    const plan::DirectoryQuota* quota;
+    std::uint64_t bytes = 0, inodes = 0;
+  };
+  /// What the last walk found in the size-limited directories.
+  [[nodiscard]] std::vector<Fill> directories() const;
+  /// Measures them now.
+  std::vector<Fill> measureDirectories();
 
  private:
   struct Tree {
     sys::Fd fd;
     std::optional<timespec> since;
+    std::optional<std::size_t> directory;  ///< index in DiskQuota::directories
     std::uint64_t free_at_start = 0, floor = 0, free = 0, free_inodes = 0, inodes_at_start = 0;
+    std::uint64_t bytes = 0, inodes = 0;  ///< as last measured
   };
-  void add(sys::Fd fd, const std::optional<timespec>& since);
+  void add(sys::Fd fd, const std::optional<timespec>& since, std::optional<std::size_t> directory = {});
+  [[nodiscard]] bool counts(const Tree& tree) const { return !tree.directory || quota_.total_has_directories; }
+  [[nodiscard]] std::uint64_t bytesLeft() const;
+  [[nodiscard]] std::chrono::milliseconds timeLeft() const;
+  [[nodiscard]] bool limitsInodesOnly() const;
+  void addDeleted(const std::vector<DeletedFile>& files, std::uint64_t missing);
+  [[nodiscard]] std::optional<Exceeded> findExceeded() const;
   [[nodiscard]] TreeSize measure(const Tree& tree) const;
   [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
   void walk(Clock::time_point now, const ProcessTree& processes);

@@ -6,7 +6,6 @@
 #include <linux/capability.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -23,12 +22,14 @@
 #include "policy/syntax.h"
 #include "supervise/executables.h"
 #include "supervise/path_names.h"
+#include "supervise/state_disk.h"
 #include "supervise/subordinate_ids.h"
 #include "supervise/toolchains.h"
 #include "supervise/workspace_scan.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
+#include "sys/machine.h"
 #include "sys/probe_support.h"
 #include "sys/raw_syscall.h"
 #include "sys/state_home.h"
@@ -290,8 +291,7 @@ sys::CgroupBase observeCgroups(bool own_scope, HostFacts& facts) {
 void observeMachine(HostFacts& facts) {
   facts.cpus = observeCpus();
   facts.processor = firstProcessor();
-  struct sysinfo machine{};
-  if (::sysinfo(&machine) == 0) facts.memory = static_cast<std::uint64_t>(machine.totalram) * machine.mem_unit;
+  facts.memory = sys::machineMemory();
   facts.inotify_instances = numberIn("/proc/sys/fs/inotify/max_user_instances");
   facts.inotify_watches = numberIn("/proc/sys/fs/inotify/max_user_watches");
 }
@@ -331,6 +331,7 @@ void observePaths(const policy::Policy& policy, HostFacts& facts) {
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
   }
   facts.own_state = realName(sys::stateHome());
+  if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
   if (!facts.workspace.path.empty()) {
     facts.denied_matches = deniedMatches(facts.workspace.path, plan::deniedPatterns(policy));

@@ -163,6 +163,27 @@ Result<void> prepareStore(const plan::Plan& plan, const std::string& store, Bloc
   return {};
 }
 
+/// Names the directories on disk, one per such step of the plan. As above, the child has a copy of the paths.
+Result<void> prepareDirectories(const plan::Plan& plan, const std::vector<std::string>& directories, Block& block,
+                                LaunchDescriptors& held) {
+  auto* steps = const_cast<isolation::FlatStep*>(block.steps);
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto* directory = std::get_if<plan::MountTmpfs>(&plan.steps[i]);
+    if (directory == nullptr || !directory->on_disk) continue;
+    if (used == directories.size()) {
+      return fail(plainError(Stage::launch, "launch", directory->target, "no directory on disk was made for it"));
+    }
+    steps[i].source = directories[used++].c_str();
+    if (!plan.identity.parent_writes_maps) continue;
+    auto mount = detachedMount(steps[i].source);
+    if (!mount) return fail(mount.error());
+    steps[i].mount_fd = mount->get();
+    held.mounts.push_back(std::move(*mount));
+  }
+  return {};
+}
+
 /// A new pipe for one stream: our end goes to `launched`, the child's is returned.
 Result<Fd> makeStreamPipe(const plan::Identity& identity, int stream, Launched& launched) {
   auto pipe = makePipe();
@@ -252,6 +273,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   if (auto done = prepareOwnedMounts(plan, block, held.mounts); !done) return fail(done.error());
   if (auto done = makeControl(block, launched, held); !done) return fail(done.error());
   if (auto done = prepareStore(plan, options.store, block, held); !done) return fail(done.error());
+  if (auto done = prepareDirectories(plan, options.directories, block, held); !done) return fail(done.error());
   block.egress.link = options.egress_link;
   if (options.init_program != nullptr) {
     prepareInitProgram(*options.init_program, block, held);

@@ -44,10 +44,11 @@ struct InitProgramOptions {
 
 struct LaunchOptions {
   TerminalStreams terminal;
-  HandedStreams handed;     ///< descriptors of the caller that the payload gets
-  bool feed_input = false;  ///< give the payload a pipe as standard input; else end of file at once
-  std::string store;        ///< a directory for an overlay's changes, when the plan keeps them on disk
-  int egress_link = -1;     ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress
+  HandedStreams handed;                  ///< descriptors of the caller that the payload gets
+  bool feed_input = false;               ///< give the payload a pipe as standard input; else end of file at once
+  std::string store;                     ///< a directory for an overlay's changes, when the plan keeps them on disk
+  std::vector<std::string> directories;  ///< of the plan's size-limited directories on disk, in its order
+  int egress_link = -1;                  ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress
   const InitProgramOptions* init_program = nullptr;
 };
 

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr auto kAtOnce = milliseconds(5);      // a disk is filling
+constexpr auto kAtOnce = milliseconds(5);      // only frequent polls see short-lived children
 constexpr auto kSoon = milliseconds(20);       // a limit is near, or the kernel does not enforce it
 constexpr auto kOften = milliseconds(50);      // only we count
 constexpr auto kSeldom = milliseconds(250);    // the kernel enforces the limits; only for warnings
@@ -112,6 +112,10 @@ void LimitWatch::addSized(std::uint32_t mask, std::vector<sys::Fd> directories) 
   }
 }
 
+void LimitWatch::addDirectories(const std::vector<sys::Fd>& descriptors) {
+  if (disk_) disk_->addDirectories(descriptors);
+}
+
 int LimitWatch::sizedDirectory(std::string_view target) const {
   const auto found = std::ranges::find(sized_, target, &Sized::name);
   return found == sized_.end() ? -1 : found->fd.get();
@@ -150,6 +154,7 @@ std::uint64_t LimitWatch::lookAtSized() {
     const auto fill = fillOf(one.fd.get());
     if (!fill) continue;
     in_memory += fill->used;
+    if (fill->used > files_in_memory_.bytes) files_in_memory_ = {one.name, fill->used};
     noteUse(Limit::disk, one.name, static_cast<double>(fill->used), static_cast<double>(fill->total));
     noteUse(Limit::none, "files in " + one.name, static_cast<double>(fill->inodes_used),
             static_cast<double>(fill->inodes));
@@ -202,17 +207,31 @@ std::optional<Limit> LimitWatch::lookAtTree(bool counts_cpu) {
 
 std::optional<Limit> LimitWatch::lookAtDisk(Clock::time_point now) {
   if (!disk_ || !disk_->active()) return std::nullopt;
-  auto why = disk_->look(now, *tree_);
-  if (!why) return std::nullopt;
-  why_ = std::move(*why);
+  auto exceeded = disk_->look(now, *tree_);
+  for (const DiskWatch::Fill& one : disk_->directories()) {
+    noteUse(Limit::disk, one.quota->target, static_cast<double>(one.bytes), static_cast<double>(one.quota->bytes));
+    noteUse(Limit::none, "files in " + one.quota->target, static_cast<double>(one.inodes),
+            static_cast<double>(one.quota->inodes));
+  }
+  if (!exceeded) return std::nullopt;
+  why_ = std::move(exceeded->reason);
+  full_ = std::move(exceeded->directory);
   return Limit::disk;
+}
+
+void LimitWatch::findFullDirectory() {
+  if (!disk_) return;
+  for (const DiskWatch::Fill& one : disk_->measureDirectories()) {
+    // The file that was refused ends at the limit; its last block may be missing.
+    if (one.bytes + kMiB > one.quota->bytes) full_ = one.quota->target;
+  }
 }
 
 void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
   const bool disk = disk_ && disk_->active();
   Clock::duration wait = watches_memory_ || watches_processes_ ? kOften : kSeldom;
-  if (disk || (watches_memory_ && memory_ > plan_.memory_bytes / 2)) wait = kSoon;
-  if (disk && disk_->growing()) wait = kAtOnce;
+  if (watches_memory_ && memory_ > plan_.memory_bytes / 2) wait = kSoon;
+  if (disk) wait = std::min<Clock::duration>(wait, disk_->pause());
   if (plan_.cpu_seconds) {
     // Not before the time could have run out on all processors that it may use.
     const double left = *plan_.cpu_seconds - static_cast<double>(cpu_usec_) / 1e6;
@@ -220,7 +239,7 @@ void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
         cgroup_.enforced().cpus ? *plan_.cgroup->cpus : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
     const auto could = microseconds(static_cast<std::int64_t>(std::max(left, 0.0) / cpus * 1e6)) + milliseconds(2);
     wait = std::min<Clock::duration>(wait, could);
-    if (clock_misses_) wait = kAtOnce;  // only frequent polls see its short-lived children
+    if (clock_misses_) wait = kAtOnce;
   }
   // Polling costs at most a tenth of a processor; a third on a machine so slow that the interval would become too long.
   const Clock::duration rest = std::min<Clock::duration>(cost * 10, std::max<Clock::duration>(kBlind, cost * 2));

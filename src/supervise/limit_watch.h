@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "caisson/run.h"
 #include "plan/plan.h"
+#include "supervise/denials.h"
 #include "supervise/disk_watch.h"
 #include "supervise/process_tree.h"
 #include "sys/cgroup.h"
@@ -51,6 +52,8 @@ class LimitWatch {
   /// Descriptors of the plan's size-limited directories, as the child sent them (sizedTargets).
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
   void addUpper(int directory);
+  /// The plan's size-limited directories on disk, in its order.
+  void addDirectories(const std::vector<sys::Fd>& descriptors);
   /// As DiskWatch::setMeasureClosed.
   void setMeasureClosed(DiskWatch::MeasureClosed measure);
   /// For a reused cgroup: the number of earlier OOM kills.
@@ -68,6 +71,9 @@ class LimitWatch {
   /// Polls. Returns the exceeded limit, if any: the run must end.
   std::optional<Limit> look(Clock::time_point now);
 
+  /// After a write was refused for its size: finds the directory on disk that is full, for full().
+  void findFullDirectory();
+
   /// Call before the tree is killed: the last chance to measure its processes.
   void beforeTheEnd();
 
@@ -79,6 +85,7 @@ class LimitWatch {
   [[nodiscard]] Limit met() const;
   /// The size-limited directory that was full, if any.
   [[nodiscard]] const std::string& full() const { return full_; }
+  [[nodiscard]] const FilesInMemory& filesInMemory() const { return files_in_memory_; }
 
  private:
   struct Sized {
@@ -112,6 +119,7 @@ class LimitWatch {
   std::uint64_t cpu_usec_ = 0, memory_ = 0, memory_peak_ = 0, processes_peak_ = 0;
   bool met_processes_ = false, met_disk_ = false;
   std::string full_;
+  FilesInMemory files_in_memory_;
   struct Near {
     std::string text;
     double share = 0;

@@ -301,8 +301,8 @@ TaskCounts ProcessTree::countTasks() const {
   return counts;
 }
 
-std::uint64_t ProcessTree::deletedBytes() const {
-  std::uint64_t bytes = 0;
+std::vector<DeletedFile> ProcessTree::deletedFiles() const {
+  std::vector<DeletedFile> files;
   Inodes seen;
   for (const pid_t pid : members()) {
     for (const int number : numbersIn(pid, "fd", kMaxDescriptors)) {
@@ -313,11 +313,14 @@ std::uint64_t ProcessTree::deletedBytes() const {
       struct statfs system{};
       if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 0) continue;
       if (::fstatfs(file.get(), &system) != 0 || system.f_type == TMPFS_MAGIC) continue;
-      if (seen.emplace(status.st_dev, status.st_ino).second)
-        bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+      if (!seen.emplace(status.st_dev, status.st_ino).second) continue;
+      char name[4096];
+      const ssize_t length = ::readlink(path, name, sizeof(name));
+      files.push_back({std::string(name, length > 0 ? static_cast<std::size_t>(length) : 0),
+                       static_cast<std::uint64_t>(status.st_blocks) * 512});
     }
   }
-  return bytes;
+  return files;
 }
 
 }  // namespace caisson::supervise

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -31,6 +32,11 @@ struct TaskCounts {
   std::uint64_t threads = 0;  ///< beside the first one of each process
 };
 
+struct DeletedFile {
+  std::string path;  ///< inside the sandbox, when it still had a name
+  std::uint64_t bytes = 0;
+};
+
 /// The tree below one process of ours. Each poll costs about 50 us per process.
 ///
 /// Not counted: the time of a process that lives less than one interval and is reaped by the kernel unseen; memory that
@@ -49,8 +55,8 @@ class ProcessTree {
   /// pid 1 and every process below it.
   [[nodiscard]] std::vector<pid_t> members() const;
 
-  /// Bytes on disk of files that are deleted but still open somewhere in the tree. tmpfs files are not counted.
-  [[nodiscard]] std::uint64_t deletedBytes() const;
+  /// Files on disk that are deleted but still open somewhere in the tree. tmpfs files are left out.
+  [[nodiscard]] std::vector<DeletedFile> deletedFiles() const;
 
  private:
   using Inode = std::pair<dev_t, ino_t>;

@@ -10,6 +10,7 @@
 #include "audit/quarantine.h"
 #include "audit/redact.h"
 #include "policy/validate.h"
+#include "sys/machine.h"
 
 namespace caisson::supervise {
 namespace {
@@ -125,7 +126,7 @@ Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, co
   created.text("policy", policy.name).text("level", levelName(plan));
   created.text("workspace", workspace == plan.layers.end() ? "none" : workspace->second);
   created.number("uid", ::geteuid()).number("warnings", plan.warnings.size());
-  if (const std::string values = policy::valuesAboveCeilings(policy); !values.empty()) {
+  if (const std::string values = policy::valuesAboveCeilings(policy, sys::machineMemory()); !values.empty()) {
     created.text("above_ceilings", values);
   }
   Fields execute;

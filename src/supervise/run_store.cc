@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <variant>
 
 #include "sys/state_home.h"
 
@@ -16,38 +18,57 @@ using sys::Fd;
 using sys::FileType;
 using sys::RootDir;
 
-constexpr const char* kLock = "lock";
-constexpr const char* kLayers = "layers";
-
-Result<Fd> lockOf(const RootDir& runs, const std::string& name, bool create) {
-  return runs.openFile(name + "/" + kLock, {.flags = O_RDWR | (create ? O_CREAT | O_EXCL : 0), .mode = 0600});
+/// The directory of a run is its own lock: one file less to make and remove at each launch.
+Result<Fd> openStore(const RootDir& runs, const std::string& name) {
+  return runs.openFile(name, {.flags = O_RDONLY, .types = {FileType::directory}});
 }
 
-/// Removes the stores whose holder died: their lock is free, or was never taken. Called with the directory locked, so
-/// that none is being created.
-std::vector<std::string> removeAbandoned(const RootDir& runs) {
-  std::vector<std::string> removed;
+struct Abandoned {
+  std::string name;
+  Fd lock;
+};
+
+/// The stores whose holder died: their lock is free. Called with the directory of all locked, so that none is being
+/// created.
+std::vector<Abandoned> findAbandoned(const RootDir& runs) {
+  std::vector<Abandoned> found;
   const auto entries = runs.list("");
-  if (!entries) return removed;
+  if (!entries) return found;
   for (const auto& entry : *entries) {
-    auto lock = lockOf(runs, entry.name, false);
-    if (!lock && lock.error().sys_errno != ENOENT) continue;
-    if (lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
-    if (runs.removeTree(entry.name)) removed.push_back(entry.name);  // otherwise retried at the next start
+    auto lock = openStore(runs, entry.name);
+    if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    found.push_back({entry.name, std::move(*lock)});
+  }
+  return found;
+}
+
+/// With the locks held, but not that of the directory: a large store must not delay other runs.
+std::vector<std::string> removeStores(const RootDir& runs, const std::vector<Abandoned>& stores) {
+  std::vector<std::string> removed;
+  for (const Abandoned& one : stores) {
+    if (runs.removeTree(one.name)) removed.push_back(one.name);  // otherwise retried at the next start
   }
   return removed;
 }
 
+bool hasOverlayOnDisk(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const plan::Step& step) {
+    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
+    return overlay != nullptr && overlay->on_disk;
+  });
+}
+
 }  // namespace
 
-RunStore::RunStore(RootDir runs, std::string name, Fd lock, std::string path)
-    : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)), path_(std::move(path)) {}
+RunStore::RunStore(RootDir runs, std::string name, Fd lock)
+    : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)) {}
 
 RunStore::RunStore(RunStore&& other) noexcept
     : runs_(std::move(other.runs_)),
       name_(std::move(other.name_)),
       lock_(std::move(other.lock_)),
-      path_(std::move(other.path_)) {
+      layers_(std::move(other.layers_)),
+      directories_(std::move(other.directories_)) {
   other.name_.clear();
 }
 
@@ -56,7 +77,9 @@ RunStore::~RunStore() {
   (void)runs_->removeTree(name_);  // leftovers are removed by the next run: the lock is free
 }
 
-Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Identity& identity) {
+bool RunStore::needed(const plan::Plan& plan) { return hasOverlayOnDisk(plan) || hasDiskDirectories(plan); }
+
+Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Plan& plan) {
   const std::string home = sys::stateHome();
   if (home.empty()) {
     return fail(plainError(Stage::state, "run store", "", "neither CAISSON_HOME nor HOME is set",
@@ -69,25 +92,37 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Ide
   auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
   if (!making) return fail(making.error());
   if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
-  removeAbandoned(*runs);
-  if (auto made = runs->makeDirs(sandbox_id, 0700); !made) return fail(made.error());
-  auto lock = lockOf(*runs, sandbox_id, true);
+  const std::vector<Abandoned> abandoned = findAbandoned(*runs);
+  if (::mkdirat(runs->descriptor(), sandbox_id.c_str(), 0700) != 0) {
+    return fail(sysError(Stage::state, "mkdir", path + "/" + sandbox_id, errno));
+  }
+  auto lock = openStore(*runs, sandbox_id);
   if (!lock) return fail(lock.error());
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", sandbox_id, errno));
-  const std::string layers_name = sandbox_id + "/" + kLayers;
-  if (auto made = runs->makeDirs(layers_name, 0700); !made) return fail(made.error());
-  auto layers = runs->openFile(layers_name, {.flags = O_RDONLY, .types = {FileType::directory}});
-  if (!layers) return fail(layers.error());
-  if (identity.parent_writes_maps && ::fchown(layers->get(), identity.outside_uid, identity.outside_gid) != 0) {
-    return fail(sysError(Stage::state, "fchown", layers_name, errno));
-  }
+  RunStore store(std::move(*runs), sandbox_id, std::move(*lock));
+  making->reset();
+  removeStores(*store.runs_, abandoned);
+  if (auto filled = store.fill(plan); !filled) return fail(filled.error());
+  return store;
+}
+
+Result<void> RunStore::fill(const plan::Plan& plan) {
+  auto store = runs_->enter(name_);
+  if (!store) return fail(store.error());
   // Use the canonical name: the child opens it again without following links.
-  const std::string link = "/proc/self/fd/" + std::to_string(layers->get());
-  char canonical[4096];
-  const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));
-  if (length <= 0 || canonical[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
-  return RunStore(std::move(*runs), sandbox_id, std::move(*lock),
-                  std::string(canonical, static_cast<std::size_t>(length)));
+  auto path = canonicalPath(store->descriptor());
+  if (!path) return fail(path.error());
+  auto directories = makeDiskDirectories(*store, *path, plan);
+  if (!directories) return fail(directories.error());
+  directories_ = std::move(*directories);
+  if (!hasOverlayOnDisk(plan)) return {};
+  layers_ = std::move(*path);
+  // The child makes the layers, as the sandbox's user.
+  if (plan.identity.parent_writes_maps &&
+      ::fchown(lock_.get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
+    return fail(sysError(Stage::state, "fchown", layers_, errno));
+  }
+  return {};
 }
 
 Result<std::vector<std::string>> removeAbandonedStores() {
@@ -98,7 +133,9 @@ Result<std::vector<std::string>> removeAbandonedStores() {
   auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
   if (!making) return fail(making.error());
   if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
-  return removeAbandoned(*runs);
+  const std::vector<Abandoned> abandoned = findAbandoned(*runs);
+  making->reset();
+  return removeStores(*runs, abandoned);
 }
 
 }  // namespace caisson::supervise

@@ -1,4 +1,4 @@
-// Disk space for the changes of one run, where the kernel cannot keep them in memory.
+// Disk space for one run: the changes of an overlay, and size-limited directories on disk.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "plan/plan.h"
+#include "supervise/disk_directories.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
@@ -16,21 +17,26 @@ namespace caisson::supervise {
 /// so the next caisson that needs a store recognises and removes leftovers of a killed one.
 class RunStore {
  public:
-  static Result<RunStore> create(const std::string& sandbox_id, const plan::Identity& identity);
+  /// Whether the plan keeps anything on disk.
+  static bool needed(const plan::Plan& plan);
+  static Result<RunStore> create(const std::string& sandbox_id, const plan::Plan& plan);
   RunStore(RunStore&&) noexcept;
   RunStore& operator=(RunStore&&) = delete;
   ~RunStore();
 
-  /// The directory of the overlay's layers.
-  [[nodiscard]] const std::string& path() const { return path_; }
+  /// The directory of the overlay's layers, which is the store itself; empty if the plan has no overlay on disk.
+  [[nodiscard]] const std::string& layers() const { return layers_; }
+  [[nodiscard]] const DiskDirectories& directories() const { return directories_; }
 
  private:
-  RunStore(sys::RootDir runs, std::string name, sys::Fd lock, std::string path);
+  RunStore(sys::RootDir runs, std::string name, sys::Fd lock);
+  Result<void> fill(const plan::Plan& plan);
 
   std::optional<sys::RootDir> runs_;
   std::string name_;
   sys::Fd lock_;
-  std::string path_;
+  std::string layers_;
+  DiskDirectories directories_;
 };
 
 /// Removes the stores whose holder died; returns their names.

@@ -38,6 +38,16 @@ class Variable {
   std::optional<std::string> before_;
 };
 
+/// A plan with an overlay and two size-limited directories on disk.
+plan::Plan onDisk() {
+  plan::Plan plan;
+  plan.steps.emplace_back(plan::MountOverlay{.lower = "/src", .target = "/workspace", .on_disk = true});
+  plan.steps.emplace_back(plan::MountTmpfs{.target = "/tmp", .bytes = 4096, .mode = 01777, .on_disk = true});
+  plan.steps.emplace_back(plan::MountTmpfs{.target = "/run", .bytes = 4096});
+  plan.steps.emplace_back(plan::MountTmpfs{.target = "/home/sandbox", .bytes = 4096, .mode = 0700, .on_disk = true});
+  return plan;
+}
+
 /// Another process that holds a store until it is killed.
 class Holder {
  public:
@@ -46,7 +56,7 @@ class Holder {
     if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
     pid_ = ::fork();
     if (pid_ == 0) {
-      auto store = RunStore::create(id, {});
+      auto store = RunStore::create(id, onDisk());
       (void)!::write(ready[1], store ? "y" : "n", 1);
       for (;;) ::pause();
     }
@@ -87,22 +97,46 @@ class RunStoreTest : public testing::Test {
 
 TEST_F(RunStoreTest, IsPrivateToItsUser) {
   ::umask(0);
-  const auto store = RunStore::create("cs-1", {});
+  const auto store = RunStore::create("cs-1", onDisk());
   ::umask(022);
   ASSERT_TRUE(store) << store.error().message();
-  for (const char* path : {"", "/cs-1", "/cs-1/layers"}) EXPECT_EQ(modeOf(runs(path)), 0700U) << path;
-  EXPECT_EQ(modeOf(runs("/cs-1/lock")), 0600U);
-  EXPECT_EQ(store->path(), std::filesystem::canonical(runs("/cs-1/layers")).string());
+  for (const char* path : {"", "/cs-1"}) EXPECT_EQ(modeOf(runs(path)), 0700U) << path;
+  EXPECT_EQ(store->layers(), std::filesystem::canonical(runs("/cs-1")).string());
+}
+
+TEST_F(RunStoreTest, HasADirectoryForEachThatThePlanKeepsOnDisk) {
+  ::umask(077);
+  const auto store = RunStore::create("cs-1", onDisk());
+  ::umask(022);
+  ASSERT_TRUE(store) << store.error().message();
+  const DiskDirectories& made = store->directories();
+  ASSERT_EQ(made.paths.size(), 2U);
+  ASSERT_EQ(made.descriptors.size(), 2U);
+  EXPECT_EQ(modeOf(made.paths[0]), 01777U);
+  EXPECT_EQ(modeOf(made.paths[1]), 0700U);
+  EXPECT_NE(made.paths[0], made.paths[1]);
+  EXPECT_TRUE(made.paths[0].starts_with(std::filesystem::canonical(runs("/cs-1")).string() + "/")) << made.paths[0];
+}
+
+TEST_F(RunStoreTest, HasNoLayersWithoutAnOverlayOnDisk) {
+  plan::Plan plan = onDisk();
+  plan.steps.erase(plan.steps.begin());
+  ASSERT_TRUE(RunStore::needed(plan));
+  const auto store = RunStore::create("cs-1", plan);
+  ASSERT_TRUE(store) << store.error().message();
+  EXPECT_EQ(store->layers(), "");
+  for (plan::Step& step : plan.steps) std::get<plan::MountTmpfs>(step).on_disk = false;
+  EXPECT_FALSE(RunStore::needed(plan));
 }
 
 TEST_F(RunStoreTest, GoesWithItsObject) {
   {
-    auto store = RunStore::create("cs-1", {});
+    auto store = RunStore::create("cs-1", onDisk());
     ASSERT_TRUE(store);
     test::TempDir unrelated;
-    ASSERT_EQ(::symlink(unrelated.path().c_str(), (store->path() + "/link").c_str()), 0);
+    ASSERT_EQ(::symlink(unrelated.path().c_str(), (store->layers() + "/link").c_str()), 0);
     unrelated.write("file", "kept");
-    ASSERT_EQ(::mkdir((store->path() + "/closed").c_str(), 0), 0);
+    ASSERT_EQ(::mkdir((store->layers() + "/closed").c_str(), 0), 0);
     const RunStore moved = std::move(*store);
     EXPECT_TRUE(exists(runs("/cs-1")));
     EXPECT_EQ(test::readFile(unrelated / "file"), "kept");
@@ -114,10 +148,10 @@ TEST_F(RunStoreTest, NeverFollowsALinkThatAPayloadLeft) {
   CONFORMS("R-FILES-18");
   const test::Canary canary(dir / "canary");
   {
-    const auto store = RunStore::create("cs-1", {});
+    const auto store = RunStore::create("cs-1", onDisk());
     ASSERT_TRUE(store);
-    ASSERT_EQ(::symlink(dir.path().c_str(), (store->path() + "/up").c_str()), 0);
-    ASSERT_EQ(::symlink(canary.path().c_str(), (store->path() + "/file").c_str()), 0);
+    ASSERT_EQ(::symlink(dir.path().c_str(), (store->layers() + "/up").c_str()), 0);
+    ASSERT_EQ(::symlink(canary.path().c_str(), (store->layers() + "/file").c_str()), 0);
   }
   EXPECT_FALSE(exists(runs("/cs-1")));
   EXPECT_TRUE(canary.untouched());
@@ -127,10 +161,10 @@ TEST_F(RunStoreTest, OfAKilledHolderIsRemovedByTheNext) {
   CONFORMS("R-FILES-18");
   Holder holder("cs-killed");
   ASSERT_TRUE(holder.holds());
-  ASSERT_TRUE(exists(runs("/cs-killed/layers")));
+  ASSERT_TRUE(exists(runs("/cs-killed")));
   holder.kill();
   EXPECT_TRUE(exists(runs("/cs-killed"))) << "no process has removed it yet";
-  const auto store = RunStore::create("cs-next", {});
+  const auto store = RunStore::create("cs-next", onDisk());
   ASSERT_TRUE(store);
   EXPECT_FALSE(exists(runs("/cs-killed")));
   EXPECT_TRUE(exists(runs("/cs-next")));
@@ -139,24 +173,23 @@ TEST_F(RunStoreTest, OfAKilledHolderIsRemovedByTheNext) {
 TEST_F(RunStoreTest, OfALivingHolderIsLeftAlone) {
   const Holder holder("cs-living");
   ASSERT_TRUE(holder.holds());
-  const auto store = RunStore::create("cs-next", {});
+  const auto store = RunStore::create("cs-next", onDisk());
   ASSERT_TRUE(store);
-  EXPECT_TRUE(exists(runs("/cs-living/layers")));
+  EXPECT_TRUE(exists(runs("/cs-living")));
 }
 
 TEST_F(RunStoreTest, OfTheSameProcessIsLeftAlone) {
-  const auto first = RunStore::create("cs-1", {});
-  const auto second = RunStore::create("cs-2", {});
+  const auto first = RunStore::create("cs-1", onDisk());
+  const auto second = RunStore::create("cs-2", onDisk());
   ASSERT_TRUE(first && second);
-  EXPECT_TRUE(exists(runs("/cs-1/layers")));
-  EXPECT_TRUE(exists(runs("/cs-2/layers")));
+  EXPECT_TRUE(exists(runs("/cs-1")));
+  EXPECT_TRUE(exists(runs("/cs-2")));
 }
 
 TEST_F(RunStoreTest, WhoseMakerWasKilledBeforeItHadALockIsRemoved) {
-  // F9: nothing stays behind. Stores are created and removed under one lock: one without its own lock has no creator
-  // left.
+  // F9: nothing stays behind. Stores are created under one lock: one whose lock is free has no creator left.
   dir.makeDir("state/deep/runs/cs-old", 0700);
-  const auto store = RunStore::create("cs-next", {});
+  const auto store = RunStore::create("cs-next", onDisk());
   ASSERT_TRUE(store);
   EXPECT_FALSE(exists(runs("/cs-old")));
 }
@@ -166,24 +199,24 @@ TEST_F(RunStoreTest, ALinkInPlaceOfAStoreIsNotFollowed) {
   dir.write("elsewhere/lock", "");
   dir.makeDir("state/deep/runs", 0700);
   ASSERT_EQ(::symlink((dir / "elsewhere").c_str(), runs("/cs-link").c_str()), 0);
-  const auto store = RunStore::create("cs-next", {});
+  const auto store = RunStore::create("cs-next", onDisk());
   ASSERT_TRUE(store);
   EXPECT_TRUE(exists(dir / "elsewhere/lock"));
   EXPECT_TRUE(canary.untouched());
 }
 
 TEST_F(RunStoreTest, CannotBeMadeTwice) {
-  const auto first = RunStore::create("cs-1", {});
-  const auto again = RunStore::create("cs-1", {});
+  const auto first = RunStore::create("cs-1", onDisk());
+  const auto again = RunStore::create("cs-1", onDisk());
   EXPECT_TRUE(first);
   EXPECT_FALSE(again);
-  EXPECT_TRUE(exists(runs("/cs-1/layers"))) << "the failed attempt took the first one's store away";
+  EXPECT_TRUE(exists(runs("/cs-1"))) << "the failed attempt took the first one's store away";
 }
 
 TEST_F(RunStoreTest, WhereNothingCanBeWrittenIsAnErrorWithTheRemedy) {
   dir.write("file", "");
   const Variable in_a_file("CAISSON_HOME", dir / "file");
-  const auto store = RunStore::create("cs-1", {});
+  const auto store = RunStore::create("cs-1", onDisk());
   ASSERT_FALSE(store);
   EXPECT_NE(store.error().message().find("CAISSON_HOME"), std::string::npos) << store.error().message();
 }

@@ -27,14 +27,6 @@ namespace {
 
 constexpr int kDrainTimeoutMs = 5000;
 
-/// Whether the plan has an overlay whose changes the kernel cannot keep in memory.
-bool needsStore(const plan::Plan& plan) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& step) {
-    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
-    return overlay != nullptr && overlay->on_disk;
-  });
-}
-
 }  // namespace
 
 void addUsage(const rusage& used, Usage& sum) {
@@ -97,8 +89,8 @@ std::uint64_t SandboxRun::outputLimit(StreamMode mode) const {
 Result<void> SandboxRun::launchHeld() {
   if (auto bound = ports_.bindPublished(); !bound) return bound;
   if (request_.interactive) terminal_streams_ = observeTerminal(request_);
-  if (needsStore(plan_)) {
-    auto store = RunStore::create(result_.sandbox_id, plan_.identity);
+  if (RunStore::needed(plan_)) {
+    auto store = RunStore::create(result_.sandbox_id, plan_);
     if (!store) return fail(store.error());
     store_.emplace(std::move(*store));
   }
@@ -121,7 +113,8 @@ Result<void> SandboxRun::launchHeld() {
                          {.terminal = terminal_streams_,
                           .handed = handed_,
                           .feed_input = hasInput(request_.relay_stdin, request_.input),
-                          .store = store_ ? store_->path() : std::string(),
+                          .store = store_ ? store_->layers() : std::string(),
+                          .directories = store_ ? store_->directories().paths : std::vector<std::string>(),
                           .egress_link = link_.sandbox.get()});
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());
@@ -133,6 +126,7 @@ Result<void> SandboxRun::launchHeld() {
     }
   }
   limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
+  if (store_) limits_->addDirectories(store_->directories().descriptors);
   limits_->countCpu(sandbox_.init);
   return {};
 }
@@ -202,12 +196,13 @@ void SandboxRun::collect(Clock::time_point start) {
   streams_.take(result_);
   CommandExit& exit = runner_.exit();
   limits_->finish(exit.killed || !exit.wait_status || WIFSIGNALED(*exit.wait_status), result_);
+  if (ranIntoFileSize(exit)) limits_->findFullDirectory();
   exit.out_of_memory = limits_->ranOutOfMemory();
   exit.met = limits_->met();
   if (runner_.monitor()) result_.escape = runner_.monitor()->escape();
   classify(std::move(exit), plan_, result_);
   if (runner_.monitor()) runner_.monitor()->report(result_);
-  explainLimits(plan_, limits_->full(), result_);
+  explainLimits(plan_, limits_->full(), limits_->filesInMemory(), result_);
   if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
   if (result_.outcome != OutcomeKind::setup_failed) quarantineNewFiles(plan_, result_);

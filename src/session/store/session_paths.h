@@ -13,6 +13,7 @@
 //                                reserve     disk space for a rollback on a full disk
 //                                ports/      open ports, one locked file each
 //                                logs/       background commands
+//                                scratch/    size-limited directories on disk, such as /tmp
 //                                commit.*    a commit that is under way or was interrupted (commit/journal.h)
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
 //

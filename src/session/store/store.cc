@@ -30,9 +30,10 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr const char* kNames = ".names";
-constexpr std::string_view kNew = ".new-";      // being created: its lock is held
-constexpr std::string_view kGone = ".gone-";    // being removed
-constexpr std::string_view kTrash = ".trash-";  // unused layers, in the directory of stores
+constexpr std::string_view kNew = ".new-";             // being created: its lock is held
+constexpr std::string_view kGone = ".gone-";           // being removed
+constexpr std::string_view kTrash = ".trash-";         // unused layers, in the directory of stores
+constexpr std::string_view kDiscarded = "discarded-";  // scratch directories, in the directory of a session
 constexpr const char* kRollbackFile = "rollback";
 constexpr const char* kReserve = "reserve";
 constexpr const char* kKept = "kept";  // expired with uncommitted changes
@@ -96,6 +97,14 @@ bool nothingWritten(const RootDir& store, const Metadata& metadata) {
   });
 }
 
+void removeDiscarded(const RootDir& session) {
+  const auto entries = session.list("");
+  if (!entries) return;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (entry.name.starts_with(kDiscarded)) (void)session.removeTree(entry.name);
+  }
+}
+
 SessionInfo infoOf(const RootDir& directory, const std::string& id) {
   SessionInfo info;
   info.id = id;
@@ -142,6 +151,8 @@ Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
   after.upper = newLayerName();
   if (auto written = writeMetadata(session, after); !written) return fail(written.error());
   metadata = std::move(after);
+  // What the attacker left in /tmp and the home must not reach the next command. Removing it takes time: see clean().
+  (void)session.rename(kScratchDirectory, std::string(kDiscarded) + evidence, false);
   return evidence;
 }
 
@@ -432,6 +443,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       auto directory = paths_.sessions().enter(entry.name);
       if (!directory) continue;
       const auto metadata = readMetadata(*directory);
+      removeDiscarded(*directory);
       if (!all && (!metadata || metadata->secondsLeft(now) > 0 || isKept(*directory, *metadata))) continue;
       if (auto destroyed = destroy(entry.name, !all)) {
         removed.push_back(entry.name);

@@ -63,6 +63,17 @@ Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& meta
   return path;
 }
 
+/// They live as long as the session, so that `/tmp` and the home survive a checkpoint and a restart of the sandbox.
+Result<supervise::DiskDirectories> prepareDiskDirectories(const sys::RootDir& session, const plan::Plan& plan) {
+  if (!supervise::hasDiskDirectories(plan)) return supervise::DiskDirectories();
+  if (auto made = session.makeDirs(kScratchDirectory, 0700); !made) return fail(made.error());
+  auto scratch = session.enter(kScratchDirectory);
+  if (!scratch) return fail(scratch.error());
+  auto path = SessionPaths::canonicalPath(scratch->descriptor());
+  if (!path) return fail(path.error());
+  return supervise::makeDiskDirectories(*scratch, *path, plan);
+}
+
 template <class Plan>
 auto overlayOf(Plan& plan) -> decltype(std::get_if<plan::MountOverlay>(&plan.steps.front())) {
   for (auto& step : plan.steps) {
@@ -90,6 +101,9 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   if (!program) return fail(program.error());
   auto store = prepareStore(paths, metadata, plan_);
   if (!store) return fail(store.error());
+  auto directories = prepareDiskDirectories(directory, plan_);
+  if (!directories) return fail(directories.error());
+  disk_directories_ = std::move(*directories);
   step("start: prepared");
   auto cgroup = supervise::makeCgroup(plan_, plan_.cgroup ? sys::CgroupBase::find() : sys::CgroupBase(), metadata.id,
                                       plan_.cpu_seconds.has_value());
@@ -113,8 +127,11 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   init_program.descriptor = alive->get();
   // The child inherits this, and an undumpable process may not write its own id maps.
   ::prctl(PR_SET_DUMPABLE, 1);
-  auto launched = supervise::launch(
-      plan_, cgroup_, {.store = *store, .egress_link = link.sandbox.get(), .init_program = &init_program});
+  auto launched = supervise::launch(plan_, cgroup_,
+                                    {.store = *store,
+                                     .directories = disk_directories_.paths,
+                                     .egress_link = link.sandbox.get(),
+                                     .init_program = &init_program});
   ::prctl(PR_SET_DUMPABLE, 0);
   if (!launched) return fail(launched.error());
   launched_ = std::move(*launched);

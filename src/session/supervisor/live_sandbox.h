@@ -14,6 +14,7 @@
 #include "session/store/session_paths.h"
 #include "session/supervisor/command_cgroups.h"
 #include "session/supervisor/launcher.h"
+#include "supervise/disk_directories.h"
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
@@ -47,6 +48,8 @@ class LiveSandbox {
   [[nodiscard]] std::vector<sys::Fd> sizedDirectories() const;
   /// The descriptor of the size-limited directory at `target`, valid after the end too; -1 if there is none.
   [[nodiscard]] int sizedDirectory(std::string_view target) const;
+  /// The size-limited directories on disk, in the order of the plan.
+  [[nodiscard]] const std::vector<sys::Fd>& diskDirectories() const { return disk_directories_.descriptors; }
   /// Changes since start() that a result must report ("layers", warnings).
   [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
   /// The listeners that pid 1 made inside for the plan's host ports.
@@ -126,6 +129,7 @@ class LiveSandbox {
   sys::Fd layer_;  ///< a layer as the sandbox's mount of the store shows it, once the first upper one was replaced
   std::uint32_t sized_mask_ = 0;
   std::vector<sys::Fd> sized_;
+  supervise::DiskDirectories disk_directories_;
   bool time_namespace_ = true;
   bool reaped_ = false;
 };

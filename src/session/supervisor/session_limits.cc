@@ -17,10 +17,28 @@ constexpr int kHiddenPause = 4;  ///< times the duration of the last measurement
 
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
+/// Directories that were over a limit before `start` may still be emptied; what was written since then counts.
+void allowEmptying(plan::DiskQuota& quota, const std::vector<sys::Fd>& directories, const timespec& start) {
+  std::uint64_t before = 0;
+  for (std::size_t index = 0; index < std::min(quota.directories.size(), directories.size()); ++index) {
+    plan::DirectoryQuota& own = quota.directories[index];
+    const int directory = directories[index].get();
+    const auto now = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+    const auto written = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, start);
+    own.stated_bytes = own.bytes;
+    own.stated_inodes = own.inodes;
+    own.bytes = std::max(own.bytes, less(now.bytes, written.bytes));
+    own.inodes = std::max(own.inodes, less(now.inodes, written.inodes));
+    before += less(now.bytes, written.bytes);
+  }
+  if (quota.bytes && quota.total_has_directories) quota.bytes = std::max(*quota.bytes, before);
+}
+
 /// What the session may still write to its upper layer. A session that was over its quota before `start` may still
 /// delete files; what was written since then counts.
 plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& frozen, int upper, const timespec& start) {
-  plan::DiskQuota quota;
+  plan::DiskQuota quota = whole;
+  quota.trees.clear();
   quota.upper = true;
   quota.stated_bytes = whole.bytes;
   quota.stated_inodes = whole.inodes;
@@ -87,10 +105,12 @@ void SessionLimits::begin(Clock::time_point now) {
     frozen.inodes = less(frozen.inodes, hidden_.inodes);
     plan_.disk = quotaOfUpper(*whole_, frozen, upper, start_);
   }
+  if (plan_.disk && allow_emptying_) allowEmptying(*plan_.disk, sandbox_.diskDirectories(), start_);
   watch_.emplace(plan_, sandbox_.cgroup(), [](const std::string&) {});
   watch_->ignoreMemoryKills(kills_before_);
   watch_->addSized(sandbox_.sizedMask(), sandbox_.sizedDirectories());
   if (upper >= 0) watch_->addUpper(upper);
+  watch_->addDirectories(sandbox_.diskDirectories());
   // What a command wrote before the first look, and then closed, shows in no free space that was noted since.
   watch_->setMeasureClosed([this](int directory) -> std::optional<supervise::TreeSize> {
     const auto size = launcher_.measure(directory);
@@ -103,7 +123,11 @@ std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   if (!needed(plan_)) return std::nullopt;
   if (!watch_) begin(now);
   const auto reached = watch_->look(now);
-  if (reached != Limit::disk || !measureHidden(now)) return reached;
+  if (reached != Limit::disk) return reached;
+  // Only now: measuring what was there before takes time.
+  const bool first = !allow_emptying_ && !sandbox_.diskDirectories().empty();
+  allow_emptying_ = true;
+  if (!measureHidden(now) && !first) return reached;
   begin(now);
   return watch_->look(now);
 }

@@ -57,6 +57,7 @@ class SessionLimits {
   plan::Plan plan_;
   std::optional<plan::DiskQuota> whole_;  ///< of the session; the plan has what is left of it
   LayerSize hidden_;                      ///< in frozen layers, when last measured
+  bool allow_emptying_ = false;           ///< a limit was reached: directories may have been over it before
   Clock::time_point next_measure_;
   Clock::time_point first_;
   timespec start_{};

@@ -11,6 +11,8 @@ constexpr std::string_view kFile = "[filesystem]\nmax_file_size = \"1M\"\n";
 constexpr std::string_view kQuota = "[filesystem]\nmax_total_size = \"16M\"\nmax_inodes = 500\n";
 constexpr std::string_view kDiskStore =
     "[filesystem]\nmax_total_size = \"16M\"\nmax_inodes = 500\noverlay_store = \"disk\"\n";
+constexpr std::string_view kScratch =
+    "[[filesystem.tmpfs]]\npath = \"/tmp\"\nsize = \"16M\"\ninodes = 500\nstore = \"disk\"\n";
 constexpr std::string_view kFlood = "[resources]\noutput = \"64K\"\nwall_seconds = \"2s\"\n";
 constexpr std::string_view kRw = ".:rw";
 // What a fast disk can take between two polls of the supervisor.
@@ -70,6 +72,10 @@ const Abuse kAbuses[] = {
     {"overlay_on_disk_deleted", {"fill-deleted", "/workspace", "2000"}, kDiskStore, {"disk"}, {}},
     {"overlay_on_disk_hidden", {"fill-hidden", "/workspace", "2000"}, kDiskStore, {"disk"}, {}},
     {"overlay_on_disk_preallocated", {"preallocate", "/workspace", "400"}, kDiskStore, {"disk"}, {}},
+    {"scratch_on_disk", {"fill-directory", "/tmp", "2000"}, kScratch, {"disk"}, {}},
+    {"scratch_on_disk_inodes", {"fill-inodes", "/tmp", "200000"}, kScratch, {"disk"}, {}},
+    {"scratch_on_disk_deleted", {"fill-deleted", "/tmp", "2000"}, kScratch, {"disk"}, {}},
+    {"scratch_on_disk_hidden", {"fill-hidden", "/tmp", "2000"}, kScratch, {"disk"}, {}},
     {"workspace", {"fill-directory", "/workspace", "2000"}, kQuota, {"disk"}, {}, kRw, kOvershoot},
     {"workspace_inodes", {"fill-inodes", "/workspace", "200000"}, kQuota, {"disk"}, {}, kRw, kOvershoot},
     {"workspace_deleted", {"fill-deleted", "/workspace", "2000"}, kQuota, {"disk"}, {}, kRw, kOvershoot},

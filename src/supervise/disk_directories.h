@@ -1,0 +1,30 @@
+// The size-limited directories of a sandbox that are on disk: private directories in the store of a run or session.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "sys/fd.h"
+#include "sys/root_dir.h"
+
+namespace caisson::supervise {
+
+struct DiskDirectories {
+  std::vector<std::string> paths;  ///< canonical, in the order of the plan's steps
+  std::vector<sys::Fd> descriptors;
+};
+
+/// Whether the plan has such directories.
+bool hasDiskDirectories(const plan::Plan& plan);
+
+/// Makes them in `store`, a private directory that no payload can reach, owned by the sandbox's user. Existing ones
+/// keep their content, but get their mode back. `store_path` is the store's canonical path.
+Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std::string& store_path,
+                                            const plan::Plan& plan);
+
+/// The canonical path of an open file.
+Result<std::string> canonicalPath(int descriptor);
+
+}  // namespace caisson::supervise

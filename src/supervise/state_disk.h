@@ -1,0 +1,20 @@
+// What the file system of CAISSON_HOME can hold.
+#pragma once
+
+#include <string>
+
+#include "plan/plan.h"
+
+namespace caisson::supervise {
+
+/// Whether the policy may keep anything of a run on disk.
+bool mayUseStateDisk(const policy::Policy& policy);
+
+/// Looks at the directory, or at the nearest existing one above it. Changes nothing.
+plan::StateDisk probeStateDisk(const std::string& home);
+
+/// Why a directory cannot hold the upper layer of an overlay; empty if it can. An O_PATH descriptor does not support
+/// the attribute check.
+std::string whyNoOverlay(int directory);
+
+}  // namespace caisson::supervise
