@@ -88,6 +88,20 @@ TEST_F(CargoProfile, UsesTheToolchainOfRustupInTheHome) {
   EXPECT_TRUE(contains(named.err, "built by rustc")) << named.describe();
 }
 
+TEST_F(CargoProfile, BuildOutputMayBeLargerThanTheMemoryLimit) {
+  // 600 MiB in the target directory, with the profile's 512 MiB of memory.
+  buildScript(R"(
+    let path = format!("{}/large", std::env::var("OUT_DIR").unwrap());
+    let mut file = fs::File::create(&path).unwrap();
+    for _ in 0..600 { file.write_all(&vec![1u8; 1 << 20]).unwrap(); }
+    assert_eq!(fs::metadata(&path).unwrap().len(), 600 << 20);
+)");
+  const RunOutput built = cargo({"build", "--quiet"}, {"--json"});
+  EXPECT_EQ(built.exit_status, 0) << built.describe();
+  EXPECT_TRUE(contains(built.json()["layers"]["disk_quota"], "watched: /target 5 GiB")) << built.describe();
+  EXPECT_EQ(runProgram({"ls", "-A", state_ / "runs"}).out, "");
+}
+
 TEST_F(CargoProfile, ABuildScriptFindsNoShellNoInterpreterAndNoPlaceForOne) {
   CONFORMS("R-CARGO-6");
   workspace.write("build.rs", R"(

@@ -213,8 +213,16 @@ TEST_F(Promises, CargoProfileHasItsLimitsInside) {
   EXPECT_EQ(counted.out, "50 threads\n24 children\n") << "the program itself is the 25th: " << counted.describe();
   const auto mounts = mountsOf(output.out);
   expectDirectory(mounts, "/logs", 100, false);
-  expectDirectory(mounts, "/tmp", 1024, false);
-  expectDirectory(mounts, "/cargo-home", 1024, false);
+  // The others are on disk: their sizes are watched.
+  for (const std::string path : {"/tmp", "/cargo-home"}) {
+    const std::size_t at = output.out.find(" " + path + " ");
+    ASSERT_NE(at, std::string::npos) << path;
+    EXPECT_TRUE(contains(output.out.substr(at, output.out.find('\n', at) - at), "nosuid,nodev,noexec")) << path;
+  }
+  const nlohmann::json result =
+      run({"--json", "--policy", policy}, {"cat", "/metadata/sandbox.json"}, options()).json();
+  const std::string quota = result["layers"]["disk_quota"];
+  EXPECT_TRUE(contains(quota, "watched: /target 5 GiB, /cargo-home 1 GiB, /tmp 1 GiB")) << quota;
 }
 
 TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
