@@ -25,7 +25,7 @@ Result<Policy> Policy::load(const std::string& path) {
   // The owner's ceilings depend on the level, which is in the file: load without ceilings, then check.
   auto model = owner->empty() ? policy::load(path) : policy::load(path, approval::noCeilings());
   if (model && !owner->empty()) {
-    if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {
+    if (auto checked = owner->check(*model); !checked) {
       return fail(checked.error());
     }
   }

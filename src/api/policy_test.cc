@@ -20,7 +20,7 @@ TEST(PublicPolicy, StartsFromAProfileAndIsSetKeyByKey) {
 }
 
 TEST(PublicPolicy, NamesItsProfiles) {
-  EXPECT_EQ(Policy::profileNames().front(), "bash");
+  EXPECT_EQ(Policy::profileNames().front(), "dev");
   const auto unknown = Policy::profile("strickt");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().hint.find("strict"), std::string::npos);

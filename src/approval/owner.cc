@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <memory>
 
+#include "policy/profiles.h"
 #include "policy/syntax.h"
 #include "policy/units.h"
 #include "policy/validate.h"
 #include "sys/fd.h"
+#include "sys/machine.h"
 #include "sys/state_home.h"
 
 namespace caisson::approval {
@@ -233,10 +235,27 @@ std::string userFile() {
   return listed.empty() ? "" : listed + "/.config/caisson/config.toml";
 }
 
+/// An owner who allows 4 GiB has not forbidden the default profile on a machine with 64 GiB.
+void lowerDefaults(const policy::Ceilings& most, policy::Policy& policy) {
+  const policy::Policy dev = policy::builtin("dev").value_or(policy::Policy());
+  const auto lower = [](auto& value, auto standard, auto ceiling) {
+    if (value == standard && value > ceiling) value = ceiling;
+  };
+  lower(policy.resources.cpus, dev.resources.cpus, most.cpus);
+  lower(policy.process.max_processes, dev.process.max_processes, most.processes);
+  lower(policy.resources.open_files, dev.resources.open_files, most.open_files);
+  std::uint64_t& memory = policy.resources.memory;
+  if (memory == dev.resources.memory && !policy::isShare(most.memory) &&
+      policy::resolveShare(memory, most.host_memory) > most.memory) {
+    memory = most.memory;
+  }
+}
+
 }  // namespace
 
-policy::Ceilings Owner::ceilingsAt(policy::Level level) const {
-  policy::Ceilings result = policy::ceilingsOf(level);
+policy::Ceilings Owner::ceilingsFor(const policy::Policy& policy) const {
+  policy::Ceilings result = policy::ceilingsOf(policy);
+  result.host_memory = sys::machineMemory();
   result.cpus = ceilings.cpus.value_or(result.cpus);
   result.memory = ceilings.memory.value_or(result.memory);
   result.swap = ceilings.swap.value_or(result.swap);
@@ -245,6 +264,12 @@ policy::Ceilings Owner::ceilingsAt(policy::Level level) const {
   result.wall_seconds = ceilings.wall_seconds.value_or(result.wall_seconds);
   result.output = ceilings.output.value_or(result.output);
   return result;
+}
+
+Result<void> Owner::check(policy::Policy& policy) const {
+  const policy::Ceilings most = ceilingsFor(policy);
+  if (policy.resources.ceilings == policy::CeilingSet::dev) lowerDefaults(most, policy);
+  return policy::validate(policy, most);
 }
 
 policy::Ceilings noCeilings() {
@@ -328,10 +353,8 @@ Result<void> denyAlways(const Owner& owner, const std::string& workspace, policy
 Result<policy::Policy> underOwner(const policy::Policy& policy) {
   auto owner = loadOwner();
   if (!owner) return fail(owner.error());
-  if (auto checked = policy::validate(policy, owner->ceilingsAt(policy.isolation.level)); !checked) {
-    return fail(checked.error());
-  }
   policy::Policy result = policy;
+  if (auto checked = owner->check(result); !checked) return fail(checked.error());
   if (owner->always_denied.empty()) return result;
   const policy::Workspace& workspace = policy.filesystem.workspace;
   std::string real;

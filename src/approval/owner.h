@@ -48,7 +48,10 @@ struct Owner {
 
   [[nodiscard]] bool empty() const { return files.empty(); }
   /// The ceilings at a level: the built-in ones, overridden by the owner's.
-  [[nodiscard]] policy::Ceilings ceilingsAt(policy::Level level) const;
+  [[nodiscard]] policy::Ceilings ceilingsFor(const policy::Policy& policy) const;
+  /// Lowers what the policy has from profile `dev` unchanged to the owner's ceilings, then checks all of it. A value
+  /// that a file or a flag sets is refused if it is above a ceiling, never lowered.
+  Result<void> check(policy::Policy& policy) const;
 };
 
 /// For decoding a policy before its ceilings are known.

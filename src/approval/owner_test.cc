@@ -28,11 +28,11 @@ TEST(OwnerConfiguration, SetsCeilingsDefaultsAndDeniedPaths) {
       "[ceilings]\nmemory = '4G'\nwall_seconds = '1h'\ncpus = 4\nprocesses = 900\n[defaults]\nprofile = 'shell'\n"
       "[filesystem]\nalways_denied = ['/srv/secrets/']\n");
   ASSERT_TRUE(owner) << owner.error().message();
-  const policy::Ceilings full = owner->ceilingsAt(policy::Level::full);
+  const policy::Ceilings full = owner->ceilingsFor({});
   EXPECT_EQ(full.memory, 4 * policy::kGiB);
   EXPECT_EQ(full.wall_seconds, 3600);
   EXPECT_EQ(full.open_files, 4096U);  // the built-in ceiling, since the owner sets none
-  EXPECT_EQ(owner->ceilingsAt(policy::Level::process).output, 10 * policy::kMiB);
+  EXPECT_EQ(owner->ceilingsFor({.isolation = {.level = policy::Level::process}}).output, 10 * policy::kMiB);
   EXPECT_EQ(owner->profile, "shell");
   EXPECT_EQ(owner->always_denied, std::vector<std::string>{"/srv/secrets"});
 }
@@ -113,6 +113,22 @@ TEST(OwnerConfiguration, DeniedPathsAreDeniedAsTheSandboxNamesThem) {
   policy = *policy::builtin("bash");
   policy.filesystem.read_only = {"/opt/hidden/x"};
   EXPECT_FALSE(denyAlways(owner, "", policy));
+}
+
+TEST(Owner, CeilingsLowerTheDefaultsOfDevAndRefuseWhatAFileSets) {
+  Owner owner;
+  owner.ceilings.memory = 64 * policy::kMiB;
+  owner.ceilings.processes = 1000;
+  policy::Policy dev = *policy::builtin("dev");
+  ASSERT_TRUE(owner.check(dev));
+  EXPECT_EQ(dev.resources.memory, 64 * policy::kMiB);
+  EXPECT_EQ(dev.process.max_processes, 1000U);
+  EXPECT_EQ(dev.resources.open_files, 16384U);
+  policy::Policy own = *policy::builtin("dev");
+  own.process.max_processes = 2000;
+  EXPECT_FALSE(owner.check(own));
+  policy::Policy bash = *policy::builtin("bash");
+  EXPECT_FALSE(owner.check(bash)) << "only the defaults of dev adapt";
 }
 
 }  // namespace caisson::approval

@@ -7,6 +7,7 @@
 #include "cli/learn_draft.h"
 #include "cli/safe_text.h"
 #include "policy/limits.h"
+#include "sys/machine.h"
 
 namespace caisson::cli {
 namespace {
@@ -53,9 +54,11 @@ void proposeLimit(Draft& draft, const std::string& key, Number now, Number ceili
 }
 
 void proposeLimits(Draft& draft, const policy::Policy& policy, const RunResult& result) {
-  const policy::Ceilings ceilings = policy::ceilingsOf(policy.isolation.level);
+  policy::Ceilings ceilings = policy::ceilingsOf(policy);
+  ceilings.memory = policy::resolveShare(ceilings.memory, sys::machineMemory());
+  const std::uint64_t memory = policy::resolveShare(policy.resources.memory, sys::machineMemory());
   for (const Denial& denial : result.denials) {
-    if (denial.rule == "resources.memory") proposeLimit(draft, denial.rule, policy.resources.memory, ceilings.memory);
+    if (denial.rule == "resources.memory") proposeLimit(draft, denial.rule, memory, ceilings.memory);
     if (denial.rule == "process.max_processes")
       proposeLimit(draft, denial.rule, policy.process.max_processes, ceilings.processes);
     if (denial.rule == "resources.output")
@@ -81,9 +84,10 @@ void tellUsed(Draft& draft, const policy::Policy& policy, const RunResult& resul
     return std::to_string(std::lround(std::floor(ms / 1e3))) + "." +
            std::to_string(std::lround(std::floor(ms / 100)) % 10) + " s";
   };
-  std::string used = "used: " + mib(usage.peak_memory_bytes) + " MiB of memory (of " + mib(policy.resources.memory) +
-                     "), " + seconds(usage.user_cpu_ms + usage.system_cpu_ms) + " of CPU time, " +
-                     seconds(usage.wall_ms) + " in all";
+  std::string used = "used: " + mib(usage.peak_memory_bytes) + " MiB of memory (of " +
+                     mib(policy::resolveShare(policy.resources.memory, sys::machineMemory())) + "), " +
+                     seconds(usage.user_cpu_ms + usage.system_cpu_ms) + " of CPU time, " + seconds(usage.wall_ms) +
+                     " in all";
   if (usage.processes_peak) used += ", " + std::to_string(*usage.processes_peak) + " processes at once";
   draft.remark(used);
   if (usage.network_connections > 0) {

@@ -14,6 +14,7 @@
 #include "policy/explain.h"
 #include "policy/import.h"
 #include "policy/json.h"
+#include "policy/profiles.h"
 
 namespace caisson::cli {
 namespace {
@@ -93,7 +94,7 @@ int explain(const Arguments& arguments) {
   if (arguments.operands.size() + (profile ? 1 : 0) > 1)
     return complain(usageError("policy explain", "expected one file or one --profile, not more",
                                "caisson policy explain caisson.toml"));
-  const auto policy = arguments.operands.empty() ? Policy::profile(profile.value_or("bash"))
+  const auto policy = arguments.operands.empty() ? Policy::profile(profile.value_or(policy::kDefaultProfile))
                                                  : Policy::load(std::string(arguments.operands[0]));
   if (!policy) return complain(policy.error());
   if (const auto command = arguments.value(kCommand))
@@ -101,7 +102,7 @@ int explain(const Arguments& arguments) {
   if (arguments.has(kJson)) return print(explainedAsJson(policy->model()));
   const auto owner = approval::loadOwner();
   if (!owner) return complain(owner.error());
-  std::string text = policy::explain(policy->model(), owner->ceilingsAt(policy->model().isolation.level));
+  std::string text = policy::explain(policy->model(), owner->ceilingsFor(policy->model()));
   text += "\nowner\n";
   if (owner->empty()) text += "  no configuration\n";
   for (const std::string& file : owner->files) text += "  configuration                   " + file + "\n";

@@ -12,6 +12,7 @@
 #include "cli/policy_options.h"
 #include "cli/project.h"
 #include "policy/model.h"
+#include "policy/profiles.h"
 #include "policy/syntax.h"
 
 namespace caisson::cli {
@@ -95,6 +96,20 @@ Result<void> setTyped(Policy& policy, std::string_view key, std::string_view val
   return done;
 }
 
+/// Only the total limits then. Changes that are kept in memory would meet the memory limit first.
+Result<void> applyDisk(Policy& policy, std::string_view key, std::string_view value) {
+  if (auto done = setTyped(policy, key, value); !done) return done;
+  policy::Filesystem& filesystem = policy.model().filesystem;
+  if (filesystem.overlay_store != policy::OverlayStore::disk) {
+    filesystem.overlay_store = policy::OverlayStore::prefer_disk;
+  }
+  for (policy::Tmpfs& directory : filesystem.tmpfs) {
+    if (directory.store == policy::DirectoryStore::memory) continue;
+    directory.size = std::max(directory.size, *filesystem.max_total_size);
+  }
+  return {};
+}
+
 Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value) {
   // An unset shell variable becomes an empty value, which must not mean the current directory, writable.
   if (value.empty() && flag.apply != Apply::set_true) {
@@ -114,6 +129,7 @@ Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value)
     }
     case Apply::append_inside: return policy.append(flag.key, insidePath(value));
     case Apply::workspace: return applyWorkspace(policy, value);
+    case Apply::disk: return applyDisk(policy, flag.key, value);
     case Apply::environment: return applyEnvironment(policy, flag.key, value);
   }
   return {};
@@ -136,7 +152,7 @@ Result<Policy> basePolicy(const Arguments& arguments) {
   if (*project) return **std::move(project);
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
-  return Policy::profile(owner->profile.value_or("bash"));
+  return Policy::profile(owner->profile.value_or(std::string(policy::kDefaultProfile)));
 }
 
 /// Rejects what the engine does not support yet. Remove a case when its layer is implemented.

@@ -29,10 +29,21 @@ std::string complaintAbout(std::vector<std::string> words) {
   return policy ? "accepted" : describe(policy.error());
 }
 
-TEST(PolicyFlags, StartFromTheBashProfile) {
+TEST(PolicyFlags, StartFromTheDefaultProfile) {
   const auto policy = policyOf({});
   ASSERT_TRUE(policy.has_value());
-  EXPECT_EQ(policy->model().name, "bash");
+  EXPECT_EQ(policy->model().name, "dev");
+}
+
+TEST(PolicyFlags, DiskSetsTheTotalAndKeepsChangesOnDisk) {
+  const auto bash = policyOf({"--profile", "bash", "--disk", "20G"});
+  ASSERT_TRUE(bash.has_value());
+  EXPECT_EQ(bash->model().filesystem.max_total_size, 20 * policy::kGiB);
+  EXPECT_EQ(bash->model().filesystem.overlay_store, policy::OverlayStore::prefer_disk);
+  EXPECT_EQ(bash->model().filesystem.tmpfs.front().size, 100 * policy::kMiB) << "in memory";
+  const auto dev = policyOf({"--profile", "dev", "--disk", "20G"});
+  ASSERT_TRUE(dev.has_value());
+  EXPECT_EQ(dev->model().filesystem.tmpfs.front().size, 20 * policy::kGiB) << "on disk";
 }
 
 TEST(PolicyFlags, SetTheKeysTheyStandFor) {

@@ -18,6 +18,7 @@ enum class Apply : std::uint8_t {
   append_path,    ///< appends a host path, relative to the current directory
   append_inside,  ///< appends a path inside, relative to /workspace
   workspace,
+  disk,  ///< the total, which also lifts the sizes of directories on disk
   environment,
   approval,  ///< no key: approval.h decides who may
 };
@@ -29,7 +30,7 @@ struct Flag {
 };
 
 inline constexpr Option kProfile{
-    .name = "profile", .value = "PROFILE", .help = "Start from a built-in profile (default: bash)."};
+    .name = "profile", .value = "PROFILE", .help = "Start from a built-in profile (default: dev)."};
 inline constexpr Option kPolicyFile{.name = "policy",
                                     .value = "FILE",
                                     .help = "Start from a policy file instead: TOML, JSON or YAML, by its extension."};
@@ -124,12 +125,19 @@ inline constexpr Option kOutputLimit{
 inline constexpr Flag kLimitFlags[] = {
     {{.name = "timeout",
       .value = "DUR",
-      .help = "End it after this long: 30s, 5m, none. Without this flag, an interactive run has no time limit."},
+      .help = "End it after this long: 30s, 5m, none. Without this flag, profile dev and interactive runs have no time "
+              "limit."},
      "resources.wall_seconds",
      Apply::time_limit},
     {{.name = "memory", .value = "SIZE", .help = "Memory for all its processes together: 256M, 1G."},
      "resources.memory"},
     {{.name = "cpus", .value = "N", .help = "CPUs it may keep busy: 0.5, 2."}, "resources.cpus"},
+    {{.name = "disk",
+      .value = "SIZE",
+      .help =
+          "What it may write in all: changes to the workspace, which are kept on disk then, and directories on disk."},
+     "filesystem.max_total_size",
+     Apply::disk},
     {{.name = "pids", .value = "N", .help = "Processes and threads at the same time."}, "process.max_processes"},
     {kOutputLimit, "resources.output"},
 };

@@ -51,7 +51,7 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   origin.ceilings = &none;
   auto model = policy::decode(*document, origin);
   if (!model) return fail(model.error());
-  if (auto checked = policy::validate(*model, owner->ceilingsAt(model->isolation.level)); !checked) {
+  if (auto checked = owner->check(*model); !checked) {
     return fail(checked.error());
   }
   // Only an owner may configure which secrets leave this machine and where to; a repository must not.

@@ -27,7 +27,7 @@ std::string profileDirectory() {
 
 TEST(Profiles, TheCompiledProfileIsTheFile) {
   ASSERT_FALSE(builtinNames().empty());
-  EXPECT_EQ(builtinNames()[0], "bash");
+  EXPECT_EQ(builtinNames()[0], kDefaultProfile);
   for (const std::string_view name : builtinNames()) {
     const std::string path = profileDirectory() + "/" + std::string(name) + ".toml";
     const auto text = readRegularFile(path);
@@ -75,6 +75,57 @@ TEST(Profiles, StrictNamesItsCalls) {
   EXPECT_TRUE(strict.network.allowed_ports.empty());
   ASSERT_TRUE(strict.syscalls.names);
   EXPECT_FALSE(std::ranges::count(*strict.syscalls.names, "socket"));
+}
+
+TEST(Profiles, DevIsSizedForRealBuilds) {
+  const Policy dev = *builtin("dev");
+  EXPECT_EQ(kDefaultProfile, "dev");
+  EXPECT_EQ(dev.isolation.level, Level::full);
+  EXPECT_EQ(dev.network.mode, NetworkMode::none);
+  EXPECT_EQ(dev.filesystem.workspace.mode, WorkspaceMode::overlay);
+  EXPECT_EQ(dev.filesystem.overlay_store, OverlayStore::prefer_disk);
+  EXPECT_EQ(dev.resources.memory, shareOfMemory(50));
+  EXPECT_EQ(dev.resources.cpus, kAllCpus);
+  EXPECT_EQ(dev.process.max_processes, 4096U);
+  EXPECT_EQ(dev.resources.open_files, 16384U);
+  EXPECT_EQ(effectiveWallSeconds(dev), kNoTimeLimit);
+  for (const std::string path : {"/tmp", "/home/sandbox"}) {
+    const auto directory = std::ranges::find(dev.filesystem.tmpfs, path, &Tmpfs::path);
+    ASSERT_NE(directory, dev.filesystem.tmpfs.end()) << path;
+    EXPECT_EQ(directory->store, DirectoryStore::prefer_disk) << path;
+    EXPECT_TRUE(directory->exec) << path;
+    EXPECT_GE(directory->size, 4 * kGiB) << path;
+  }
+}
+
+TEST(Profiles, ValuesOfDevAreItsCeilings) {
+  const Policy dev = *builtin("dev");
+  EXPECT_TRUE(validate(dev));
+  Ceilings ceilings = ceilingsOf(dev);
+  ceilings.host_memory = 8 * kGiB;
+  const auto accepts = [&](auto change) {
+    Policy policy = dev;
+    change(policy);
+    return validate(policy, ceilings).has_value();
+  };
+  EXPECT_TRUE(accepts([](Policy& p) { p.resources.memory = 4 * kGiB / 100 * 100; }));
+  EXPECT_FALSE(accepts([](Policy& p) { p.resources.memory = 5 * kGiB; }));
+  EXPECT_FALSE(accepts([](Policy& p) { p.resources.memory = shareOfMemory(51); }));
+  EXPECT_FALSE(accepts([](Policy& p) { p.process.max_processes = 4097; }));
+  EXPECT_FALSE(accepts([](Policy& p) { p.resources.open_files = 16385; }));
+  EXPECT_TRUE(accepts([](Policy& p) { p.resources.wall_seconds = 3600; }));
+  EXPECT_FALSE(accepts([](Policy& p) { p.resources.wall_seconds = 3601; }));
+  EXPECT_FALSE(accepts([](Policy& p) { p.resources.wall_seconds = kNoTimeLimit; }));
+}
+
+TEST(Profiles, ShareIsComparedWithTheCeilingsOfTheDocuments) {
+  Policy bash = *builtin("bash");
+  bash.resources.memory = shareOfMemory(50);
+  Ceilings ceilings = ceilingsOf(bash);
+  ceilings.host_memory = 8 * kGiB;
+  EXPECT_FALSE(validate(bash, ceilings));
+  ceilings.host_memory = 2 * kGiB;
+  EXPECT_TRUE(validate(bash, ceilings));
 }
 
 }  // namespace caisson::policy

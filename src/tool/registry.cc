@@ -42,8 +42,7 @@ Result<policy::Policy> readPolicy(const std::string& text, std::string_view name
   if (!policy) return policy;
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
-  if (auto checked = policy::validate(*policy, owner->ceilingsAt(policy->isolation.level)); !checked)
-    return fail(checked.error());
+  if (auto checked = owner->check(*policy); !checked) return fail(checked.error());
   if (!policy->network.credentials.empty()) {
     return fail(plainError(Stage::policy, "tool", name, "a tool's policy cannot name network.credentials",
                            "run the command with a policy of your own: caisson run --policy"));

@@ -57,7 +57,9 @@ TEST_F(Owner, RaisesAndLowersCeilings) {
 TEST_F(Owner, CeilingsDoNotBindTypedFlags) {
   CONFORMS("R-POLICY-4");
   configure("[ceilings]\nmemory = '1G'\nwall_seconds = '5s'\n");
-  EXPECT_EQ(caisson({"run", "--memory", "2G", "--timeout", "1h", "--pids", "600", "--", "true"}).exit_status, 0);
+  EXPECT_EQ(caisson({"run", "--profile", "bash", "--memory", "2G", "--timeout", "1h", "--pids", "600", "--", "true"})
+                .exit_status,
+            0);
   const RunOutput shown = caisson({"audit", "show", "--json", "--event", "sandbox_created"});
   EXPECT_TRUE(contains(shown.out, "resources.wall_seconds = 3600 s")) << "recorded: " << shown.describe();
   EXPECT_TRUE(contains(shown.out, "process.max_processes = 600")) << shown.describe();

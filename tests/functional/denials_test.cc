@@ -95,7 +95,7 @@ TEST_F(Learn, ProposesNothingForAProgramThatNeedsNothing) {
   const RunOutput output = run({"--learn", learned}, {"true"}, how);
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_TRUE(contains(output.err, "nothing to change"));
-  EXPECT_TRUE(contains(readFile(learned), "extends = \"bash\""));
+  EXPECT_TRUE(contains(readFile(learned), "extends = \"dev\""));
 }
 
 TEST_F(Learn, IsRefusedWhereTooLittleIsSeen) {

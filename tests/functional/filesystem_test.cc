@@ -345,7 +345,8 @@ TEST_F(Root, TemporaryDirectoriesAreBounded) {
   const RunOutput output = script(
       "for d in /tmp /var/tmp /home/sandbox /run; do dd if=/dev/zero of=$d/f bs=1M count=150 2>&1 | grep -o 'No space "
       "left on device'; "
-      "stat -c %s $d/f; rm $d/f; done");
+      "stat -c %s $d/f; rm $d/f; done",
+      {"--profile", "bash"});
   EXPECT_EQ(output.out,
             "No space left on device\n104857600\nNo space left on device\n52428800\n"
             "No space left on device\n67108864\nNo space left on device\n16777216\n")

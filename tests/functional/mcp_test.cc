@@ -61,6 +61,25 @@ TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
   EXPECT_EQ(client->tool("sandbox_destroy", {{"session_id", id}})["destroyed"], true);
 }
 
+TEST_F(Mcp, DefaultIsDevWithTwoMinutesPerCommandAndAtMostAnHour) {
+  const auto client = start();
+  const Json made = client->tool("sandbox_create", {{"empty", true}});
+  EXPECT_EQ(made["profile"], "dev");
+  const std::string id = made["sandbox_id"];
+  const Json policy = client->tool("sandbox_info", {{"sandbox_id", id}})["policy"];
+  EXPECT_EQ(policy["wall_seconds"], 120) << policy;
+  EXPECT_EQ(policy["max_processes"], 4096) << policy;
+  EXPECT_EQ(policy["open_files"], 16384) << policy;
+  const auto fails = [&](std::int64_t minutes) {
+    return client->call("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}, {"timeout_ms", minutes * 60'000}})
+        .value("isError", false);
+  };
+  EXPECT_FALSE(fails(60));
+  EXPECT_TRUE(fails(61));
+  const std::string bash = client->tool("sandbox_create", {{"empty", true}, {"profile", "bash"}})["sandbox_id"];
+  EXPECT_EQ(client->tool("sandbox_info", {{"sandbox_id", bash}})["policy"]["open_files"], 1024);
+}
+
 TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
   CONFORMS("R-PROCESS-9");
   const auto client = start();

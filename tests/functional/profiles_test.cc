@@ -111,8 +111,62 @@ TEST_F(Profile, StrictRunsOneProgram) {
   EXPECT_NE(run({"--profile", "strict"}, {"env", "true"}).exit_status, 0);
 }
 
+TEST_F(Profile, DevIsTheDefault) {
+  const std::string show =
+      "ulimit -n; df -T /tmp ~ | grep -c tmpfs; cp /usr/bin/true /tmp/t && /tmp/t && cp /tmp/t ~ && ~/t && "
+      "echo executable; head -c 150M /dev/zero > ~/large && echo large";
+  const RunOutput by_default = script(show, {"--json"});
+  EXPECT_EQ(by_default.json()["stdout"], "16384\n0\nexecutable\nlarge\n") << by_default.describe();
+  EXPECT_EQ(script(show, {"--profile", "dev"}).out, "16384\n0\nexecutable\nlarge\n");
+  EXPECT_EQ(script(show, {"--profile", "bash"}).out, "1024\n2\nexecutable\n");
+  const RunOutput plan = runCaisson({"plan", "--json", "--", "true"}, {.cwd = workspace.path()});
+  const nlohmann::json limits = plan.json()["limits"];
+  EXPECT_FALSE(limits.contains("wall_seconds")) << limits.dump();
+  EXPECT_EQ(limits["max_tasks"], 4096);
+  EXPECT_EQ(limits["nofile"], 16384);
+  const std::string meminfo = readFile("/proc/meminfo");
+  const std::uint64_t host = std::stoull(meminfo.substr(meminfo.find_first_of("0123456789"))) * 1024;
+  EXPECT_NEAR(limits["memory_bytes"].get<double>(), static_cast<double>(host) / 2, static_cast<double>(host) / 50);
+}
+
+TEST_F(Profile, PolicyFilesWithoutExtendsInheritBash) {
+  workspace.write("own.toml", "[environment]\npass = []\n");
+  EXPECT_EQ(script("ulimit -n", {"--policy", "own.toml"}).out, "1024\n");
+}
+
+TEST_F(Profile, CeilingsOfDevBindPolicyFilesThatExtendIt) {
+  workspace.write("ok.toml", "extends = 'dev'\n[process]\nmax_processes = 4000\n[resources]\nwall_seconds = '50m'\n");
+  EXPECT_EQ(script("echo ran", {"--policy", "ok.toml"}).out, "ran\n");
+  for (const std::string line : {"process.max_processes = 4097", "resources.open_files = 20000",
+                                 "resources.memory = '60%'", "resources.wall_seconds = '61m'"}) {
+    workspace.write("wide.toml", "extends = 'dev'\n" + line + "\n");
+    const RunOutput refused = script("echo ran", {"--policy", "wide.toml"});
+    EXPECT_EQ(refused.exit_status, 125) << line << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "above the ceiling")) << refused.describe();
+  }
+}
+
+TEST_F(Profile, DiskLimitsAllThatIsWritten) {
+  const std::string fill =
+      "head -c 20M /dev/zero > /tmp/a; head -c 20M /dev/zero > ~/b; head -c 20M /dev/zero > c; sleep 600";
+  const RunOutput output = script(fill, {"--json", "--disk", "50M", "--timeout", "60s"});
+  const nlohmann::json result = output.json();
+  EXPECT_EQ(result["limit"], "disk") << output.describe();
+  EXPECT_TRUE(contains(result.dump(), "more than 50 MiB were written")) << output.describe();
+}
+
+TEST_F(Profile, DiskLetsTheWorkspaceExceedTheMemoryLimit) {
+  const std::string fill = "head -c 150M /dev/zero > large && stat -c %s large";
+  const std::vector<std::string> small{"--profile", "bash", "--memory", "64M"};
+  const RunOutput refused = script(fill, small);
+  EXPECT_NE(refused.exit_status, 0) << refused.describe();
+  EXPECT_TRUE(contains(refused.err, "files in /workspace") && contains(refused.err, "--disk")) << refused.describe();
+  const RunOutput output = script(fill, {"--profile", "bash", "--memory", "64M", "--disk", "1G"});
+  EXPECT_EQ(output.out, "157286400\n") << output.describe();
+}
+
 TEST_F(Profile, AllOfThemAreListedAndExplained) {
-  for (const std::string name : {"bash", "shell", "files", "web-fetch", "cargo", "python", "node", "strict"}) {
+  for (const std::string name : {"dev", "bash", "shell", "files", "web-fetch", "cargo", "python", "node", "strict"}) {
     const RunOutput output = runCaisson({"policy", "explain", "--profile", name});
     EXPECT_EQ(output.exit_status, 0) << output.describe();
     EXPECT_TRUE(contains(output.out, name)) << output.describe();

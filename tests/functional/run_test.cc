@@ -246,7 +246,8 @@ TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
   CONFORMS("R-LEVEL-13", "R-LEVEL-4");
   const RunOutput output = script(
       "id -u; id -g; id -G; id -un; hostname; cat /etc/hostname; umask; ulimit -n; ulimit -c; "
-      "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '");
+      "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '",
+      {"--profile", "bash"});
   EXPECT_EQ(output.out,
             "1000\n1000\n1000\nsandbox\nsandbox\nsandbox\n0022\n1024\n0\n"
             "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 1 2\n")
@@ -256,7 +257,8 @@ TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
 TEST_F(Environment, CpuCountTellsTheTruth) {
   CONFORMS("R-LIMIT-2");
   EXPECT_EQ(run({"--cpus", "1"}, {"nproc"}).out, "1\n");
-  EXPECT_EQ(run({}, {"nproc"}).out, "1\n") << "the default is one core";
+  EXPECT_EQ(run({"--profile", "bash"}, {"nproc"}).out, "1\n") << "its default is one core";
+  EXPECT_EQ(run({"--profile", "dev"}, {"nproc"}).out, runProgram({"nproc"}).out) << "its default is all of them";
 }
 
 }  // namespace

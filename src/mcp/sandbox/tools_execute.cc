@@ -29,7 +29,8 @@ constexpr Parameter kExecuteParameters[] = {
     {.name = "env", .type = ParameterType::variables, .description = "Additional environment variables."},
     {.name = "timeout_ms",
      .type = ParameterType::integer,
-     .description = "Kill the command after this long. The sandbox's policy has a ceiling (10 minutes by default).",
+     .description = "Kill the command after this long (default 2 minutes). The sandbox's policy has a ceiling (an hour "
+                    "by default).",
      .least = 1,
      .most = 24 * 3600 * 1000},
     {.name = "wait_ms",

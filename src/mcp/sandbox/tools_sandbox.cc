@@ -1,11 +1,15 @@
 // Tools for whole sandboxes: create, list, inspect, destroy.
+#include <algorithm>
+
+#include "approval/owner.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
 #include "policy/json.h"
-#include "policy/model.h"
+#include "policy/limits.h"
+#include "policy/profiles.h"
 
 namespace caisson::mcp {
 namespace {
@@ -21,7 +25,8 @@ constexpr Parameter kCreateParameters[] = {
      .description = "Time to live: the sandbox is removed after this many seconds (default 3600).",
      .least = 1,
      .most = 7 * 24 * 3600},
-    {.name = "profile", .description = "The policy to start from: bash (default), shell, strict, or another built-in."},
+    {.name = "profile",
+     .description = "The policy to start from: dev (default), bash, shell, strict, or another built-in."},
     {.name = "memory", .description = "Memory limit, such as 512M or 2G."},
     {.name = "keep",
      .type = ParameterType::boolean,
@@ -37,7 +42,7 @@ void addProfileApprovals(const policy::Policy& policy, const std::string& profil
                                  "? It has less isolation than the default: commands see the system files of this "
                                  "computer, and fewer system calls are blocked.",
                       .exactly = profile,
-                      .remedy = "use a profile of level full: bash, shell, python, node or strict"});
+                      .remedy = "use a profile of level full: dev, bash, shell, python, node or strict"});
   }
   if (policy.network.mode == policy::NetworkMode::none) return;
   std::string hosts;
@@ -51,7 +56,8 @@ void addProfileApprovals(const policy::Policy& policy, const std::string& profil
 }
 
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
-  const std::string profile = arguments.has("profile") ? arguments.text("profile") : "bash";
+  const std::string profile =
+      arguments.has("profile") ? arguments.text("profile") : std::string(policy::kDefaultProfile);
   auto policy = Policy::profile(profile);
   if (!policy) return failure(call, policy.error());
   std::string workspace;
@@ -81,6 +87,13 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (set) set = policy->set("filesystem.workspace.mode", "overlay");
   }
   if (set && arguments.has("memory")) set = policy->set("resources.memory", arguments.text("memory"));
+  // A model's command has a time limit also where the user's own has none.
+  if (set && policy::effectiveWallSeconds(policy->model()) == policy::kNoTimeLimit) {
+    const auto owner = approval::loadOwner();
+    if (!owner) return failure(call, owner.error());
+    policy->model().resources.wall_seconds =
+        std::min(policy::defaultWallSeconds(policy::Level::full), owner->ceilingsFor(policy->model()).wall_seconds);
+  }
   if (!set) return failure(call, set.error());
   const char* const network = policy->model().network.mode == policy::NetworkMode::none ? "none" : "proxy";
   SessionOptions options{.policy = *std::move(policy), .name = arguments.text("name")};
@@ -212,7 +225,7 @@ constinit const Tool kInfoTool{
     .output = R"("sandbox_id":{"type":"string"},"name":{"type":"string"},"workspace":{"type":"string"},
       "created":{"type":"integer"},"expires_in_seconds":{"type":"number"},"live":{"type":"boolean"},
       "network":{"type":"string"},"allowed_hosts":{"type":"array","items":{"type":"string"}},
-      "policy":{"type":"object","description":"Limits and rules; memory and output in bytes, null: the default"},
+      "policy":{"type":"object","description":"Limits and rules; memory in bytes or percent of the host's, output in bytes, null: the default"},
       "commands":{"type":"array","items":{"type":"object"}},"denials":{"type":"array","items":{"type":"object"}},
       "audit_uri":{"type":"string","description":"What is on record about the sandbox, as a resource"},
       "problem":{"type":"string"})",

@@ -47,7 +47,7 @@ Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
   policy::Ceilings ceilings = approval::noCeilings();
-  ceilings.wall_seconds = owner->ceilingsAt(policy.isolation.level).wall_seconds;
+  ceilings.wall_seconds = owner->ceilingsFor(policy).wall_seconds;
   policy::Policy asked = policy;
   asked.resources.wall_seconds = seconds;
   return policy::validate(asked, ceilings);
