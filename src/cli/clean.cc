@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
+#include "supervise/caches.h"
 #include "supervise/run_store.h"
 #include "sys/cgroup.h"
 #include "sys/root_dir.h"
@@ -25,6 +26,8 @@ namespace {
 constexpr Option kAll{.name = "all", .help = "Also stop and remove every live sandbox and session of this user."};
 constexpr Option kOptions[] = {kAll};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
+
+constexpr std::chrono::seconds kUnusedCache = std::chrono::hours(24 * 30);
 
 struct Cleaned {
   std::vector<std::string> removed;
@@ -103,6 +106,11 @@ Cleaned cleanUp(bool all) {
   }
   add("control group",
       sys::removeEmptyKeptCgroups(cgroups, std::chrono::hours(1)));  // after the sessions, which remove their own
+  if (const auto caches = supervise::removeCaches(all ? std::chrono::seconds(0) : kUnusedCache)) {
+    add("cache", *caches);
+  } else {
+    cleaned.problems.push_back(caches.error());
+  }
   removeVerifyRemains(cleaned);
   return cleaned;
 }

@@ -255,6 +255,16 @@ bool enterTimeNamespace(const Block& block) {
   return result >= 0;
 }
 
+namespace {
+
+void setHostName(const Block& block) {
+  must(block, Stage::namespaces, "sethostname", block.hostname,
+       raw(SYS_sethostname, block.hostname, length(block.hostname)));
+  raw(SYS_setdomainname, "", 0);
+}
+
+}  // namespace
+
 void runChild(const Block& block) {
   closeFd(block.supervisor_end);
   if (block.raise_descriptor_limit) sys::raiseDescriptorLimit();  // before the helper sends the sockets to the egress
@@ -270,11 +280,7 @@ void runChild(const Block& block) {
   becomeInsideUser(block);
   if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   if (block.new_session) must(block, Stage::namespaces, "setsid", "", raw(SYS_setsid));
-  if (block.own_uts) {
-    must(block, Stage::namespaces, "sethostname", block.hostname,
-         raw(SYS_sethostname, block.hostname, length(block.hostname)));
-    raw(SYS_setdomainname, "", 0);
-  }
+  if (block.own_uts) setHostName(block);
   BuiltTree tree;
   if (block.own_mounts) tree = buildTree(block, helper);
   helper.joinNetwork();

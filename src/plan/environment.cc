@@ -28,6 +28,25 @@ bool altersLoading(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+namespace {
+
+/// For package managers that would keep their caches in the home directory. pip, Go's compiler, ccache, uv and others
+/// follow XDG_CACHE_HOME.
+void addCacheVariables(const Plan& plan, std::map<std::string, std::string>& values) {
+  constexpr std::string_view kCache = "/cache";
+  const auto is_cache = [&](const Step& step) {
+    const auto* directory = std::get_if<MountTmpfs>(&step);
+    return directory != nullptr && directory->target == kCache;
+  };
+  if (std::ranges::none_of(plan.steps, is_cache)) return;
+  values["XDG_CACHE_HOME"] = kCache;
+  values["npm_config_cache"] = std::string(kCache) + "/npm";
+  values["CARGO_HOME"] = std::string(kCache) + "/cargo";
+  values["GOMODCACHE"] = std::string(kCache) + "/go-mod";
+}
+
+}  // namespace
+
 std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,
                                          bool interactive) {
   std::map<std::string, std::string> values;
@@ -48,6 +67,7 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
     if (toolchain.manager == "sdkman" && prefix.find("/candidates/java/") != std::string::npos)
       values["JAVA_HOME"] = prefix;
   }
+  addCacheVariables(plan, values);
   values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
   values["USER"] = "sandbox";
   values["LOGNAME"] = "sandbox";

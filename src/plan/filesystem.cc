@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/sha256.h"
 #include "plan/credentials.h"
 #include "plan/executables.h"
 #include "plan/network.h"
@@ -152,20 +153,34 @@ Result<void> checkDirectoryStores(const policy::Policy& policy, const HostFacts&
   return {};
 }
 
-MountTmpfs sizedDirectory(const policy::Tmpfs& tmpfs, mode_t mode, const HostFacts& host, const Plan& plan) {
+/// The name of a cache below CAISSON_HOME/caches, or "" where there can be none: without a workspace, and for a root
+/// caller on a file system without idmapped mounts.
+std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
+  if (tmpfs.cache.empty() || (plan.identity.parent_writes_maps && !host.state_disk.why_no_overlay.empty())) return "";
+  if (tmpfs.cache != "workspace") return "shared-" + tmpfs.cache;
+  const bool shown = policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !host.workspace.path.empty() &&
+                     !currentDirectoryIsTooBroad(policy, host);
+  if (!shown) return "";
+  return "workspace-" + hex(Sha256().add(host.workspace.path).finish()).substr(0, 32);
+}
+
+MountTmpfs sizedDirectory(const policy::Policy& policy, const policy::Tmpfs& tmpfs, mode_t mode, const HostFacts& host,
+                          const Plan& plan) {
+  const bool on_disk = tmpfs.store != policy::DirectoryStore::memory && whyNotOnDisk(host, plan).empty();
   return MountTmpfs{.target = tmpfs.path,
                     .bytes = tmpfs.size,
                     .inodes = tmpfs.inodes,
                     .mode = mode,
                     .executable = tmpfs.exec,
                     .access = tmpfs.access,
-                    .on_disk = tmpfs.store != policy::DirectoryStore::memory && whyNotOnDisk(host, plan).empty()};
+                    .on_disk = on_disk,
+                    .cache = on_disk ? cacheOf(policy, tmpfs, host, plan) : ""};
 }
 
 void addTemporary(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const bool shared = tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp";
-    plan.steps.push_back(sizedDirectory(tmpfs, shared ? 01777 : 0700, host, plan));
+    plan.steps.push_back(sizedDirectory(policy, tmpfs, shared ? 01777 : 0700, host, plan));
     // A directory that only the system writes would otherwise be empty: it describes the sandbox.
     if (tmpfs.access == policy::TmpfsAccess::ro)
       plan.steps.push_back(MakeFile{tmpfs.path + "/sandbox.json", describeSandbox(policy), 0444});
@@ -183,7 +198,7 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   // First: only the first 32 of these mounts are watched for their size.
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     if (tmpfs.path != "/tmp" && tmpfs.path != "/var/tmp") continue;
-    plan.steps.push_back(sizedDirectory(tmpfs, 01777, host, plan));
+    plan.steps.push_back(sizedDirectory(policy, tmpfs, 01777, host, plan));
     covers.erase(tmpfs.path);
   }
   plan.steps.push_back(MaskPath{"/dev/log", MaskPath::Absent::skip, false});

@@ -175,6 +175,7 @@ struct MountTmpfs {
   bool optional = false;                                 ///< only over an existing directory
   policy::TmpfsAccess access = policy::TmpfsAccess::rw;  ///< enforced by Landlock
   bool on_disk = false;                                  ///< `bytes` and `inodes` are watched (DiskQuota::directories)
+  std::string cache;  ///< with `on_disk`: a directory that outlives the sandbox, below CAISSON_HOME/caches
 };
 /// A proc of the sandbox's pid namespace. Top-level entries other than processes that are not in `shown` are masked, on
 /// any kernel.
@@ -271,6 +272,7 @@ struct DirectoryQuota {
   std::string target;
   std::uint64_t bytes = 0, inodes = 0;
   std::optional<std::uint64_t> stated_bytes, stated_inodes;  ///< for messages, if they differ
+  bool cache = false;                                        ///< outlives the sandbox: not part of DiskQuota::bytes
 };
 
 /// Limits on disk usage where the kernel enforces none; the supervisor polls them (class `watched` of F8).

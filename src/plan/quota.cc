@@ -79,7 +79,10 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
   for (const Step& step : plan.steps) {
     const auto* directory = std::get_if<MountTmpfs>(&step);
     if (directory == nullptr || !directory->on_disk) continue;
-    quota.directories.push_back({.target = directory->target, .bytes = directory->bytes, .inodes = directory->inodes});
+    quota.directories.push_back({.target = directory->target,
+                                 .bytes = directory->bytes,
+                                 .inodes = directory->inodes,
+                                 .cache = !directory->cache.empty()});
   }
   quota.total_has_directories = wish.max_total_size.has_value();
   quota.trees = directTrees(policy, host, plan);

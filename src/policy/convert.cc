@@ -121,7 +121,7 @@ std::unexpected<Mismatch> unknownMember(std::span<const std::string_view> known,
   return error;
 }
 
-constexpr std::string_view kTmpfsKeys[] = {"path", "size", "inodes", "exec", "access", "store"};
+constexpr std::string_view kTmpfsKeys[] = {"path", "size", "inodes", "exec", "access", "store", "cache"};
 
 Converted<void> setMember(Tmpfs& mount, const std::string& key, const Node& member) {
   const std::string below = "." + key;
@@ -147,6 +147,9 @@ Converted<void> setMember(Tmpfs& mount, const std::string& key, const Node& memb
     const auto store = member.type == Node::Type::text ? directoryStoreNamed(member.text) : std::nullopt;
     if (!store) return mismatch("memory, disk or prefer_disk", described(member), member, below);
     mount.store = *store;
+  } else if (key == "cache") {
+    if (member.type != Node::Type::text) return mismatch("workspace, or a name", described(member), member, below);
+    mount.cache = member.text;
   } else {
     return unknownMember(kTmpfsKeys, key, member);
   }
@@ -179,7 +182,7 @@ Converted<void> setMember(Credential& credential, const std::string& key, const 
   return {};
 }
 
-constexpr std::string_view kTmpfsExpected = "a table with path, size, inodes, exec, access and store";
+constexpr std::string_view kTmpfsExpected = "a table with path, size, inodes, exec, access, store and cache";
 constexpr std::string_view kCredentialExpected = "a table with host, value and secret_env or secret_file";
 
 /// Sets the members of `entry` that `node` gives. Does not print the node itself: it may be a misplaced secret.
@@ -398,7 +401,8 @@ std::string expectation(const Field& field) {
     case Kind::credentials:
       return "a list of tables with host, value and secret_env or secret_file, or a table of changed entries by name";
     case Kind::tmpfs:
-      return "a list of tables with path, size, inodes, exec, access and store, or a table of changed entries by path";
+      return "a list of tables with path, size, inodes, exec, access, store and cache, or a table of changed entries "
+             "by path";
   }
   return "a value";
 }

@@ -47,7 +47,8 @@ struct Display {
       return mount.path + " (" + formatSize(mount.size) + ", " + std::to_string(mount.inodes) + " inodes" +
              (mount.exec ? ", exec" : "") +
              (mount.access == TmpfsAccess::rw ? "" : ", " + std::string(name(mount.access))) +
-             (mount.store == DirectoryStore::memory ? "" : ", " + std::string(name(mount.store))) + ")";
+             (mount.store == DirectoryStore::memory ? "" : ", " + std::string(name(mount.store))) +
+             (mount.cache.empty() ? "" : ", cache of " + mount.cache) + ")";
     });
   }
 };

@@ -56,7 +56,8 @@ struct ToJson {
     return jsonList(value, [](const Tmpfs& mount) {
       return "{\"path\": " + jsonString(mount.path) + ", \"size\": " + std::to_string(mount.size) +
              ", \"inodes\": " + std::to_string(mount.inodes) + ", \"exec\": " + (mount.exec ? "true" : "false") +
-             ", \"access\": " + jsonString(name(mount.access)) + ", \"store\": " + jsonString(name(mount.store)) + "}";
+             ", \"access\": " + jsonString(name(mount.access)) + ", \"store\": " + jsonString(name(mount.store)) +
+             ", \"cache\": " + jsonString(mount.cache) + "}";
     });
   }
 };
@@ -121,7 +122,7 @@ std::string alternatives(const Field& field) {
           "path", R"({"type": "string", "pattern": "^/"})", "path",
           R"("size": {"anyOf": [)" + std::string(kSizeSchema) +
               R"(]}, "inodes": {"type": "integer", "minimum": 1}, "exec": {"type": "boolean"}, "access": {"enum": ["rw", "wo", "ro"]}, )"
-              R"("store": {"enum": ["memory", "disk", "prefer_disk"]})");
+              R"("store": {"enum": ["memory", "disk", "prefer_disk"]}, "cache": {"type": "string"})");
   }
   return "{}";
 }

@@ -81,6 +81,9 @@ struct Tmpfs {
   bool exec = false;
   TmpfsAccess access = TmpfsAccess::rw;
   DirectoryStore store = DirectoryStore::memory;
+  /// What is in it outlives the sandbox: for others of the same workspace ("workspace"), or for all policies that give
+  /// the same name. Empty: removed at the end.
+  std::string cache;
 
   bool operator==(const Tmpfs&) const = default;
 };

@@ -74,7 +74,7 @@ struct ToCode {
       text += "Tmpfs{" + literal(mount.path) + ", " + std::to_string(mount.size) + "U, " +
               std::to_string(mount.inodes) + "U, " + (mount.exec ? "true" : "false") +
               ", TmpfsAccess::" + std::string(name(mount.access)) +
-              ", DirectoryStore::" + std::string(name(mount.store)) + "}, ";
+              ", DirectoryStore::" + std::string(name(mount.store)) + ", " + literal(mount.cache) + "}, ";
     }
     return text + "}";
   }

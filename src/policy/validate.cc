@@ -64,6 +64,20 @@ std::optional<Problem> checkNumber(const Field& field, double value) {
   return unexpected(std::string(field.key), (above_zero ? "a number above 0" : "a number") + most, formatNumber(value));
 }
 
+std::optional<Problem> checkCache(const Tmpfs& mount, const std::string& key) {
+  if (mount.cache.empty()) return std::nullopt;
+  const bool name = mount.cache.size() <= 32 && std::ranges::all_of(mount.cache, [](char letter) {
+                      return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
+                    });
+  if (!name) {
+    return unexpected(key + ".cache", "workspace, or a name of 1 to 32 letters a-z, digits and -", quoted(mount.cache));
+  }
+  if (mount.store == DirectoryStore::memory) {
+    return Problem{key + ".cache", "a directory in memory cannot outlive the sandbox", "set store = \"prefer_disk\""};
+  }
+  return std::nullopt;
+}
+
 std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& mounts) {
   if (mounts.size() > kMaxTmpfs) {
     return unexpected(std::string(field.key), "at most 64 directories", std::to_string(mounts.size()));
@@ -90,6 +104,7 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
     if (mount.inodes == 0 || mount.inodes > kMaxQuantity) {
       return unexpected(key + ".inodes", "a count above 0", std::to_string(mount.inodes));
     }
+    if (auto problem = checkCache(mount, key)) return problem;
     if (mount.access == TmpfsAccess::rw) continue;
     if (mount.store != DirectoryStore::memory) {
       return Problem{key + ".store",

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <variant>
 
+#include "supervise/caches.h"
+
 namespace caisson::supervise {
 namespace {
 
@@ -48,6 +50,13 @@ Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std
   for (const plan::Step& step : plan.steps) {
     const auto* directory = std::get_if<plan::MountTmpfs>(&step);
     if (directory == nullptr || !directory->on_disk) continue;
+    if (!directory->cache.empty()) {
+      auto cache = openCache(*directory);
+      if (!cache) return fail(cache.error());
+      made.paths.push_back(std::move(cache->path));
+      made.descriptors.push_back(std::move(cache->descriptor));
+      continue;
+    }
     const std::string name = directoryName(made.paths.size());
     auto one = makeOne(store, name, directory->mode, plan.identity);
     if (!one) return fail(one.error());

@@ -67,7 +67,9 @@ class DiskWatch {
     std::uint64_t bytes = 0, inodes = 0;  ///< as last measured
   };
   void add(sys::Fd fd, const std::optional<timespec>& since, std::optional<std::size_t> directory = {});
-  [[nodiscard]] bool counts(const Tree& tree) const { return !tree.directory || quota_.total_has_directories; }
+  [[nodiscard]] bool counts(const Tree& tree) const {
+    return !tree.directory || (quota_.total_has_directories && !quota_.directories[*tree.directory].cache);
+  }
   [[nodiscard]] std::uint64_t bytesLeft() const;
   [[nodiscard]] std::chrono::milliseconds timeLeft() const;
   [[nodiscard]] bool limitsInodesOnly() const;

@@ -176,7 +176,8 @@ Result<void> prepareDirectories(const plan::Plan& plan, const std::vector<std::s
     }
     steps[i].source = directories[used++].c_str();
     if (!plan.identity.parent_writes_maps) continue;
-    auto mount = detachedMount(steps[i].source);
+    // A cache belongs to the caller: the payload of a root caller has another id each time.
+    auto mount = directory->cache.empty() ? detachedMount(steps[i].source) : ownedMount(steps[i].source, plan.identity);
     if (!mount) return fail(mount.error());
     steps[i].mount_fd = mount->get();
     held.mounts.push_back(std::move(*mount));

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "supervise/caches.h"
+
 namespace caisson::supervise {
 namespace {
 
@@ -224,6 +226,17 @@ void LimitWatch::findFullDirectory() {
   for (const DiskWatch::Fill& one : disk_->measureDirectories()) {
     // The file that was refused ends at the limit; its last block may be missing.
     if (one.bytes + kMiB > one.quota->bytes) full_ = one.quota->target;
+  }
+}
+
+void LimitWatch::noteCaches() const {
+  if (!disk_) return;
+  for (const DiskWatch::Fill& one : disk_->directories()) {
+    if (!one.quota->cache || one.bytes == 0) continue;
+    for (const plan::Step& step : plan_.steps) {
+      const auto* directory = std::get_if<plan::MountTmpfs>(&step);
+      if (directory != nullptr && directory->target == one.quota->target) noteCacheSize(*directory, one.bytes);
+    }
   }
 }
 

@@ -73,6 +73,8 @@ class LimitWatch {
 
   /// After a write was refused for its size: finds the directory on disk that is full, for full().
   void findFullDirectory();
+  /// Notes the sizes of caches for the next sandbox that uses them (caches.h).
+  void noteCaches() const;
 
   /// Call before the tree is killed: the last chance to measure its processes.
   void beforeTheEnd();

@@ -62,6 +62,18 @@ Result<Fd> mappingNamespace(uid_t uid, gid_t gid, const plan::Identity& identity
   return names;
 }
 
+}  // namespace
+
+Result<Fd> detachedMount(const char* path) {
+  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const long opened = isolation::openBeneath(root.get(), path + 1, O_PATH);
+  if (opened < 0) return fail(sysError(Stage::mounts, "open", path, static_cast<int>(-opened)));
+  const Fd found(static_cast<int>(opened));
+  const long cloned = sys::raw(SYS_open_tree, found.get(), "", 1U | O_CLOEXEC | kAtRecursive | kAtEmptyPath);
+  if (cloned < 0) return fail(sysError(Stage::mounts, "open_tree", path, static_cast<int>(-cloned)));
+  return Fd(static_cast<int>(cloned));
+}
+
 Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
   auto tree = detachedMount(source);
   if (!tree) return fail(tree.error());
@@ -82,18 +94,6 @@ Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
                                  : ""));
   }
   return tree;
-}
-
-}  // namespace
-
-Result<Fd> detachedMount(const char* path) {
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const long opened = isolation::openBeneath(root.get(), path + 1, O_PATH);
-  if (opened < 0) return fail(sysError(Stage::mounts, "open", path, static_cast<int>(-opened)));
-  const Fd found(static_cast<int>(opened));
-  const long cloned = sys::raw(SYS_open_tree, found.get(), "", 1U | O_CLOEXEC | kAtRecursive | kAtEmptyPath);
-  if (cloned < 0) return fail(sysError(Stage::mounts, "open_tree", path, static_cast<int>(-cloned)));
-  return Fd(static_cast<int>(cloned));
 }
 
 Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<Fd>& owned) {

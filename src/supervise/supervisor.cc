@@ -197,6 +197,7 @@ void SandboxRun::collect(Clock::time_point start) {
   CommandExit& exit = runner_.exit();
   limits_->finish(exit.killed || !exit.wait_status || WIFSIGNALED(*exit.wait_status), result_);
   if (ranIntoFileSize(exit)) limits_->findFullDirectory();
+  limits_->noteCaches();
   exit.out_of_memory = limits_->ranOutOfMemory();
   exit.met = limits_->met();
   if (runner_.monitor()) result_.escape = runner_.monitor()->escape();

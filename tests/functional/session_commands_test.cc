@@ -111,9 +111,9 @@ TEST_F(SessionCommands, PsListsAndStopEndsLeftBehindProcesses) {
   const RunOutput listed = cli.caisson({"session", "ps", id_});
   EXPECT_TRUE(contains(listed.out, "left behind  pid ")) << listed.describe();
   EXPECT_TRUE(contains(listed.out, "sleep")) << listed.describe();
-  const auto json = cli.caisson({"session", "ps", "--json", id_}).json();
-  ASSERT_EQ(json["left_behind"].size(), 1U) << json;
-  EXPECT_GT(json["left_behind"][0]["pid"], 0);
+  const auto result = cli.caisson({"session", "ps", "--json", id_}).json();
+  ASSERT_EQ(result["left_behind"].size(), 1U) << result;
+  EXPECT_GT(result["left_behind"][0]["pid"], 0);
   const RunOutput busy = cli.caisson({"session", "checkpoint", id_, "c"});
   EXPECT_EQ(busy.exit_status, 125);
   EXPECT_TRUE(contains(busy.err, "session ps")) << busy.describe();
@@ -145,9 +145,9 @@ TEST_F(SessionCommands, CreateInAHomeSaysThatThereIsNoWorkspace) {
   EXPECT_EQ(made.exit_status, 0) << made.describe();
   EXPECT_TRUE(contains(made.err, "no workspace")) << made.describe();
   EXPECT_TRUE(contains(made.err, "--workspace DIR")) << made.describe();
-  const auto json = runCaisson({"session", "create", "--json"}, how).json();
-  EXPECT_EQ(json["workspace"], "") << json;
-  EXPECT_EQ(json["notices"].size(), 1U) << json;
+  const auto result = runCaisson({"session", "create", "--json"}, how).json();
+  EXPECT_EQ(result["workspace"], "") << result;
+  EXPECT_EQ(result["notices"].size(), 1U) << result;
   const RunOutput asked = runCaisson({"session", "create", "--workspace", ":none"}, how);
   EXPECT_EQ(asked.err, "") << "it was asked for";
   EXPECT_EQ(cli.caisson({"session", "create"}).err, "");

@@ -70,6 +70,10 @@ SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata
   kills_before_ = memoryKills();
 }
 
+SessionLimits::~SessionLimits() {
+  if (watch_) watch_->noteCaches();
+}
+
 bool SessionLimits::needed(const plan::Plan& plan) { return plan.disk || plan.memory_bytes > 0 || plan.max_tasks > 0; }
 
 std::uint64_t SessionLimits::memoryKills() const {

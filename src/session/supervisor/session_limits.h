@@ -23,6 +23,9 @@ class SessionLimits {
   using Clock = std::chrono::steady_clock;
 
   SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox, Launcher& launcher);
+  ~SessionLimits();
+  SessionLimits(const SessionLimits&) = delete;
+  SessionLimits& operator=(const SessionLimits&) = delete;
 
   /// Whether a plan has anything to poll.
   [[nodiscard]] static bool needed(const plan::Plan& plan);

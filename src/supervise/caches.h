@@ -1,0 +1,32 @@
+// Directories that outlive a sandbox: caches of package managers and compilers (`cache` of filesystem.tmpfs).
+//
+// Below CAISSON_HOME/caches, one per workspace or per name that the policy gives. Untrusted: only sandboxes with the
+// same key see them, and no program of the host reads them. One that is nearly full is emptied when it is used next.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+
+struct CacheDirectory {
+  std::string path;    ///< canonical
+  sys::Fd descriptor;  ///< holds a shared lock: a cache in use is neither emptied nor removed
+};
+
+/// Opens the cache of a plan's step, and makes it if it is missing. It belongs to the caller, also if that is root.
+Result<CacheDirectory> openCache(const plan::MountTmpfs& step);
+
+/// Notes how much a cache holds, for the next openCache().
+void noteCacheSize(const plan::MountTmpfs& step, std::uint64_t bytes);
+
+/// Removes caches that no sandbox uses and that were last used so long ago; returns their names.
+Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused);
+
+}  // namespace caisson::supervise
