@@ -72,6 +72,18 @@ class Section {
     }
   }
 
+  void hosts(std::string_view key, std::vector<std::string>& place) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of host names and addresses");
+    for (const Node& item : node->items) {
+      if (item.type != Node::Type::text || policy::findFlaw(policy::Syntax::single_host, item.text)) {
+        return refuse(key, item, "expected a host name or an address");
+      }
+      place.push_back(item.text);
+    }
+  }
+
   void command(std::string_view key, std::vector<std::string>& place) {
     const Node* node = take(key);
     if (node == nullptr) return;
@@ -115,9 +127,10 @@ class Section {
     if (error_) return;
     std::string shown = name_ + "." + std::string(key.substr(0, 80));
     for (char& letter : shown) letter = letter > 0x20 && letter < 0x7F ? letter : '?';
-    error_ = configError(policy::place(document_.name, node.line, shown), reason,
-                         "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
-                         "defaults.profile, filesystem.always_denied and alerts (command, webhook)");
+    error_ =
+        configError(policy::place(document_.name, node.line, shown), reason,
+                    "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
+                    "defaults.profile, filesystem.always_denied, network.private_hosts and alerts (command, webhook)");
   }
   template <class Parse>
   void quantity(std::string_view key, std::optional<std::uint64_t>& place, Parse parse, std::string_view expected) {
@@ -170,6 +183,8 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
     section.text("profile", owner.profile);
   } else if (name == "filesystem") {
     section.paths("always_denied", owner.always_denied);
+  } else if (name == "network") {
+    section.hosts("private_hosts", owner.private_hosts);
   } else if (name == "alerts") {
     Alert& alert = owner.alerts.emplace_back();
     section.command("command", alert.command);
@@ -269,6 +284,10 @@ policy::Ceilings Owner::ceilingsFor(const policy::Policy& policy) const {
 Result<void> Owner::check(policy::Policy& policy) const {
   const policy::Ceilings most = ceilingsFor(policy);
   if (policy.resources.ceilings == policy::CeilingSet::dev) lowerDefaults(most, policy);
+  std::vector<std::string>& hosts = policy.network.private_hosts;
+  for (const std::string& host : private_hosts) {
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  }
   return policy::validate(policy, most);
 }
 
@@ -287,10 +306,11 @@ Result<Owner> decodeOwner(const policy::Document& document) {
   Owner owner;
   owner.files.push_back(document.name);
   for (const auto& [name, table] : document.root.members) {
-    const bool known = name == "ceilings" || name == "defaults" || name == "filesystem" || name == "alerts";
+    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "alerts"};
+    const bool known = std::ranges::find(kTables, name) != std::end(kTables);
     if (!known || table.type != Node::Type::table) {
       return fail(configError(policy::place(document.name, table.line, known ? name : "?"),
-                              "expected one of the tables ceilings, defaults, filesystem and alerts"));
+                              "expected one of the tables ceilings, defaults, filesystem, network and alerts"));
     }
     if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());
   }
@@ -312,6 +332,7 @@ Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
   if (!done) return fail(done.error());
   if (!merged.profile) merged.profile = system.profile;
   merged.always_denied.insert(merged.always_denied.begin(), system.always_denied.begin(), system.always_denied.end());
+  merged.private_hosts.insert(merged.private_hosts.begin(), system.private_hosts.begin(), system.private_hosts.end());
   // Neither file may disable the other's alerts.
   merged.alerts.insert(merged.alerts.begin(), system.alerts.begin(), system.alerts.end());
   merged.files.insert(merged.files.begin(), system.files.begin(), system.files.end());

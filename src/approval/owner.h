@@ -9,6 +9,8 @@
 //   profile = "shell"          # if a command line has neither --profile nor --policy
 //   [filesystem]
 //   always_denied = ["/srv/secrets"]     # host paths that no sandbox shows, regardless of its policy
+//   [network]
+//   private_hosts = ["registry.local"]   # reachable where a policy allows the host, whatever address it has
 //   [alerts]                   # what to run after an escape attempt (docs/audit.md)
 //   command = ["/usr/local/bin/page-me"]     # gets the event as JSON on standard input
 //   webhook = "http://127.0.0.1:8080/alert"  # gets the same by POST
@@ -43,14 +45,15 @@ struct Owner {
   CeilingOverrides ceilings;
   std::optional<std::string> profile;
   std::vector<std::string> always_denied;
+  std::vector<std::string> private_hosts;  ///< added to network.private_hosts of every policy
   std::vector<Alert> alerts;
   std::vector<std::string> files;  ///< the files that were read
 
   [[nodiscard]] bool empty() const { return files.empty(); }
   /// The ceilings at a level: the built-in ones, overridden by the owner's.
   [[nodiscard]] policy::Ceilings ceilingsFor(const policy::Policy& policy) const;
-  /// Lowers what the policy has from profile `dev` unchanged to the owner's ceilings, then checks all of it. A value
-  /// that a file or a flag sets is refused if it is above a ceiling, never lowered.
+  /// Lowers what the policy has from profile `dev` unchanged to the owner's ceilings, adds the owner's exceptions, then
+  /// checks all of it. A value that a file or a flag sets is refused if it is above a ceiling, never lowered.
   Result<void> check(policy::Policy& policy) const;
 };
 

@@ -108,6 +108,7 @@ int explain(const Arguments& arguments) {
   for (const std::string& file : owner->files) text += "  configuration                   " + file + "\n";
   if (owner->profile) text += "  default profile                 " + *owner->profile + "\n";
   for (const std::string& path : owner->always_denied) text += "  always denied                   " + path + "\n";
+  for (const std::string& host : owner->private_hosts) text += "  private host                    " + host + "\n";
   return print(safeLines(text));
 }
 

@@ -14,6 +14,8 @@ constexpr SystemPath kEtc[] = {
     {"/etc/mime.types", SourceType::file},
     {"/etc/fonts", SourceType::directory},
     {"/etc/perl", SourceType::directory},
+    {"/etc/maven/m2.conf", SourceType::file},
+    {"/etc/maven/logging", SourceType::directory},
     {"/etc/java-17-openjdk", SourceType::directory},
     {"/etc/java-21-openjdk", SourceType::directory},
 };

@@ -170,6 +170,18 @@ TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
   EXPECT_TRUE(denied(other, "own.example.org:80")) << other;
 }
 
+TEST_F(Refuse, TheOwnersConfigurationMakesTheExceptionForEveryPolicy) {
+  CONFORMS("R-NETWORK-6");
+  files.write("config/caisson/config.toml", "[network]\nprivate_hosts = ['registry.local']\n");
+  ::setenv("XDG_CONFIG_HOME", (files / "config").c_str(), 1);
+  const std::vector<std::string> fetch{"curl", "-sS", "http://registry.local/"};
+  const RunOutput reached = run({"registry.local"}, fetch);
+  const auto unlisted = json({"example.org"}, fetch);
+  ::unsetenv("XDG_CONFIG_HOME");
+  EXPECT_TRUE(contains(reached.out, "registry.local / from 80")) << reached.describe();
+  EXPECT_TRUE(denied(unlisted, "registry.local:80")) << "the policy still has to allow the host: " << unlisted;
+}
+
 TEST_F(Refuse, TheServerNameOfTlsMustBeTheHost) {
   const std::string fetch = "curl -sSk --connect-to evil.test:443:example.org:443 https://evil.test/";
   for (const std::string& prefix : {std::string(), std::string(kDirect)}) {
