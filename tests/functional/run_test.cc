@@ -207,7 +207,8 @@ TEST_F(Environment, IsClean) {
                                         {"DISPLAY", ":0"},
                                         {"DBUS_SESSION_BUS_ADDRESS", "unix:x"},
                                         {"HTTP_PROXY", "http://x"},
-                                        {"EDITOR", "ed"}}});
+                                        {"EDITOR", "ed"},
+                                        {"PATH", "/usr/bin:/bin"}}});
   for (const char* name : {"SECRET_TOKEN", "LD_", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "SSH_", "DISPLAY",
                            "DBUS", "PROXY", "EDITOR", "OLDPWD", "leak"}) {
     EXPECT_FALSE(contains(output.out, name)) << name << output.describe();
