@@ -103,8 +103,8 @@ bool DiskWatch::limitsInodesOnly() const { return !quota_.bytes && quota_.direct
 
 bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   if (!quota_.bytes && !quota_.inodes && quota_.directories.empty()) return false;
-  const auto since = now - walked_;
-  if (since < walk_cost_ * 10) return false;  // a huge tree must not use a whole processor
+  const auto since = now - pace_->walked;
+  if (since < pace_->cost * 10) return false;  // a huge tree must not use a whole processor
   // Only the number of files is limited: while the disk lost less than half as many inodes, the tree cannot have
   // reached it.
   if (limitsInodesOnly() && counts_inodes_ && inodes_gone_ < *quota_.inodes / 2) return false;
@@ -165,8 +165,7 @@ void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
   if (hidden) bytes_ = std::max(bytes_, grown_);
   grown_at_walk_ = grown_;
   changed_since_walk_ = false;
-  walked_ = now;
-  walk_cost_ = worked() - before;
+  *pace_ = {now, worked() - before};
 }
 
 std::vector<DiskWatch::Fill> DiskWatch::directories() const {

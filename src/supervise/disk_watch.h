@@ -26,6 +26,8 @@ class DiskWatch {
 
   /// Construct before the launch: data written from now on counts.
   explicit DiskWatch(const plan::DiskQuota& quota);
+  DiskWatch(const DiskWatch&) = delete;
+  DiskWatch& operator=(const DiskWatch&) = delete;
 
   /// The overlay's upper directory, which counts completely.
   void addUpper(int directory);
@@ -35,6 +37,14 @@ class DiskWatch {
   /// decrease of free space.
   using MeasureClosed = std::function<std::optional<TreeSize>(int directory)>;
   void setMeasureClosed(MeasureClosed measure) { measure_closed_ = std::move(measure); }
+
+  /// When the trees were last summed up, and what that cost.
+  struct Pace {
+    Clock::time_point walked{};
+    Clock::duration cost{};
+  };
+  /// Shares the pace with the watches before and after this one: each would begin with a walk. It must outlive this.
+  void usePace(Pace& pace) { pace_ = &pace; }
 
   [[nodiscard]] bool active() const { return !trees_.empty(); }
   struct Exceeded {
@@ -88,8 +98,8 @@ class DiskWatch {
   std::uint64_t inodes_gone_ = 0;                ///< decrease of free inodes since the start
   bool counts_inodes_ = false;                   ///< all file systems of the trees count inodes
   bool changed_since_walk_ = false, growing_ = false;
-  Clock::time_point walked_{};
-  Clock::duration walk_cost_{};
+  Pace own_pace_;
+  Pace* pace_ = &own_pace_;
 };
 
 }  // namespace caisson::supervise

@@ -118,6 +118,10 @@ void LimitWatch::addDirectories(const std::vector<sys::Fd>& descriptors) {
   if (disk_) disk_->addDirectories(descriptors);
 }
 
+void LimitWatch::useDiskPace(DiskWatch::Pace& pace) {
+  if (disk_) disk_->usePace(pace);
+}
+
 int LimitWatch::sizedDirectory(std::string_view target) const {
   const auto found = std::ranges::find(sized_, target, &Sized::name);
   return found == sized_.end() ? -1 : found->fd.get();

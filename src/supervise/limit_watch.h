@@ -54,6 +54,8 @@ class LimitWatch {
   void addUpper(int directory);
   /// The plan's size-limited directories on disk, in its order.
   void addDirectories(const std::vector<sys::Fd>& descriptors);
+  /// As DiskWatch::usePace.
+  void useDiskPace(DiskWatch::Pace& pace);
   /// As DiskWatch::setMeasureClosed.
   void setMeasureClosed(DiskWatch::MeasureClosed measure);
   /// For a reused cgroup: the number of earlier OOM kills.

@@ -155,10 +155,9 @@ TEST_F(DiskDirectories, AreRefusedOrInMemoryWhereTheStateDirectoryIsReadOnly) {
   EXPECT_TRUE(contains(refused.err, "cannot be kept on disk")) << refused.describe();
   EXPECT_TRUE(contains(refused.err, "CAISSON_HOME")) << refused.describe();
   const std::string prefer = onDisk("size = \"64M\"\ninodes = 1000\n", "", "prefer_disk");
-  const RunOutput in_memory =
-      script("stat -f -c %T /tmp; df -T /tmp | tail -n 1 | grep -c tmpfs", {"--policy", prefer}, options);
-  EXPECT_TRUE(contains(in_memory.out, "tmpfs\n1\n")) << in_memory.describe();
-  EXPECT_TRUE(contains(in_memory.err, "kept in memory")) << in_memory.describe();
+  const RunOutput in_memory = script("df -T /tmp | tail -n 1 | grep -c tmpfs", {"--json", "--policy", prefer}, options);
+  EXPECT_EQ(in_memory.json()["stdout"], "1\n") << in_memory.describe();
+  EXPECT_TRUE(contains(in_memory.json()["warnings"].dump(), "kept in memory")) << in_memory.describe();
   ::chmod((closed / "runs").c_str(), 0755);
 }
 
@@ -224,6 +223,20 @@ TEST_F(SessionDiskDirectories, FullOneCanBeEmptied) {
   const RunOutput emptied = cli.script(id, "sleep 0.3; rm /tmp/*; sleep 0.3; echo emptied");
   EXPECT_EQ(emptied.out, "emptied\n") << emptied.describe();
   EXPECT_EQ(cli.script(id, "head -c 8M /dev/zero > /tmp/new; sleep 0.3; echo fits").out, "fits\n");
+}
+
+TEST_F(SessionDiskDirectories, ShortCommandsTogetherReachTheLimit) {
+  const std::string id = cli.create(kPolicy);
+  int commands = 0;
+  bool ended = false;
+  while (!ended && ++commands < 20) {
+    const RunOutput one =
+        cli.exec(id, {"dd", "if=/dev/zero", "of=/tmp/" + std::to_string(commands), "bs=16M", "count=1", "status=none"},
+                 {"--json"});
+    ended = one.json()["limit"] == "disk";
+  }
+  EXPECT_TRUE(ended) << "320 MiB were written to a directory of 64 MiB";
+  EXPECT_LE(commands, 8);
 }
 
 TEST_F(SessionDiskDirectories, MountPointBehindALinkIsRefused) {

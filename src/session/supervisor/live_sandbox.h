@@ -15,6 +15,7 @@
 #include "session/supervisor/command_cgroups.h"
 #include "session/supervisor/launcher.h"
 #include "supervise/disk_directories.h"
+#include "supervise/disk_watch.h"
 #include "supervise/launch.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
@@ -48,6 +49,8 @@ class LiveSandbox {
   [[nodiscard]] std::vector<sys::Fd> sizedDirectories() const;
   /// The descriptor of the size-limited directory at `target`, valid after the end too; -1 if there is none.
   [[nodiscard]] int sizedDirectory(std::string_view target) const;
+  /// Of the watches of all its commands.
+  [[nodiscard]] supervise::DiskWatch::Pace& diskPace() const { return *disk_pace_; }
   /// The size-limited directories on disk, in the order of the plan.
   [[nodiscard]] const std::vector<sys::Fd>& diskDirectories() const { return disk_directories_.descriptors; }
   /// Changes since start() that a result must report ("layers", warnings).
@@ -130,6 +133,7 @@ class LiveSandbox {
   std::uint32_t sized_mask_ = 0;
   std::vector<sys::Fd> sized_;
   supervise::DiskDirectories disk_directories_;
+  std::unique_ptr<supervise::DiskWatch::Pace> disk_pace_ = std::make_unique<supervise::DiskWatch::Pace>();
   bool time_namespace_ = true;
   bool reaped_ = false;
 };

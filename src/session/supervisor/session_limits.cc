@@ -115,6 +115,7 @@ void SessionLimits::begin(Clock::time_point now) {
   watch_->addSized(sandbox_.sizedMask(), sandbox_.sizedDirectories());
   if (upper >= 0) watch_->addUpper(upper);
   watch_->addDirectories(sandbox_.diskDirectories());
+  if (!sandbox_.diskDirectories().empty()) watch_->useDiskPace(sandbox_.diskPace());
   // What a command wrote before the first look, and then closed, shows in no free space that was noted since.
   watch_->setMeasureClosed([this](int directory) -> std::optional<supervise::TreeSize> {
     const auto size = launcher_.measure(directory);
@@ -133,6 +134,7 @@ std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   allow_emptying_ = true;
   if (!measureHidden(now) && !first) return reached;
   begin(now);
+  sandbox_.diskPace() = {};  // or the next look would wait, and short commands could write on
   return watch_->look(now);
 }
 
