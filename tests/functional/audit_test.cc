@@ -35,7 +35,9 @@ TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
   EXPECT_EQ(all.at(2)["data"]["command_preview"], "sh -c 'exit 7 # API_TOKEN=[redacted]'");
   EXPECT_EQ(all.at(2)["data"]["level"], "full");
   EXPECT_EQ(all.at(2)["data"]["network"], "none");
-  EXPECT_EQ(all.at(2)["data"]["command_sha256"].get<std::string>().size(), 64U);
+  // The words of the command, each with a terminating zero.
+  const RunOutput hash = onHost("printf 'sh\\0-c\\0exit 7 # API_TOKEN=verysecretvalue\\0' | sha256sum | cut -d' ' -f1");
+  EXPECT_EQ(all.at(2)["data"]["command_sha256"].get<std::string>() + "\n", hash.out);
   EXPECT_EQ(all.at(3)["data"]["exit_code"], 7);
   EXPECT_EQ(log().find("verysecret"), std::string::npos);
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
@@ -55,6 +57,8 @@ TEST_F(Audit, ARunRecordsTheFilesItChanged) {
   EXPECT_EQ(names, (std::vector<std::string>{"old", "sub/new"}));
   EXPECT_EQ(changed[0]["data"]["count"], 2);
   EXPECT_EQ(changed[0]["data"]["complete"], true);
+  EXPECT_EQ(script("echo x > third", {"--level", "process"}, options()).exit_status, 0);
+  EXPECT_EQ(events({"--event", "files_changed"}).back()["data"]["first"].dump(), "[\"third\"]");
 }
 
 TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
@@ -73,6 +77,11 @@ TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
     names.push_back(event["data"]["first"].dump());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"[\"first\"]", "[\"d/second\"]"}));
+  EXPECT_EQ(caisson({"session", "exec", session, "--background", "--", "sh", "-c", "echo x > behind"}).exit_status, 0);
+  EXPECT_TRUE(eventually([&] {
+    const auto all = events({"--event", "files_changed"});
+    return all.back()["data"]["first"].dump() == "[\"behind\"]";
+  })) << "a background command";
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
 }
 
@@ -81,13 +90,27 @@ TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
   CONFORMS("R-FILES-12");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
   const std::string session = id.substr(0, id.find('\n'));
-  EXPECT_NE(caisson({"session", "read", session, "../../etc/passwd"}).exit_status, 0);
   EXPECT_NE(caisson({"session", "read", session, "absent"}).exit_status, 0);
-  const auto found = events({"--event", "policy_violation"});
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0]["data"]["indicator"], "FILESYSTEM");
-  EXPECT_EQ(found[0]["data"]["path"], "../../etc/passwd");
-  EXPECT_EQ(found[0]["sandbox"], session);
+  EXPECT_TRUE(events({"--event", "policy_violation"}).empty());
+  workspace.write("file", "x");
+  const std::string outside = "../../etc/passwd";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"read", session, outside},
+                                             {"write", session, outside},
+                                             {"cp", session + ":" + outside, workspace / "copy"},
+                                             {"cp", workspace / "file", session + ":" + outside}}) {
+    std::vector<std::string> command{"session"};
+    command.insert(command.end(), words.begin(), words.end());
+    const std::size_t before = events({"--event", "policy_violation"}).size();
+    const RunOutput refused = caisson(command);
+    EXPECT_NE(refused.exit_status, 0) << words[0] << refused.describe();
+    const auto found = events({"--event", "policy_violation"});
+    ASSERT_EQ(found.size(), before + 1) << words[0] << refused.describe();
+    EXPECT_EQ(found.back()["data"]["indicator"], "FILESYSTEM") << words[0];
+    EXPECT_TRUE(found.back()["data"]["path"].get<std::string>().starts_with("../../etc")) << words[0];
+    EXPECT_EQ(found.back()["sandbox"], session) << words[0];
+  }
+  EXPECT_FALSE(exists(workspace / "copy"));
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
 }
 
@@ -183,6 +206,20 @@ TEST_F(ProcessAudit, RecordsProgramParentAndCountOfARun) {
   }
 }
 
+TEST_F(ProcessAudit, RecordsSignalsBetweenProcesses) {
+  CONFORMS("R-PROCESS-11");
+  const RunOutput output = run({"--policy", policy(), "--json"},
+                               {"bash", "-c",
+                                "sh -c 'trap : USR2; touch ready; while [ ! -e stop ]; do sleep 0.05; done' & "
+                                "until [ -e ready ]; do sleep 0.05; done; kill -USR2 $!; touch stop; wait"},
+                               options());
+  ASSERT_EQ(output.exit_status, 0) << output.describe();
+  const auto signals = eventsOf(output.json()["sandbox_id"], "signal_sent");
+  ASSERT_EQ(signals.size(), 1U) << output.describe();
+  EXPECT_EQ(signals[0]["signal"], "SIGUSR2");
+  EXPECT_TRUE(signals[0]["sent_by"].get<std::string>().ends_with("bash")) << "not the one that got it: " << signals[0];
+}
+
 TEST_F(ProcessAudit, RecordsCommandsOfASession) {
   CONFORMS("R-AUDIT-7");
   const std::string id = caisson({"session", "create", "--workspace", ":none", "--policy", policy()}).out;
@@ -201,6 +238,10 @@ TEST_F(Audit, AttemptsAtIoUringAreRecorded) {
     ASSERT_FALSE(blocked.empty()) << output.describe();
     EXPECT_EQ(blocked.back()["data"]["syscall"], "io_uring_setup");
     EXPECT_EQ(blocked.back()["data"]["grade"], "LOW");
+    EXPECT_EQ(blocked.back()["data"]["number"], 425);
+    EXPECT_EQ(blocked.back()["data"]["arguments"].size(), 6U);
+    EXPECT_GT(blocked.back()["data"]["syscall_pid"], 0);
+    EXPECT_TRUE(contains(blocked.back()["data"]["program"], "payload"));
     EXPECT_EQ(blocked.back()["sandbox"], output.json()["sandbox_id"]);
   }
 }
@@ -214,7 +255,28 @@ TEST_F(Audit, SessionsCountInTheFigures) {
   const auto stats = caisson({"stats", "--json"}).json();
   EXPECT_EQ(stats["sandboxes_created"], 1) << "a command does not count";
   EXPECT_GT(stats["created_per_second"]["last_minute"], 0.0);
+  EXPECT_EQ(stats["syscalls_blocked"], 0);
+  EXPECT_NE(caisson({"session", "exec", session, "--", "unshare", "-r", "true"}).exit_status, 0);
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["syscalls_blocked"], 1);
+  EXPECT_NE(caisson({"session", "read", session, "../x"}).exit_status, 0);
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["policy_violations"], 1);
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
+  EXPECT_EQ(caisson({"stats", "--json"}).json()["lifetime_seconds"]["count"], 2) << "of its commands";
+}
+
+TEST_F(Audit, TheFiguresHaveTheUsageOfAllRuns) {
+  CONFORMS("R-AUDIT-14");
+  const std::vector<std::string> burn{payloadPath(), "burn-tree", "0.2"};
+  const std::vector<std::string> memory{payloadPath(), "take-anonymous", "80"};
+  ASSERT_EQ(run({"--ro", payloadPath()}, burn, options()).exit_status, 0);
+  ASSERT_EQ(run({"--ro", payloadPath()}, memory, options()).exit_status, 0);
+  const auto stats = caisson({"stats", "--json"}).json();
+  EXPECT_EQ(stats["cpu_seconds"]["count"], 2);
+  EXPECT_GE(stats["cpu_seconds"]["sum"].get<double>(), 0.18);
+  EXPECT_LT(stats["cpu_seconds"]["sum"].get<double>(), 4);
+  EXPECT_EQ(stats["peak_memory_bytes"]["count"], 2);
+  EXPECT_GE(stats["peak_memory_bytes"]["sum"].get<double>(), 80 << 20);
+  EXPECT_LT(stats["peak_memory_bytes"]["sum"].get<double>(), 240 << 20);
 }
 
 TEST_F(Audit, IsWrittenBeforeTheProgramStarts) {
@@ -287,7 +349,40 @@ TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
   EXPECT_EQ(run({}, {"no-such-program"}, options()).exit_status, 127);
   EXPECT_EQ(events({"--event", "sandbox_timeout"}).size(), 1U);
   EXPECT_EQ(events({"--event", "limit_exceeded"}).at(0)["data"]["limit"], "time");
-  EXPECT_EQ(events({"--severity", "ERROR"}).at(0)["event"], "sandbox_failed");
+  const auto errors = events({"--severity", "ERROR"});
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0]["event"], "sandbox_failed");
+  // A severity includes the graver ones and none of the others.
+  const auto warnings = events({"--severity", "WARN"});
+  EXPECT_GT(warnings.size(), errors.size());
+  EXPECT_LT(warnings.size(), events().size());
+  for (const auto& event : warnings) EXPECT_NE(event["severity"], "INFO") << event;
+  EXPECT_EQ(events({"--severity", "INFO"}).size(), events().size());
+}
+
+/// Every limit that ends a run is an event with its name.
+TEST_F(Audit, EachLimitThatEndsARunIsAnEvent) {
+  CONFORMS("R-AUDIT-4", "R-LIMIT-8");
+  workspace.write("cpu.toml", "[resources]\ncpu_seconds = 0.3\n");
+  workspace.write("file.toml", "[filesystem]\nmax_file_size = \"1M\"\n");
+  workspace.write("disk.toml", "[filesystem]\nmax_total_size = \"20M\"\n");
+  struct Case {
+    std::vector<std::string> options, command;
+    std::string limit;
+  };
+  const Case cases[] = {{{"--memory", "64M"}, {payloadPath(), "take-anonymous", "200"}, "memory"},
+                        {{"--policy", "cpu.toml"}, {payloadPath(), "burn-tree", "2"}, "cpu"},
+                        {{"--policy", "disk.toml"}, {payloadPath(), "fill-directory", "/workspace", "60"}, "disk"},
+                        {{"--policy", "file.toml"}, {payloadPath(), "fill-file", "/workspace", "20"}, "file_size"}};
+  for (Case each : cases) {
+    each.options.insert(each.options.end(), {"--json", "--ro", payloadPath()});
+    const RunOutput output = run(each.options, each.command, options());
+    EXPECT_EQ(output.json()["limit"], each.limit) << output.describe();
+    const auto reached = events({"--event", "limit_exceeded"});
+    ASSERT_FALSE(reached.empty()) << each.limit << output.describe();
+    EXPECT_EQ(reached.back()["data"]["limit"], each.limit);
+    EXPECT_EQ(reached.back()["sandbox"], output.json()["sandbox_id"]);
+  }
 }
 
 TEST_F(Audit, ShowFiltersByTimeSandboxEventAndSeverity) {
@@ -455,6 +550,43 @@ TEST_F(Audit, CleanRemovesWhatCrashedRunsLeft) {
   const RunOutput all = caisson({"clean", "--all"});
   EXPECT_TRUE(contains(all.out, "removed session " + session)) << all.describe();
   EXPECT_FALSE(contains(caisson({"session", "list"}).out, session));
+  EXPECT_FALSE(exists(home_ / "verify-999999999-1"));
+}
+
+/// Killed at work, with its changes on disk and a process in the background: `clean` removes them and their directory.
+TEST_F(Audit, CleanRemovesTheStoreOfAKilledRunAndEveryProcessOfASession) {
+  CONFORMS("R-AUDIT-17", "R-FILES-18");
+  const std::string marker = uniqueMarker();
+  workspace.write("disk.toml", "[filesystem]\noverlay_store = \"disk\"\n");
+  workspace.openToAll();
+  {
+    BackgroundProgram live({caissonBinary(), "run", "--policy", "disk.toml", "--", "bash", "-c",
+                            "ln -s / root; echo x > file; exec -a " + marker + " sleep 300"},
+                           options());
+    ASSERT_TRUE(eventually([&] { return !processesNaming(marker).empty(); }));
+    ASSERT_NE(runProgram({"ls", "-A", home_ / "runs"}).out, "") << "there is no store on disk";
+    live.signal(SIGKILL);
+    ASSERT_TRUE(live.wait(seconds(5)).has_value());
+  }
+  EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); })) << "the payload outlived caisson";
+  std::string cleaned;  // the kernel may still be ending what held the store
+  EXPECT_TRUE(eventually([&] {
+    cleaned += caisson({"clean"}).out;
+    return runProgram({"ls", "-A", home_ / "runs"}).out.empty();
+  })) << cleaned;
+  EXPECT_TRUE(contains(cleaned, "removed overlay store cs-")) << cleaned;
+
+  const RunOutput created = caisson({"session", "create"});
+  const std::string session = created.out.substr(0, created.out.find('\n'));
+  ASSERT_EQ(
+      caisson({"session", "exec", session, "--background", "--", "bash", "-c", "exec -a " + marker + " sleep 300"})
+          .exit_status,
+      0);
+  ASSERT_TRUE(eventually([&] { return !processesNaming(marker).empty(); }));
+  EXPECT_EQ(caisson({"clean", "--all"}).exit_status, 0);
+  EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); }));
+  for (const char* directory : {"sessions/", "stores/"})
+    EXPECT_FALSE(exists(home_ / (directory + session))) << directory;
 }
 
 TEST_F(Audit, ALimitOnFileSizesIsARefusalNotACrash) {

@@ -108,6 +108,9 @@ Result<void> SessionContext::useWorkspace(const std::function<Result<void>(const
   auto result = work(*root);
   root = fail(goneError("open", id()));  // closed before it is released
   if (connection_) (void)connection_->send(MessageType::release_workspace, {});
+  if (!result && result.error().code == ErrorCode::path_escapes) {
+    record_.pathRefused(id(), metadata_.policy, result.error());
+  }
   return result;
 }
 
@@ -117,11 +120,10 @@ Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const Root
   auto used = useWorkspace([&](const RootDir& root) -> Result<void> {
     const AsPayload identity(metadata_.payload_id);
     result = work(root);
+    if (!result) return fail(result.error());
     return {};
   });
   if (!used) return fail(used.error());
-  if (!result && result.error().code == ErrorCode::path_escapes)
-    record_.pathRefused(id(), metadata_.policy, result.error());
   return result;
 }
 
