@@ -1,5 +1,5 @@
-// Sandboxes of an MCP server: the next server or `caisson clean` removes those of a killed one, unless created with
-// `keep`; a hostile process in one keeps no tool from working.
+// Sandboxes of an MCP server: their processes end with a killed one, unless created with `keep`; a hostile process in
+// one keeps no tool from working.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -59,6 +59,8 @@ class KilledMcpServer : public testing::Test {
     const std::string list = cli.caisson({"session", "list"}).out;
     EXPECT_NE(list.find(kept_), std::string::npos) << list;
     EXPECT_NE(list.find(own_session_), std::string::npos) << list;
+    EXPECT_NE(list.find(kept_ + "  live"), std::string::npos) << list;
+    EXPECT_NE(list.find(lost_ + "  idle"), std::string::npos) << "its files stay until it expires: " << list;
   }
 
   const SessionCli cli;
