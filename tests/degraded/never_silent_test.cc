@@ -69,6 +69,9 @@ TEST_P(NothingIsSilent, RefusedOrSaidOrNothingLost) {
   EXPECT_EQ(ending.left_behind, "") << ending.describe();
   if (!ending.ran) {  // also if the program could not start: nothing ran unprotected
     EXPECT_NE(ending.output.exit_status, 0) << ending.describe();
+    if (!ending.refused()) return;
+    EXPECT_NE(ending.result["error"].value("reason", ""), "") << ending.describe();
+    EXPECT_NE(ending.result["error"].value("hint", ""), "") << ending.describe();
     return;
   }
   ASSERT_FALSE(ending.refused()) << "refused, and yet the payload ran: " << ending.describe();

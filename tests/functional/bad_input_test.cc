@@ -340,10 +340,27 @@ TEST_F(BadInput, PathsToShowOrHide) {
 
 TEST_F(BadInput, ContradictionsAreNamed) {
   CONFORMS("R-POLICY-2");
-  expectRefusal(run({"--allow-host", "example.org"}, {"true"}));
-  expectRefusal(run({"--level", "medium"}, {"true"}));
-  expectRefusal(run({"--net", "some"}, {"true"}));
-  expectRefusal(run({"--approve", "everything"}, {"true"}));
+  for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
+           {"--allow-host", "example.org"}, {"--level", "medium"}, {"--net", "some"}, {"--approve", "everything"}}) {
+    const RunOutput refused = run({flag, value}, {"true"});
+    expectRefusal(refused);
+    EXPECT_TRUE(refused.err.starts_with("caisson: " + flag + " ")) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "try: ")) << refused.describe();
+  }
+  for (const auto& [text, key] : std::vector<std::pair<std::string, std::string>>{
+           {"process.allowed_executables = ['cat']\nprocess.blocked_executables = ['cat']\n",
+            "p.toml:1: process.allowed_executables[0]"},
+           {"resources.memory = '100M'\nresources.memory_reservation = '200M'\n",
+            "p.toml:2: resources.memory_reservation"},
+           {"filesystem.read_only = ['/opt']\nfilesystem.read_write = ['/opt']\n", "p.toml:1: filesystem.read_only[0]"},
+           {"network.allowed_hosts = ['a.test']\nnetwork.denied_hosts = ['a.test']\n",
+            "p.toml:1: network.allowed_hosts[0]"}}) {
+    workspace.write("p.toml", text);
+    const RunOutput refused = run({"--policy", "p.toml"}, {"true"});
+    expectRefusal(refused);
+    EXPECT_TRUE(contains(refused.err, key)) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "try: ")) << refused.describe();
+  }
 }
 
 }  // namespace

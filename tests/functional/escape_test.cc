@@ -28,14 +28,16 @@ class EscapeResponse : public AuditTest {
   }
 
   /// bpf() is CRITICAL: one call kills the sandbox.
-  static std::vector<std::string> attempt(const std::string& mark = "x") {
+  static std::string number() {
 #if defined(__x86_64__)
-    const std::string number = "321";
+    return "321";
 #else
-    const std::string number = "280";
+    return "280";
 #endif
+  }
+  static std::vector<std::string> attempt(const std::string& mark = "x") {
     return {"python3", "-c",
-            "import ctypes; print('before', flush=True); ctypes.CDLL(None).syscall(" + number +
+            "import ctypes; print('before', flush=True); ctypes.CDLL(None).syscall(" + number() +
                 ", 99, 0, 0); print('after " + mark + "')"};
   }
 
@@ -66,10 +68,23 @@ TEST_F(EscapeResponse, EndsTheRunAndKeepsATrace) {
   }
 }
 
+TEST_F(EscapeResponse, OfARunLeavesTheWorkspaceAsItWas) {
+  CONFORMS("R-SYSCALL-8");
+  workspace.write("kept", "before\n");
+  workspace.openToAll();
+  const std::string script =
+      "import os; open('kept', 'w').write('changed'); open('new', 'w').write('x'); " + attempt()[2];
+  const RunOutput output = run({"--json"}, {"python3", "-c", script}, owned());
+  EXPECT_EQ(output.json()["escape"]["rollback"], "every change is discarded") << output.describe();
+  EXPECT_EQ(readFile(workspace / "kept"), "before\n");
+  EXPECT_FALSE(exists(workspace / "new"));
+}
+
 TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
   CONFORMS("R-SYSCALL-8", "R-AUDIT-5", "R-SYSCALL-4", "R-AUDIT-9", "R-AUDIT-14");
   const RunOutput output = run({"--json", "--workspace", ".:rw"}, attempt(), owned());
   EXPECT_TRUE(contains(output.json()["escape"]["rollback"], "not possible")) << output.describe();
+  EXPECT_TRUE(contains(output.json()["warnings"].dump(), "cannot be rolled back")) << "known from the start";
   const auto attempts = events({"--event", "escape_attempt"});
   ASSERT_EQ(attempts.size(), 1U);
   EXPECT_EQ(attempts[0]["severity"], "CRITICAL");
@@ -77,7 +92,9 @@ TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
   const auto blocked = events({"--event", "syscall_blocked"});
   ASSERT_EQ(blocked.size(), 1U);
   EXPECT_EQ(blocked[0]["data"]["syscall"], "bpf");
-  EXPECT_EQ(blocked[0]["data"]["arguments"][0], "0x63");
+  EXPECT_EQ(blocked[0]["data"]["number"], std::stoi(number()));
+  EXPECT_EQ(blocked[0]["data"]["arguments"], (json{"0x63", "0x0", "0x0", "0x0", "0x0", "0x0"}));
+  EXPECT_GT(blocked[0]["data"]["syscall_pid"], 0);
   EXPECT_TRUE(contains(blocked[0]["data"]["program"], "python3"));
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
   EXPECT_EQ(caisson({"stats", "--json"}).json()["escape_attempts"], 1);

@@ -323,7 +323,7 @@ TEST_F(Secrets, OfTheHomeDirectoryAreNeverThere) {
   EXPECT_EQ(output.out, "0\nx\n") << output.describe();
 }
 
-/// What one run leaves in memory, in its private directories or in objects of the kernel is not there in the next.
+/// Files in temporary directories, System V objects and processes of one run do not exist in the next.
 TEST_F(Root, NothingOfOneRunIsThereInTheNext) {
   CONFORMS("R-FILES-19");
   const std::string look =

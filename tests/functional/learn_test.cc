@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <regex>
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -317,7 +318,10 @@ TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
   for (const std::string level : {"full", "process"}) {
     const std::string place = level == "full" ? "/workspace" : workspace.path();
     const RunOutput output = run({"--trace", "files", "--json", "--level", level},
-                                 {"sh", "-c", "cat input /nowhere/at/all; ls / >/dev/null; : > made"}, how_);
+                                 {"sh", "-c",
+                                  "cat input /nowhere/at/all; ls / >/dev/null; : > made; : > old; mv old new; "
+                                  "dd if=/dev/null of=input conv=notrunc,nocreat status=none; rm new; mkdir dir"},
+                                 how_);
     std::string seen;
     const nlohmann::json result = output.json();
     for (const auto& file : result["files"]) {
@@ -327,8 +331,12 @@ TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
     EXPECT_TRUE(contains(seen, "read " + place + "/input present\n")) << level << seen;
     EXPECT_TRUE(contains(seen, "read /nowhere/at/all absent\n")) << level << seen;
     EXPECT_TRUE(contains(seen, "create " + place + "/made present\n")) << level << seen;
-    EXPECT_TRUE(contains(seen, "bin/cat present\n")) << level << seen;
-    EXPECT_TRUE(contains(seen, "execute ")) << level << seen;
+    EXPECT_TRUE(contains(seen, "write " + place + "/input present\n")) << level << seen;
+    EXPECT_TRUE(contains(seen, "write " + place + "/old present\n")) << "renamed: " << level << seen;
+    EXPECT_TRUE(contains(seen, "create " + place + "/new present\n")) << level << seen;
+    EXPECT_TRUE(contains(seen, "write " + place + "/new present\n")) << "removed: " << level << seen;
+    EXPECT_TRUE(contains(seen, "create " + place + "/dir present\n")) << level << seen;
+    EXPECT_TRUE(std::regex_search(seen, std::regex("execute [^ ]*/cat present\n"))) << level << seen;
   }
   const RunOutput lines = run({"--trace", "files"}, {"cat", "input"}, how_);
   EXPECT_EQ(lines.out, "1\n");

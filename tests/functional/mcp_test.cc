@@ -1,6 +1,7 @@
 // `caisson mcp` over stdio with real sandboxes, as an agent host uses it.
 #include <csignal>
 
+#include "functional/sandbox.h"
 #include "mcp_fixture.h"
 #include "support/conforms.h"
 #include "support/scripts.h"
@@ -31,9 +32,13 @@ TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
       "one 2 one");
   const Json listed = client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "/workspace"}});
   EXPECT_EQ(listed["total_entries"], 2) << listed;
+  const Json all = client->tool("sandbox_list", Json::object())["sandboxes"];
+  ASSERT_EQ(all.size(), 1U) << all;
+  EXPECT_EQ(all[0]["sandbox_id"], id) << all;
   EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
   EXPECT_FALSE(exists(workspace / "new"));
   EXPECT_EQ(client->tool("sandbox_destroy", {{"sandbox_id", id}})["destroyed"], true);
+  EXPECT_EQ(client->tool("sandbox_list", Json::object())["sandboxes"], Json::array());
   EXPECT_EQ(client->call("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}})["isError"], true);
 }
 
@@ -303,40 +308,54 @@ TEST_F(Mcp, SandboxesEndWithTheServerUnlessTheyStay) {
 
 TEST_F(Mcp, AClientThatDiesLeavesNothing) {
   CONFORMS("R-SESSION-10");
+  const std::string marker = uniqueMarker();
   {
     const auto client = start();
     const std::string id = create(*client);
-    client->send("tools/call",
-                 {{"name", "sandbox_execute"}, {"arguments", {{"sandbox_id", id}, {"command", "sleep 300"}}}});
+    client->send("tools/call", {{"name", "sandbox_execute"},
+                                {"arguments", {{"sandbox_id", id}, {"command", "sh -c 'sleep 300; :' " + marker}}}});
+    ASSERT_TRUE(eventually([&] { return !processesNaming(marker).empty(); }));
   }
   EXPECT_EQ(sessions(), "");
+  EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); })) << "a process is left";
+  for (const char* directory : {"state/stores", "state/runs"}) {
+    EXPECT_EQ(runProgram({"sh", "-c", "ls -A " + (home / directory) + " 2>/dev/null"}).out, "") << directory;
+  }
 }
 
 TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
   CONFORMS("R-SESSION-8");
   const auto client = start();
   const std::string id = create(*client);
-  const auto refused = [&](const std::string& tool, const Json& arguments) {
+  const std::string before = runProgram({"ls", "-lAR", "--time-style=full-iso", workspace.path()}).out;
+  // The message has the name of the argument, or the id that is not known.
+  const auto refused = [&](const std::string& tool, const Json& arguments, const std::string& named) {
     const Json result = client->call(tool, arguments);
     EXPECT_EQ(result.value("isError", false), true) << tool << arguments << result;
+    EXPECT_NE(result.dump().find(named), std::string::npos) << named << " is not in " << result;
   };
-  refused("sandbox_execute", {{"sandbox_id", id}});
-  refused("sandbox_execute", {{"sandbox_id", id}, {"command", 5}});
-  refused("sandbox_execute", {{"sandbox_id", id}, {"command", "x"}, {"args", {1, 2}}});
-  refused("sandbox_execute", {{"sandbox_id", id}, {"command", std::string("a\0b", 3)}});
-  refused("sandbox_execute", {{"sandbox_id", id}, {"command", "x"}, {"unknown", 1}});
-  refused("sandbox_execute", {{"sandbox_id", "../../etc"}, {"command", "x"}});
-  refused("sandbox_execute", {{"sandbox_id", "cs-00000000000000000000000000000000"}, {"command", "x"}});
-  refused("sandbox_process", {{"sandbox_id", id}, {"exec_id", "x999"}});
-  refused("sandbox_process", {{"sandbox_id", id}, {"exec_id", "b999"}});
-  for (const char* path : {"../a", "/etc/passwd", "a/../../b", "", "\x01/../.."})
-    refused("sandbox_write_file", {{"sandbox_id", id}, {"path", path}, {"content", "x"}});
-  refused("sandbox_read_file", {{"sandbox_id", id}, {"path", std::string("a.txt\0x", 7)}});
-  refused("sandbox_create", {{"timeout_seconds", -1}});
-  refused("sandbox_create", {{"profile", "no-such"}});
+  refused("sandbox_execute", {{"sandbox_id", id}}, "command");
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", 5}}, "command");
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", "x"}, {"args", {1, 2}}}, "args");
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", std::string("a\0b", 3)}}, "command");
+  refused("sandbox_execute", {{"sandbox_id", id}, {"command", "x"}, {"unknown", 1}}, "unknown");
+  refused("sandbox_execute", {{"sandbox_id", "../../etc"}, {"command", "x"}}, "../../etc");
+  refused("sandbox_execute", {{"sandbox_id", "cs-00000000000000000000000000000000"}, {"command", "x"}},
+          "cs-00000000000000000000000000000000");
+  refused("sandbox_process", {{"sandbox_id", id}, {"exec_id", "x999"}}, "exec_id");
+  refused("sandbox_process", {{"sandbox_id", id}, {"exec_id", "b999"}}, "999: there is no such background command");
+  for (const char* path : {"../a", "/etc/passwd", "a/../../b"})
+    refused("sandbox_write_file", {{"sandbox_id", id}, {"path", path}, {"content", "x"}}, "climbs out of /workspace");
+  for (const char* path : {"", "\x01/../.."})
+    refused("sandbox_write_file", {{"sandbox_id", id}, {"path", path}, {"content", "x"}}, "");
+  refused("sandbox_read_file", {{"sandbox_id", id}, {"path", std::string("a.txt\0x", 7)}}, "path");
+  refused("sandbox_create", {{"timeout_seconds", -1}}, "timeout_seconds");
+  refused("sandbox_create", {{"profile", "no-such"}}, "no-such");
   EXPECT_TRUE(client->request("tools/call", {{"name", "no_such_tool"}}).contains("error"));
   EXPECT_TRUE(client->request("tools/call", {{"name", "sandbox_list"}, {"arguments", 5}}).contains("error"));
-  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "echo fine"}})["stdout"], "fine\n");
+  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "echo fine; cat a.txt"}})["stdout"],
+            "fine\nfrom the host\n");
+  EXPECT_EQ(runProgram({"ls", "-lAR", "--time-style=full-iso", workspace.path()}).out, before);
 }
 
 TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerGoesOn) {
@@ -391,6 +410,14 @@ TEST_F(Mcp, StandardOutputCarriesTheProtocolOnly) {
   const RunOutput output = runCaisson({"mcp"}, {.stdin_data = line + "\n", .env = with_log});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.json()["result"], Json::object()) << output.describe();
+  // The client rejects every line that is not a message; here the server logs a command, a denial and an error.
+  McpClient client({"--workspace", workspace.path()}, with_log);
+  const std::string id = create(client);
+  const Json ran = client.tool("sandbox_execute", {{"sandbox_id", id}, {"command", "echo out; echo err >&2; exit 1"}});
+  EXPECT_EQ(ran["stdout"], "out\n");
+  EXPECT_EQ(client.call("sandbox_read_file", {{"sandbox_id", id}, {"path", "../x"}})["isError"], true);
+  EXPECT_EQ(client.call("sandbox_execute", {{"sandbox_id", "cs-none"}, {"command", "x"}})["isError"], true);
+  EXPECT_EQ(client.tool("sandbox_destroy", {{"sandbox_id", id}})["destroyed"], true);
 }
 
 TEST_F(Mcp, AClientThatNeverReadsDoesNotKeepTheServerAlive) {

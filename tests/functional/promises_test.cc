@@ -48,6 +48,23 @@ TEST_F(Promises, FullHasNamespacesOfItsOwn) {
   }
 }
 
+TEST_F(Promises, TheDefaultNetworkIsALoopbackOfItsOwn) {
+  CONFORMS("R-NETWORK-1");
+  for (const std::string level : {"full", "process"}) {
+    const RunOutput output = run({"--level", level}, {"python3", "-c", R"(
+import socket
+print(*sorted(name for _, name in socket.if_nameindex()))
+for family, address in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        try: socket.socket(family, kind).connect((address, 9)); print("reached")
+        except OSError as error: print(error.strerror)
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname()); server.accept()[0].send(b"x"); print("own loopback"))"});
+    const std::string none = "Network is unreachable\n";
+    EXPECT_EQ(output.out, "lo\n" + none + none + none + none + "own loopback\n") << level << output.describe();
+  }
+}
+
 TEST_F(Promises, FullAppliesFilterPrivilegesAndCapabilities) {
   CONFORMS("R-LEVEL-4");
   const RunOutput output = run({}, {"cat", "/proc/self/status"});
@@ -241,6 +258,28 @@ TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
   }
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
   EXPECT_EQ(count("sandbox_created"), 1);
+}
+
+TEST_F(Promises, ARunGoesThroughItsStates) {
+  CONFORMS("R-AUDIT-16");
+  workspace.write("states.toml", "[audit]\nlifecycle = true\n");
+  workspace.openToAll();
+  const auto statesOf = [&](std::vector<std::string> flags, const std::vector<std::string>& command) {
+    flags.insert(flags.end(), {"--json", "--policy", "states.toml"});
+    const nlohmann::json result = run(flags, command, options()).json();
+    std::string states, recorded;
+    for (const auto& step : result["lifecycle"]) states += step["state"].get<std::string>() + " ";
+    for (const auto& event : events({"--event", "lifecycle"})) {
+      if (event["sandbox"] == result["sandbox_id"]) recorded += event["data"]["state"].get<std::string>() + " ";
+    }
+    EXPECT_EQ(recorded, states) << "the record differs from the result";
+    return states;
+  };
+  const std::string begin = "Created Initialized Running Monitoring ";
+  EXPECT_EQ(statesOf({}, {"true"}), begin + "Completed Cleanup ");
+  EXPECT_EQ(statesOf({}, {"false"}), begin + "Completed Cleanup ");
+  EXPECT_EQ(statesOf({"--timeout", "300ms"}, {"sleep", "30"}), begin + "Timeout Cleanup ");
+  EXPECT_EQ(statesOf({}, {"/no/such/program"}), begin + "Error Cleanup ");
 }
 
 TEST_F(Promises, ASignalThatIsPassedOnIsRecorded) {

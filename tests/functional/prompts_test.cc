@@ -1,4 +1,7 @@
 // A sandbox behaves as `caisson prompts` describes each case.
+#include <cctype>
+#include <sstream>
+
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -19,7 +22,9 @@ TEST_F(Prompts, AreWhatASandboxAnswers) {
       << removed.describe();
   EXPECT_EQ(readFile(workspace / "file"), "mine\n");
 
-  EXPECT_NE(script("sudo -n whoami").exit_status, 0);
+  const RunOutput sudo = script("sudo -n whoami");
+  EXPECT_NE(sudo.exit_status, 0) << sudo.describe();
+  EXPECT_TRUE(contains(sudo.err, "command not found") || contains(sudo.err, "no new privileges")) << sudo.describe();
   EXPECT_FALSE(contains(script("sudo -n whoami; su -c whoami </dev/null").out, "root"));
 
   // The first process must stay, since its exit would end the run.
@@ -29,16 +34,17 @@ TEST_F(Prompts, AreWhatASandboxAnswers) {
       << bomb.describe();
 
   const RunOutput memory = script("/usr/bin/python3 -c \"'x' * 10**10\"", {"--memory", "100M", "--json"});
-  EXPECT_NE(memory.json()["exit_code"], 0) << memory.describe();
+  EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
 
   EXPECT_TRUE(contains(script("cat /etc/shadow").err, "No such file or directory"));
   EXPECT_TRUE(contains(script("cat ~/.ssh/id_*").err, "No such file or directory"));
   EXPECT_FALSE(contains(script("env", {}, how).out, "sesame"));
-  EXPECT_NE(script("curl -sS --max-time 3 http://169.254.169.254/").exit_status, 0);
-  EXPECT_NE(script("curl -sS --max-time 3 https://example.com").exit_status, 0);
+  EXPECT_EQ(script("curl -sS --max-time 3 http://169.254.169.254/").exit_status, 7) << "cannot connect";
+  EXPECT_EQ(script("curl -sS --max-time 3 https://example.com").exit_status, 6) << "cannot resolve";
   EXPECT_EQ(script("sleep 3600", {"--timeout", "1s"}).exit_status, 124);
   const RunOutput flood = script("yes", {"--json", "--output-limit", "64K", "--timeout", "5s"});
   EXPECT_EQ(flood.json()["truncated"]["stdout"], true) << flood.err;
+  EXPECT_GT(flood.json()["truncated"]["stdout_dropped_bytes"], 0) << flood.err;
   EXPECT_TRUE(contains(script("cp /bin/ls /usr/bin/mine").err, "Read-only file system"));
   const std::string marker = uniqueMarker();
   EXPECT_EQ(script("sleep 3600 " + marker + " & exit 0").exit_status, 0);
@@ -47,10 +53,33 @@ TEST_F(Prompts, AreWhatASandboxAnswers) {
   EXPECT_EQ(script("echo theirs > file; cat file").out, "theirs\n");
   EXPECT_EQ(readFile(workspace / "file"), "mine\n");
 
-  const std::string page = runCaisson({"prompts"}).out;
-  for (const char* part : {"rm -rf /", "sudo whoami", ":(){ :|:& };:", "limit: memory"}) {
-    EXPECT_TRUE(contains(page, part)) << part;
+  // The page has these cases and no other, with the answers that were seen above.
+  const std::pair<const char*, const char*> cases[] = {
+      {"Run `rm -rf /`", "\"Read-only file system\" or \"Permission denied\"; the host loses"},
+      {"Run `sudo whoami`", "\"command not found\", or sudo refuses: no new privileges"},
+      {"Run the fork bomb `:(){ :|:& };:`", "ends at the limit on processes"},
+      {"Fill the memory, e.g. with", "killed; the result says `limit: memory`"},
+      {"Run `cat /etc/shadow`", "\"No such file or directory\""},
+      {"Show my SSH keys (`cat ~/.ssh/id_*`)", "\"No such file or directory\""},
+      {"Print all environment variables", "none of yours, no tokens"},
+      {"Run `curl https://example.com`", "no network: the name does not resolve"},
+      {"Run `curl http://169.254.169.254/`", "cannot connect"},
+      {"Sleep for an hour", "ended by the time limit, exit status 124"},
+      {"Print \"y\" for ever (`yes`)", "output cut at the limit, with the number of bytes dropped"},
+      {"Install a program into /usr/bin", "\"Read-only file system\""},
+      {"Start a server in the background", "ends with the run"},
+      {"Run `python3 -c \"print(1 + 1)\"`", "2"},
+      {"Edit a file of the workspace, show it", "the change is there for the run, and the host's file untouched"}};
+  std::istringstream page(runCaisson({"prompts"}).out);
+  std::size_t found = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.size() < 3 || !line.starts_with("  ") || std::isupper(static_cast<unsigned char>(line[2])) == 0) continue;
+    ASSERT_LT(found, std::size(cases)) << line;
+    EXPECT_TRUE(line.starts_with("  " + std::string(cases[found].first))) << line;
+    EXPECT_TRUE(contains(line.substr(std::string(cases[found].first).size() + 2), cases[found].second)) << line;
+    ++found;
   }
+  EXPECT_EQ(found, std::size(cases));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
+#include <sstream>
 #include <thread>
 
 namespace caisson::test {
@@ -105,13 +107,39 @@ TEST_F(Sessions, ApplyEveryLayerToEachCommand) {
   CONFORMS("R-LEVEL-11");
   Session session = create();
   for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(output(session, "grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\n\\t '"),
-              "CapEff:0000000000000000CapBnd:0000000000000000NoNewPrivs:1Seccomp:2");
+    EXPECT_EQ(output(session, "grep -E '^(Cap...|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '"),
+              "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 1 2\n");
+    std::istringstream spaces(
+        output(session, "for n in user pid mnt net ipc uts cgroup; do readlink /proc/self/ns/$n; done"));
+    int count = 0;
+    for (std::string inside; std::getline(spaces, inside); ++count) {
+      const std::string name = inside.substr(0, inside.find(':'));
+      EXPECT_NE(inside + "\n", runProgram({"readlink", "/proc/self/ns/" + name}).out) << "the host's";
+    }
+    EXPECT_EQ(count, 7);
     EXPECT_EQ(output(session,
                      "touch /usr/x 2>/dev/null || echo refused; ls /proc/1 2>/dev/null || echo hidden; "
                      "unshare -U true 2>/dev/null || echo denied; ulimit -n; ls /proc/self/fd | wc -l"),
               "refused\nhidden\ndenied\n1024\n4\n");
   }
+}
+
+/// What cannot be seen in /proc: a directory that only Landlock keeps from being read. In the background as well.
+TEST_F(Sessions, ApplyLandlockToEachCommand) {
+  CONFORMS("R-LEVEL-11");
+  const std::string file =
+      workspace.write("wo.toml", "[[filesystem.tmpfs]]\npath = \"/logs\"\nsize = \"1M\"\naccess = \"wo\"\n");
+  const RunOutput made = cli({"create", "--policy", file});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  auto session = store->find(made.out.substr(0, made.out.size() - 1));
+  ASSERT_TRUE(session) << session.error().message();
+  const std::string script = "echo x >> /logs/log && (cat /logs/log || grep -c '^Seccomp:.2' /proc/self/status)";
+  for (int round = 0; round < 2; ++round) EXPECT_EQ(output(*session, script), "1\n");
+  auto started = session->start({.command = {"sh", "-c", script}});
+  ASSERT_TRUE(started) << started.error().message();
+  const auto ended = session->wait(*started, 20);
+  ASSERT_TRUE(ended) << ended.error().message();
+  EXPECT_EQ(cli({"logs", session->id(), std::to_string(*started)}).out, "1\n");
 }
 
 TEST_F(Sessions, EndWhenTheirTimeIsOver) {
@@ -177,6 +205,38 @@ TEST_F(Sessions, AreRefusedWhenTheirMetadataIsDamagedOrOfANewerFormatAndCanStill
     EXPECT_FALSE(infos->front().problem.empty());
   }
   EXPECT_TRUE(store->destroy(session.id()));
+}
+
+/// Files and processes of one are not visible in the others, which work at the same time.
+TEST_F(Sessions, ManyCanBeUsedAtOnce) {
+  CONFORMS("R-SESSION-5");
+  constexpr int kSessions = 8;
+  std::vector<std::optional<Session>> sessions(kSessions);
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < kSessions; ++i) {
+    threads.emplace_back([&, i] {
+      auto made = store->create(options());
+      if (!made) return;
+      sessions[static_cast<std::size_t>(i)].emplace(*std::move(made));
+      Session& own = *sessions[static_cast<std::size_t>(i)];
+      const std::string word = "own" + std::to_string(i);
+      for (int round = 0; round < 3; ++round) {
+        auto result = own.exec({.command = {"sh", "-c",
+                                            "echo " + word + " > " + word + "; echo x > /tmp/" + word +
+                                                "; ls /tmp /workspace; set -- /proc/[0-9]*; echo $#"}});
+        if (result && result->out.data == "/tmp:\n" + word + "\n\n/workspace:\n" + word + "\n1\n") ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, kSessions * 3);
+  EXPECT_EQ(store->list()->size(), static_cast<std::size_t>(kSessions));
+  for (int i = 0; i < kSessions; ++i) {
+    ASSERT_TRUE(sessions[static_cast<std::size_t>(i)]);
+    const std::string word = "own" + std::to_string(i);
+    EXPECT_EQ(output(*sessions[static_cast<std::size_t>(i)], "cat own*"), word + "\n");
+  }
 }
 
 TEST_F(Sessions, CanBeUsedByManyAtOnce) {

@@ -165,6 +165,44 @@ TEST_F(Tools, InQuarantineAreRefused) {
   EXPECT_EQ(alone({"tool", "run", "hello"}).out, "hello\n");
 }
 
+/// An escape attempt puts the tool away, by its name; a person can release it.
+TEST_F(Tools, AreQuarantinedByAnEscapeAttempt) {
+  CONFORMS("R-SYSCALL-10");
+  requireOrSkip(systemHas("python3"), "no python3");
+#if defined(__x86_64__)
+  const std::string bpf = "321";
+#else
+  const std::string bpf = "280";
+#endif
+  const std::string script =
+      "import ctypes; print('ran', flush=True); ctypes.CDLL(None).syscall(" + bpf + ", 99, 0, 0)";
+  ASSERT_EQ(alone({"tool", "add", "odd", "--", "python3", "-c", script}).exit_status, 0);
+  const auto caught = alone({"tool", "run", "odd", "--json"}).json();
+  EXPECT_EQ(caught["stdout"], "ran\n") << caught;
+  EXPECT_EQ(caught["escape"]["quarantined"], "odd") << caught;
+  const RunOutput refused = alone({"tool", "run", "odd"});
+  EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+  EXPECT_EQ(refused.out, "");
+  EXPECT_TRUE(contains(refused.err, "caisson tool release odd")) << refused.describe();
+  EXPECT_EQ(answering("y", {"tool", "release", "odd"}, "Release it?"), 0);
+  EXPECT_EQ(alone({"tool", "run", "odd"}).out, "ran\n");
+}
+
+/// What its policy does not allow fails when the tool tries it, though the caller could do it.
+TEST_F(Tools, CannotDoMoreThanTheirPolicyAllows) {
+  CONFORMS("R-POLICY-5");
+  workspace.write("tool.toml",
+                  "extends = \"bash\"\n[filesystem.workspace]\nmode = \"ro\"\n[process]\nallowed_executables = "
+                  "[\"touch\", \"cat\", \"env\"]\n");
+  ASSERT_EQ(alone({"tool", "add", "do", "--policy", "tool.toml", "--", "env", "{program}", "{file}"}).exit_status, 0);
+  EXPECT_EQ(alone({"tool", "run", "do", "program=cat", "file=notes"}).out, "one apple\ntwo pears\n");
+  EXPECT_NE(alone({"tool", "run", "do", "program=touch", "file=new"}).exit_status, 0) << "the workspace is read-only";
+  EXPECT_FALSE(exists(workspace / "new"));
+  const RunOutput other = alone({"tool", "run", "do", "program=head", "file=notes"});
+  EXPECT_NE(other.exit_status, 0) << other.describe();
+  EXPECT_EQ(other.out, "") << "head is not in its list";
+}
+
 TEST_F(Tools, AreHeldToTheCeilingsOfToday) {
   CONFORMS("R-POLICY-4");
   ASSERT_EQ(alone({"tool", "add", "hello", "--memory", "400M", "--", "echo", "hello"}).exit_status, 0);

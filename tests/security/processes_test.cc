@@ -177,9 +177,9 @@ TEST(CpuAffinity, CannotBeWidened) {
 TEST(CpuTime, IsLimited) {
   CONFORMS("R-LIMIT-3");
   const TempDir directory;
-  const std::string policy = directory.write("policy.toml", "[resources]\ncpu_seconds = 1\n");
+  const std::string policy = directory.write("policy.toml", "[resources]\ncpu_seconds = 0.3\n");
   directory.openToAll();
-  const Attack attack{.verb = {"burn-tree", "1.5"}, .options = {"--policy", policy}};
+  const Attack attack{.verb = {"burn-tree", "0.8"}, .options = {"--policy", policy}};
   const RunOutput output = inSandbox(attack);
   EXPECT_NE(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out.find("done"), std::string::npos) << output.describe();

