@@ -285,8 +285,7 @@ void runChild(const Block& block) {
   if (block.own_mounts) tree = buildTree(block, helper);
   helper.joinNetwork();
   if (block.host_port_count > 0) openHostPorts(block);
-  int master = -1;
-  int terminal = -1;
+  int master = -1, terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
   const bool time = enterTimeNamespace(block);
   waitForRelease(block);

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kHostPortBacklog = 64;
 
-/// "host port 5432"
+/// "host port, inside the sandbox: 5432"
 void describePort(std::uint16_t port, char* text) {
-  const char* prefix = "host port ";
+  const char* prefix = "host port, inside the sandbox: ";
   while (*prefix != 0) *text++ = *prefix++;
   char digits[5];
   int count = 0;
@@ -50,7 +50,7 @@ void openHostPorts(const Block& block) {
   std::size_t count = 0;
   bool both = true;  // families
   for (std::uint32_t i = 0; i < block.host_port_count; ++i) {
-    char text[32];
+    char text[48];
     describePort(block.host_ports[i], text);
     const long four = must(block, Stage::namespaces, "bind", text, openListener(AF_INET, block.host_ports[i]));
     descriptors[count++] = static_cast<int>(four);

@@ -43,6 +43,13 @@ std::optional<Flaw> flawOfPath(std::string_view path) {
   return std::nullopt;
 }
 
+/// Inside the sandbox: absolute, or relative to the workspace.
+std::optional<Flaw> flawOfDirectory(std::string_view path) {
+  if (path.empty()) return std::nullopt;
+  if (path.starts_with("~")) return Flaw{"a directory inside", "the home inside is /home/sandbox; write it out"};
+  return flawOfPath(path.starts_with('/') ? std::string(path) : "/" + std::string(path));
+}
+
 /// The kernel's trees would defeat the sandbox: a shown /proc gives access to the host's processes.
 std::optional<Flaw> flawOfShownPath(std::string_view path) {
   if (auto flaw = flawOfPath(path)) return flaw;
@@ -211,17 +218,6 @@ std::expected<std::string, Flaw> expandHome(std::string_view path) {
   while (expanded.size() > 1 && expanded.ends_with('/')) expanded.pop_back();
   return expanded == "/" && path.size() > 1 ? std::string(path.substr(1)) : expanded + std::string(path.substr(1));
 }
-
-namespace {
-
-/// A directory inside the sandbox: absolute, or relative to the workspace.
-std::optional<Flaw> flawOfDirectory(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  if (text.starts_with('~')) return Flaw{"a directory inside", "the home inside is /home/sandbox; write it out"};
-  return flawOfPath(text.starts_with('/') ? std::string(text) : "/" + std::string(text));
-}
-
-}  // namespace
 
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
   switch (syntax) {

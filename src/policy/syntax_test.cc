@@ -42,6 +42,27 @@ TEST(Syntax, HostPatterns) {
   }
 }
 
+TEST(Syntax, ReachableHostIsNotThisMachine) {
+  for (const char* bad :
+       {"localhost", "localhost:80", "LocalHost.", "a.localhost", "*.localhost", "127.0.0.1", "127.1.2.3:5", "::1",
+        "[::1]", "[::1]:80", "::ffff:127.0.0.1", "0.0.0.0", "::", "localhost.localdomain"}) {
+    const auto flaw = findFlaw(Syntax::reachable_host, bad);
+    ASSERT_TRUE(flaw) << bad;
+    EXPECT_NE(flaw->hint.find("--host-port"), std::string::npos) << bad;
+  }
+  for (const char* good :
+       {"example.org", "localhost.example.org:80", "128.0.0.1", "10.0.0.1", "[2001:db8::1]:443", "*"}) {
+    EXPECT_FALSE(findFlaw(Syntax::reachable_host, good)) << good;
+  }
+  EXPECT_TRUE(findFlaw(Syntax::single_host, "localhost"));
+  EXPECT_FALSE(findFlaw(Syntax::host_pattern, "localhost")) << "it may be denied";
+}
+
+TEST(Syntax, DirectoryIsInsideOrRelative) {
+  for (const char* good : {"", "src", "./src/", "/tmp", "a/b"}) EXPECT_FALSE(findFlaw(Syntax::directory, good)) << good;
+  for (const char* bad : {"..", "a/../b", "~/x", "/../etc"}) EXPECT_TRUE(findFlaw(Syntax::directory, bad)) << bad;
+}
+
 TEST(Syntax, Ports) {
   for (const char* good : {"1", "443", "65535", "8000-8010", "80-80"})
     EXPECT_FALSE(findFlaw(Syntax::port, good)) << good;

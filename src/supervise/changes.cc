@@ -169,9 +169,6 @@ void explainFailure(Error& error, const plan::Plan& plan) {
                             : "the AppArmor profile \"" + plan.apparmor_profile + "\" is not loaded on this host";
     error.hint = inactive ? "remove isolation.apparmor_profile from the policy, or boot with AppArmor"
                           : "load it with apparmor_parser, or remove isolation.apparmor_profile from the policy";
-  } else if (error.stage == Stage::namespaces && code == EADDRINUSE) {
-    error.reason = "the egress listens on this port inside";
-    error.hint = "let the service on the host use another port, or use --net none";
   } else if (error.stage == Stage::launch && code == EAGAIN) {
     error.reason = "the limit on processes leaves no room for the program itself";
     error.hint = "raise it with --pids, or this user's own (ulimit -u)";

@@ -36,6 +36,14 @@ void PortLog::closed(std::uint16_t port, const PortRelay::Finished& finished) {
   (void)record(std::move(request), finished.error == 0 ? std::string() : errnoName(finished.error));
 }
 
+void PortLog::refused(std::uint16_t port) {
+  egress::Request request = requestFor("connect", port);
+  request.allowed = false;
+  request.category = egress::Category::loopback;
+  request.rule = "network.max_connections";
+  (void)record(std::move(request));
+}
+
 void PortLog::flush() {
   audit::Log* log = log_();
   if (log == nullptr) return;

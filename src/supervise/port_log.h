@@ -19,6 +19,8 @@ class PortLog {
   /// Records a new connection. False: it could not be recorded, so it must not carry a byte.
   bool opened(std::uint16_t port);
   void closed(std::uint16_t port, const PortRelay::Finished& finished);
+  /// Records a connection that network.max_connections does not allow.
+  void refused(std::uint16_t port);
   /// Records the counts of connections that have no record of their own.
   void flush();
 

@@ -34,7 +34,14 @@ Error bindError(std::uint16_t port, std::string_view where, int error) {
 
 }  // namespace
 
-sys::Fd makeHostSocket(int family) { return sys::Fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+sys::Fd makeHostSocket(int family) {
+  sys::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // By default the kernel buffers up to 6 MiB that the other side does not read, outside the sandbox's memory limit.
+  constexpr int kBufferBytes = 256 * 1024;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kBufferBytes, sizeof(kBufferBytes));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
+  return socket;
+}
 
 int connectToLoopback(int socket, int family, std::uint16_t port) {
   ::fcntl(socket, F_SETFL, O_NONBLOCK);

@@ -53,7 +53,11 @@ RunPorts::Port& RunPorts::add(std::uint16_t number, bool published) {
 bool RunPorts::admit(std::uint16_t port) {
   std::uint64_t open = 0;
   for (const Port& one : ports_) open += one.published ? 0 : one.relay->connections();
-  if (open >= plan_.max_connections) return false;
+  if (open >= plan_.max_connections) {
+    ++refused_;
+    log_.refused(port);
+    return false;
+  }
   if (log_.opened(port)) return true;
   unrecorded_ = true;
   return false;
@@ -125,6 +129,13 @@ void RunPorts::finish(RunResult& result) {
   ports_.clear();
   result.usage.network_bytes += bytes_;
   result.usage.network_connections += connections_;
+  result.usage.network_denied += refused_;
+  if (refused_ > 0) {
+    Denial denial{"network.max_connections", "ports of the host", "network: connect",
+                  "raise network.max_connections in the policy"};
+    denial.count = refused_;
+    result.denials.push_back(std::move(denial));
+  }
   if (unrecorded_) {
     result.warnings.emplace_back(
         "a connection to a port of the host could not be recorded in the audit log, so it was refused");

@@ -68,7 +68,7 @@ class RunPorts {
   };
   std::map<std::uint32_t, Requested> requested_;  ///< by number, so oldest first
   std::uint32_t last_request_ = 0;
-  std::uint64_t bytes_ = 0, connections_ = 0;
+  std::uint64_t bytes_ = 0, connections_ = 0, refused_ = 0;
   bool unrecorded_ = false;
   bool cut_ = false;
 };

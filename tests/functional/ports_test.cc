@@ -119,6 +119,8 @@ TEST_F(HostPort, ConnectionsAreLimitedAndARunWithManyEnds) {
   ASSERT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_GT(std::stoi(output.out), 0) << output.describe();
   EXPECT_LE(std::stoi(output.out), 64) << "network.max_connections";
+  EXPECT_TRUE(contains(output.err, "network.max_connections")) << output.describe();
+  EXPECT_FALSE(events({"--event", "proxy_denied"}).empty()) << "refused connections are not on record";
   EXPECT_LT(output.duration, 30s);
 }
 
@@ -187,6 +189,16 @@ TEST_F(Publish, IsOnLoopbackOnlyAndEndsWithTheRun) {
   server.signal(SIGTERM);
   ASSERT_TRUE(server.wait(20s));
   EXPECT_FALSE(connectTo(port)) << "the port outlives the run";
+}
+
+TEST_F(Publish, DoesNotReachOtherSandboxes) {
+  const std::uint16_t port = freePort();
+  const std::string number = std::to_string(port);
+  const BackgroundProgram server(
+      {caissonBinary(), "run", "-q", "--publish", number, "--", "python3", "-c", kEchoServer, number}, options());
+  ASSERT_TRUE(answers(port));
+  for (const char* mode : {"none", "proxy"}) EXPECT_EQ(ask({"--net", mode}, port), "refused\n") << mode;
+  EXPECT_EQ(ask({"--host-port", number}, port), "echo:hi\n") << "both users' decisions together";
 }
 
 TEST_F(Publish, OfAPortInUseIsRefusedBeforeTheProgramStarts) {

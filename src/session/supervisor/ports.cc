@@ -62,7 +62,9 @@ Result<void> PortSet::open(PortOptions& options) {
 bool PortSet::admit(const Port& port) {
   std::uint64_t open = 0;
   for (const Port& one : ports_) open += one.options.inward ? one.relay->connections() : 0;
-  return open < metadata_.policy.network.max_connections && log_.opened(port.options.host_port);
+  if (open < metadata_.policy.network.max_connections) return log_.opened(port.options.host_port);
+  log_.refused(port.options.host_port);
+  return false;
 }
 
 PortSet::Port& PortSet::add(const PortOptions& options, sys::Fd lock) {
