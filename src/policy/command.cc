@@ -126,11 +126,17 @@ std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::span
 }
 
 std::optional<std::string> networkUse(std::string_view command) {
-  static constexpr std::string_view kSigns =
-      R"(\bcurl\b|\bwget\b|\bfetch\b|\bnpm\s+(?:install|i|ci|update|publish)\b|\byarn\s+(?:add|install|upgrade)\b)"
-      R"(|\bpip3?\s+(?:install|download)\b|\bgit\s+(?:clone|fetch|pull|push)\b|\bssh\b|\bscp\b|\brsync\b|\bnc\b)"
-      R"(|\btelnet\b|\bhttps?://)";
-  return findPattern(kSigns, wellFormed(command));
+  // A program at the beginning, after a separator, a quote or a program that starts others, with an argument: a path or
+  // an argument called `ssh` does not count.
+  static constexpr std::string_view kStarted =
+      R"((?:^|[|&;({'"`\n]|(?:^|\s)(?:sudo|exec|env|time|nohup|xargs)\s)\s*(?:[\w.+-]*/)*)"
+      R"((?:(?:curl|wget|fetch|ssh|scp|rsync|nc|telnet)\s+[^\s'"]|npm\s+(?:install|i|ci|update|publish)\b)"
+      R"(|yarn\s+(?:add|install|upgrade)\b|pip3?\s+(?:install|download)\b|git\s+(?:clone|fetch|pull|push)\b))"
+      R"(|\bhttps?://)";
+  static constexpr std::string_view kSign =
+      R"((?:npm|yarn|pip3?|git)\s+\w+$|\b(?:curl|wget|fetch|ssh|scp|rsync|nc|telnet)\b|https?://)";
+  const auto started = findPattern(kStarted, wellFormed(command));
+  return started ? findPattern(kSign, *started) : std::nullopt;
 }
 
 }  // namespace caisson::policy

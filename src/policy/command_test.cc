@@ -59,16 +59,36 @@ TEST(Commands, MatchingIsLinear) {
 }
 
 TEST(Commands, NetworkUseIsGuessedAsTheSourceDocumentDoes) {
-  for (const std::string_view command :
-       {"curl example.org", "wget x", "fetch y", "npm ci", "npm  install left-pad", "yarn add x", "pip install x",
-        "pip3 download x", "git clone x", "git push", "ssh host", "scp a b", "rsync a b", "nc -l", "telnet x",
-        "python3 get.py https://example.org", "sh -c 'cd x && git pull'"}) {
+  for (const std::string_view command : {"curl example.org",
+                                         "wget x",
+                                         "fetch y",
+                                         "npm ci",
+                                         "npm  install left-pad",
+                                         "yarn add x",
+                                         "pip install x",
+                                         "pip3 download x",
+                                         "git clone x",
+                                         "git push",
+                                         "ssh host",
+                                         "scp a b",
+                                         "rsync a b",
+                                         "nc -l",
+                                         "telnet x",
+                                         "python3 get.py https://example.org",
+                                         "sh -c 'cd x && git pull'",
+                                         "/usr/bin/ssh host",
+                                         "sudo ssh host",
+                                         "sh -c 'ssh host'",
+                                         "tar c . | nc host 9"}) {
     EXPECT_TRUE(networkUse(command)) << command;
   }
   for (const std::string_view command :
-       {"ls", "npm test", "git status", "pip list", "yarn build", "encode", "cat scpfile", "curlew"}) {
+       {"ls", "npm test", "git status", "pip list", "yarn build", "encode", "cat scpfile", "curlew", "ls /home/me/.ssh",
+        "cat ssh", "ls ssh/config", "ls '/etc/ssh'", "grep -r curl src", "man wget"}) {
     EXPECT_FALSE(networkUse(command)) << command;
   }
+  EXPECT_EQ(networkUse("sh -c 'cd x; git pull'"), "git pull");
+  EXPECT_EQ(networkUse("sudo ssh host"), "ssh");
 }
 
 TEST(Patterns, ThatCannotWorkAreRefusedWithTheReason) {

@@ -142,9 +142,10 @@ TEST_F(CommandRules, ANetworkClientWithoutNetworkIsAnnouncedFirst) {
 }
 
 TEST_F(CommandRules, AFailedCommandThatWantedTheNetworkSaysSo) {
-  const RunOutput output = script("false # curl example.org");
+  const RunOutput output = script("true && curl -sS --max-time 5 example.org");
   EXPECT_TRUE(contains(output.err, "looks like network use")) << output.describe();
-  EXPECT_FALSE(contains(script("true # curl example.org").err, "network use"));
+  EXPECT_FALSE(contains(script("true || curl example.org").err, "network use"));
+  EXPECT_FALSE(contains(script("ls /workspace/ssh").err, "network use")) << "only a path";
 }
 
 }  // namespace
