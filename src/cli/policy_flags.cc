@@ -152,7 +152,10 @@ Result<Policy> basePolicy(const Arguments& arguments) {
   if (*project) return **std::move(project);
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
-  return Policy::profile(owner->profile.value_or(std::string(policy::kDefaultProfile)));
+  auto policy = Policy::profile(owner->profile.value_or(std::string(policy::kDefaultProfile)));
+  if (policy || !owner->profile) return policy;
+  return fail(plainError(Stage::policy, "configuration", owner->files.back() + ": defaults.profile",
+                         "there is no built-in profile \"" + *owner->profile + "\"", policy.error().hint));
 }
 
 /// Rejects what the engine does not support yet. Remove a case when its layer is implemented.

@@ -1,6 +1,7 @@
 #include "plan/workspace.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <set>
 
@@ -20,6 +21,10 @@ constexpr std::size_t kMaxMasks = 2000;
 
 Result<void> checkWorkspace(const HostFacts& host) {
   const HostPath& workspace = host.workspace;
+  if (workspace.sys_errno == ENOENT && workspace.requested == ".") {
+    return fail(plainError(Stage::host, "open workspace", "the current directory", "it was removed",
+                           "go to a directory that exists, or name one with --workspace DIR"));
+  }
   if (workspace.sys_errno != 0) {
     return fail(sysError(Stage::host, "open workspace", workspace.requested, workspace.sys_errno,
                          "give an existing directory you can enter: --workspace DIR, or --workspace :none"));

@@ -57,7 +57,8 @@ HostPath observe(const std::string& requested) {
     result.sys_errno = errno;
     return result;
   }
-  result.path = canonicalName(fd.get());
+  // A current directory that was removed can still be opened; it has no links.
+  if (!S_ISDIR(status.st_mode) || status.st_nlink > 0) result.path = canonicalName(fd.get());
   if (result.path.empty()) result.sys_errno = ENOENT;
   result.directory = S_ISDIR(status.st_mode);
   result.regular_file = S_ISREG(status.st_mode);

@@ -191,10 +191,19 @@ TEST_F(BadInput, AWorkspaceThatVanishesMeanwhile) {
 TEST_F(BadInput, ADeletedCurrentDirectory) {
   const RunOutput output = onHost(
       R"(mkdir d; cd d; rmdir ../d; "$CAISSON" run -- true; status=$?; cd ..; "$CAISSON" run --workspace . -- true || exit 9; exit $status)");
-  EXPECT_NE(output.err, "") << "either a refusal or a notice";
-  EXPECT_TRUE(output.exit_status == 125 || output.exit_status == 0) << output.describe();
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "the current directory: it was removed")) << output.describe();
+  EXPECT_TRUE(contains(output.err, "--workspace DIR")) << output.describe();
   const RunOutput named = onHost(R"(mkdir d; cd d; rmdir ../d; "$CAISSON" run --workspace :none -- pwd)");
   EXPECT_EQ(named.exit_status, 0) << "nothing needs the current directory " << named.describe();
+}
+
+TEST_F(BadInput, AConfiguredProfileThatDoesNotExistNamesFileAndKey) {
+  const std::string file = workspace.write("config/caisson/config.toml", "[defaults]\nprofile = 'bsh'\n", 0600);
+  const RunOutput output = run({}, {"true"}, {.env = {{"XDG_CONFIG_HOME", workspace / "config"}}});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, file + ": defaults.profile: there is no built-in profile \"bsh\"")) << output.err;
+  EXPECT_TRUE(contains(output.err, "did you mean \"bash\"?")) << output.err;
 }
 
 TEST_F(BadInput, ACurrentDirectoryThatCannotBeReadOrWritten) {
