@@ -152,7 +152,7 @@ class Files {
                request.host_directory_writable && !isTooWide(request.host_directory)) {
       write_[request.host_directory] = true;
     } else if (request.on_host != HostFile::directory && request.operation == FileOperation::create) {
-      refuse(request, "could not be written; [[filesystem.tmpfs]] gives a program a private directory");
+      refuse(request, "could not be written; filesystem.tmpfs.\"DIR\".size gives a program a private directory");
     }
   }
 

@@ -60,6 +60,20 @@ TEST(MergeLessons, ChangesKeysWhereTheFileHasThem) {
             "read_only = [\"/a\", \"/b\"]\nworkspace.mode = \"overlay\"\n\n[network]\nmode = \"proxy\"\n");
 }
 
+TEST(MergeLessons, AddKeysBesideListsOfTables) {
+  const std::string text = "[[filesystem.tmpfs]]\npath = \"/tmp\"\nsize = \"8M\"\n";
+  const auto merged = mergeLessons("p.toml", text,
+                                   lessons({{"filesystem.read_only", "[\"/a\"]", "asked for"},
+                                            {"filesystem.read_write", "[\"/b\"]", "tried to write"}}),
+                                   true);
+  ASSERT_TRUE(merged) << merged.error().message();
+  const auto policy = policy::parse(merged->text, policy::Format::toml, "p.toml");
+  ASSERT_TRUE(policy) << policy.error().message() << merged->text;
+  EXPECT_EQ(policy->filesystem.read_only, std::vector<std::string>{"/a"});
+  EXPECT_EQ(policy->filesystem.read_write, std::vector<std::string>{"/b"});
+  EXPECT_EQ(policy->filesystem.tmpfs.size(), 1U);
+}
+
 TEST(MergeLessons, WithoutNewLessonsLeaveTheFileAsItIs) {
   const std::string text = std::string(kLearned) + "filesystem.read_only = [\"/a\", \"/b\"]\n";
   const auto merged = mergeLessons("p.toml", text, lessons({{"filesystem.read_only", "[\"/b\"]", "again"}}), false);

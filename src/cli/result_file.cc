@@ -81,6 +81,10 @@ Result<void> ResultFile::write(std::string_view content) const {
                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                 S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
   if (!output) return fail(fileError("openat", path_, errno));
+  struct stat before{};  // a private file stays private; a payload may have made it writable by others
+  if (::fstatat(directory_.get(), name_.c_str(), &before, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(before.st_mode)) {
+    ::fchmod(output.get(), before.st_mode & 0644);
+  }
   int failure = writeAll(output.get(), content);
   if (failure == 0 && ::fsync(output.get()) != 0) failure = errno;
   if (failure == 0) {

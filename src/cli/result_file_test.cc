@@ -42,6 +42,20 @@ TEST_F(ResultFileTest, ReplacesAnOldResultAndLeavesNothingElse) {
   EXPECT_EQ(entries(), 1);
 }
 
+TEST_F(ResultFileTest, ReplacesAPrivateFileByAPrivateOne) {
+  const std::string path = directory_ / "policy.toml";
+  const auto file = ResultFile::prepare(path, "--learn");
+  ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE(file->write("old").has_value());
+  const auto rights = [&] { return static_cast<unsigned>(fs::status(path).permissions()); };
+  fs::permissions(path, fs::perms(0600));
+  ASSERT_TRUE(file->write("new").has_value());
+  EXPECT_EQ(rights(), 0600U);
+  fs::permissions(path, fs::perms(0777));
+  ASSERT_TRUE(file->write("new").has_value());
+  EXPECT_EQ(rights(), 0644U) << "a payload must not make it writable by others";
+}
+
 TEST_F(ResultFileTest, DoesNotWriteThroughALinkPlantedDuringTheRun) {
   const fs::path canary = directory_ / "canary";
   std::ofstream(canary) << "untouched";
