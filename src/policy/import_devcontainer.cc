@@ -90,7 +90,9 @@ void takeMount(ImportBuilder& in, std::string_view key, const DevMount& mount) {
 }
 
 void takeVariable(ImportBuilder& in, std::string_view key, const std::string& name, const std::string& value) {
-  if (value == "${localEnv:" + name + "}") {
+  if (findFlaw(Syntax::variable, name)) {
+    in.note(DevNote::lossy, key, "\"" + name + "\" is not the name of a variable");
+  } else if (value == "${localEnv:" + name + "}") {
     in.append(key, "environment.pass", name);
     in.note(DevNote::widening, key, "your variable " + name + " is passed on");
   } else if (value.find("${") != std::string::npos) {
