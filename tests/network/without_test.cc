@@ -29,6 +29,27 @@ TEST_F(Without, TheRulesADenialAndAGuardedPortAreNoObstacle) {
   EXPECT_EQ(weakened("egress-rules", {"*"}, script, denial).out, "evil.test / from 80\nwelcome\n");
 }
 
+TEST_F(Without, TheLimitsMoreConnectionsAndQueriesAreMade) {
+  CONFORMS("R-NETWORK-11", "R-NETWORK-12");
+  const std::string script = R"(/usr/bin/python3 -c '
+import socket
+every = []
+for i in range(6):
+    try:
+        s = socket.create_connection(("example.org", 5432)); s.settimeout(5)
+        if s.recv(10): every.append(s)
+    except OSError: pass
+found = 0
+for i in range(6):
+    try: socket.getaddrinfo("%d.wild.example.org" % i, 80, socket.AF_INET); found += 1
+    except OSError: pass
+print(len(every), found > 4)')";
+  const std::vector<std::string> hosts{"example.org:5432", "*.wild.example.org"};
+  const std::string limits = "max_connections = 4\ndns_queries_per_minute = 4";
+  EXPECT_EQ(shell(hosts, script, limits).out, "4 False\n");
+  EXPECT_EQ(weakened("egress-limits", hosts, script, limits).out, "6 True\n");
+}
+
 TEST_F(Without, TheRulesAnAddressIsReachedByItsNumber) {
   const std::string script = std::string(kDirect) + "curl -sS http://93.184.0.3/; curl -sS http://0x5db80003/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));

@@ -210,6 +210,26 @@ TEST(TemporaryDirectory, HasAnInodeLimit) {
   EXPECT_TRUE(succeeded(weakened("tmpfs-inodes", attack)));
 }
 
+class DiskQuota : public testing::TestWithParam<const char*> {};
+
+TEST_P(DiskQuota, StopsAProgramThatFillsTheWorkspace) {
+  CONFORMS("R-FILES-16");
+  const TempDir files, workspace;
+  const std::string policy = files.write("policy.toml", "[filesystem]\nmax_total_size = \"10M\"\n");
+  files.openToAll();
+  const Attack attack{.verb = {"fill-file", "/workspace", "40"},
+                      .workspace = workspace.path() + ":" + GetParam(),
+                      .options = {"--policy", policy}};
+  const RunOutput output = inSandbox(attack);
+  EXPECT_NE(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out.find("done"), std::string::npos) << output.describe();
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("disk-quota", attack)));
+}
+
+INSTANTIATE_TEST_SUITE_P(InEveryMode, DiskQuota, testing::Values("rw", "overlay"),
+                         [](const auto& test) { return std::string(test.param); });
+
 /// A directory with access "wo", as the profile cargo has for its logs, rests on Landlock.
 TEST(WriteOnlyDirectory, CannotBeReadBackNorEmptied) {
   CONFORMS("R-CARGO-3");

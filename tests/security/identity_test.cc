@@ -1,4 +1,5 @@
 // The payload's identity, and what it can learn about the caller (SPEC L3, L4, L6, X8; classes 16 and 23 of bypass).
+#include <pwd.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -97,6 +98,20 @@ TEST_P(AtLevel, TheHostsNameIsNotTold) {
   EXPECT_TRUE(inSandbox(attack).out.starts_with("done: sandbox ")) << inSandbox(attack).describe();
   if (!mayWeaken()) return;
   EXPECT_TRUE(weakened("uts-namespace", attack).out.starts_with(std::string("done: ") + name));
+}
+
+/// The files of the host are there at level process; those that name users are covered.
+TEST(HostUsers, AreNotTold) {
+  CONFORMS("R-LEVEL-6");
+  const passwd* user = getpwuid(geteuid());
+  requireOrSkip(user != nullptr, "this user has no name");
+  const std::string entry = std::string(user->pw_name) + ":x:" + std::to_string(user->pw_uid) + ":";
+  const Attack attack = atLevelProcess({.verb = {"read", "/etc/passwd"}});
+  const RunOutput output = inSandbox(attack);
+  EXPECT_NE(output.out.find("sandbox:x:1000:"), std::string::npos) << output.describe();
+  if (!mayWeaken()) return;
+  EXPECT_EQ(output.out.find(entry), std::string::npos) << output.describe();
+  EXPECT_NE(weakened("proc-values", attack).out.find("root:x:0:0:root:/root:/bin/"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, AtLevel, testing::Values("full", "process"),

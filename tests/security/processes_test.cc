@@ -197,6 +197,16 @@ TEST(SingleExec, HoldsAgainstASecondProgram) {
   EXPECT_EQ(weakened("allow:execve", attack).out, "refused: fcntl: EBADF\n") << "the second program did not run";
 }
 
+/// The short list of calls and the small limits of the profile are what stops these.
+TEST(StrictProfile, AllowsNoSocketsAndLittleMemory) {
+  CONFORMS("R-POLICY-12");
+  expectOnlyStoppedBy("allow:socket", {.verb = {"socket", "1", "1", "0"}, .options = {"--profile", "strict"}});
+  const Attack memory{.verb = {"take-anonymous", "80"}, .options = {"--profile", "strict"}};
+  EXPECT_NE(inSandbox(memory).exit_status, 0);
+  if (!mayWeaken()) return;
+  EXPECT_EQ(weakened("all-limits", memory).exit_status, 0);
+}
+
 /// SPEC X2: `allow_fork = false`. Threads are still allowed.
 TEST(SingleProcess, HoldsAgainstAFork) {
   CONFORMS("R-PROCESS-5");

@@ -117,6 +117,12 @@ constexpr Weakness kWeaknesses[] = {
          plan.egress->network.private_hosts.push_back(std::string(host) + ".verify.example");
        }
      }},
+    {"egress-limits",
+     [](Plan& plan) {
+       if (!plan.egress) return;
+       plan.egress->network.dns_queries_per_minute = 100'000;
+       plan.egress->network.max_connections = 100'000;
+     }},
     {"egress-server-name",
      [](Plan& plan) {
        if (plan.egress) plan.egress->network.allow_missing_server_name = true;
@@ -208,6 +214,15 @@ constexpr Weakness kWeaknesses[] = {
      [](Plan& plan) {
        for (plan::Step& step : plan.steps) {
          if (auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) tmpfs->inodes = 1'000'000;
+       }
+     }},
+    {"disk-quota",
+     [](Plan& plan) {
+       plan.disk.reset();
+       plan.max_file_size.reset();
+       std::erase_if(plan.rlimits, [](const plan::ResourceLimit& limit) { return limit.name == "fsize"; });
+       for (plan::Step& step : plan.steps) {
+         if (auto* overlay = std::get_if<plan::MountOverlay>(&step)) overlay->bytes = 1ULL << 30U;
        }
      }},
     {"cpu-limit",
