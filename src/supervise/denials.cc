@@ -166,8 +166,16 @@ std::string memoryRemedy(const plan::Plan& plan, const FilesInMemory& files) {
                      files.directory, advice);
 }
 
-std::string directoryRemedy(const std::string& path) {
-  return "give " + path + " a larger size in filesystem.tmpfs of the policy; --profile dev has more room";
+/// Advice with a line for a policy file, which changes this entry and keeps the others.
+std::string directoryRemedy(const plan::Plan& plan, const std::string& path) {
+  for (const plan::Step& step : plan.steps) {
+    const auto* directory = std::get_if<plan::MountTmpfs>(&step);
+    if (directory == nullptr || directory->target != path || path.starts_with("/dev")) continue;
+    const std::string line = fmt::format("filesystem.tmpfs.\"{}\".size = \"{}M\"", path, directory->bytes >> 19U);
+    return directory->on_disk ? "raise it with --disk, or with " + line + " in a policy"
+                              : "raise it with " + line + " in a policy, or use --profile dev";
+  }
+  return "its size is fixed";
 }
 
 }  // namespace
@@ -231,7 +239,7 @@ void explainLimits(const plan::Plan& plan, const std::string& full, const FilesI
         break;
       case Limit::disk:
         if (!full.empty() && full != plan.workspace_target) {
-          add("filesystem.tmpfs", full, "write", directoryRemedy(full));
+          add("filesystem.tmpfs", full, "write", directoryRemedy(plan, full));
           break;
         }
         add("filesystem.max_total_size", "the workspace", "write", "raise the limit with --disk");

@@ -165,6 +165,16 @@ TEST_F(Profile, DiskLetsTheWorkspaceExceedTheMemoryLimit) {
   EXPECT_EQ(output.out, "157286400\n") << output.describe();
 }
 
+TEST_F(Profile, AdviceForAFullDirectoryWorks) {
+  const std::string fill = "head -c 100M /dev/zero > ~/large && echo filled && ls -d /tmp /run";
+  const RunOutput full = script(fill, {"--profile", "bash"});
+  EXPECT_NE(full.exit_status, 0);
+  const std::string line = "filesystem.tmpfs.\"/home/sandbox\".size = \"128M\"";
+  ASSERT_TRUE(contains(full.err, line)) << full.describe();
+  workspace.write("larger.toml", "extends = 'bash'\n" + line + "\n");
+  EXPECT_EQ(script(fill, {"--policy", "larger.toml"}).out, "filled\n/run\n/tmp\n");
+}
+
 TEST_F(Profile, AllOfThemAreListedAndExplained) {
   for (const std::string name : {"dev", "bash", "shell", "files", "web-fetch", "cargo", "python", "node", "strict"}) {
     const RunOutput output = runCaisson({"policy", "explain", "--profile", name});
