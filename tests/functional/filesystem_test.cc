@@ -358,7 +358,8 @@ TEST_F(Root, TemporaryDirectoriesHaveAnInodeLimit) {
   // Files and directories that the kernel allows in each, and one of them filled.
   const RunOutput output = script(
       "for d in /tmp /var/tmp /home/sandbox /run /dev/shm; do stat -f -c \"$d %c\" $d; done; "
-      "mkdir /run/d && cd /run/d && seq 1 9000 | xargs touch 2>&1 | grep -o -m1 'No space left on device'");
+      "mkdir /run/d && cd /run/d && seq 1 9000 | xargs touch 2>&1 | grep -o -m1 'No space left on device'",
+      {"--profile", "bash"});
   EXPECT_EQ(output.out,
             "/tmp 65536\n/var/tmp 32768\n/home/sandbox 32768\n/run 8192\n/dev/shm 8192\nNo space left on device\n")
       << output.describe();
@@ -401,9 +402,9 @@ TEST_F(Root, EtcIsSanitised) {
   gethostname(name.data(), name.size() - 1);
   const std::set<std::string> generated{"passwd",   "group",         "hosts",     "resolv.conf",
                                         "hostname", "nsswitch.conf", "gitconfig", "localtime"};
-  const std::set<std::string> copied{"os-release", "ld.so.cache", "alternatives",    "ssl",
-                                     "pki",        "protocols",   "services",        "mime.types",
-                                     "fonts",      "perl",        "java-17-openjdk", "java-21-openjdk"};
+  const std::set<std::string> copied{"os-release",      "ld.so.cache",     "alternatives", "ssl",   "pki",
+                                     "protocols",       "services",        "mime.types",   "fonts", "perl",
+                                     "java-17-openjdk", "java-21-openjdk", "maven"};
   std::istringstream entries(script("ls -A /etc").out);
   std::set<std::string> found;
   for (std::string entry; entries >> entry;) {
@@ -415,6 +416,8 @@ TEST_F(Root, EtcIsSanitised) {
   }
   EXPECT_EQ(script("ls -A /etc/ssl /etc/pki 2>/dev/null | grep -v '^\\(/.*:\\|certs\\|openssl.cnf\\|tls\\|\\)$'").out,
             "");
+  EXPECT_EQ(script("ls -A /etc/maven 2>/dev/null | grep -v '^\\(m2.conf\\|logging\\)$'").out, "")
+      << "settings.xml may hold passwords";
   const RunOutput output = script("cat /etc/passwd /etc/group /etc/hosts /etc/hostname /etc/resolv.conf");
   EXPECT_EQ(output.out,
             "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/home/sandbox:/bin/bash\n"

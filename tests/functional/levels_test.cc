@@ -32,7 +32,7 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
   const Canary canary(elsewhere / "canary");
   // The host's root, the caller's working directory and the promised limits, in private namespaces.
   const std::string system = "stat -c %d:%i /usr /usr/bin; ";
-  const RunOutput root = script(system + "pwd; ulimit -n; ulimit -c", {"--level", "process"});
+  const RunOutput root = script(system + "pwd; ulimit -n; ulimit -c", {"--profile", "bash", "--level", "process"});
   EXPECT_EQ(root.out, onHost(system).out + workspace.path() + "\n1024\n0\n") << root.describe();
   const std::string spaces = "for n in user pid mnt net ipc uts; do readlink /proc/self/ns/$n; done";
   std::istringstream inside(script(spaces, {"--level", "process"}).out), outside(onHost(spaces).out);
