@@ -25,7 +25,7 @@ constexpr std::string_view kTemplate =
 # it the default in this directory. `caisson policy reference` describes every key.
 # Lines that begin with "# " and hold a key are examples: remove the mark to use them.
 format_version = 1
-extends = "bash"
+extends = "dev"
 
 [filesystem]
 # max_file_size = "1G"
@@ -39,8 +39,8 @@ extends = "bash"
 # allowed_hosts = ["api.example.org", "*.example.com:8443", "preset:npm"]
 
 [resources]
-# memory = "2G"
-# cpus = 2
+# memory = "512M"
+# cpus = 1
 # wall_seconds = "10m"
 
 [process]

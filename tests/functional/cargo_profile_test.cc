@@ -131,8 +131,8 @@ fn main() {
 TEST_F(CargoProfile, OnlyItsCommandsRun) {
   CONFORMS("R-CARGO-7");
   EXPECT_EQ(cargo({"--version"}).exit_status, 0);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"check", "--quiet"}, {"doc", "--quiet", "--no-deps"}, {"clean", "--doc"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"check", "--quiet"}, {"doc", "--quiet", "--no-deps"}, {"clean"}}) {
     const RunOutput output = cargo(words);
     EXPECT_EQ(output.exit_status, 0) << words[0] << output.describe();
   }
