@@ -255,7 +255,7 @@ TEST_F(LearnMerge, NeverReplacesOtherFilesUnasked) {
   EXPECT_EQ(refused.out, "") << "it must not run first";
   EXPECT_TRUE(contains(refused.err, "--force")) << refused.err;
   EXPECT_EQ(readFile(file), "precious = true\n");
-  const RunOutput forced = learnInto(file, {"--force"}, {"cat", outside_ / "one"});
+  const RunOutput forced = learnInto(file, {"--force", "--profile", "bash"}, {"cat", outside_ / "one"});
   EXPECT_TRUE(contains(readFile(file), outside_ / "one")) << forced.describe();
   const RunOutput other = learnInto(file, {"--profile", "shell"}, {"true"});
   EXPECT_EQ(other.exit_status, 125) << "the file extends another profile" << other.describe();
