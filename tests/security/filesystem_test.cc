@@ -487,7 +487,7 @@ TEST(ProcValues, AreNotTheHosts) {
 /// The same figures by a call that needs no file; the C library sizes memory by it.
 TEST(Sysinfo, ShowsSandboxAndNotHost) {
   CONFORMS("R-FILES-3");
-  Attack attack{.verb = {"sysinfo"}, .options = {}};
+  Attack attack{.verb = {"sysinfo"}, .options = {"--profile", "bash"}};
   const std::regex pattern("done: ([0-9]+) MiB, ([0-9]+) s, load ([0-9]+)\n");
   std::smatch shown;
   const RunOutput output = inSandbox(attack);

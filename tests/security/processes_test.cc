@@ -155,7 +155,7 @@ TEST(Namespace, IsNotTheHosts) {
 
 TEST(Processes, AreLimitedInNumber) {
   CONFORMS("R-PROCESS-4");
-  const Attack attack{.verb = {"count-forks", "400"}};
+  const Attack attack{.verb = {"count-forks", "400"}, .options = {"--profile", "bash"}};
   const RunOutput output = inSandbox(attack);
   EXPECT_EQ(output.exit_status, 1) << output.describe();
   EXPECT_NE(output.out.find("EAGAIN"), std::string::npos) << output.describe();
