@@ -26,7 +26,8 @@ std::string filesBelow(const std::string& directory) {
   const std::string caches = directory + "/caches/";
   for (auto entry = std::filesystem::recursive_directory_iterator(directory, ignored); entry != end(entry); ++entry) {
     if (entry->path().parent_path() == std::filesystem::path(directory) / "audit") continue;  // the audit log must stay
-    if (entry->path().string().starts_with(caches) && entry->is_directory(ignored)) continue;  // empty, and kept
+    const std::string path = entry->path().string();
+    if (path.starts_with(caches) && !contains(path, "/data/")) continue;  // kept, and nothing was written to it
     const bool shelf = entry->symlink_status().type() == std::filesystem::file_type::directory && entry.depth() == 0;
     if (!shelf) found += entry->path().string() + " ";
   }
