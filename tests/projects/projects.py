@@ -145,9 +145,9 @@ def next_app(directory, home):
         sandbox.run("npm install --no-audit --no-fund")
         sandbox.run("NEXT_TELEMETRY_DISABLED=1 npm run build")
         assert "built inside" in sandbox.run("cat .next/server/app/index.html")
-        script = ("npx next start -p 3000 >/tmp/server.log 2>&1 & "
+        script = ("npx next start -p 3000 >/tmp/server.log 2>&1 & server=$!; "
                   "for i in $(seq 100); do node -e \"fetch('http://127.0.0.1:3000/').then(r => r.text())"
-                  ".then(t => console.log(t)).catch(() => process.exit(1))\" && break; sleep 0.3; done; kill %1")
+                  ".then(t => console.log(t)).catch(() => process.exit(1))\" && break; sleep 0.3; done; kill $server")
         assert "built inside" in sandbox.run(script)
 
     return flags, check
