@@ -6,11 +6,13 @@
 
 #include "plan/build_sandbox.h"
 #include "plan/credentials.h"
+#include "plan/denied_paths.h"
 #include "plan/environment.h"
 #include "plan/executables.h"
 #include "plan/filesystem.h"
 #include "plan/kernel_quotas.h"
 #include "plan/landlock.h"
+#include "plan/named_paths.h"
 #include "plan/network.h"
 #include "plan/observation.h"
 #include "plan/plan.h"

@@ -1,4 +1,6 @@
 #include "plan/filesystem.h"
+#include "plan/denied_paths.h"
+#include "plan/named_paths.h"
 
 #include <algorithm>
 #include <cctype>

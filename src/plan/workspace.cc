@@ -5,8 +5,9 @@
 #include <optional>
 #include <set>
 
+#include "plan/denied_paths.h"
 #include "plan/filesystem.h"
-#include "plan/secrets.h"
+#include "plan/named_paths.h"
 #include "plan/system_paths.h"
 #include "policy/syntax.h"
 
@@ -50,64 +51,6 @@ bool tooBroad(const HostFacts& host) {
   return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // another user's
 }
 
-/// Names below `tree`, relative to it, that hold the caller's credentials and histories (F7).
-std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree) {
-  std::vector<std::string> names;
-  for (const std::string& home : host.homes) {
-    if (!below(home, tree)) continue;
-    const std::string prefix = home.size() == tree.size() ? "" : home.substr(tree == "/" ? 1 : tree.size() + 1) + "/";
-    for (const std::string_view secret : homeSecrets()) names.push_back(prefix + std::string(secret));
-  }
-  return names;
-}
-
-/// The credential or history of a home that `path` is or lies in, or "".
-std::string homeSecretOf(const HostFacts& host, const std::string& path) {
-  for (const std::string& home : host.homes) {
-    for (const std::string_view secret : homeSecrets()) {
-      if (below(path, home + "/" + std::string(secret))) return "~/" + std::string(secret);
-    }
-  }
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  return looksSecret(name) ? std::string(name) : std::string();
-}
-
-struct DeniedPath {
-  std::string path;
-  bool alias = false;  ///< not the name in the policy
-};
-
-/// Every name inside of what a denied path means. `/workspace/...` and the workspace's path on the host both name the
-/// workspace, which is shown at `target`: `/workspace` at level full, its host path at level process.
-std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& host, std::string_view target) {
-  const std::string path = policy::normalPath(entry);
-  std::vector<DeniedPath> paths{{path}};
-  const std::string& real = host.workspace.path;
-  if (real.empty() || real == "/") return paths;
-  for (const std::string_view known : {kWorkspace, std::string_view(real)}) {
-    if (!below(path, known)) continue;
-    for (const std::string_view shown : {target, std::string_view(real)}) {
-      std::string name = std::string(shown) + path.substr(known.size());
-      const auto same = [&](const DeniedPath& one) { return one.path == name; };
-      if (std::ranges::none_of(paths, same)) paths.push_back({std::move(name), true});
-    }
-  }
-  return paths;
-}
-
-/// Paths below `directory`, where the workspace is shown, that `denied` names; relative to it.
-std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, const HostFacts& host,
-                                     std::string_view directory) {
-  std::vector<std::string> result;
-  for (const std::string& entry : denied) {
-    if (isPattern(entry)) continue;
-    for (const auto& [path, alias] : deniedPaths(entry, host, directory)) {
-      if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
-    }
-  }
-  return result;
-}
-
 /// Sorted, without repetition, and without what lies below another entry: a whiteout hides all of it already.
 std::vector<std::string> outermost(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -118,13 +61,6 @@ std::vector<std::string> outermost(std::vector<std::string> names) {
     if (!hidden) result.push_back(std::move(name));
   }
   return result;
-}
-
-/// caisson's own state below `tree`, relative to it, or nothing: a payload would read what others ran, and in a
-/// writable tree rewrite it. No policy can show it.
-std::optional<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
-  if (host.own_state.empty() || !below(host.own_state, tree) || host.own_state.size() == tree.size()) return {};
-  return host.own_state.substr(tree == "/" ? 1 : tree.size() + 1);
 }
 
 std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts& host) {
@@ -296,40 +232,6 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   return {};
 }
 
-Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, const HostPath& path, bool writable,
-                          Plan& plan) {
-  const std::string call = std::string("open ") + (writable ? "--rw" : "--ro");
-  if (path.sys_errno != 0) {
-    return fail(sysError(Stage::host, call, path.requested, path.sys_errno,
-                         "name an existing file or directory that you can read"));
-  }
-  if (!path.directory && !path.regular_file) {
-    return fail(plainError(Stage::host, call, path.requested,
-                           "it is neither a file nor a directory (sockets, pipes and devices are never handed in)",
-                           "name a file or a directory"));
-  }
-  if (path.path == "/") {
-    return fail(plainError(Stage::host, call, path.requested, "it is the whole host",
-                           "name the directories the program needs"));
-  }
-  plan.steps.push_back(Bind{.source = path.path,
-                            .target = path.path,
-                            .writable = writable,
-                            .executable = true,
-                            .canonical = true,
-                            .owned = plan.identity.parent_writes_maps});
-  if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
-    plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
-  }
-  if (const auto own = ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + *own});
-  if (!policy.filesystem.workspace.show_secrets) {
-    for (const std::string& name : homeSecretsIn(host, path.path))
-      plan.steps.push_back(MaskPath{path.path + "/" + name});
-  }
-  if (writable) plan.warnings.push_back(path.path + " is writable directly: changes cannot be rolled back");
-  return {};
-}
-
 /// A payload can write in a tmpfs, so it could rename a directory above the workspace and put another one in its place:
 /// masks that are mounted later would go there. A mount point cannot be renamed.
 void pinParents(const policy::Policy& policy, const std::string& target, Plan& plan) {
@@ -344,20 +246,6 @@ void pinParents(const policy::Policy& policy, const std::string& target, Plan& p
           Bind{.source = parent, .target = parent, .writable = true, .executable = tmpfs.exec, .inside = true});
     }
   }
-}
-
-MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
-                            const std::string& path) {
-  // A tree that the host can still write, or the payload: what does not exist yet could be created later.
-  const auto shows = [&](const HostPath& shown) { return below(path, shown.path); };
-  const bool direct = policy.filesystem.workspace.mode != WorkspaceMode::none && below(path, workspace);
-  if (direct || std::any_of(host.read_write.begin(), host.read_write.end(), shows) ||
-      std::any_of(host.read_only.begin(), host.read_only.end(), shows)) {
-    return MaskPath::Absent::refuse;
-  }
-  const bool temporary = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
-                                     [&](const policy::Tmpfs& tmpfs) { return below(path, tmpfs.path); });
-  return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
 }
 
 void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
@@ -382,18 +270,6 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
 }
 
 }  // namespace
-
-bool isPattern(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
-
-std::vector<std::string> deniedPatterns(const policy::Policy& policy) {
-  std::vector<std::string> patterns;
-  for (const std::string& entry : policy.filesystem.denied) {
-    const std::string path = policy::normalPath(entry);
-    if (!isPattern(path) || !below(path, kWorkspace) || path.size() <= kWorkspace.size()) continue;
-    patterns.push_back(path.substr(kWorkspace.size() + 1));
-  }
-  return patterns;
-}
 
 bool below(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
@@ -479,107 +355,6 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
   if (mode == WorkspaceMode::ro && addMasked(policy, host, target, hidden, plan)) return {};
   return addDirect(policy, host, target, hidden, plan);
-}
-
-Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  for (const HostPath& path : host.read_only) {
-    if (auto added = addNamedPath(policy, host, path, false, plan); !added) return added;
-  }
-  for (const HostPath& path : host.read_write) {
-    if (auto added = addNamedPath(policy, host, path, true, plan); !added) return added;
-  }
-  return {};
-}
-
-/// Where a path leads that is below a link that the policy shows: what is mounted there has another name.
-static std::optional<std::string> realNameBelowLink(const HostFacts& host, const std::string& path) {
-  for (const auto* list : {&host.read_only, &host.read_write}) {
-    for (const HostPath& shown : *list) {
-      const std::string name = policy::normalPath(shown.requested);
-      if (name != shown.path && path != name && below(path, name)) return shown.path + path.substr(name.size());
-    }
-  }
-  return std::nullopt;
-}
-
-void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  for (const auto* list : {&host.read_only, &host.read_write}) {
-    for (const HostPath& path : *list) {
-      const std::string name = policy::normalPath(path.requested);
-      const bool denied = std::ranges::any_of(
-          policy.filesystem.denied, [&](const std::string& entry) { return below(name, policy::normalPath(entry)); });
-      if (name != path.path && !denied) plan.steps.push_back(MakeSymlink{name, path.path, true});
-    }
-  }
-}
-
-void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
-  const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
-  for (const std::string& entry : policy.filesystem.denied) {
-    if (isPattern(entry)) continue;
-    if (const auto real = realNameBelowLink(host, policy::normalPath(entry))) {
-      plan.steps.push_back(MaskPath{*real, MaskPath::Absent::refuse, true});
-      continue;
-    }
-    const auto paths = plan.workspace_shown ? deniedPaths(entry, host, workspace)
-                                            : std::vector<DeniedPath>{{policy::normalPath(entry)}};
-    for (const auto& [path, alias] : paths) {
-      if (hides_names && below(path, workspace) && path != workspace) continue;
-      // At its own path /workspace is only a name for the workspace, unless that lies there.
-      const bool real_is_there = below(host.workspace.path, kWorkspace);
-      if (workspace != kWorkspace && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
-      // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the
-      // run.
-      const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
-      const bool sure = !alias || (below(path, workspace) && !ambiguous);
-      plan.steps.push_back(
-          MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip, true});
-    }
-  }
-}
-
-Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
-  if (host.own_state.empty()) return {};
-  const auto check = [&](const std::string& shown) -> Result<void> {
-    // A session's own directories are shown in its sandbox, and those that `caisson verify` makes for its checks; all
-    // else there is the owner's (log, approvals, tools, tokens).
-    const bool made_to_be_shown =
-        below(shown, host.own_state + "/sessions") || shown.starts_with(host.own_state + "/verify-");
-    const bool private_part = below(shown, host.own_state) && !made_to_be_shown;
-    const bool cannot_hide = plan.tier == policy::Tier::landlock && below(host.own_state, shown);
-    if (!private_part && !cannot_hide) return {};
-    return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
-                           "show another directory, or set CAISSON_HOME to one outside of it"));
-  };
-  if (plan.workspace_shown) {
-    if (auto checked = check(host.workspace.path); !checked) return checked;
-  }
-  for (const auto* list : {&host.read_only, &host.read_write}) {
-    for (const HostPath& path : *list) {
-      if (auto checked = check(path.path); !checked) return checked;
-    }
-  }
-  return {};
-}
-
-Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
-  const bool overlay = policy.filesystem.workspace.mode == WorkspaceMode::overlay;
-  for (const std::string& entry : policy.filesystem.denied) {
-    if (!isPattern(entry)) continue;
-    const std::string path = policy::normalPath(entry);
-    const std::size_t slash = path.rfind('/');
-    const bool last_only = !isPattern(std::string_view(path).substr(0, slash));
-    if (overlay && last_only && below(path, kWorkspace)) continue;
-    return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
-                           "a pattern can be enforced only in an overlay workspace, and only in a path's last part",
-                           "name the paths one by one, or use --workspace DIR:overlay"));
-  }
-  if (!host.denied_through_links.empty()) {
-    return fail(plainError(Stage::host, "plan", "filesystem.denied: " + host.denied_through_links.front(),
-                           "a symbolic link is in this path: what it leads to would stay visible under its real name",
-                           "deny the real path"));
-  }
-  return {};
 }
 
 }  // namespace caisson::plan

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "isolation/child.h"
+#include "plan/denied_paths.h"
 #include "plan/filesystem.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "plan/denied_paths.h"
 #include "plan/workspace.h"
 #include "sys/raw_syscall.h"
 

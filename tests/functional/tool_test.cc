@@ -44,8 +44,8 @@ TEST_F(Tools, RunUnderTheirPolicyWithValuesAsWords) {
             0);
   EXPECT_EQ(alone({"tool", "run", "search", "pattern=two p", "file=notes"}).out, "2:two pears\n");
   EXPECT_EQ(alone({"tool", "run", "search", "pattern=; id", "file=notes"}).exit_status, 1) << "grep found nothing";
-  const RunOutput json = alone({"tool", "run", "search", "--json", "pattern=one", "file=notes"});
-  EXPECT_EQ(json.json()["layers"]["level"], "process") << json.describe();
+  const RunOutput result = alone({"tool", "run", "search", "--json", "pattern=one", "file=notes"});
+  EXPECT_EQ(result.json()["layers"]["level"], "process") << result.describe();
   EXPECT_EQ(events({"--event", "sandbox_execute"}).back()["data"]["tool"], "search");
 
   const auto listed = alone({"tool", "list", "--json"}).json();

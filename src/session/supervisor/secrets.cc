@@ -5,6 +5,7 @@
 // helper process mounts over them.
 #include <algorithm>
 
+#include "plan/denied_paths.h"
 #include "plan/workspace.h"
 #include "session/supervisor/supervisor.h"
 

@@ -1,0 +1,134 @@
+#include "plan/denied_paths.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "plan/filesystem.h"
+#include "plan/workspace.h"
+#include "policy/syntax.h"
+
+namespace caisson::plan {
+namespace {
+
+using policy::WorkspaceMode;
+
+struct DeniedPath {
+  std::string path;
+  bool alias = false;  ///< not the name in the policy
+};
+
+/// Every name inside of what a denied path means. `/workspace/...` and the workspace's path on the host both name the
+/// workspace, which is shown at `target`: `/workspace` at level full, its host path at level process.
+std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& host, std::string_view target) {
+  const std::string path = policy::normalPath(entry);
+  std::vector<DeniedPath> paths{{path}};
+  const std::string& real = host.workspace.path;
+  if (real.empty() || real == "/") return paths;
+  for (const std::string_view known : {kWorkspace, std::string_view(real)}) {
+    if (!below(path, known)) continue;
+    for (const std::string_view shown : {target, std::string_view(real)}) {
+      std::string name = std::string(shown) + path.substr(known.size());
+      const auto same = [&](const DeniedPath& one) { return one.path == name; };
+      if (std::ranges::none_of(paths, same)) paths.push_back({std::move(name), true});
+    }
+  }
+  return paths;
+}
+
+MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+                            const std::string& path) {
+  // A tree that the host can still write, or the payload: what does not exist yet could be created later.
+  const auto shows = [&](const HostPath& shown) { return below(path, shown.path); };
+  const bool direct = policy.filesystem.workspace.mode != WorkspaceMode::none && below(path, workspace);
+  if (direct || std::any_of(host.read_write.begin(), host.read_write.end(), shows) ||
+      std::any_of(host.read_only.begin(), host.read_only.end(), shows)) {
+    return MaskPath::Absent::refuse;
+  }
+  const bool temporary = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
+                                     [&](const policy::Tmpfs& tmpfs) { return below(path, tmpfs.path); });
+  return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
+}
+
+/// Where a path leads that is below a link that the policy shows: what is mounted there has another name.
+std::optional<std::string> realNameBelowLink(const HostFacts& host, const std::string& path) {
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& shown : *list) {
+      const std::string name = policy::normalPath(shown.requested);
+      if (name != shown.path && path != name && below(path, name)) return shown.path + path.substr(name.size());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool isPattern(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
+
+std::vector<std::string> deniedPatterns(const policy::Policy& policy) {
+  std::vector<std::string> patterns;
+  for (const std::string& entry : policy.filesystem.denied) {
+    const std::string path = policy::normalPath(entry);
+    if (!isPattern(path) || !below(path, kWorkspace) || path.size() <= kWorkspace.size()) continue;
+    patterns.push_back(path.substr(kWorkspace.size() + 1));
+  }
+  return patterns;
+}
+
+std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, const HostFacts& host,
+                                     std::string_view directory) {
+  std::vector<std::string> result;
+  for (const std::string& entry : denied) {
+    if (isPattern(entry)) continue;
+    for (const auto& [path, alias] : deniedPaths(entry, host, directory)) {
+      if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
+    }
+  }
+  return result;
+}
+
+void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
+  const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
+  for (const std::string& entry : policy.filesystem.denied) {
+    if (isPattern(entry)) continue;
+    if (const auto real = realNameBelowLink(host, policy::normalPath(entry))) {
+      plan.steps.push_back(MaskPath{*real, MaskPath::Absent::refuse, true});
+      continue;
+    }
+    const auto paths = plan.workspace_shown ? deniedPaths(entry, host, workspace)
+                                            : std::vector<DeniedPath>{{policy::normalPath(entry)}};
+    for (const auto& [path, alias] : paths) {
+      if (hides_names && below(path, workspace) && path != workspace) continue;
+      // At its own path /workspace is only a name for the workspace, unless that lies there.
+      const bool real_is_there = below(host.workspace.path, kWorkspace);
+      if (workspace != kWorkspace && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
+      // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the
+      // run.
+      const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
+      const bool sure = !alias || (below(path, workspace) && !ambiguous);
+      plan.steps.push_back(
+          MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip, true});
+    }
+  }
+}
+
+Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
+  const bool overlay = policy.filesystem.workspace.mode == WorkspaceMode::overlay;
+  for (const std::string& entry : policy.filesystem.denied) {
+    if (!isPattern(entry)) continue;
+    const std::string path = policy::normalPath(entry);
+    const std::size_t slash = path.rfind('/');
+    const bool last_only = !isPattern(std::string_view(path).substr(0, slash));
+    if (overlay && last_only && below(path, kWorkspace)) continue;
+    return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
+                           "a pattern can be enforced only in an overlay workspace, and only in a path's last part",
+                           "name the paths one by one, or use --workspace DIR:overlay"));
+  }
+  if (!host.denied_through_links.empty()) {
+    return fail(plainError(Stage::host, "plan", "filesystem.denied: " + host.denied_through_links.front(),
+                           "a symbolic link is in this path: what it leads to would stay visible under its real name",
+                           "deny the real path"));
+  }
+  return {};
+}
+
+}  // namespace caisson::plan

@@ -1,0 +1,120 @@
+#include "plan/named_paths.h"
+
+#include <algorithm>
+
+#include "plan/filesystem.h"
+#include "plan/secrets.h"
+#include "plan/workspace.h"
+#include "policy/syntax.h"
+
+namespace caisson::plan {
+namespace {
+
+/// The credential or history of a home that `path` is or lies in, or "".
+std::string homeSecretOf(const HostFacts& host, const std::string& path) {
+  for (const std::string& home : host.homes) {
+    for (const std::string_view secret : homeSecrets()) {
+      if (below(path, home + "/" + std::string(secret))) return "~/" + std::string(secret);
+    }
+  }
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  return looksSecret(name) ? std::string(name) : std::string();
+}
+
+Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, const HostPath& path, bool writable,
+                          Plan& plan) {
+  const std::string call = std::string("open ") + (writable ? "--rw" : "--ro");
+  if (path.sys_errno != 0) {
+    return fail(sysError(Stage::host, call, path.requested, path.sys_errno,
+                         "name an existing file or directory that you can read"));
+  }
+  if (!path.directory && !path.regular_file) {
+    return fail(plainError(Stage::host, call, path.requested,
+                           "it is neither a file nor a directory (sockets, pipes and devices are never handed in)",
+                           "name a file or a directory"));
+  }
+  if (path.path == "/") {
+    return fail(plainError(Stage::host, call, path.requested, "it is the whole host",
+                           "name the directories the program needs"));
+  }
+  plan.steps.push_back(Bind{.source = path.path,
+                            .target = path.path,
+                            .writable = writable,
+                            .executable = true,
+                            .canonical = true,
+                            .owned = plan.identity.parent_writes_maps});
+  if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
+    plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
+  }
+  if (const auto own = ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + *own});
+  if (!policy.filesystem.workspace.show_secrets) {
+    for (const std::string& name : homeSecretsIn(host, path.path))
+      plan.steps.push_back(MaskPath{path.path + "/" + name});
+  }
+  if (writable) plan.warnings.push_back(path.path + " is writable directly: changes cannot be rolled back");
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree) {
+  std::vector<std::string> names;
+  for (const std::string& home : host.homes) {
+    if (!below(home, tree)) continue;
+    const std::string prefix = home.size() == tree.size() ? "" : home.substr(tree == "/" ? 1 : tree.size() + 1) + "/";
+    for (const std::string_view secret : homeSecrets()) names.push_back(prefix + std::string(secret));
+  }
+  return names;
+}
+
+std::optional<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
+  if (host.own_state.empty() || !below(host.own_state, tree) || host.own_state.size() == tree.size()) return {};
+  return host.own_state.substr(tree == "/" ? 1 : tree.size() + 1);
+}
+
+Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  for (const HostPath& path : host.read_only) {
+    if (auto added = addNamedPath(policy, host, path, false, plan); !added) return added;
+  }
+  for (const HostPath& path : host.read_write) {
+    if (auto added = addNamedPath(policy, host, path, true, plan); !added) return added;
+  }
+  return {};
+}
+
+void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& path : *list) {
+      const std::string name = policy::normalPath(path.requested);
+      const bool denied = std::ranges::any_of(
+          policy.filesystem.denied, [&](const std::string& entry) { return below(name, policy::normalPath(entry)); });
+      if (name != path.path && !denied) plan.steps.push_back(MakeSymlink{name, path.path, true});
+    }
+  }
+}
+
+Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
+  if (host.own_state.empty()) return {};
+  const auto check = [&](const std::string& shown) -> Result<void> {
+    // A session's own directories are shown in its sandbox, and those that `caisson verify` makes for its checks; all
+    // else there is the owner's (log, approvals, tools, tokens).
+    const bool made_to_be_shown =
+        below(shown, host.own_state + "/sessions") || shown.starts_with(host.own_state + "/verify-");
+    const bool private_part = below(shown, host.own_state) && !made_to_be_shown;
+    const bool cannot_hide = plan.tier == policy::Tier::landlock && below(host.own_state, shown);
+    if (!private_part && !cannot_hide) return {};
+    return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
+                           "show another directory, or set CAISSON_HOME to one outside of it"));
+  };
+  if (plan.workspace_shown) {
+    if (auto checked = check(host.workspace.path); !checked) return checked;
+  }
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& path : *list) {
+      if (auto checked = check(path.path); !checked) return checked;
+    }
+  }
+  return {};
+}
+
+}  // namespace caisson::plan

@@ -1,0 +1,109 @@
+#include "plan/named_paths.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "plan/plan_testing.h"
+#include "support/conforms.h"
+
+namespace caisson::plan {
+namespace {
+
+using namespace testing;  // NOLINT: the vocabulary of these tests
+using policy::Level;
+using policy::Policy;
+using policy::WorkspaceMode;
+
+TEST(OwnState, IsHiddenWhereverItIsShown) {
+  HostFacts host = someHost();
+  host.own_state = "/home/someone/project/.state/caisson";
+  for (const bool secrets : {false, true}) {
+    Policy policy = withWorkspace(WorkspaceMode::overlay);
+    policy.filesystem.workspace.show_secrets = secrets;
+    const Plan overlay = planned(policy, host);
+    EXPECT_TRUE(anyContains(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, ".state/caisson"));
+    policy.filesystem.workspace.mode = WorkspaceMode::rw;
+    EXPECT_NE(positionOf<MaskPath>(planned(policy, host), "/workspace/.state/caisson"), -1);
+  }
+  host.read_only = {directory("/home/someone")};
+  EXPECT_NE(positionOf<MaskPath>(planned(withWorkspace(WorkspaceMode::none), host), host.own_state), -1);
+  host.read_only.clear();
+  host.own_state = "/srv/state";
+  EXPECT_NE(positionOf<MountTmpfs>(planned(withWorkspace(WorkspaceMode::none, Level::process), host), "/srv/state"),
+            -1);
+}
+
+TEST(OwnState, CannotBeShownItself) {
+  for (const std::string part :
+       {"", "/audit", "/approvals", "/quarantine/deeper", "/tools", "/mcp", "/what-comes-later"}) {
+    HostFacts host = hostWithWorkspace("/srv/state" + part);
+    host.own_state = "/srv/state";
+    EXPECT_TRUE(refusal(withWorkspace(WorkspaceMode::ro), host).find("own state") != std::string::npos) << part;
+    host = someHost();
+    host.own_state = "/srv/state";
+    host.read_write = {directory("/srv/state" + part)};
+    EXPECT_TRUE(refusal(withWorkspace(WorkspaceMode::none), host).find("own state") != std::string::npos) << part;
+  }
+  HostFacts host = someHost();
+  host.own_state = "/home/someone/project/state";
+  Policy policy = withWorkspace(WorkspaceMode::ro);
+  policy.isolation.tier = policy::Tier::landlock;
+  EXPECT_TRUE(refusal(policy, host).find("own state") != std::string::npos) << "nothing can be hidden there";
+}
+
+TEST(NamedPaths, AreShownAtTheirOwnNameAndGuardedAgainstLinks) {
+  HostFacts host = someHost();
+  host.read_only = {directory("/opt/tools"), file("/opt/file")};
+  host.read_write = {directory("/srv/data")};
+  const Plan plan = planned(profile(), host);
+  for (const char* path : {"/opt/tools", "/opt/file", "/srv/data"}) {
+    ASSERT_NE(stepAt<Bind>(plan, path), nullptr) << path;
+    EXPECT_TRUE(stepAt<Bind>(plan, path)->canonical) << path;
+    EXPECT_EQ(stepAt<Bind>(plan, path)->writable, std::string_view(path) == "/srv/data") << path;
+  }
+  EXPECT_TRUE(anyContains(plan.warnings, "/srv/data is writable directly"));
+}
+
+TEST(NamedPaths, GivenByALinkHaveTheLinksNameToo) {
+  HostFacts host = someHost();
+  host.read_only = {{.requested = "/home/someone/tools/", .path = "/opt/tools", .directory = true}};
+  const Plan plan = planned(profile(), host);
+  ASSERT_NE(stepAt<Bind>(plan, "/opt/tools"), nullptr);
+  const auto* link = stepAt<MakeSymlink>(plan, "/home/someone/tools");
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->to, "/opt/tools");
+  EXPECT_TRUE(link->optional) << "a link in its parents must not be followed to the host";
+  EXPECT_EQ(positionOf<MakeSymlink>(plan, "/home/someone/tools") + 2, static_cast<int>(plan.steps.size()))
+      << "a later step could follow it";
+}
+
+TEST(NamedPaths, GivenByALinkStayDeniedUnderBothNames) {
+  HostFacts host = someHost();
+  host.read_only = {{.requested = "/home/someone/tools", .path = "/opt/tools", .directory = true}};
+  Policy policy = profile();
+  policy.filesystem.denied = {"/home/someone/tools/secret"};
+  EXPECT_NE(stepAt<MaskPath>(planned(policy, host), "/opt/tools/secret"), nullptr);
+  policy.filesystem.denied = {"/home/someone"};
+  EXPECT_EQ(stepAt<MakeSymlink>(planned(policy, host), "/home/someone/tools"), nullptr);
+}
+
+TEST(NamedPaths, ThatCannotBeShownAreRefusedAtEveryLevel) {
+  const HostPath bad[] = {{.requested = "/missing", .path = "", .sys_errno = ENOENT},
+                          {.requested = "/run/docker.sock", .path = "/run/docker.sock"},
+                          {.requested = "/", .path = "/", .directory = true}};
+  for (const HostPath& path : bad) {
+    for (const bool writable : {false, true}) {
+      for (const Level level : {Level::full, Level::process}) {
+        HostFacts host = someHost();
+        (writable ? host.read_write : host.read_only) = {path};
+        const auto plan = build(withWorkspace(WorkspaceMode::ro, level), host, {{"true"}, false});
+        EXPECT_FALSE(plan) << path.requested << (writable ? " writable" : " read-only") << " at level "
+                           << (level == Level::full ? "full" : "process");
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caisson::plan
