@@ -22,6 +22,7 @@
 #include "plan/environment.h"
 #include "supervise/host.h"
 #include "supervise/state_disk.h"
+#include "sys/descriptor_path.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -70,7 +71,7 @@ Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& m
   if (metadata.workspace.empty()) {
     auto empty = directory.openFile(kEmptyDirectory, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
     if (!empty) return fail(empty.error());
-    auto path = SessionPaths::canonicalPath(empty->get());
+    auto path = sys::canonicalPath(empty->get());
     if (!path) return fail(path.error());
     policy.filesystem.workspace.path = *path;
     policy.filesystem.workspace.same_path = false;  // that directory is caisson's own

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <utility>
 
-#include "supervise/path_names.h"
+#include "sys/descriptor_path.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -24,6 +24,7 @@ using sys::RootDir;
 constexpr const char* kData = "data";
 constexpr const char* kOldData = "old";
 constexpr const char* kSize = "size";
+constexpr const char* kRemoved = ".removed-";
 
 Result<RootDir> openCaches() {
   const std::string path = sys::stateHome() + "/caches";
@@ -53,34 +54,10 @@ std::uint64_t notedSize(const RootDir& cache) {
   return bytes;
 }
 
-/// Leftovers of an emptying that was interrupted go as well.
-void empty(const RootDir& cache) {
-  (void)cache.removeTree(kOldData);
-  if (auto renamed = cache.rename(kData, kOldData, false); !renamed) return;
-  (void)cache.remove(kSize);
-  (void)cache.removeTree(kOldData);
+/// Locks are on the directory above the data, which no payload can open.
+Result<Fd> openLock(const RootDir& cache) {
+  return cache.openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
 }
-
-/// Opens `kData`, made if missing, with a lock of this kind. No descriptor if others use it.
-Result<Fd> lockData(const RootDir& cache, int lock) {
-  for (;;) {
-    if (auto made = cache.makeDirs(kData, 0700); !made) return fail(made.error());
-    (void)cache.openToOwner(kData);  // a payload may have closed it
-    auto data = cache.openFile(kData, {.flags = O_RDONLY, .types = {FileType::directory}});
-    if (!data) return fail(data.error());
-    if (::flock(data->get(), lock | LOCK_NB) != 0) {
-      if ((lock & LOCK_EX) != 0) return Fd();
-      continue;  // it is being emptied: the next one is new
-    }
-    struct stat locked{};
-    const auto now = cache.stat(kData);
-    if (::fstat(data->get(), &locked) == 0 && now && now->inode == locked.st_ino) return std::move(*data);
-  }
-}
-
-}  // namespace
-
-namespace {
 
 Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
   auto caches = openCaches();
@@ -89,17 +66,42 @@ Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
   if (auto made = caches->makeDirs(name, 0700); !made) return fail(made.error());
   auto cache = caches->enter(name);
   if (!cache) return fail(cache.error());
-  if (notedSize(*cache) > step.bytes / 10 * 9) {
-    auto alone = lockData(*cache, LOCK_EX);
-    if (alone && alone->valid()) empty(*cache);
+  auto lock = openLock(*cache);
+  if (!lock) return fail(lock.error());
+  if (notedSize(*cache) > step.bytes / 10 * 9 && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) {
+    if (cache->rename(kData, kOldData, false)) (void)cache->remove(kSize);
   }
-  auto data = lockData(*cache, LOCK_SH);
+  // Waits only for another caisson that renames a directory.
+  if (::flock(lock->get(), LOCK_SH) != 0) return fail(sysError(Stage::state, "flock", name, errno));
+  struct stat locked{};
+  const auto now = caches->stat(name);
+  if (::fstat(lock->get(), &locked) != 0 || !now || now->inode != locked.st_ino)
+    return fail(sysError(Stage::state, "open", name, ENOENT));  // `caisson clean` removed it meanwhile
+  ::futimens(lock->get(), nullptr);                             // used now, see removeCaches()
+  (void)cache->removeTree(kOldData);
+  if (auto made = cache->makeDirs(kData, 0700); !made) return fail(made.error());
+  if (auto opened = cache->openToOwner(kData); !opened) return fail(opened.error());  // a payload may have closed it
+  auto data = cache->openFile(kData, {.flags = O_RDONLY, .types = {FileType::directory}});
   if (!data) return fail(data.error());
   if (::fchmod(data->get(), 0700) != 0) return fail(sysError(Stage::state, "fchmod", name, errno));
-  ::futimens(data->get(), nullptr);  // used now, see removeCaches()
-  std::string path = canonicalName(data->get());
-  if (path.empty()) return fail(sysError(Stage::state, "readlink", name, errno));
-  return CacheDirectory{std::move(path), std::move(*data)};
+  auto path = sys::canonicalPath(data->get());
+  if (!path) return fail(path.error());
+  return CacheDirectory{std::move(*path), std::move(*data), std::move(*lock)};
+}
+
+/// Removes one, unless a sandbox uses it or used it a short time ago.
+bool removeUnused(const RootDir& key, const std::string& name, std::chrono::seconds unused) {
+  if (name.starts_with(kRemoved)) return key.removeTree(name).has_value();  // a clean-up was interrupted
+  auto cache = key.enter(name);
+  auto lock = cache ? openLock(*cache) : fail(cache.error());
+  struct stat status{};
+  if (!lock || ::fstat(lock->get(), &status) != 0) return false;
+  if (std::time(nullptr) - status.st_mtime < unused.count()) return false;
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) return false;
+  const std::string removed = kRemoved + name;
+  if (!key.rename(name, removed, false)) return false;
+  lock->reset();  // who waits for it finds another directory
+  return key.removeTree(removed).has_value();
 }
 
 }  // namespace
@@ -128,21 +130,14 @@ Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused) {
   if (!caches) return fail(caches.error());
   const auto keys = caches->list("");
   if (!keys) return fail(keys.error());
-  for (const auto& key : *keys) {
-    const auto names = caches->list(key.name);
+  for (const auto& entry : *keys) {
+    const auto key = caches->enter(entry.name);
+    const auto names = key ? key->list("") : fail(key.error());
     if (!names) continue;
-    bool all = true;
     for (const auto& name : *names) {
-      const std::string path = key.name + "/" + name.name;
-      auto cache = caches->enter(path);
-      const auto data = cache ? cache->stat(kData) : fail(cache.error());
-      const std::int64_t age = data ? std::time(nullptr) - data->modified_ns / 1'000'000'000 : unused.count();
-      auto alone = cache && age >= unused.count() ? lockData(*cache, LOCK_EX) : Fd();
-      const bool gone = alone && alone->valid() && caches->removeTree(path);
-      all = all && gone;
-      if (gone) removed.push_back(path);
+      if (removeUnused(*key, name.name, unused)) removed.push_back(entry.name + "/" + name.name);
     }
-    if (all) (void)caches->removeTree(key.name);
+    (void)caches->remove(entry.name);  // if it is empty
   }
   return removed;
 }

@@ -16,8 +16,9 @@
 namespace caisson::supervise {
 
 struct CacheDirectory {
-  std::string path;    ///< canonical
-  sys::Fd descriptor;  ///< holds a shared lock: a cache in use is neither emptied nor removed
+  std::string path;  ///< canonical
+  sys::Fd descriptor;
+  sys::Fd lock;  ///< while it is open the cache is in use, and neither emptied nor removed
 };
 
 /// Opens the cache of a plan's step, and makes it if it is missing. It belongs to the caller, also if that is root.

@@ -59,7 +59,7 @@ TEST_F(Caches, AreEmptiedWhenNearlyFullAndUnused) {
     ASSERT_TRUE(beside);
     EXPECT_TRUE(exists(beside->path + "/kept")) << "another sandbox uses it";
   }
-  first->descriptor.reset();
+  first->lock.reset();
   const auto next = openCache(step("w"));
   ASSERT_TRUE(next);
   EXPECT_FALSE(exists(next->path + "/kept"));
@@ -86,7 +86,7 @@ TEST_F(Caches, AreRemovedWhenUnusedForLong) {
   const auto used = removeCaches(std::chrono::seconds(0));
   ASSERT_TRUE(used);
   EXPECT_TRUE(used->empty()) << "a sandbox uses it";
-  first->descriptor.reset();
+  first->lock.reset();
   const auto young = removeCaches(std::chrono::hours(1));
   ASSERT_TRUE(young);
   EXPECT_TRUE(young->empty());

@@ -55,6 +55,7 @@ Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std
       if (!cache) return fail(cache.error());
       made.paths.push_back(std::move(cache->path));
       made.descriptors.push_back(std::move(cache->descriptor));
+      made.cache_locks.push_back(std::move(cache->lock));
       continue;
     }
     const std::string name = directoryName(made.paths.size());
@@ -64,14 +65,6 @@ Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std
     made.descriptors.push_back(std::move(*one));
   }
   return made;
-}
-
-Result<std::string> canonicalPath(int descriptor) {
-  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-  char path[4096];
-  const ssize_t length = ::readlink(link.c_str(), path, sizeof(path));
-  if (length <= 0 || path[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
-  return std::string(path, static_cast<std::size_t>(length));
 }
 
 }  // namespace caisson::supervise

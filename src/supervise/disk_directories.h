@@ -14,6 +14,7 @@ namespace caisson::supervise {
 struct DiskDirectories {
   std::vector<std::string> paths;  ///< canonical, in the order of the plan's steps
   std::vector<sys::Fd> descriptors;
+  std::vector<sys::Fd> cache_locks;  ///< caches are in use while these are open
 };
 
 /// Whether the plan has such directories.
@@ -23,8 +24,5 @@ bool hasDiskDirectories(const plan::Plan& plan);
 /// keep their content, but get their mode back. `store_path` is the store's canonical path.
 Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std::string& store_path,
                                             const plan::Plan& plan);
-
-/// The canonical path of an open file.
-Result<std::string> canonicalPath(int descriptor);
 
 }  // namespace caisson::supervise

@@ -22,12 +22,12 @@
 #include "plan/workspace.h"
 #include "policy/syntax.h"
 #include "supervise/executables.h"
-#include "supervise/path_names.h"
 #include "supervise/state_disk.h"
 #include "supervise/subordinate_ids.h"
 #include "supervise/toolchains.h"
 #include "supervise/workspace_scan.h"
 #include "sys/cgroup.h"
+#include "sys/descriptor_path.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
 #include "sys/machine.h"
@@ -59,7 +59,7 @@ HostPath observe(const std::string& requested) {
     return result;
   }
   // A current directory that was removed can still be opened; it has no links.
-  if (!S_ISDIR(status.st_mode) || status.st_nlink > 0) result.path = canonicalName(fd.get());
+  if (!S_ISDIR(status.st_mode) || status.st_nlink > 0) result.path = sys::canonicalPath(fd.get()).value_or("");
   if (result.path.empty()) result.sys_errno = ENOENT;
   result.directory = S_ISDIR(status.st_mode);
   result.regular_file = S_ISREG(status.st_mode);

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <variant>
 
+#include "sys/descriptor_path.h"
 #include "sys/state_home.h"
 
 namespace caisson::supervise {
@@ -110,7 +111,7 @@ Result<void> RunStore::fill(const plan::Plan& plan) {
   auto store = runs_->enter(name_);
   if (!store) return fail(store.error());
   // Use the canonical name: the child opens it again without following links.
-  auto path = canonicalPath(store->descriptor());
+  auto path = sys::canonicalPath(store->descriptor());
   if (!path) return fail(path.error());
   auto directories = makeDiskDirectories(*store, *path, plan);
   if (!directories) return fail(directories.error());

@@ -10,6 +10,7 @@
 
 #include "base/split.h"
 #include "supervise/path_names.h"
+#include "sys/descriptor_path.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
@@ -61,7 +62,7 @@ bool matches(std::string_view path, std::string_view pattern) {
 
 std::string canonical(const std::string& path) {
   const sys::Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  return fd ? canonicalName(fd.get()) : std::string();
+  return fd ? sys::canonicalPath(fd.get()).value_or("") : std::string();
 }
 
 bool exists(const std::string& path) {

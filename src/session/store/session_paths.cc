@@ -69,14 +69,6 @@ Result<SessionPaths> SessionPaths::open() {
 
 Result<sys::Fd> SessionPaths::lockAll() const { return lockFile(sessions_, ".lock", true); }
 
-Result<std::string> SessionPaths::canonicalPath(int descriptor) {
-  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-  char canonical[4096];
-  const ssize_t length = ::readlink(link.c_str(), canonical, sizeof(canonical));
-  if (length <= 0 || canonical[0] != '/') return fail(sysError(Stage::state, "readlink", link, errno));
-  return std::string(canonical, static_cast<std::size_t>(length));
-}
-
 Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait) {
   auto lock = directory.openFile(name, {.flags = O_RDWR | O_CREAT, .mode = 0600});
   if (!lock) return lock;

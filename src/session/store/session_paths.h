@@ -48,9 +48,6 @@ class SessionPaths {
   /// Held while sessions are created, named or removed.
   [[nodiscard]] Result<sys::Fd> lockAll() const;
 
-  /// The canonical path of an open directory, for opening it again without following links.
-  static Result<std::string> canonicalPath(int descriptor);
-
  private:
   SessionPaths(std::string home, sys::RootDir sessions, sys::RootDir stores)
       : home_(std::move(home)), sessions_(std::move(sessions)), stores_(std::move(stores)) {}

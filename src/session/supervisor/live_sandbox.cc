@@ -30,6 +30,7 @@
 #include "supervise/limit_watch.h"
 #include "supervise/process_tree.h"
 #include "sys/deadline.h"
+#include "sys/descriptor_path.h"
 #include "sys/process_start.h"
 #include "sys/raw_syscall.h"
 #include "sys/receive.h"
@@ -57,7 +58,7 @@ Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& meta
       ::fchown(store->get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
     return fail(sysError(Stage::state, "fchown", metadata.family, errno));
   }
-  auto path = SessionPaths::canonicalPath(store->get());
+  auto path = sys::canonicalPath(store->get());
   if (!path) return path;
   if (auto fit = checkFeatures(*path, store->get()); !fit) return fail(fit.error());
   return path;
@@ -69,7 +70,7 @@ Result<supervise::DiskDirectories> prepareDiskDirectories(const sys::RootDir& se
   if (auto made = session.makeDirs(kScratchDirectory, 0700); !made) return fail(made.error());
   auto scratch = session.enter(kScratchDirectory);
   if (!scratch) return fail(scratch.error());
-  auto path = SessionPaths::canonicalPath(scratch->descriptor());
+  auto path = sys::canonicalPath(scratch->descriptor());
   if (!path) return fail(path.error());
   return supervise::makeDiskDirectories(*scratch, *path, plan);
 }
