@@ -75,6 +75,13 @@ TEST(Observation, DoesNotShowThePayloadsOwnStart) {
   EXPECT_EQ(ask(strict, "execve", own), seen(EPERM)) << "the mark opens nothing where execs are refused";
 }
 
+Arguments cloneWith(std::uint64_t flags) {
+  Arguments arguments;
+  arguments.values[0] = flags;
+  return arguments;
+}
+constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+
 TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
   auto filter = filterForFull(*policy::builtin("bash"), {});
   ASSERT_TRUE(filter);
@@ -83,14 +90,11 @@ TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
   EXPECT_EQ(filter->allowed(), allowed);
   const auto program = compile(*filter);
   ASSERT_TRUE(program);
-  Arguments thread;
-  thread.values[0] = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  const Arguments thread = cloneWith(kThreadFlags);
   EXPECT_EQ(ask(*program, "clone", thread), kLet);
-  Arguments child;
-  child.values[0] = SIGCHLD;
+  const Arguments child = cloneWith(SIGCHLD);
   EXPECT_EQ(ask(*program, "clone", child), kShown);
-  Arguments own_namespace;
-  own_namespace.values[0] = CLONE_NEWUSER | CLONE_THREAD;
+  const Arguments own_namespace = cloneWith(CLONE_NEWUSER | CLONE_THREAD);
   EXPECT_EQ(ask(*program, "clone", own_namespace), seen(EPERM));
   EXPECT_EQ(ask(*program, "execve"), kShown);
   Arguments signal;
@@ -108,16 +112,13 @@ TEST(Observation, OfTasksShowsThreadsToo) {
   observeTasks(*filter);
   const auto program = compile(*filter);
   ASSERT_TRUE(program);
-  Arguments thread;
-  thread.values[0] = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  const Arguments thread = cloneWith(kThreadFlags);
   EXPECT_EQ(ask(*program, "clone", thread), kShown);
   EXPECT_TRUE(createsThread("clone", thread.values));
-  Arguments child;
-  child.values[0] = SIGCHLD;
+  const Arguments child = cloneWith(SIGCHLD);
   EXPECT_EQ(ask(*program, "clone", child), kShown);
   EXPECT_FALSE(createsThread("clone", child.values));
-  Arguments own_namespace;
-  own_namespace.values[0] = CLONE_NEWUSER | CLONE_THREAD;
+  const Arguments own_namespace = cloneWith(CLONE_NEWUSER | CLONE_THREAD);
   EXPECT_EQ(ask(*program, "clone", own_namespace), seen(EPERM));
 }
 
@@ -130,11 +131,9 @@ TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
   observeProcesses(*filter);
   const auto program = compile(*filter);
   ASSERT_TRUE(program);
-  Arguments thread;
-  thread.values[0] = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  const Arguments thread = cloneWith(kThreadFlags);
   EXPECT_EQ(ask(*program, "clone", thread), kLet);
-  Arguments child;
-  child.values[0] = SIGCHLD;
+  const Arguments child = cloneWith(SIGCHLD);
   EXPECT_EQ(ask(*program, "clone", child), seen(EPERM));
   EXPECT_EQ(ask(*program, "execve"), seen(EPERM));
 }

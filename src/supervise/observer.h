@@ -24,8 +24,6 @@ class Observer {
  public:
   explicit Observer(const plan::Plan& plan);
 
-  /// Whether the filter allows this call and only reports it. Decided from the kernel's copy of the arguments.
-  [[nodiscard]] bool isShown(const Attempt& attempt) const;
   /// Records the path or host of a reported call, while its thread waits.
   void note(const Attempt& attempt, const Listener& listener);
   /// After the end: probes those paths on the host, and moves everything into the result.
@@ -41,7 +39,6 @@ class Observer {
   [[nodiscard]] FileState stateOf(const std::string& path, FileOperation operation) const;
 
   const plan::Plan& plan_;
-  std::vector<sock_filter> program_;
   std::map<int, const plan::ObservedCall*> files_calls_;
   std::map<int, std::string_view> network_calls_;
   sys::Fd root_;  ///< of the sandbox

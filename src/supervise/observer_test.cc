@@ -18,23 +18,5 @@ TEST(Observer, MakesPathsPlain) {
   EXPECT_EQ(plainPath("/a", "\x7f"), "");
 }
 
-TEST(Observer, TakesNothingForShownThatTheFilterRefuses) {
-  plan::Plan plan;
-  plan.syscalls.emplace();
-  plan.syscalls->rules = {{1, {}, plan::kObserve}, {2, {}, plan::notify(1)}, {3, {}, plan::kAllow}};
-  const Observer observer(plan);
-  Attempt attempt;
-  attempt.architecture = plan::nativeArchitecture();
-  attempt.number = 1;
-  EXPECT_TRUE(observer.isShown(attempt));
-  attempt.number = 2;
-  EXPECT_FALSE(observer.isShown(attempt));
-  attempt.number = 4;
-  EXPECT_FALSE(observer.isShown(attempt));
-  attempt.number = 1;
-  attempt.architecture ^= 1;
-  EXPECT_FALSE(observer.isShown(attempt)) << "a foreign call";
-}
-
 }  // namespace
 }  // namespace caisson::supervise

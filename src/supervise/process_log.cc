@@ -1,7 +1,6 @@
 #include "supervise/process_log.h"
 
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <sys/syscall.h>
 
 #include <bit>
@@ -10,7 +9,6 @@
 
 #include "base/syscall_names.h"
 #include "plan/observation.h"
-#include "plan/syscall_filter.h"
 #include "supervise/observer.h"
 #include "sys/process_view.h"
 
@@ -39,16 +37,6 @@ std::string programOfExec(const Attempt& attempt) {
 
 }  // namespace
 
-ProcessLog::ProcessLog(const plan::Plan& plan, Record record) : record_(std::move(record)) {
-  if (!plan.syscalls) return;
-  if (auto compiled = plan::compile(*plan.syscalls)) program_ = std::move(*compiled);
-}
-
-bool ProcessLog::isShown(const Attempt& attempt) const {
-  const std::uint32_t answer = plan::evaluate(program_, attempt.architecture, attempt.number, attempt.arguments);
-  return answer == (SECCOMP_RET_USER_NOTIF | plan::kObserve.error);
-}
-
 std::optional<ProcessLog::Kind> ProcessLog::kindOf(const Attempt& attempt, const Listener& listener) const {
   const std::string_view call = syscallName(attempt.number);
   if (plan::createsThread(call, attempt.arguments)) return std::nullopt;
@@ -56,7 +44,8 @@ std::optional<ProcessLog::Kind> ProcessLog::kindOf(const Attempt& attempt, const
   if (const auto signal = plan::signalArgument(call)) {
     return Kind{How::signal, signalName(attempt.arguments[*signal] & 0xffffffff), parent};
   }
-  if (call != "execve" && call != "execveat") return Kind{How::fork, parent, parent};
+  if (plan::createsTask(call)) return Kind{How::fork, parent, parent};
+  if (call != "execve" && call != "execveat") return std::nullopt;  // observed for another purpose
   Kind kind{How::exec, programOfExec(attempt), parent};
   if (kind.program.empty() || !listener.isValid(attempt)) return std::nullopt;
   return kind;

@@ -27,10 +27,8 @@ class ProcessLog {
   static constexpr std::size_t kMaxKinds = 256;
   static constexpr std::uint64_t kMaxEventsPerSecond = 32;
 
-  ProcessLog(const plan::Plan& plan, Record record);
+  explicit ProcessLog(Record record) : record_(std::move(record)) {}
 
-  /// Whether the filter allows this call and only reports it. Decided from the kernel's copy of the arguments.
-  [[nodiscard]] bool isShown(const Attempt& attempt) const;
   /// Counts a reported call while its thread waits, and records it if it is the 1st, 2nd, 4th ... of its kind.
   void note(const Attempt& attempt, const Listener& listener);
   /// Records the totals, if not every call has an event.
@@ -50,7 +48,6 @@ class ProcessLog {
   [[nodiscard]] bool hasRoom(Clock::time_point now);
 
   Record record_;
-  std::vector<sock_filter> program_;
   std::map<Kind, std::uint64_t> counts_;
   std::uint64_t forks_ = 0, execs_ = 0, signals_ = 0, events_ = 0;
   Clock::time_point second_;

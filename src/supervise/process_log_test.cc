@@ -16,10 +16,8 @@ struct Recorded {
 
 class ProcessLogTest : public testing::Test {
  protected:
-  plan::Plan plan;
   std::vector<Recorded> events;
-  ProcessLog log{plan,
-                 [this](audit::EventType type, audit::Fields fields) { events.push_back({type, fields.json()}); }};
+  ProcessLog log{[this](audit::EventType type, audit::Fields fields) { events.push_back({type, fields.json()}); }};
   ProcessLog::Clock::time_point now{1h};
 };
 

@@ -47,15 +47,16 @@ void SyscallMonitor::onEvents(short events) {
   watch();
 }
 
+/// The filter allows the call; only the limits on processes and threads can refuse it.
+void SyscallMonitor::judgeObserved(const Attempt& attempt) {
+  if (tasks_ && !tasks_->allows(attempt)) return listener_.refuse(attempt, EAGAIN);
+  if (observer_ != nullptr) observer_->note(attempt, listener_);
+  if (processes_) processes_->note(attempt, listener_);
+  return observer_ != nullptr ? listener_.letGoOn(attempt) : listener_.letGoOnSlowly(attempt);
+}
+
 void SyscallMonitor::judge(Attempt attempt) {
-  const bool counted = tasks_ && tasks_->isCounted(attempt);
-  if (counted && !tasks_->allows(attempt)) return listener_.refuse(attempt, EAGAIN);
-  const bool observed = observer_ != nullptr && observer_->isShown(attempt);
-  const bool logged = processes_ && processes_->isShown(attempt);
-  if (observed) observer_->note(attempt, listener_);
-  if (logged) processes_->note(attempt, listener_);
-  if (observed) return listener_.letGoOn(attempt);
-  if (logged || counted) return listener_.letGoOnSlowly(attempt);
+  if (observed_ && observed_->contains(attempt)) return judgeObserved(attempt);
   if (attempt.architecture != plan::nativeArchitecture()) {
     attempt.foreign_program = listener_.isForeignProgram(attempt);
   }

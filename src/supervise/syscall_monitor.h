@@ -8,6 +8,7 @@
 #include "caisson/run.h"
 #include "plan/plan.h"
 #include "supervise/listener.h"
+#include "supervise/observed_calls.h"
 #include "supervise/observer.h"
 #include "supervise/process_log.h"
 #include "supervise/task_limit.h"
@@ -34,11 +35,20 @@ class SyscallMonitor {
 
   void listen(sys::Fd listener);
   /// In a learning run: calls that the filter allows and only reports go to `observer`, and then continue.
-  void learn(Observer& observer) { observer_ = &observer; }
+  void learn(Observer& observer) {
+    observer_ = &observer;
+    observed_.emplace(plan_);
+  }
   /// Records reported forks, execs and signals, which then continue.
-  void logProcesses(ProcessLog::Record record) { processes_.emplace(plan_, std::move(record)); }
+  void logProcesses(ProcessLog::Record record) {
+    processes_.emplace(std::move(record));
+    observed_.emplace(plan_);
+  }
   /// Enforces the plan's separate limits on processes and threads below `init`.
-  void limitTasks(pid_t init) { tasks_.emplace(plan_, init); }
+  void limitTasks(pid_t init) {
+    tasks_.emplace(plan_, init);
+    observed_.emplace(plan_);
+  }
   /// How many forks and clones that denied.
   [[nodiscard]] std::uint64_t deniedTasks() const { return tasks_ ? tasks_->denied() : 0; }
   /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
@@ -53,12 +63,14 @@ class SyscallMonitor {
   void unwatch();
   void onEvents(short events);
   void judge(Attempt attempt);
+  void judgeObserved(const Attempt& attempt);
 
   sys::EventLoop& loop_;
   const plan::Plan& plan_;
   Listener listener_;
   Violations violations_;
   Response response_;
+  std::optional<ObservedCalls> observed_;  ///< set if any of the next three is
   Observer* observer_ = nullptr;
   std::optional<ProcessLog> processes_;
   std::optional<TaskLimit> tasks_;

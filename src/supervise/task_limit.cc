@@ -1,8 +1,5 @@
 #include "supervise/task_limit.h"
 
-#include <linux/seccomp.h>
-#include <sched.h>
-
 #include "base/syscall_names.h"
 #include "plan/observation.h"
 
@@ -16,19 +13,12 @@ Denial denialOf(std::string_view rule, std::uint64_t count, std::string_view ope
 }  // namespace
 
 TaskLimit::TaskLimit(const plan::Plan& plan, pid_t init)
-    : limits_(plan.task_limits.value_or(plan::TaskLimits{})), tree_(init) {
-  if (!plan.syscalls) return;
-  if (auto compiled = plan::compile(*plan.syscalls)) program_ = std::move(*compiled);
-}
-
-bool TaskLimit::isCounted(const Attempt& attempt) const {
-  if (!plan::createsTask(syscallName(attempt.number))) return false;
-  const std::uint32_t answer = plan::evaluate(program_, attempt.architecture, attempt.number, attempt.arguments);
-  return answer == (SECCOMP_RET_USER_NOTIF | plan::kObserve.error);
-}
+    : limits_(plan.task_limits.value_or(plan::TaskLimits{})), tree_(init) {}
 
 bool TaskLimit::allows(const Attempt& attempt) {
-  const bool thread = plan::createsThread(syscallName(attempt.number), attempt.arguments);
+  const std::string_view call = syscallName(attempt.number);
+  if (!plan::createsTask(call)) return true;
+  const bool thread = plan::createsThread(call, attempt.arguments);
   const TaskCounts counts = tree_.countTasks();
   if (thread ? counts.threads < limits_.threads : counts.processes < limits_.processes) return true;
   ++(thread ? denied_threads_ : denied_processes_);

@@ -22,10 +22,8 @@ class TaskLimit {
   /// `plan` has task_limits; `init` is the sandbox's pid 1.
   TaskLimit(const plan::Plan& plan, pid_t init);
 
-  /// Whether the filter would allow this call and it creates a process or thread. Decided from the kernel's copy of the
-  /// arguments.
-  [[nodiscard]] bool isCounted(const Attempt& attempt) const;
-  /// Whether the sandbox may have one more of what the call creates.
+  /// Whether this call, which the filter allows, may go on: false if it creates a process or thread too many. Decided
+  /// from the kernel's copy of the arguments.
   bool allows(const Attempt& attempt);
 
   /// Denied calls by limit, for a result.
@@ -35,7 +33,6 @@ class TaskLimit {
  private:
   plan::TaskLimits limits_;
   ProcessTree tree_;
-  std::vector<sock_filter> program_;
   std::uint64_t denied_processes_ = 0, denied_threads_ = 0;
 };
 
