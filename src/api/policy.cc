@@ -2,11 +2,11 @@
 
 #include "approval/owner.h"
 #include "base/error.h"
-#include "policy/decode.h"
+#include "policy/decode/decode.h"
+#include "policy/decode/validate.h"
+#include "policy/describe/json.h"
 #include "policy/fields.h"
-#include "policy/json.h"
-#include "policy/profiles.h"
-#include "policy/validate.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson {
 

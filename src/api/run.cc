@@ -12,7 +12,7 @@
 #include "plan/observation.h"
 #include "plan/plan.h"
 #include "plan/syscalls.h"
-#include "policy/command.h"
+#include "policy/rules/command.h"
 #include "supervise/changes.h"
 #include "supervise/host.h"
 #include "supervise/run_record.h"

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "policy/profiles.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
+#include "policy/decode/validate.h"
+#include "policy/profiles/profiles.h"
 #include "policy/units.h"
-#include "policy/validate.h"
 #include "sys/fd.h"
 #include "sys/machine.h"
 #include "sys/state_home.h"

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "policy/document.h"
+#include "policy/document/document.h"
 #include "policy/limits.h"
 
 namespace caisson::approval {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 #include "support/temp_dir.h"
 
 namespace caisson::approval {

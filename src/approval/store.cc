@@ -8,7 +8,7 @@
 
 #include "approval/what.h"
 #include "audit/log.h"
-#include "policy/document.h"
+#include "policy/document/document.h"
 #include "sys/state_home.h"
 
 namespace caisson::approval {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "policy/decode/syntax.h"
 #include "policy/model.h"
-#include "policy/syntax.h"
 
 namespace caisson::approval {
 

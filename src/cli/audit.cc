@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
-#include "policy/document.h"
+#include "policy/document/document.h"
 #include "policy/units.h"
 
 namespace caisson::cli {

@@ -8,7 +8,7 @@
 #include "cli/safe_text.h"
 #include "plan/filesystem.h"
 #include "plan/secrets.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
 
 namespace caisson::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "cli/safe_text.h"
 #include "egress/address.h"
 #include "egress/host_name.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
 
 namespace caisson::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "approval/owner.h"
 #include "cli/learn_draft.h"
-#include "policy/convert.h"
-#include "policy/decode.h"
+#include "policy/decode/convert.h"
+#include "policy/decode/decode.h"
 
 namespace caisson::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "policy/decode.h"
+#include "policy/decode/decode.h"
 
 namespace caisson::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "policy/decode.h"
-#include "policy/profiles.h"
+#include "policy/decode/decode.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/policy_options.h"
 #include "cli/run_report.h"
 #include "policy/model.h"
-#include "policy/network_client.h"
-#include "policy/presets.h"
+#include "policy/profiles/presets.h"
+#include "policy/rules/network_client.h"
 
 namespace caisson::cli {
 namespace {

@@ -10,11 +10,11 @@
 #include "cli/result_schema.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
-#include "policy/command.h"
-#include "policy/explain.h"
-#include "policy/import.h"
-#include "policy/json.h"
-#include "policy/profiles.h"
+#include "policy/describe/explain.h"
+#include "policy/describe/json.h"
+#include "policy/import/import.h"
+#include "policy/profiles/profiles.h"
+#include "policy/rules/command.h"
 
 namespace caisson::cli {
 namespace {

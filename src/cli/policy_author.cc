@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "cli/output.h"
-#include "policy/reference.h"
+#include "policy/describe/reference.h"
 #include "sys/fd.h"
 
 namespace caisson::cli {

@@ -11,9 +11,9 @@
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/project.h"
+#include "policy/decode/syntax.h"
 #include "policy/model.h"
-#include "policy/profiles.h"
-#include "policy/syntax.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::cli {
 namespace {

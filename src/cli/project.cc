@@ -13,9 +13,9 @@
 #include "cli/approval.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
-#include "policy/decode.h"
-#include "policy/explain.h"
-#include "policy/validate.h"
+#include "policy/decode/decode.h"
+#include "policy/decode/validate.h"
+#include "policy/describe/explain.h"
 
 namespace caisson::cli {
 namespace {

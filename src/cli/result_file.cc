@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "cli/output.h"
-#include "policy/document.h"
+#include "policy/document/document.h"
 
 namespace caisson::cli {
 

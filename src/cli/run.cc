@@ -15,7 +15,7 @@
 #include "cli/safe_text.h"
 #include "cli/verb.h"
 #include "policy/model.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::cli {
 namespace {

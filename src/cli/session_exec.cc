@@ -12,7 +12,7 @@
 #include "cli/result_json.h"
 #include "cli/run_report.h"
 #include "cli/session_verbs.h"
-#include "policy/network_client.h"
+#include "policy/rules/network_client.h"
 #include "policy/units.h"
 
 namespace caisson::cli {

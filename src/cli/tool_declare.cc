@@ -10,7 +10,7 @@
 #include "cli/policy_options.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
-#include "policy/validate.h"
+#include "policy/decode/validate.h"
 #include "tool/command_template.h"
 #include "tool/consent.h"
 #include "tool/registry.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "egress/records.h"
-#include "policy/credential.h"
+#include "policy/rules/credential.h"
 
 namespace caisson::egress {
 namespace {

@@ -19,9 +19,9 @@
 #include "plan/quota.h"
 #include "plan/syscalls.h"
 #include "plan/workspace.h"
-#include "policy/command.h"
+#include "policy/decode/validate.h"
+#include "policy/rules/command.h"
 #include "policy/units.h"
-#include "policy/validate.h"
 
 namespace caisson::plan {
 namespace {

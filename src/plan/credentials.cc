@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "policy/credential.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
+#include "policy/rules/credential.h"
 
 namespace caisson::plan {
 namespace {

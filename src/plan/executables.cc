@@ -6,7 +6,7 @@
 #include "plan/filesystem.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
 
 namespace caisson::plan {
 namespace {

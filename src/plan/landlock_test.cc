@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "plan/plan_testing.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 #include "support/conforms.h"
 #include "sys/kernel_abi.h"
 

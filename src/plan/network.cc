@@ -4,7 +4,7 @@
 #include <charconv>
 #include <set>
 
-#include "policy/presets.h"
+#include "policy/profiles/presets.h"
 
 namespace caisson::plan {
 namespace {

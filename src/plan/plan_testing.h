@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::plan::testing {
 

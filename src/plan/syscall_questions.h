@@ -13,7 +13,7 @@
 
 #include "base/syscall_names.h"
 #include "plan/syscalls.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::plan {
 

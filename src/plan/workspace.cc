@@ -9,7 +9,7 @@
 #include "plan/filesystem.h"
 #include "plan/named_paths.h"
 #include "plan/system_paths.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
 
 namespace caisson::plan {
 namespace {

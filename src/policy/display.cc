@@ -1,6 +1,6 @@
 // Formats values for display.
-#include "policy/credential.h"
 #include "policy/fields.h"
+#include "policy/rules/credential.h"
 #include "policy/units.h"
 
 namespace caisson::policy {

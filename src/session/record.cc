@@ -6,7 +6,7 @@
 
 #include "audit/quarantine.h"
 #include "audit/redact.h"
-#include "policy/severity.h"
+#include "policy/rules/severity.h"
 #include "supervise/run_record.h"
 
 namespace caisson::session {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "policy/command.h"
-#include "policy/network_client.h"
+#include "policy/rules/command.h"
+#include "policy/rules/network_client.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {

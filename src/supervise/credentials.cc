@@ -9,9 +9,9 @@
 #include <list>
 
 #include "plan/credentials.h"
-#include "policy/credential.h"
-#include "policy/document.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
+#include "policy/document/document.h"
+#include "policy/rules/credential.h"
 #include "sys/own_file.h"
 
 namespace caisson::supervise {

@@ -11,7 +11,7 @@
 #include "base/syscall_names.h"
 #include "plan/filesystem.h"
 #include "plan/syscalls.h"
-#include "policy/severity.h"
+#include "policy/rules/severity.h"
 
 namespace caisson::supervise {
 namespace {

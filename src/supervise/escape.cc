@@ -7,8 +7,8 @@
 
 #include "audit/quarantine.h"
 #include "audit/redact.h"
-#include "policy/explain.h"
-#include "policy/severity.h"
+#include "policy/describe/explain.h"
+#include "policy/rules/severity.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "policy/protected_files.h"
+#include "policy/rules/protected_files.h"
 #include "supervise/workspace_scan.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"

@@ -20,7 +20,7 @@
 #include "plan/filesystem.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
 #include "supervise/executables.h"
 #include "supervise/state_disk.h"
 #include "supervise/subordinate_ids.h"

@@ -9,7 +9,7 @@
 
 #include "audit/quarantine.h"
 #include "audit/redact.h"
-#include "policy/validate.h"
+#include "policy/decode/validate.h"
 #include "sys/machine.h"
 
 namespace caisson::supervise {

@@ -9,7 +9,7 @@
 
 #include "caisson/run.h"
 #include "plan/plan.h"
-#include "policy/severity.h"
+#include "policy/rules/severity.h"
 #include "supervise/listener.h"
 
 namespace caisson::supervise {

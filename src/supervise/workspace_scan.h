@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "policy/protected_files.h"
+#include "policy/rules/protected_files.h"
 
 namespace caisson::supervise {
 

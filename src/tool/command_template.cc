@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "policy/shells.h"
+#include "policy/rules/shells.h"
 
 namespace caisson::tool {
 namespace {

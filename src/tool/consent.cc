@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "approval/store.h"
-#include "policy/shells.h"
+#include "policy/rules/shells.h"
 #include "sys/program_file.h"
 
 namespace caisson::tool {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "approval/store.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 #include "support/conforms.h"
 #include "support/temp_dir.h"
 

@@ -6,9 +6,9 @@
 
 #include "approval/owner.h"
 #include "audit/quarantine.h"
-#include "policy/decode.h"
-#include "policy/json.h"
-#include "policy/validate.h"
+#include "policy/decode/decode.h"
+#include "policy/decode/validate.h"
+#include "policy/describe/json.h"
 #include "sys/state_home.h"
 #include "tool/command_template.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "policy/fields.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 #include "support/conforms.h"
 #include "support/temp_dir.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "policy/decode.h"
+#include "policy/decode/decode.h"
+#include "policy/describe/json.h"
 #include "policy/fields.h"
-#include "policy/import.h"
-#include "policy/json.h"
+#include "policy/import/import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace caisson::policy;

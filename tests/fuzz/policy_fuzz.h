@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "policy/decode.h"
-#include "policy/explain.h"
+#include "policy/decode/decode.h"
+#include "policy/describe/explain.h"
+#include "policy/describe/json.h"
 #include "policy/fields.h"
-#include "policy/json.h"
 
 namespace caisson::fuzz {
 

@@ -9,7 +9,7 @@
 #include "base/syscall_names.h"
 #include "plan/syscall_filter.h"
 #include "plan/syscalls.h"
-#include "policy/severity.h"
+#include "policy/rules/severity.h"
 #include "security/attack.h"
 #include "support/conforms.h"
 

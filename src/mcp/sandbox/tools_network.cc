@@ -8,8 +8,8 @@
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
-#include "policy/network_client.h"
-#include "policy/presets.h"
+#include "policy/profiles/presets.h"
+#include "policy/rules/network_client.h"
 
 namespace caisson::mcp {
 namespace {

@@ -7,9 +7,9 @@
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
-#include "policy/json.h"
+#include "policy/describe/json.h"
 #include "policy/limits.h"
-#include "policy/profiles.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::mcp {
 namespace {

@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "plan/filesystem.h"
-#include "policy/syntax.h"
+#include "policy/decode/syntax.h"
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"

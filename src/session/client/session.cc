@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "policy/json.h"
+#include "policy/describe/json.h"
 #include "session/client/session_context.h"
 #include "session/commit/git_base.h"
 #include "session/network/network.h"

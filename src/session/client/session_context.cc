@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "approval/owner.h"
+#include "policy/decode/validate.h"
 #include "policy/limits.h"
-#include "policy/validate.h"
 #include "session/client/foreground.h"
 #include "session/client/worker.h"
 #include "session/commit/recover.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "caisson/session.h"
-#include "policy/ordinary_files.h"
-#include "policy/protected_files.h"
+#include "policy/rules/ordinary_files.h"
+#include "policy/rules/protected_files.h"
 #include "session/commit/committed.h"
 #include "session/commit/journal.h"
 #include "session/commit/merge.h"

@@ -7,8 +7,8 @@
 #include <deque>
 #include <vector>
 
-#include "policy/name_pattern.h"
-#include "policy/protected_files.h"
+#include "policy/rules/name_pattern.h"
+#include "policy/rules/protected_files.h"
 
 namespace caisson::session {
 namespace {

@@ -14,7 +14,7 @@
 #include "approval/owner.h"
 #include "approval/store.h"
 #include "egress/process.h"
-#include "policy/validate.h"
+#include "policy/decode/validate.h"
 #include "session/client/session_context.h"
 #include "supervise/egress.h"
 

@@ -10,8 +10,8 @@
 #include <ctime>
 #include <optional>
 
-#include "policy/document.h"
-#include "policy/json.h"
+#include "policy/describe/json.h"
+#include "policy/document/document.h"
 
 namespace caisson::session {
 namespace {

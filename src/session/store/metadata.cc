@@ -11,9 +11,9 @@
 #include <cstdlib>
 
 #include "approval/owner.h"
-#include "policy/decode.h"
-#include "policy/document.h"
-#include "policy/json.h"
+#include "policy/decode/decode.h"
+#include "policy/describe/json.h"
+#include "policy/document/document.h"
 #include "sys/process_start.h"
 
 namespace caisson::session {

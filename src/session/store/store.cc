@@ -12,7 +12,7 @@
 
 #include "approval/owner.h"
 #include "plan/workspace.h"
-#include "policy/validate.h"
+#include "policy/decode/validate.h"
 #include "session/client/connection.h"
 #include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "policy/credential.h"
+#include "policy/rules/credential.h"
 #include "session/store/background_files.h"
 #include "session/store/store.h"
 #include "session/supervisor/confine.h"

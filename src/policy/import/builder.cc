@@ -1,0 +1,80 @@
+#include "policy/import/builder.h"
+
+#include "base/error.h"
+#include "policy/decode/decode.h"
+#include "policy/decode/validate.h"
+#include "policy/profiles/profiles.h"
+
+namespace caisson::policy {
+
+std::string hostPattern(const std::string& host) { return host.starts_with("*.") ? host.substr(1) : host; }
+
+ImportBuilder::ImportBuilder(const Document& document, std::string_view shape, std::string_view profile)
+    : document_(document), reader_(document) {
+  result_.shape = shape;
+  result_.policy = *builtin(profile);
+  result_.policy.name = "imported-" + std::string(shape);
+  result_.policy.description = "Imported from " + std::string(shape) + " configuration.";
+}
+
+void ImportBuilder::note(Kind kind, std::string_view key, std::string text) {
+  result_.notes.push_back({kind, std::string(key), std::move(text)});
+}
+
+void ImportBuilder::lossy(std::string_view key, std::string text) {
+  if (reader_.take(key) != nullptr) note(Kind::lossy, key, std::move(text));
+}
+
+void ImportBuilder::refuse(std::string_view from, std::string reason, std::string hint) {
+  if (failure_) return;
+  failure_ = plainError(Stage::policy, "import", document_.name + ": " + std::string(from), std::move(reason),
+                        std::move(hint));
+}
+
+void ImportBuilder::set(std::string_view from, std::string_view key, const std::string& value) {
+  if (auto done = setKey(result_.policy, key, value); !done) refuse(from, done.error().reason, done.error().hint);
+}
+
+void ImportBuilder::append(std::string_view from, std::string_view key, const std::string& value) {
+  if (auto done = appendKey(result_.policy, key, value); !done) refuse(from, done.error().reason, done.error().hint);
+}
+
+void ImportBuilder::setList(std::string_view from, std::string_view key, const Texts& values) {
+  set(from, key, "[]");
+  for (const std::string& value : values) append(from, key, value);
+}
+
+void ImportBuilder::takeMemory(std::string_view key) {
+  if (const auto bytes = reader_.size(key)) set(key, "resources.memory", std::to_string(*bytes));
+}
+
+void ImportBuilder::takeHosts(std::string_view key, const Texts& hosts) {
+  for (const std::string& host : hosts) {
+    const std::string pattern = hostPattern(host);
+    append(key, "network.allowed_hosts", pattern);
+    if (pattern != host) note(Kind::widening, key, host + " also allows " + pattern.substr(1) + " itself");
+    if (host.ends_with(".local") || host.ends_with(".internal")) {
+      append(key, "network.private_hosts", host);
+      note(Kind::widening, key, host + " is a name inside your network: an exception from what is always blocked");
+    }
+  }
+}
+
+void ImportBuilder::resizeTmpfs(std::string_view from, std::string_view path, std::uint64_t bytes) {
+  for (Tmpfs& mount : result_.policy.filesystem.tmpfs) {
+    if (mount.path != path) continue;
+    mount.size = bytes;
+    return;
+  }
+  note(Kind::lossy, from, std::string(path) + " is not a separate directory here");
+}
+
+Result<Imported> ImportBuilder::finish() {
+  if (auto finished = reader_.finish(); !finished) return fail(finished.error());
+  if (failure_) return fail(*failure_);
+  result_.policy.widenings.clear();
+  if (auto checked = validate(result_.policy); !checked) return fail(checked.error());
+  return std::move(result_);
+}
+
+}  // namespace caisson::policy

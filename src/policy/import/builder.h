@@ -1,0 +1,64 @@
+// Shared by all importers: the foreign document, the resulting policy, and the report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/import/import.h"
+#include "policy/import/reader.h"
+
+namespace caisson::policy {
+
+class ImportBuilder {
+ public:
+  using Kind = ImportNote::Kind;
+  using Texts = std::vector<std::string>;
+
+  /// The import starts from a built-in profile, which decides every key that the document does not set.
+  ImportBuilder(const Document& document, std::string_view shape, std::string_view profile);
+
+  ImportReader& reader() { return reader_; }
+  Policy& policy() { return result_.policy; }
+
+  void note(Kind kind, std::string_view key, std::string text);
+  /// A known key that is not imported; reported if present.
+  void lossy(std::string_view key, std::string text);
+  void ceiling(std::string text) { result_.extra_ceilings.push_back(std::move(text)); }
+  /// Records an error at this key; finish() returns the first one.
+  void refuse(std::string_view from, std::string reason, std::string hint = "");
+
+  /// Sets one of our keys; an impossible value is an error that names the foreign key.
+  void set(std::string_view from, std::string_view key, const std::string& value);
+  void append(std::string_view from, std::string_view key, const std::string& value);
+  void setList(std::string_view from, std::string_view key, const Texts& values);
+
+  void takeMemory(std::string_view key);
+  void takeHosts(std::string_view key, const Texts& hosts);
+  /// Sets the size of a tmpfs; reports one that the profile does not have.
+  void resizeTmpfs(std::string_view from, std::string_view path, std::uint64_t bytes);
+
+  /// Returns the result if every key was known, well typed and possible.
+  Result<Imported> finish();
+
+ private:
+  const Document& document_;
+  ImportReader reader_;
+  Imported result_;
+  std::optional<Error> failure_;
+};
+
+/// Converts "*.example.org" of other sandboxes to our pattern for the name and its subdomains.
+std::string hostPattern(const std::string& host);
+
+// One function per shape.
+void importAgent(ImportBuilder& in);    ///< {"sandbox": {"bash": ..., "images": ...}}
+void importCompose(ImportBuilder& in);  ///< services.sandbox of a container template
+void importDocker(ImportBuilder& in);   ///< [sandbox] with image, timeout, memory_limit ...
+void importRfc(ImportBuilder& in);      ///< isolationLevel, filesystem, process, network, resources, syscalls
+void importCargo(ImportBuilder& in);    ///< the fragments of a cargo sandbox
+void importSrt(ImportBuilder& in);      ///< network.allowedDomains, filesystem.allowWrite ...
+void importDevcontainer(ImportBuilder& in);
+
+}  // namespace caisson::policy

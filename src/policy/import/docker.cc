@@ -1,0 +1,42 @@
+#include "policy/import/builder.h"
+#include "policy/units.h"
+
+namespace caisson::policy {
+
+namespace {
+
+using NoteKind = ImportNote::Kind;
+
+}  // namespace
+
+void importDocker(ImportBuilder& in) {
+  in.lossy("sandbox.image", "images are chosen with filesystem.root; the host's system is used");
+  if (const auto seconds = in.reader().seconds("sandbox.timeout"))
+    in.set("sandbox.timeout", "resources.wall_seconds", formatNumber(*seconds));
+  in.takeMemory("sandbox.memory_limit");
+  if (const auto cpus = in.reader().number("sandbox.cpu_limit"))
+    in.set("sandbox.cpu_limit", "resources.cpus", formatNumber(*cpus));
+  if (const auto runtime = in.reader().text("sandbox.runtime")) {
+    in.note(NoteKind::lossy, "sandbox.runtime", "\"" + *runtime + "\" is not used: caisson's own isolation is");
+  }
+  if (const auto mode = in.reader().text("sandbox.network_mode")) {
+    if (*mode == "bridge") {
+      in.set("sandbox.network_mode", "network.mode", "proxy");
+      in.setList("sandbox.network_mode", "network.allowed_hosts", {"*"});
+      in.note(NoteKind::widening, "sandbox.network_mode",
+              "\"bridge\" becomes \"proxy\" to any public host; private addresses stay blocked");
+    } else {
+      in.set("sandbox.network_mode", "network.mode", *mode);
+    }
+  }
+  if (const ImportBuilder::Texts servers = in.reader().texts("sandbox.dns_servers"); !servers.empty())
+    in.setList("sandbox.dns_servers", "network.dns_servers", servers);
+  if (const auto proxy = in.reader().text("sandbox.http_proxy"))
+    in.set("sandbox.http_proxy", "network.upstream_proxy", *proxy);
+  if (const auto access = in.reader().text("sandbox.workspace_access")) {
+    if (*access == "rw") in.note(NoteKind::widening, "sandbox.workspace_access", "the workspace is changed directly");
+    in.set("sandbox.workspace_access", "filesystem.workspace.mode", *access);
+  }
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,51 @@
+// Imports policies written for other sandboxes (P6).
+//
+//   agent   JSON   {"sandbox": {"bash": {"defaultNetwork": ...}}}        a tool sandbox with network modes
+//   docker  TOML   [sandbox] with timeout, memory_limit, network_mode    a shell in a container
+//   rfc     JSON   {"isolationLevel": "LEVEL_2", "filesystem": {...}}    a declared policy object
+//   cargo   YAML   sandbox_config, process_limits, execution_policy ...  a sandbox for cargo
+//   compose YAML   services.sandbox                                      a container template
+//   srt     JSON   {"network": {"allowedDomains": ...}, "filesystem": {"allowWrite": ...}}
+//   devcontainer   JSON with comments: image, mounts, containerEnv, runArgs ...
+//
+// The result is a native policy and a report: what was imported, what could not be, what was rejected as unsafe, what
+// became wider than ours. Nothing is dropped silently: an unknown key is an error, as in our own files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/document/document.h"
+#include "policy/limits.h"
+#include "policy/model.h"
+
+namespace caisson::policy {
+
+struct ImportNote {
+  enum class Kind : std::uint8_t {
+    lossy,     ///< has no counterpart here, or is always so here
+    unsafe,    ///< rejected: it would weaken the sandbox below caisson's minimum
+    widening,  ///< wider than the profile it starts from
+  };
+  Kind kind = Kind::lossy;
+  std::string key;
+  std::string text;
+};
+
+std::string_view name(ImportNote::Kind kind);
+
+struct Imported {
+  std::string shape;  ///< "agent", "compose", "docker", "rfc", "cargo", "srt", "devcontainer"
+  Policy policy;
+  std::vector<std::string> extra_ceilings;  ///< of an owner's configuration: "memory = 2147483648"
+  std::vector<ImportNote> notes;
+};
+
+/// Blanks out the comments and trailing commas that devcontainer.json may have; lines stay where they are.
+std::string withoutComments(std::string_view json);
+
+/// Detects the shape of a document and reads it.
+Result<Imported> importPolicy(const Document& document);
+
+}  // namespace caisson::policy

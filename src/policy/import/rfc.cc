@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <array>
+
+#include "policy/decode/syntax.h"
+#include "policy/import/builder.h"
+#include "policy/units.h"
+
+namespace caisson::policy {
+
+namespace {
+
+using NoteKind = ImportNote::Kind;
+using Texts = ImportBuilder::Texts;
+
+void readFilesystem(ImportBuilder& in) {
+  in.lossy("filesystem.rootPath", "the sandbox builds its root in memory");
+  for (const std::string& path : in.reader().texts("filesystem.readOnlyPaths")) {
+    const std::string normal = normalPath(path);
+    const bool system = std::ranges::any_of(std::array{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"},
+                                            [&](const char* top) { return isWithin(normal, top); });
+    if (system) {
+      in.note(NoteKind::lossy, "filesystem.readOnlyPaths", path + " is always shown, read-only");
+    } else {
+      in.append("filesystem.readOnlyPaths", "filesystem.read_only", path);
+    }
+  }
+  for (const std::string& path : in.reader().texts("filesystem.readWritePaths")) {
+    if (path == "/tmp" || path == "/var/tmp") {
+      in.note(NoteKind::lossy, "filesystem.readWritePaths", path + " is the sandbox's own, in memory");
+    } else {
+      in.append("filesystem.readWritePaths", "filesystem.read_write", path);
+      in.note(NoteKind::widening, "filesystem.readWritePaths", path + " of the host is changed directly");
+    }
+  }
+  for (const std::string& path : in.reader().texts("filesystem.deniedPaths")) {
+    if (path == "/sys") {
+      in.note(NoteKind::lossy, "filesystem.deniedPaths", path + " is never in the sandbox");
+    } else if (path == "/proc" || path == "/dev") {
+      in.note(NoteKind::lossy, "filesystem.deniedPaths",
+              path + " is the sandbox's own, with the host's hidden; programs cannot start without");
+    } else {
+      in.append("filesystem.deniedPaths", "filesystem.denied", path);
+    }
+  }
+  if (const auto bytes = in.reader().size("filesystem.maxFileSize"))
+    in.set("filesystem.maxFileSize", "filesystem.max_file_size", std::to_string(*bytes));
+  if (const auto bytes = in.reader().size("filesystem.maxTotalSize"))
+    in.set("filesystem.maxTotalSize", "filesystem.max_total_size", std::to_string(*bytes));
+}
+
+void readProcess(ImportBuilder& in) {
+  if (const auto count = in.reader().integer("process.maxProcesses"))
+    in.set("process.maxProcesses", "process.max_processes", std::to_string(*count));
+  if (const auto fork = in.reader().boolean("process.allowFork"))
+    in.set("process.allowFork", "process.allow_fork", *fork ? "true" : "false");
+  if (const auto exec = in.reader().boolean("process.allowExec"))
+    in.set("process.allowExec", "process.allow_exec", *exec ? "true" : "false");
+  const Texts programs = in.reader().texts("process.allowedExecutables");
+  if (!programs.empty()) {
+    in.setList("process.allowedExecutables", "process.allowed_executables", programs);
+  } else if (in.reader().has("process.allowedExecutables")) {
+    in.note(NoteKind::lossy, "process.allowedExecutables",
+            "an empty list means any program there; here it would mean none, so it is left out");
+  }
+}
+
+void readResources(ImportBuilder& in) {
+  if (const auto milliseconds = in.reader().number("resources.maxCPU"))
+    in.set("resources.maxCPU", "resources.cpu_seconds", formatNumber(*milliseconds / 1000));
+  in.takeMemory("resources.maxMemory");
+  if (const auto count = in.reader().integer("resources.maxFileDescriptors"))
+    in.set("resources.maxFileDescriptors", "resources.open_files", std::to_string(*count));
+  if (const auto count = in.reader().integer("resources.maxThreads"))
+    in.set("resources.maxThreads", "resources.threads", std::to_string(*count));
+}
+
+void readSyscalls(ImportBuilder& in) {
+  const auto mode = in.reader().text("syscalls.mode");
+  const Texts names = in.reader().texts("syscalls.syscalls");
+  if (!mode) {
+    if (!names.empty()) in.refuse("syscalls.mode", "expected WHITELIST or BLACKLIST beside a list of calls");
+    return;
+  }
+  if (*mode != "WHITELIST" && *mode != "BLACKLIST")
+    return in.refuse("syscalls.mode", "expected WHITELIST or BLACKLIST");
+  if (*mode == "BLACKLIST") {
+    in.note(NoteKind::widening, "syscalls.mode", "all calls but the listed ones, and those that no policy allows");
+    in.set("syscalls.mode", "syscalls.mode", "denylist");
+    return in.setList("syscalls.syscalls", "syscalls.names", names);
+  }
+  // The profile's list is the minimum with which a program starts; the document's calls are added to it.
+  std::size_t added = in.policy().syscalls.names ? in.policy().syscalls.names->size() : 0;
+  for (const std::string& name : names) {
+    auto& list = in.policy().syscalls.names;
+    if (list && std::ranges::find(*list, name) != list->end()) {
+      --added;
+    } else {
+      in.append("syscalls.syscalls", "syscalls.names", name);
+    }
+  }
+  in.note(NoteKind::widening, "syscalls.syscalls",
+          std::to_string(added) + " calls are added, without which no program starts and ends");
+}
+
+void readNetwork(ImportBuilder& in) {
+  const bool allowed = in.reader().boolean("network.allowNetwork").value_or(false);
+  if (allowed) {
+    in.set("network.allowNetwork", "network.mode", "proxy");
+    in.note(NoteKind::widening, "network.allowNetwork", "network access through the egress filter");
+  }
+  const Texts hosts = in.reader().texts("network.allowedHosts");
+  const Texts ports = in.reader().texts("network.allowedPorts");
+  in.takeHosts("network.allowedHosts", hosts);
+  if (in.reader().has("network.allowedPorts")) in.setList("network.allowedPorts", "network.allowed_ports", ports);
+  if (allowed && hosts.empty())
+    in.note(NoteKind::lossy, "network.allowedHosts", "an empty list means any host there; here it means none");
+  if (allowed && ports.empty())
+    in.note(NoteKind::lossy, "network.allowedPorts", "an empty list means any port there; here it means none");
+  if (const auto count = in.reader().integer("network.maxConnections"))
+    in.set("network.maxConnections", "network.max_connections", std::to_string(*count));
+}
+
+}  // namespace
+
+void importRfc(ImportBuilder& in) {
+  const auto level = in.reader().text("isolationLevel");
+  if (level == "LEVEL_0") {
+    in.note(NoteKind::unsafe, "isolationLevel",
+            "LEVEL_0 means no isolation and needs an owner's approval for each run; LEVEL_2 is used");
+  } else if (level == "LEVEL_1") {
+    in.note(NoteKind::widening, "isolationLevel", "LEVEL_1 is level process");
+    in.set("isolationLevel", "isolation.level", "process");
+  } else if (level && *level != "LEVEL_2") {
+    in.refuse("isolationLevel", "expected LEVEL_0, LEVEL_1 or LEVEL_2");
+  }
+  readFilesystem(in);
+  readProcess(in);
+  readNetwork(in);
+  readResources(in);
+  readSyscalls(in);
+}
+
+}  // namespace caisson::policy

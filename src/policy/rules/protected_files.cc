@@ -1,0 +1,213 @@
+#include "policy/rules/protected_files.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+#include "policy/rules/name_pattern.h"
+
+namespace caisson::policy {
+namespace {
+
+constexpr std::size_t kMaxPattern = 256;
+
+struct CategoryRows {
+  ProtectedCategory category;
+  std::string_view patterns;
+};
+
+constexpr CategoryRows kCategoryRows[] = {
+#define PROTECTED(category, patterns) {ProtectedCategory::category, patterns},
+#include "policy/rules/protected_files.inc"
+#undef PROTECTED
+};
+
+struct CategoryText {
+  std::string_view name;
+  std::string_view reason;
+};
+
+constexpr CategoryText kCategories[] = {
+    {"version-control", "version control runs programs that it names"},
+    {"shell", "shells read it when they start"},
+    {"editor", "editors run tasks from it"},
+    {"environment", "tools that set up a directory's environment run it"},
+    {"task-runner", "tools run commands from it unasked"},
+    {"packages", "package managers run programs that it names"},
+    {"interpreter", "programs run commands from it when they start"},
+    {"ci", "build servers run it"},
+    {"agent", "agents and their tool servers are configured by it"},
+    {"desktop", "the desktop starts programs that it names"},
+    {"service", "the service manager starts programs that it names"},
+    {"custom", "the policy protects it"},
+};
+
+/// The only parts of a git directory that may change without approval: objects and references name no program.
+constexpr std::string_view kRepositoryData[] = {"objects",        "refs",       "logs",       "head",
+                                                "index",          "orig_head",  "fetch_head", "packed-refs",
+                                                "commit_editmsg", "merge_head", "shallow",    "cherry_pick_head",
+                                                "revert_head",    "merge_msg",  "merge_mode", "description"};
+
+constexpr std::string_view kRepositoryPrograms[] = {"config", "config.worktree", "hooks/",
+                                                    "info/",  "commondir",       "gitdir"};
+
+/// Other members of a git directory. A rebase in progress has a list of commands.
+constexpr std::string_view kRepositoryOther[] = {"config.lock",  "modules",   "worktrees", "rebase-merge",
+                                                 "rebase-apply", "sequencer", "branches",  "remotes",
+                                                 "lfs",          "svn",       "annex",     "reftable"};
+
+template <class Range>
+bool contains(const Range& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+bool hasWildcard(std::string_view part) { return part.find('*') != std::string_view::npos; }
+
+/// Characters that a case-insensitive ext4 or f2fs directory ignores when it compares names (default-ignorable).
+constexpr bool isIgnoredInNames(char32_t code) {
+  return code == 0xAD || code == 0x34F || code == 0x61C || (code >= 0x115F && code <= 0x1160) ||
+         (code >= 0x17B4 && code <= 0x17B5) || (code >= 0x180B && code <= 0x180F) ||
+         (code >= 0x200B && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
+         (code >= 0x2060 && code <= 0x206F) || code == 0x3164 || (code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF ||
+         code == 0xFFA0 || (code >= 0xFFF0 && code <= 0xFFF8) || (code >= 0x1BCA0 && code <= 0x1BCA3) ||
+         (code >= 0x1D173 && code <= 0x1D17A) || (code >= 0xE0000 && code <= 0xE0FFF);
+}
+
+}  // namespace
+
+std::string_view name(ProtectedCategory category) { return kCategories[static_cast<std::size_t>(category)].name; }
+std::string_view reason(ProtectedCategory category) { return kCategories[static_cast<std::size_t>(category)].reason; }
+
+std::span<const ProtectedPattern> protectedPatterns() {
+  static const std::vector<ProtectedPattern> table = [] {
+    std::vector<ProtectedPattern> made;
+    for (const CategoryRows& row : kCategoryRows) {
+      for (const std::string_view pattern : splitParts(row.patterns, ' ')) made.push_back({pattern, row.category});
+    }
+    return made;
+  }();
+  return table;
+}
+
+std::string foldName(std::string_view name) {
+  std::string folded;
+  folded.reserve(name.size());
+  while (!name.empty()) {
+    const Character next = firstCharacter(name);
+    if (next.valid && next.code < 0x80) {
+      folded += next.code >= 'A' && next.code <= 'Z' ? static_cast<char>(next.code - 'A' + 'a')
+                                                     : static_cast<char>(next.code);
+    } else if (next.valid && next.code == 0x212A) {
+      folded += 'k';  // KELVIN SIGN folds to an ASCII letter, as does the next
+    } else if (next.valid && next.code == 0x17F) {
+      folded += 's';
+    } else if (!next.valid || !isIgnoredInNames(next.code)) {
+      folded += name.substr(0, next.length);
+    }
+    name.remove_prefix(next.length);
+  }
+  return folded;
+}
+
+std::optional<std::string> protectedPatternProblem(std::string_view pattern) {
+  if (pattern.size() > kMaxPattern) return "at most " + std::to_string(kMaxPattern) + " bytes";
+  if (pattern.starts_with('/')) return "a path relative to the workspace";
+  if (!isUtf8(pattern)) return "UTF-8 text";
+  for (const char c : pattern) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "no control characters";
+  }
+  const std::vector<std::string_view> parts = splitParts(pattern, '/');
+  if (parts.empty()) return "a name";
+  for (const std::string_view part : parts) {
+    if (part == "." || part == "..") return "a path without \".\" and \"..\"";
+    if (foldName(part).empty()) return "a name with visible characters";
+  }
+  const auto stars = [](char c) { return c == '*'; };
+  if (std::all_of(parts.back().begin(), parts.back().end(), stars)) return "a name beside the \"*\"";
+  return std::nullopt;
+}
+
+ProtectedFiles::ProtectedFiles(std::span<const std::string> added) {
+  for (const ProtectedPattern& one : protectedPatterns()) add(one.pattern, one.category);
+  for (const std::string& pattern : added) {
+    if (!protectedPatternProblem(pattern)) add(pattern, ProtectedCategory::custom);
+  }
+}
+
+void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
+  Pattern made{.directory = pattern.ends_with('/'), .category = category};
+  for (const std::string_view part : splitParts(pattern, '/')) made.parts.push_back(foldName(part));
+  if (hasWildcard(made.parts.back())) {
+    with_wildcard_.push_back(patterns_.size());
+  } else {
+    by_last_part_[made.parts.back()].push_back(patterns_.size());
+  }
+  patterns_.push_back(std::move(made));
+}
+
+std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const {
+  const std::vector<std::string_view> parts = splitParts(path, '/');
+  std::vector<std::string> folded;
+  folded.reserve(parts.size());
+  for (const std::string_view part : parts) folded.push_back(foldName(part));
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    const bool last = at + 1 == parts.size();
+    const auto object = path.substr(0, static_cast<std::size_t>(parts[at].data() + parts[at].size() - path.data()));
+    if (folded[at] == ".git") {
+      // A .git file names another git directory.
+      if (last) return ProtectedMatch{ProtectedCategory::version_control, object, false};
+      if (!isRepositoryData(path.substr(object.size() + 1))) {
+        return ProtectedMatch{ProtectedCategory::version_control, path, false};
+      }
+      continue;
+    }
+    const auto fits = [&](std::size_t index) {
+      const Pattern& pattern = patterns_[index];
+      if ((!pattern.directory && !last) || pattern.parts.size() > at + 1) return false;
+      for (std::size_t i = 0; i < pattern.parts.size(); ++i) {
+        if (!matchesWildcard(pattern.parts[i], folded[at + 1 - pattern.parts.size() + i])) return false;
+      }
+      return true;
+    };
+    const auto found = [&](std::size_t index) {
+      return ProtectedMatch{patterns_[index].category, object, patterns_[index].directory};
+    };
+    if (const auto named = by_last_part_.find(folded[at]); named != by_last_part_.end()) {
+      for (const std::size_t index : named->second)
+        if (fits(index)) return found(index);
+    }
+    for (const std::size_t index : with_wildcard_)
+      if (fits(index)) return found(index);
+  }
+  return std::nullopt;
+}
+
+bool hasRepositoryShape(const std::function<bool(std::string_view)>& has) {
+  // A directory with `commondir` uses objects and references of the directory that it names.
+  return has("head") && ((has("objects") && has("refs")) || has("commondir"));
+}
+
+bool isRepositoryData(std::string_view path) {
+  const std::vector<std::string_view> parts = splitParts(path, '/');
+  if (parts.empty()) return false;
+  const std::string first = foldName(parts[0]);
+  // Alternates make git read objects from elsewhere.
+  if (first == "objects" && parts.size() > 2 && foldName(parts[1]) == "info" &&
+      foldName(parts[2]).find("alternates") != std::string::npos) {
+    return false;
+  }
+  return contains(kRepositoryData, first);
+}
+
+bool isRepositoryMember(std::string_view path) {
+  const std::vector<std::string_view> parts = splitParts(path, '/');
+  if (parts.empty()) return false;
+  const std::string first = foldName(parts[0]);
+  if (contains(kRepositoryData, first) || contains(kRepositoryOther, first)) return true;
+  return std::any_of(std::begin(kRepositoryPrograms), std::end(kRepositoryPrograms), [&](std::string_view one) {
+    return first == (one.ends_with('/') ? one.substr(0, one.size() - 1) : one);
+  });
+}
+
+std::span<const std::string_view> repositoryPrograms() { return kRepositoryPrograms; }
+
+}  // namespace caisson::policy
