@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "mcp/json.h"
+#include "mcp/protocol/json.h"
 
 namespace caisson::mcp {
 

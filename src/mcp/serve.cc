@@ -12,13 +12,13 @@
 #include <memory>
 #include <thread>
 
-#include "mcp/fixture.h"
-#include "mcp/http_endpoint.h"
+#include "mcp/conformance/fixture.h"
+#include "mcp/http/endpoint.h"
+#include "mcp/http/token.h"
 #include "mcp/log.h"
 #include "mcp/sandbox/features.h"
 #include "mcp/sandbox/workspace.h"
 #include "mcp/stdio.h"
-#include "mcp/token.h"
 
 namespace caisson::mcp {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "mcp/server.h"
+#include "mcp/server/server.h"
 #include "sys/fd.h"
 
 namespace caisson::mcp {

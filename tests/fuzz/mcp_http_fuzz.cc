@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "mcp/http_headers.h"
-#include "mcp/http_request.h"
+#include "mcp/http/headers.h"
+#include "mcp/http/request.h"
 
 namespace {
 

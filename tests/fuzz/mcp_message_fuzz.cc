@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "mcp/fixture.h"
+#include "mcp/conformance/fixture.h"
 #include "mcp/lines.h"
-#include "mcp/server.h"
+#include "mcp/server/server.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "approval/store.h"
-#include "mcp/features.h"
+#include "mcp/server/features.h"
 
 namespace caisson::mcp {
 

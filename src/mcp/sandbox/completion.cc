@@ -1,7 +1,7 @@
 // Completion of sandbox ids, exec ids and paths.
 #include <algorithm>
 
-#include "mcp/results.h"
+#include "mcp/protocol/results.h"
 #include "mcp/sandbox/background.h"
 #include "mcp/sandbox/resources.h"
 

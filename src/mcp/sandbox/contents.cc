@@ -3,11 +3,11 @@
 
 #include "audit/reader.h"
 #include "base/utf8.h"
-#include "mcp/base64.h"
-#include "mcp/results.h"
+#include "mcp/protocol/base64.h"
+#include "mcp/protocol/results.h"
+#include "mcp/protocol/uri.h"
 #include "mcp/sandbox/background.h"
 #include "mcp/sandbox/resources.h"
-#include "mcp/uri.h"
 
 namespace caisson::mcp {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "mcp/features.h"
 #include "mcp/sandbox/sandboxes.h"
+#include "mcp/server/features.h"
 
 namespace caisson::mcp {
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "mcp/results.h"
+#include "mcp/protocol/results.h"
 
 namespace caisson::mcp {
 namespace {

@@ -1,7 +1,7 @@
 // Prompts for common tasks.
 #pragma once
 
-#include "mcp/features.h"
+#include "mcp/server/features.h"
 
 namespace caisson::mcp {
 

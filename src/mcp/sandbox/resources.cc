@@ -1,7 +1,7 @@
 #include "mcp/sandbox/resources.h"
 
-#include "mcp/results.h"
-#include "mcp/uri.h"
+#include "mcp/protocol/results.h"
+#include "mcp/protocol/uri.h"
 
 namespace caisson::mcp {
 namespace {

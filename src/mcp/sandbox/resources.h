@@ -7,8 +7,8 @@
 //   caisson://{sandbox_id}/audit                   what is on record about it
 #pragma once
 
-#include "mcp/features.h"
 #include "mcp/sandbox/sandboxes.h"
+#include "mcp/server/features.h"
 
 namespace caisson::mcp {
 

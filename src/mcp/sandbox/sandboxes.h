@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "caisson/session.h"
-#include "mcp/features.h"
 #include "mcp/sandbox/execution.h"
-#include "mcp/workers.h"
+#include "mcp/server/features.h"
+#include "mcp/server/workers.h"
 
 namespace caisson::mcp {
 

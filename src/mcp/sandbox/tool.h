@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mcp/results.h"
+#include "mcp/protocol/results.h"
 
 namespace caisson::mcp {
 

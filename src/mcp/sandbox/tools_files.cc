@@ -2,7 +2,7 @@
 #include <cerrno>
 
 #include "base/utf8.h"
-#include "mcp/base64.h"
+#include "mcp/protocol/base64.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "base/deceptive_text.h"
-#include "mcp/uri.h"
+#include "mcp/protocol/uri.h"
 
 namespace caisson::mcp {
 namespace {

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "mcp/features.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
+#include "mcp/server/features.h"
 
 namespace caisson::mcp {
 

@@ -1,0 +1,20 @@
+// The headers in which 2026-07-28 repeats parts of the body, so that proxies can route without parsing it. They must
+// match the body: otherwise a proxy that decides by the header and a server that acts on the body would see different
+// requests.
+#pragma once
+
+#include <optional>
+
+#include "mcp/http/request.h"
+#include "mcp/protocol/message.h"
+
+namespace caisson::mcp {
+
+/// Decodes the `=?base64?...?=` form of a header value; nothing if it is malformed.
+std::optional<std::string> decodeHeaderValue(std::string_view value);
+
+/// Returns the first mismatch between headers and body. `tools` is the list of tools, for mirrored parameters
+/// (`x-mcp-header`).
+std::optional<RpcError> checkHeaders(const HttpRequest& request, const Message& message, const Json& tools);
+
+}  // namespace caisson::mcp

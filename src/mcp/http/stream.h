@@ -1,0 +1,60 @@
+// The answer to one HTTP request while it is produced: the thread that serves the call adds messages, and the
+// connection's thread, which alone uses the socket, removes them.
+//
+// A stream of the older versions keeps sent events, so that a client whose connection broke can fetch the rest
+// (`Last-Event-ID`). Bounded: old events are dropped, and so are notifications to a peer that does not read.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "mcp/server/channel.h"
+#include "sys/fd.h"
+
+namespace caisson::mcp {
+
+class HttpStream final : public Channel {
+ public:
+  /// `name` is the prefix of its event ids; empty: events have no id and are not kept.
+  explicit HttpStream(std::string name);
+
+  void send(const Json& message) override;
+  void disconnect() override;
+  /// Ends the stream; for streams that no response ends.
+  void finish();
+
+  struct Event {
+    std::size_t number = 0;  ///< from 1
+    std::string text;        ///< one line of JSON
+    bool response = false;
+    int error_code = 0;  ///< of a response; 0: a result
+  };
+  /// Returns the event after `number`, if there is one.
+  std::optional<Event> after(std::size_t number);
+  /// Whether no event follows `number`.
+  [[nodiscard]] bool endsAt(std::size_t number) const;
+  /// Whether to close the connection now, before the answer. True once.
+  bool takeDisconnect();
+
+  /// Becomes readable when there is a new event.
+  [[nodiscard]] int descriptor() const { return wake_.get(); }
+  void clearWake() const;
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  void wake() const;
+
+  std::string name_;
+  sys::Fd wake_;
+  mutable std::mutex mutex_;
+  std::deque<Event> events_;
+  std::size_t last_ = 0;
+  std::size_t held_ = 0;  ///< bytes
+  bool finished_ = false;
+  bool disconnect_ = false;
+};
+
+}  // namespace caisson::mcp

@@ -1,0 +1,53 @@
+#include "mcp/http/token.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "mcp/log.h"
+#include "sys/root_dir.h"
+#include "sys/state_home.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr std::size_t kLeastToken = 32;
+
+std::string freshToken() {
+  unsigned char random[32];
+  if (::getrandom(random, sizeof random, 0) != sizeof random) std::abort();
+  std::string text;
+  for (const unsigned char byte : random) {
+    text += "0123456789abcdef"[byte >> 4U];
+    text += "0123456789abcdef"[byte & 15U];
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> bearerToken() {
+  auto opened = sys::openStateDirectory("mcp");
+  if (!opened) return std::unexpected(opened.error());
+  auto directory = sys::RootDir::adopt(std::move(*opened), {});
+  if (!directory) return std::unexpected(directory.error());
+  writeLog(LogLevel::info, "clients need the bearer token", {{"file", sys::stateHome() + "/mcp/token"}});
+  auto kept = directory->readFile("token", 4096);
+  if (kept) {
+    while (!kept->empty() && (kept->back() == '\n' || kept->back() == '\r')) kept->pop_back();
+    if (kept->size() >= kLeastToken) return kept;
+    return std::unexpected(Error{.stage = Stage::state,
+                                 .call = "read",
+                                 .object = "mcp/token",
+                                 .reason = "the token is too short to be safe",
+                                 .hint = "remove the file; a new one is made"});
+  }
+  if (kept.error().sys_errno != ENOENT) return std::unexpected(kept.error());
+  const std::string token = freshToken();
+  if (auto written = directory->writeFileAtomic("token", token + "\n", 0600); !written)
+    return std::unexpected(written.error());
+  return token;
+}
+
+}  // namespace caisson::mcp

@@ -1,0 +1,68 @@
+// What a server offers, independent of the transport: sandbox tools, or the fixtures of the conformance suite.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "mcp/server/call.h"
+
+namespace caisson::mcp {
+
+/// A question to the user or program behind the client.
+struct InputRequest {
+  std::string method;  ///< elicitation/create, sampling/createMessage or roots/list
+  Json params;
+};
+
+/// Returned by a handler that needs input. It is called again with the answers in Call::inputs and `state` in
+/// Call::state: by the client's next request since 2026-07-28, by the server in older versions.
+struct NeedsInput {
+  std::map<std::string, InputRequest> requests;
+  std::string state;
+};
+
+/// The result, a request for input, or a protocol error. A tool that failed has a result (isError), not an error.
+using Outcome = std::variant<Json, NeedsInput, RpcError>;
+
+/// Notifies clients of changes. Thread-safe.
+class Announcer {
+ public:
+  enum class Change : std::uint8_t { tools, prompts, resources };
+  virtual ~Announcer() = default;
+  virtual void changed(Change what) = 0;
+  virtual void resourceUpdated(const std::string& uri) = 0;
+};
+
+/// How long, and by whom, a list or a resource may be cached.
+struct CacheHint {
+  std::int64_t ttl_ms = 0;
+  bool shared = false;
+};
+
+/// All methods may be called from several threads at once.
+class Features {
+ public:
+  virtual ~Features() = default;
+  virtual void connect(Announcer& announcer) { static_cast<void>(announcer); }
+
+  [[nodiscard]] virtual Json serverInfo() const = 0;
+  [[nodiscard]] virtual Json capabilities(Era era) const = 0;
+  [[nodiscard]] virtual std::string instructions() const { return {}; }
+
+  // Complete arrays: none is long enough for pages.
+  [[nodiscard]] virtual Json tools() = 0;
+  [[nodiscard]] virtual Json prompts() = 0;
+  [[nodiscard]] virtual Json resources() = 0;
+  [[nodiscard]] virtual Json resourceTemplates() = 0;
+  [[nodiscard]] virtual CacheHint listsKeep() const { return {.ttl_ms = 3'600'000, .shared = true}; }
+
+  // The name, uri or reference is in call.params; the server checked only that it exists.
+  virtual Outcome callTool(Call& call) = 0;
+  virtual Outcome getPrompt(Call& call) = 0;
+  virtual Outcome readResource(Call& call) = 0;
+  virtual Outcome complete(Call& call) = 0;
+};
+
+}  // namespace caisson::mcp

@@ -1,0 +1,188 @@
+// The protocol over the fixture's features, without any transport.
+#include "mcp/server/server.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+
+#include "mcp/conformance/fixture.h"
+
+namespace caisson::mcp {
+namespace {
+
+class Recorder final : public Channel {
+ public:
+  void send(const Json& message) override {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(message);
+    arrived_.notify_all();
+  }
+  /// Returns the first matching message, within a generous timeout.
+  template <class Fits>
+  Json await(Fits fits) {
+    std::unique_lock lock(mutex_);
+    Json found;
+    arrived_.wait_for(lock, std::chrono::seconds(10), [&] {
+      for (const Json& message : messages_)
+        if (fits(message)) {
+          found = message;
+          return true;
+        }
+      return false;
+    });
+    return found;
+  }
+  Json answer(const Json& id) {
+    return await([&](const Json& message) { return message.value("id", Json()) == id && !message.contains("method"); });
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return messages_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<Json> messages_;
+};
+
+class McpServer : public testing::Test {
+ protected:
+  /// Like a transport whose client disconnected: breaks the reference cycle of unanswered calls and their client.
+  void TearDown() override {
+    server.endSubscriptions();
+    client->cancelAll();
+  }
+  void send(Json message) {
+    message["jsonrpc"] = "2.0";
+    server.receive(client, *decodeMessage(std::move(message)), channel, Server::Expect::either);
+  }
+  static Json modern(Json params, Json capabilities = Json::object()) {
+    params["_meta"][meta::kProtocolVersion] = kModernVersion;
+    params["_meta"][meta::kClientCapabilities] = std::move(capabilities);
+    return params;
+  }
+  void initialize(const char* version, Json capabilities = Json::object()) {
+    send({{"id", "init"},
+          {"method", "initialize"},
+          {"params", {{"protocolVersion", version}, {"capabilities", std::move(capabilities)}}}});
+  }
+
+  std::unique_ptr<Features> features = makeFixture();
+  std::shared_ptr<Client> client = std::make_shared<Client>();
+  std::shared_ptr<Recorder> channel = std::make_shared<Recorder>();
+  Server server{*features};
+};
+
+TEST_F(McpServer, ServesBothErasOnOneConnection) {
+  initialize("2025-06-18");
+  EXPECT_EQ(channel->answer("init")["result"]["protocolVersion"], "2025-06-18");
+  send({{"id", 1}, {"method", "tools/list"}});
+  EXPECT_FALSE(channel->answer(1)["result"].contains("resultType"));
+  send({{"id", 2}, {"method", "tools/list"}, {"params", modern({})}});
+  EXPECT_EQ(channel->answer(2)["result"]["resultType"], "complete");
+}
+
+TEST_F(McpServer, AnUnknownVersionIsOfferedTheNewestThatBeginsWithInitialize) {
+  for (const char* version : {"2026-07-28", "1999-01-01", "2099-01-01"}) {
+    channel = std::make_shared<Recorder>();
+    initialize(version);
+    EXPECT_EQ(channel->answer("init")["result"]["protocolVersion"], "2025-11-25") << version;
+  }
+  send({{"id", 1}, {"method", "tools/list"}, {"params", {{"_meta", {{meta::kProtocolVersion, "2027-01-01"}}}}}});
+  EXPECT_EQ(channel->answer(1)["error"]["code"], code::kUnsupportedVersion);
+}
+
+TEST_F(McpServer, NothingIsServedBeforeTheVersionIsKnown) {
+  send({{"id", 1}, {"method", "tools/list"}});
+  EXPECT_EQ(channel->answer(1)["error"]["code"], code::kInvalidParams);
+  send({{"id", 2}, {"method", "tools/call"}, {"params", {{"name", "test_simple_text"}}}});
+  EXPECT_EQ(channel->answer(2)["error"]["code"], code::kInvalidParams);
+  send({{"id", 3}, {"method", "ping"}});
+  EXPECT_EQ(channel->answer(3)["result"], Json::object());
+}
+
+TEST_F(McpServer, ACancelledCallIsNeverAnswered) {
+  send({{"id", 1}, {"method", "tools/call"}, {"params", modern({{"name", "test_tool_with_logging"}})}});
+  send({{"method", "notifications/cancelled"}, {"params", {{"requestId", 1}}}});
+  send({{"id", 2}, {"method", "tools/call"}, {"params", modern({{"name", "test_tool_with_logging"}})}});
+  EXPECT_TRUE(channel->answer(2).contains("result"));
+  EXPECT_EQ(channel->count(), 1U);
+}
+
+TEST_F(McpServer, AnIdInUseIsRefusedAndFreeAgainAfterTheAnswer) {
+  const Json call{{"id", "x"}, {"method", "tools/call"}, {"params", modern({{"name", "test_tool_with_logging"}})}};
+  send(call);
+  send(call);
+  EXPECT_EQ(channel->answer("x")["error"]["code"], code::kInvalidRequest);
+  channel->await([](const Json& message) { return message.contains("result"); });
+  channel = std::make_shared<Recorder>();
+  send(call);
+  EXPECT_TRUE(channel->answer("x").contains("result"));
+  send({{"id", 1}, {"method", "tools/list"}, {"params", modern({})}});
+  send({{"id", "1"}, {"method", "tools/list"}, {"params", modern({})}});
+  EXPECT_TRUE(channel->answer("1").contains("result"));
+}
+
+TEST_F(McpServer, TooManyCallsAreRefusedNotHeld) {
+  for (std::size_t i = 0; i < Client::kMaxCalls + 50; ++i)
+    send({{"id", i}, {"method", "subscriptions/listen"}, {"params", modern({{"notifications", Json::object()}})}});
+  EXPECT_TRUE(channel->answer(Client::kMaxCalls + 49).contains("error"));
+}
+
+TEST_F(McpServer, BeforeTheStatelessVersionTheServerAsks) {
+  initialize("2025-11-25", {{"elicitation", Json::object()}});
+  send({{"id", 7}, {"method", "tools/call"}, {"params", {{"name", "test_input_required_result_multi_round"}}}});
+  for (const auto& [field, value] : {std::pair{"name", "Ada"}, std::pair{"color", "green"}}) {
+    const Json question = channel->await([&](const Json& message) {
+      return message.value("method", "") == "elicitation/create" &&
+             message["params"]["requestedSchema"]["properties"].contains(field);
+    });
+    ASSERT_TRUE(question.contains("id")) << field;
+    send({{"id", question["id"]}, {"result", {{"action", "accept"}, {"content", {{field, value}}}}}});
+  }
+  EXPECT_EQ(channel->answer(7)["result"]["content"][0]["text"], "Your colour is green.");
+}
+
+TEST_F(McpServer, AQuestionThatTheClientCannotAnswerIsNotAsked) {
+  initialize("2025-11-25");
+  send({{"id", 7}, {"method", "tools/call"}, {"params", {{"name", "test_elicitation"}}}});
+  EXPECT_TRUE(channel->answer(7).contains("error"));
+  send({{"id", 8}, {"method", "tools/call"}, {"params", modern({{"name", "test_missing_capability"}})}});
+  EXPECT_EQ(channel->answer(8)["error"]["code"], code::kMissingCapability);
+}
+
+TEST_F(McpServer, SubscribersHearWhatTheyAskedForAndNothingElse) {
+  send({{"id", "l"},
+        {"method", "subscriptions/listen"},
+        {"params", modern({{"notifications", {{"promptsListChanged", true}, {"unknown", true}}}})}});
+  server.changed(Announcer::Change::tools);
+  server.changed(Announcer::Change::prompts);
+  EXPECT_EQ(channel->count(), 2U);
+  const Json acknowledged =
+      channel->await([](const Json& m) { return m.value("method", "") == "notifications/subscriptions/acknowledged"; });
+  EXPECT_EQ(acknowledged["params"]["notifications"], Json({{"promptsListChanged", true}}));
+  const Json changed =
+      channel->await([](const Json& m) { return m.value("method", "") == "notifications/prompts/list_changed"; });
+  EXPECT_EQ(changed["params"]["_meta"][meta::kSubscriptionId], "l");
+  send({{"method", "notifications/cancelled"}, {"params", {{"requestId", "l"}}}});
+  server.changed(Announcer::Change::prompts);
+  EXPECT_EQ(channel->count(), 2U);
+}
+
+TEST_F(McpServer, MalformedInputOfARoundIsRefused) {
+  const auto call = [](Json params) {
+    params["name"] = "test_input_required_result_elicitation";
+    return modern(std::move(params), {{"elicitation", Json::object()}});
+  };
+  int id = 0;
+  for (const Json& inputs : {Json(), Json("x"), Json::array(), Json{{"user_name", 5}}}) {
+    send({{"id", ++id}, {"method", "tools/call"}, {"params", call({{"inputResponses", inputs}})}});
+    EXPECT_EQ(channel->answer(id)["error"]["code"], code::kInvalidParams) << inputs;
+  }
+  send({{"id", ++id}, {"method", "tools/call"}, {"params", call({{"requestState", "made.up"}})}});
+  EXPECT_EQ(channel->answer(id)["error"]["code"], code::kInvalidParams);
+}
+
+}  // namespace
+}  // namespace caisson::mcp
