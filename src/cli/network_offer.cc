@@ -9,7 +9,7 @@
 #include "cli/approval.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
-#include "cli/run_report.h"
+#include "cli/result/report.h"
 #include "policy/model.h"
 #include "policy/profiles/presets.h"
 #include "policy/rules/network_client.h"

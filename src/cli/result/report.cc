@@ -1,0 +1,95 @@
+#include "cli/result/report.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+
+#include "cli/network_offer.h"
+#include "cli/output.h"
+#include "cli/policy_flags.h"
+#include "cli/policy_options.h"
+#include "cli/result/file.h"
+#include "cli/result/json.h"
+#include "cli/result/notices.h"
+
+namespace caisson::cli {
+namespace {
+
+/// A closed output pipe must end the run in order, not kill us while a sandbox exists. A handler rather than SIG_IGN:
+/// exec resets handlers, so the payload gets the default.
+void surviveBrokenPipes() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+Result<RunResult> execute(const Arguments& arguments, const Result<Request>& request) {
+  if (!request) return fail(request.error());
+  auto result = run(*request);
+  if (!result) return fail(inWordsOfFlags(result.error(), arguments));
+  return result;
+}
+
+}  // namespace
+
+Request requestOnThisTerminal(const Arguments& arguments, Policy policy) {
+  const bool json = arguments.has(kResultJson);
+  Request request{.policy = std::move(policy)};
+  request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
+  request.relay_stdin = !arguments.has(kNoInput);
+  request.limit_relayed_output = arguments.has(kOutputLimit);
+  request.interactive = !json && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
+  request.forward_signals = true;
+  request.own_scope = true;
+  request.forget_secrets = true;
+  return request;
+}
+
+int statusWithOutput(int status, const RunResult& result) {
+  const auto lost = [](const Stream& stream) { return stream.truncated || stream.write_error != 0; };
+  return status == 0 && (lost(result.out) || lost(result.err)) ? kRefused : status;
+}
+
+int runAndReport(const Arguments& arguments, const std::function<Result<Request>(const Arguments&)>& make,
+                 const std::function<int(const Request&, const RunResult&)>& after) {
+  std::optional<ResultFile> file;
+  if (const auto path = arguments.value(kResultFile)) {
+    auto prepared = ResultFile::prepare(*path);
+    if (!prepared) return complain(prepared.error());
+    file = *std::move(prepared);
+  }
+  surviveBrokenPipes();
+
+  auto request = make(arguments);
+  if (request) {
+    if (auto offered = offerNetwork(arguments, *request); !offered) request = fail(offered.error());
+  }
+  const auto ended = execute(arguments, request);
+  const RunResult result = ended ? *ended : refusedResult(ended.error());
+  int status = ended ? exitStatus(result) : kRefused;
+
+  const bool json = arguments.has(kResultJson);
+  if (!json) status = statusWithOutput(status, result);
+  const std::string rendered = json || file ? renderResult(result) + "\n" : "";
+  if (json) {
+    if (const int failed = print(rendered); failed != 0) status = failed;
+  }
+  if (file) {
+    if (const auto written = file->write(rendered); !written) status = complain(written.error());
+  }
+  if (result.error) complain(*result.error);
+  // With --json the object already has everything that a notice contains.
+  if (!json && !arguments.has(kQuiet)) {
+    const std::string told = request ? offeredBefore(arguments, *request) : std::string();
+    for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1))
+      if (line != told) tell(line);
+  }
+  if (after && ended) {
+    if (const int failed = after(*request, result); failed != 0) status = failed;
+  }
+  return status;
+}
+
+}  // namespace caisson::cli

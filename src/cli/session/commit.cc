@@ -1,0 +1,132 @@
+// `caisson session commit`: changes to the real workspace.
+#include "cli/json_writer.h"
+#include "cli/output.h"
+#include "cli/safe_text.h"
+#include "cli/session/verbs.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kDryRun{.name = "dry-run", .letter = 'n', .help = "Change nothing, only say what would be done."};
+constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
+constexpr Option kExpect{.name = "expect",
+                         .value = "DIGEST",
+                         .help = "Commit only if the changes are those of this digest, which --dry-run prints."};
+constexpr Option kStop{.name = "stop",
+                       .help = "End the session's processes first, so that its files are consistent with each other."};
+constexpr Option kOurs{.name = "ours", .value = "PATH", .help = "A conflict: keep the real file.", .repeatable = true};
+constexpr Option kTheirs{.name = "theirs",
+                         .value = "PATH",
+                         .help = "A conflict: replace the real file by the session's.",
+                         .repeatable = true};
+constexpr Option kMerge{
+    .name = "merge",
+    .value = "PATH",
+    .help =
+        "A conflict in a text file: combine the changes of both sides, if they do not touch. A directory: all in it.",
+    .repeatable = true};
+constexpr Option kOptions[] = {kDryRun, kExpect, kStop, kOurs, kTheirs, kMerge, kJson};
+constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
+
+void writeList(JsonWriter& json, std::string_view key, const std::vector<NotCommitted>& list) {
+  json.key(key).beginArray();
+  for (const NotCommitted& one : list) {
+    json.beginObject().key("path").string(one.path).key("reason").string(one.reason).end();
+  }
+  json.end();
+}
+
+std::string asJson(const CommitReport& report) {
+  JsonWriter json;
+  json.beginObject().key("digest").string(report.digest).key("bytes").number(report.bytes);
+  json.key("consistent").boolean(report.consistent).key("applied").beginArray();
+  for (const ManifestEntry& entry : report.applied) {
+    json.beginObject().key("path").string(entry.path).key("change").string(name(entry.kind));
+    json.key("type").string(entry.type).key("mode").number(std::uint64_t{entry.mode}).key("size").number(entry.size);
+    if (!entry.sha256.empty()) json.key("sha256").string(entry.sha256);
+    if (!entry.target.empty()) json.key("target").string(entry.target);
+    if (entry.merged) json.key("merged").boolean(true);
+    json.end();
+  }
+  json.end();
+  writeList(json, "conflicts", report.conflicts);
+  writeList(json, "held", report.held);
+  writeList(json, "skipped", report.skipped);
+  json.key("kept").beginArray();
+  for (const std::string& path : report.kept) json.string(path);
+  json.end();
+  json.end();
+  return json.text() + "\n";
+}
+
+std::string asText(const CommitReport& report) {
+  std::string text;
+  for (const Change& change : report.applied) {
+    const char letter = change.kind == ChangeKind::added ? 'A' : change.kind == ChangeKind::deleted ? 'D' : 'M';
+    text += std::string(1, letter) + " " + safeLine(change.path) + "\n";
+  }
+  return text;
+}
+
+void tellLists(const CommitReport& report, bool dry_run) {
+  for (const NotCommitted& one : report.conflicts) tell("conflict: " + one.path + ": " + one.reason);
+  for (const NotCommitted& one : report.held)
+    tell("held: " + one.path + ": " + one.reason + "; commit it by naming it");
+  for (const NotCommitted& one : report.skipped) tell("skipped: " + one.path + ": " + one.reason);
+  for (const ManifestEntry& entry : report.applied) {
+    if (entry.merged) tell("merged: " + entry.path + ": it holds the changes of both sides");
+  }
+  for (const std::string& path : report.kept) tell("kept: " + path + ": the real file stays");
+  if (!report.consistent) {
+    tell(
+        "processes of the session ran meanwhile: each file is whole, but they may not fit together (--stop ends them)");
+  }
+  if (dry_run) tell("digest: " + report.digest);
+}
+
+int perform(const Arguments& arguments) {
+  auto session = sessionOf(arguments, "session commit", 1, 0);
+  if (!session) return complain(session.error());
+  CommitRequest request;
+  for (std::size_t i = 1; i < arguments.operands.size(); ++i) request.paths.emplace_back(arguments.operands[i]);
+  request.dry_run = arguments.has(kDryRun);
+  request.stop = arguments.has(kStop);
+  request.expect = arguments.value(kExpect).value_or("");
+  for (const Given& given : arguments.given) {
+    if (given.option->name == kOurs.name) request.ours.emplace_back(given.value);
+    if (given.option->name == kTheirs.name) request.theirs.emplace_back(given.value);
+    if (given.option->name == kMerge.name) request.merge.emplace_back(given.value);
+  }
+  const auto report = session->commit(request);
+  if (!report) return complain(report.error());
+  const int failed = print(arguments.has(kJson) ? asJson(*report) : asText(*report));
+  if (!arguments.has(kJson)) tellLists(*report, request.dry_run);
+  if (failed != 0) return failed;
+  return report->complete() ? 0 : 1;
+}
+
+}  // namespace
+
+constinit const Verb kSessionCommit{
+    .path = "session commit",
+    .summary = "Bring a session's changes to the real workspace",
+    .description =
+        "Everything that changed, or the paths given. A file that changed in the real workspace since the session "
+        "began "
+        "is left alone and named as a conflict. What the host would execute later by itself (git hooks and "
+        "configuration, editor tasks, shell start-up files, agent and CI configuration) is held back unless it is "
+        "named "
+        "as a path. A conflict is settled with --ours, --theirs or --merge. The changes are written as one "
+        "transaction: if "
+        "something "
+        "fails, nothing is written. The exit status is 0 if everything was done, 1 if something was left.",
+    .examples =
+        "caisson session commit --dry-run fix-login\n"
+        "caisson session commit --expect DIGEST fix-login\n"
+        "caisson session commit fix-login src test/login_test.py",
+    .topic = Topic::session,
+    .syntax = {.groups = kGroups, .operands = "ID [PATH]..."},
+    .perform = perform,
+};
+
+}  // namespace caisson::cli

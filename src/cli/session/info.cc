@@ -1,0 +1,124 @@
+// `caisson session info`: everything about one session.
+#include <ctime>
+
+#include "cli/json_writer.h"
+#include "cli/output.h"
+#include "cli/safe_text.h"
+#include "cli/session/verbs.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
+constexpr Option kOptions[] = {kJson};
+constexpr OptionGroup kGroups[] = {{"Output", kOptions}};
+
+struct Details {
+  SessionInfo info;
+  std::vector<CheckpointInfo> checkpoints;
+  std::vector<ExecInfo> commands;
+  bool uncommitted = false;
+};
+
+std::size_t runningOf(const Details& details) {
+  std::size_t running = 0;
+  for (const ExecInfo& one : details.commands) running += one.running ? 1 : 0;
+  return running;
+}
+
+std::string asJson(const Details& details) {
+  JsonWriter json;
+  json.beginObject();
+  writeInfo(json, details.info);
+  json.key("network").string(details.info.network).key("allowed_hosts").beginArray();
+  for (const std::string& host : details.info.allowed_hosts) json.string(host);
+  json.end().key("uncommitted_changes").boolean(details.uncommitted);
+  json.key("checkpoints").beginArray();
+  for (const CheckpointInfo& one : details.checkpoints) json.string(one.name);
+  json.end().key("background_commands_running").number(runningOf(details)).end();
+  return json.text() + "\n";
+}
+
+std::string asText(const Details& details) {
+  const SessionInfo& info = details.info;
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += std::string(label) + std::string(14 - label.size(), ' ') + safeLine(value) + "\n";
+  };
+  line("id", info.id);
+  if (!info.name.empty()) line("name", info.name);
+  line("workspace", info.workspace.empty() ? "none" : info.workspace);
+  line("created", timeText(info.created));
+  line("state", info.expires_in <= 0 ? "expired" : info.live ? "live" : "idle");
+  if (info.expires_in > 0) {
+    line("time left",
+         durationText(info.expires_in) + ", extended to " + durationText(info.ttl_seconds) + " by each request");
+  } else {
+    line("removed in", durationText(info.removed_in));
+  }
+  line("changes", details.uncommitted ? "uncommitted (see: caisson session diff)" : "none that are not committed");
+  std::string network = info.network;
+  for (const std::string& host : info.allowed_hosts) network += " " + host;
+  line("network", network);
+  std::string checkpoints;
+  for (const CheckpointInfo& one : details.checkpoints) checkpoints += (checkpoints.empty() ? "" : " ") + one.name;
+  line("checkpoints", checkpoints.empty() ? "none" : checkpoints);
+  line("background", std::to_string(runningOf(details)) + " commands running");
+  return text;
+}
+
+int perform(const Arguments& arguments) {
+  auto session = sessionOf(arguments, "session info", 1, 1);
+  if (!session) return complain(session.error());
+  const auto info = session->info();
+  if (!info) return complain(info.error());
+  Details details{.info = *info};
+  if (auto list = session->checkpoints()) details.checkpoints = *std::move(list);
+  if (auto list = session->processes()) details.commands = *std::move(list);
+  const auto uncommitted = session->hasUncommittedChanges();
+  if (!uncommitted) return complain(uncommitted.error());
+  details.uncommitted = *uncommitted;
+  return print(arguments.has(kJson) ? asJson(details) : asText(details));
+}
+
+}  // namespace
+
+std::string timeText(std::int64_t seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string durationText(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  if (whole >= 2 * 86400) return std::to_string(whole / 86400) + "d" + std::to_string(whole % 86400 / 3600) + "h";
+  return std::to_string(whole / 60) + "m" + std::to_string(whole % 60) + "s";
+}
+
+void writeInfo(JsonWriter& json, const SessionInfo& info) {
+  json.key("id").string(info.id).key("name").string(info.name);
+  json.key("workspace").string(info.workspace).key("created").number(info.created);
+  json.key("ttl_seconds").number(info.ttl_seconds);
+  json.key("expires_in").number(info.expires_in).key("live").boolean(info.live);
+  if (info.problem.empty()) {
+    const bool expired = info.expires_in <= 0;
+    json.key("expired").boolean(expired);
+    if (expired) json.key("removed_in").number(info.removed_in);
+  } else {
+    json.key("problem").string(info.problem);
+  }
+}
+
+constinit const Verb kSessionInfo{
+    .path = "session info",
+    .summary = "Show everything about one session",
+    .description =
+        "Its workspace, time, network, checkpoints, background commands, and whether it holds uncommitted changes.",
+    .topic = Topic::session,
+    .syntax = {.groups = kGroups, .operands = "ID"},
+    .perform = perform,
+};
+
+}  // namespace caisson::cli

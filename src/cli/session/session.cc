@@ -1,0 +1,236 @@
+// `caisson session`: create, list, renew, destroy.
+#include <ctime>
+
+#include "cli/approval.h"
+#include "cli/json_writer.h"
+#include "cli/output.h"
+#include "cli/policy_flags.h"
+#include "cli/policy_options.h"
+#include "cli/safe_text.h"
+#include "cli/session/verbs.h"
+#include "policy/model.h"
+#include "policy/units.h"
+#include "supervise/kept_logs.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Option kName{.name = "name", .value = "NAME", .help = "A name that works wherever the id does."};
+constexpr Option kTtl{
+    .name = "ttl", .value = "DUR", .help = "End the session after so long without a request (default: 1h)."};
+constexpr Option kJson{.name = "json", .help = "Print one JSON object."};
+
+constexpr Option kAutoCheckpoint{.name = "auto-checkpoint",
+                                 .help = "Checkpoint before each command, if anything changed since the last one."};
+constexpr Option kCreateOptions[] = {kName, kTtl, kAutoCheckpoint, kJson};
+constexpr OptionGroup kCreateOwn[] = {{"Session", kCreateOptions}};
+constexpr auto kCreateGroups = withPolicyGroups(kCreateOwn);
+
+constexpr Option kListOptions[] = {kJson};
+constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
+
+/// Why the session has no workspace although one was not declined; or empty.
+std::string workspaceNotice(const Policy& policy, const SessionInfo& info) {
+  const policy::Workspace& workspace = policy.model().filesystem.workspace;
+  if (!info.workspace.empty() || workspace.mode == policy::WorkspaceMode::none) return {};
+  return "the current directory is a home directory or above one, so the session has no workspace and /workspace is "
+         "empty; name one with --workspace DIR";
+}
+
+int create(const Arguments& arguments) {
+  auto policy = policyFrom(arguments);
+  if (!policy) return complain(policy.error());
+  if (auto approvals = obtainApprovals(arguments, policy->model()); !approvals) return complain(approvals.error());
+  SessionOptions options{.policy = *std::move(policy)};
+  if (const auto name = arguments.value(kName)) {
+    options.name = *name;
+    if (name->empty()) return complain(usageError("--name", "a name is expected", "caisson session create --help"));
+  }
+  if (const auto ttl = arguments.value(kTtl)) {
+    const auto seconds = secondsFrom(*ttl, "--ttl");
+    if (!seconds) return complain(seconds.error());
+    options.ttl_seconds = *seconds;
+  }
+  options.auto_checkpoint = arguments.has(kAutoCheckpoint);
+  options.keep = true;
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  const auto session = store->create(options);
+  if (!session) return complain(inWordsOfFlags(session.error(), arguments));
+  const auto info = session->info();
+  if (!info) return complain(info.error());
+  const std::string notice = workspaceNotice(options.policy, *info);
+  if (!arguments.has(kJson)) {
+    if (!notice.empty()) tell(notice);
+    return print(session->id() + "\n");
+  }
+  JsonWriter json;
+  json.beginObject().key("id").string(session->id()).key("name").string(options.name);
+  json.key("ttl_seconds").number(options.ttl_seconds).key("workspace").string(info->workspace);
+  json.key("notices").beginArray();
+  if (!notice.empty()) json.string(notice);
+  json.end().end();
+  return print(json.text() + "\n");
+}
+
+void writeListed(JsonWriter& json, const SessionInfo& info) {
+  json.beginObject();
+  writeInfo(json, info);
+  json.end();
+}
+
+std::string lineOf(const SessionInfo& info) {
+  std::string line = info.id;
+  if (!info.problem.empty()) return line + "  unusable: " + safeLine(info.problem) + "\n";
+  if (info.expires_in > 0) {
+    line += (info.live ? "  live  " : "  idle  ") + durationText(info.expires_in) + " left";
+  } else {
+    line += "  expired, uncommitted changes kept for " + durationText(info.removed_in);
+  }
+  if (!info.name.empty()) line += "  " + safeLine(info.name);
+  line += "  " + (info.workspace.empty() ? "(no workspace)" : safeLine(info.workspace));
+  return line + "\n";
+}
+
+int list(const Arguments& arguments) {
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  const auto infos = store->list();
+  if (!infos) return complain(infos.error());
+  if (arguments.has(kJson)) {
+    JsonWriter json;
+    json.beginObject().key("sessions").beginArray();
+    for (const SessionInfo& info : *infos) writeListed(json, info);
+    json.end().end();
+    return print(json.text() + "\n");
+  }
+  std::string text;
+  for (const SessionInfo& info : *infos) text += lineOf(info);
+  return print(text);
+}
+
+int renew(const Arguments& arguments) {
+  auto session = sessionOf(arguments, "session renew", 2, 2);
+  if (!session) return complain(session.error());
+  const auto seconds = secondsFrom(arguments.operands[1], "session renew");
+  if (!seconds) return complain(seconds.error());
+  if (auto renewed = session->renew(*seconds); !renewed) return complain(renewed.error());
+  return 0;
+}
+
+/// Warns about changes that would be lost; empty if there are none.
+std::string lossWarning(const SessionStore& store, std::string_view session) {
+  const auto found = store.find(session);
+  const auto info = found ? found->info() : fail(found.error());
+  if (!info || info->workspace.empty()) return {};  // damaged, or no workspace to commit to
+  const auto uncommitted = found->hasUncommittedChanges();
+  if (!uncommitted || !*uncommitted) return {};
+  return "warning: " + std::string(session) + " has uncommitted changes, which are lost";
+}
+
+int destroy(const Arguments& arguments) {
+  if (auto counted = countOperands(arguments, "session destroy", 1, 0); !counted) return complain(counted.error());
+  auto store = SessionStore::open();
+  if (!store) return complain(store.error());
+  int status = 0;
+  for (const std::string_view session : arguments.operands) {
+    const std::string warning = lossWarning(*store, session);
+    const auto found = store->find(session);
+    const std::string id = found ? found->id() : std::string(session);
+    if (auto destroyed = store->destroy(session); !destroyed) {
+      status = complain(destroyed.error());
+      continue;
+    }
+    if (!warning.empty()) tell(warning);
+    for (const std::string& path : supervise::keptLogsOf(id)) tell("logs of " + id + " are kept in " + path);
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
+  const std::size_t count = arguments.operands.size();
+  if (count >= least && (most == 0 || count <= most)) return {};
+  return fail(usageError(verb, count < least ? "something is missing" : "too many words",
+                         "caisson " + std::string(verb) + " --help"));
+}
+
+Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
+  if (auto counted = countOperands(arguments, verb, least, most); !counted) return fail(counted.error());
+  auto store = SessionStore::open();
+  if (!store) return fail(store.error());
+  return store->find(arguments.operands[0]);
+}
+
+Result<double> secondsFrom(std::string_view text, std::string_view subject) {
+  const auto seconds = policy::parseSeconds(text);
+  if (seconds && *seconds > 0) return *seconds;
+  return fail(usageError(text, "a time is expected, such as 90s, 30m or 2h",
+                         "caisson session --help: " + std::string(subject)));
+}
+
+constinit const Verb kSessionCreate{
+    .path = "session create",
+    .summary = "Make a workspace that lasts, and print its id",
+    .description =
+        "The session begins with the current directory (or --workspace DIR) at /workspace. What its commands write "
+        "there "
+        "is kept apart, below CAISSON_HOME, until it is committed; it can be checkpointed, restored and forked. The "
+        "policy given here holds for all of its commands.",
+    .examples =
+        "caisson session create --name fix-login\n"
+        "caisson session create --workspace ~/src/app --ttl 8h --memory 1G",
+    .topic = Topic::session,
+    .syntax = {.groups = kCreateGroups},
+    .perform = create,
+};
+
+constinit const Verb kSessionList{
+    .path = "session list",
+    .summary = "List the sessions",
+    .description =
+        "The sessions of this user, oldest first. Expired ones are removed, unless they hold uncommitted changes: then "
+        "they are listed for seven more days, and `diff`, `export`, `commit`, `renew` and `destroy` work on them.",
+    .topic = Topic::session,
+    .syntax = {.groups = kListGroups},
+    .perform = list,
+};
+
+constinit const Verb kSessionRenew{
+    .path = "session renew",
+    .summary = "Give a session more time",
+    .description =
+        "The session ends DUR from now; each later request moves the end to DUR after it. Brings back a session that "
+        "expired with uncommitted changes.",
+    .examples = "caisson session renew fix-login 2h",
+    .topic = Topic::session,
+    .syntax = {.operands = "ID DUR"},
+    .perform = renew,
+};
+
+constinit const Verb kSessionDestroy{
+    .path = "session destroy",
+    .summary = "End sessions and remove all their files",
+    .description = "Changes that were not committed are lost; a warning says so.",
+    .topic = Topic::session,
+    .syntax = {.operands = "ID..."},
+    .perform = destroy,
+};
+
+namespace {
+constexpr const Verb* kBelow[] = {
+    &kSessionCreate,  &kSessionExec,   &kSessionShell,  &kSessionCheckpoint, &kSessionCheckpoints, &kSessionRestore,
+    &kSessionFork,    &kSessionDiff,   &kSessionCommit, &kSessionExport,     &kSessionRead,        &kSessionWrite,
+    &kSessionCp,      &kSessionList,   &kSessionInfo,   &kSessionPs,         &kSessionLogs,        &kSessionStop,
+    &kSessionNetwork, &kSessionExpose, &kSessionRenew,  &kSessionDestroy};
+}
+
+constinit const Verb kSession{
+    .path = "session",
+    .summary = "Workspaces that last over commands",
+    .topic = Topic::session,
+    .verbs = kBelow,
+};
+
+}  // namespace caisson::cli
