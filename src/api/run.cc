@@ -13,11 +13,11 @@
 #include "plan/plan.h"
 #include "plan/syscalls.h"
 #include "policy/rules/command.h"
-#include "supervise/changes.h"
 #include "supervise/host.h"
 #include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/supervisor.h"
+#include "supervise/workspace/changes.h"
 
 namespace caisson {
 namespace {

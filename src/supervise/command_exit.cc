@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "supervise/changes.h"
-#include "supervise/denials.h"
+#include "supervise/syscalls/denials.h"
+#include "supervise/workspace/changes.h"
 
 namespace caisson::supervise {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "supervise/command_exit.h"
-#include "supervise/syscall_monitor.h"
+#include "supervise/syscalls/syscall_monitor.h"
 #include "sys/event_loop.h"
 
 namespace caisson::supervise {

@@ -13,7 +13,7 @@
 
 #include "isolation/child.h"
 #include "isolation/compile.h"
-#include "supervise/owned_mounts.h"
+#include "supervise/disk/owned_mounts.h"
 #include "supervise/subordinate_ids.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"

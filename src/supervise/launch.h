@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "isolation/block.h"
 #include "plan/plan.h"
-#include "supervise/handed_streams.h"
+#include "supervise/streams/handed_streams.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 

@@ -9,16 +9,16 @@
 #include <iterator>
 #include <utility>
 
-#include "supervise/cgroup.h"
-#include "supervise/changes.h"
-#include "supervise/credentials.h"
-#include "supervise/denials.h"
+#include "supervise/disk/kept_logs.h"
 #include "supervise/escape.h"
-#include "supervise/exec_config.h"
-#include "supervise/kept_logs.h"
+#include "supervise/limits/cgroup.h"
+#include "supervise/network/credentials.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/sandbox_run.h"
-#include "supervise/terminal.h"
+#include "supervise/streams/terminal.h"
+#include "supervise/syscalls/denials.h"
+#include "supervise/workspace/changes.h"
+#include "supervise/workspace/exec_config.h"
 #include "sys/raw_syscall.h"
 #include "sys/state_home.h"
 

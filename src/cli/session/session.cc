@@ -10,7 +10,7 @@
 #include "cli/session/verbs.h"
 #include "policy/model.h"
 #include "policy/units.h"
-#include "supervise/kept_logs.h"
+#include "supervise/disk/kept_logs.h"
 
 namespace caisson::cli {
 namespace {

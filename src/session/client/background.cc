@@ -13,7 +13,7 @@
 #include "session/client/foreground.h"
 #include "session/client/session_context.h"
 #include "session/store/background_files.h"
-#include "supervise/signal_relay.h"
+#include "supervise/processes/signal_relay.h"
 
 namespace caisson::session {
 namespace {

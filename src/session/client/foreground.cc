@@ -11,11 +11,11 @@
 #include <cstdlib>
 
 #include "policy/model.h"
-#include "supervise/handed_streams.h"
-#include "supervise/question_watch.h"
-#include "supervise/signal_relay.h"
-#include "supervise/stream_relay.h"
-#include "supervise/terminal.h"
+#include "supervise/network/question_watch.h"
+#include "supervise/processes/signal_relay.h"
+#include "supervise/streams/handed_streams.h"
+#include "supervise/streams/stream_relay.h"
+#include "supervise/streams/terminal.h"
 
 extern char** environ;
 

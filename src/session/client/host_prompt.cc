@@ -10,7 +10,7 @@
 #include "egress/host_name.h"
 #include "session/network/network.h"
 #include "session/store/metadata.h"
-#include "supervise/socket_owner.h"
+#include "supervise/processes/socket_owner.h"
 
 namespace caisson::session {
 namespace {

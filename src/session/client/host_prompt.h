@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "egress/records.h"
-#include "supervise/host_questions.h"
+#include "supervise/network/host_questions.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 

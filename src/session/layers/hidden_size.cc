@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "supervise/tree_size.h"
+#include "supervise/limits/tree_size.h"
 
 namespace caisson::session {
 namespace {

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "session/layers/squash.h"
-#include "supervise/tree_size.h"
+#include "supervise/limits/tree_size.h"
 
 namespace caisson::session {
 namespace {

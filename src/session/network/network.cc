@@ -16,7 +16,7 @@
 #include "egress/process.h"
 #include "policy/decode/validate.h"
 #include "session/client/session_context.h"
-#include "supervise/egress.h"
+#include "supervise/network/egress.h"
 
 namespace caisson::session {
 namespace {

@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "session/store/background_files.h"
-#include "supervise/limit_watch.h"
+#include "supervise/limits/limit_watch.h"
 
 namespace caisson::session {
 namespace {

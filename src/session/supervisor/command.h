@@ -11,7 +11,7 @@
 #include "session/protocol.h"
 #include "session/supervisor/command_cgroups.h"
 #include "supervise/command_runner.h"
-#include "supervise/command_tree.h"
+#include "supervise/processes/command_tree.h"
 #include "sys/event_loop.h"
 #include "sys/fd.h"
 

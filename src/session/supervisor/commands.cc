@@ -13,11 +13,11 @@
 #include "plan/workspace.h"
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
-#include "supervise/changes.h"
 #include "supervise/control_channel.h"
-#include "supervise/proc_text.h"
-#include "supervise/process_tree.h"
+#include "supervise/processes/proc_text.h"
+#include "supervise/processes/process_tree.h"
 #include "supervise/run_record.h"
+#include "supervise/workspace/changes.h"
 
 namespace caisson::session {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
-#include "supervise/changes.h"
-#include "supervise/proc_text.h"
-#include "supervise/process_tree.h"
+#include "supervise/processes/proc_text.h"
+#include "supervise/processes/process_tree.h"
+#include "supervise/workspace/changes.h"
 #include "sys/process_start.h"
 
 namespace caisson::session {

@@ -15,7 +15,7 @@
 #include "session/store/store.h"
 #include "session/supervisor/ports.h"
 #include "session/supervisor/remount.h"
-#include "supervise/live_mask.h"
+#include "supervise/workspace/live_mask.h"
 
 namespace caisson::session {
 

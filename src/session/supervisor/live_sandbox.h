@@ -14,9 +14,9 @@
 #include "session/store/session_paths.h"
 #include "session/supervisor/command_cgroups.h"
 #include "session/supervisor/launcher.h"
-#include "supervise/disk_directories.h"
-#include "supervise/disk_watch.h"
+#include "supervise/disk/disk_directories.h"
 #include "supervise/launch.h"
+#include "supervise/limits/disk_watch.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
 

@@ -9,7 +9,7 @@
 
 #include "session/network/ports.h"
 #include "session/store/session_paths.h"
-#include "supervise/port_sockets.h"
+#include "supervise/network/port_sockets.h"
 
 namespace caisson::session {
 

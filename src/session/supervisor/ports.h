@@ -11,8 +11,8 @@
 #include "plan/plan.h"
 #include "session/protocol.h"
 #include "session/store/metadata.h"
-#include "supervise/port_log.h"
-#include "supervise/port_relay.h"
+#include "supervise/network/port_log.h"
+#include "supervise/network/port_relay.h"
 #include "sys/event_loop.h"
 #include "sys/root_dir.h"
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "session/supervisor/supervisor.h"
-#include "supervise/command_tree.h"
+#include "supervise/processes/command_tree.h"
 
 namespace caisson::session {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "session/layers/hidden_size.h"
-#include "supervise/tree_size.h"
+#include "supervise/limits/tree_size.h"
 
 namespace caisson::session {
 namespace {

@@ -14,7 +14,7 @@
 #include "session/store/session_paths.h"
 #include "session/supervisor/launcher.h"
 #include "session/supervisor/live_sandbox.h"
-#include "supervise/limit_watch.h"
+#include "supervise/limits/limit_watch.h"
 
 namespace caisson::session {
 

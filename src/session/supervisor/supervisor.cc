@@ -16,7 +16,7 @@
 #include "session/store/background_files.h"
 #include "session/store/store.h"
 #include "session/supervisor/confine.h"
-#include "supervise/kept_logs.h"
+#include "supervise/disk/kept_logs.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {

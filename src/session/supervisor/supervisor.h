@@ -24,8 +24,8 @@
 #include "session/supervisor/live_sandbox.h"
 #include "session/supervisor/ports.h"
 #include "session/supervisor/session_limits.h"
-#include "supervise/egress.h"
-#include "supervise/secret_watch.h"
+#include "supervise/network/egress.h"
+#include "supervise/workspace/secret_watch.h"
 #include "supervise/workspace_scan.h"
 #include "sys/event_loop.h"
 

@@ -1,0 +1,142 @@
+#include "supervise/disk/run_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <variant>
+
+#include "sys/descriptor_path.h"
+#include "sys/state_home.h"
+
+namespace caisson::supervise {
+namespace {
+
+using sys::Fd;
+using sys::FileType;
+using sys::RootDir;
+
+/// The directory of a run is its own lock: one file less to make and remove at each launch.
+Result<Fd> openStore(const RootDir& runs, const std::string& name) {
+  return runs.openFile(name, {.flags = O_RDONLY, .types = {FileType::directory}});
+}
+
+struct Abandoned {
+  std::string name;
+  Fd lock;
+};
+
+/// The stores whose holder died: their lock is free. Called with the directory of all locked, so that none is being
+/// created.
+std::vector<Abandoned> findAbandoned(const RootDir& runs) {
+  std::vector<Abandoned> found;
+  const auto entries = runs.list("");
+  if (!entries) return found;
+  for (const auto& entry : *entries) {
+    auto lock = openStore(runs, entry.name);
+    if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    found.push_back({entry.name, std::move(*lock)});
+  }
+  return found;
+}
+
+/// With the locks held, but not that of the directory: a large store must not delay other runs.
+std::vector<std::string> removeStores(const RootDir& runs, const std::vector<Abandoned>& stores) {
+  std::vector<std::string> removed;
+  for (const Abandoned& one : stores) {
+    if (runs.removeTree(one.name)) removed.push_back(one.name);  // otherwise retried at the next start
+  }
+  return removed;
+}
+
+bool hasOverlayOnDisk(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const plan::Step& step) {
+    const auto* overlay = std::get_if<plan::MountOverlay>(&step);
+    return overlay != nullptr && overlay->on_disk;
+  });
+}
+
+}  // namespace
+
+RunStore::RunStore(RootDir runs, std::string name, Fd lock)
+    : runs_(std::move(runs)), name_(std::move(name)), lock_(std::move(lock)) {}
+
+RunStore::RunStore(RunStore&& other) noexcept
+    : runs_(std::move(other.runs_)),
+      name_(std::move(other.name_)),
+      lock_(std::move(other.lock_)),
+      layers_(std::move(other.layers_)),
+      directories_(std::move(other.directories_)) {
+  other.name_.clear();
+}
+
+RunStore::~RunStore() {
+  if (name_.empty()) return;
+  (void)runs_->removeTree(name_);  // leftovers are removed by the next run: the lock is free
+}
+
+bool RunStore::needed(const plan::Plan& plan) { return hasOverlayOnDisk(plan) || hasDiskDirectories(plan); }
+
+Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Plan& plan) {
+  const std::string home = sys::stateHome();
+  if (home.empty()) {
+    return fail(plainError(Stage::state, "run store", "", "neither CAISSON_HOME nor HOME is set",
+                           "set CAISSON_HOME to a directory you can write"));
+  }
+  const std::string path = home + "/runs";
+  if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
+  auto runs = RootDir::open(path);
+  if (!runs) return fail(runs.error());
+  auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!making) return fail(making.error());
+  if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
+  const std::vector<Abandoned> abandoned = findAbandoned(*runs);
+  if (::mkdirat(runs->descriptor(), sandbox_id.c_str(), 0700) != 0) {
+    return fail(sysError(Stage::state, "mkdir", path + "/" + sandbox_id, errno));
+  }
+  auto lock = openStore(*runs, sandbox_id);
+  if (!lock) return fail(lock.error());
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", sandbox_id, errno));
+  RunStore store(std::move(*runs), sandbox_id, std::move(*lock));
+  making->reset();
+  removeStores(*store.runs_, abandoned);
+  if (auto filled = store.fill(plan); !filled) return fail(filled.error());
+  return store;
+}
+
+Result<void> RunStore::fill(const plan::Plan& plan) {
+  auto store = runs_->enter(name_);
+  if (!store) return fail(store.error());
+  // Use the canonical name: the child opens it again without following links.
+  auto path = sys::canonicalPath(store->descriptor());
+  if (!path) return fail(path.error());
+  auto directories = makeDiskDirectories(*store, *path, plan);
+  if (!directories) return fail(directories.error());
+  directories_ = std::move(*directories);
+  if (!hasOverlayOnDisk(plan)) return {};
+  layers_ = std::move(*path);
+  // The child makes the layers, as the sandbox's user.
+  if (plan.identity.parent_writes_maps &&
+      ::fchown(lock_.get(), plan.identity.outside_uid, plan.identity.outside_gid) != 0) {
+    return fail(sysError(Stage::state, "fchown", layers_, errno));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> removeAbandonedStores() {
+  const std::string path = sys::stateHome() + "/runs";
+  auto runs = RootDir::open(path);
+  if (!runs && runs.error().sys_errno == ENOENT) return std::vector<std::string>{};
+  if (!runs) return fail(runs.error());
+  auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!making) return fail(making.error());
+  if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
+  const std::vector<Abandoned> abandoned = findAbandoned(*runs);
+  making->reset();
+  return removeStores(*runs, abandoned);
+}
+
+}  // namespace caisson::supervise

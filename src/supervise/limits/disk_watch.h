@@ -1,0 +1,105 @@
+// Disk limits where the kernel enforces none (class `watched` of SPEC F8): trees on disk that a payload writes to.
+//
+// Data written between two polls is the overshoot. A poll is cheap while nothing grows: it queries free space, and sums
+// up the tree only if that fell noticeably, or from time to time. RLIMIT_FSIZE limits single files. There is also a
+// floor: some space always stays free for the host.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "supervise/limits/tree_size.h"
+#include "supervise/processes/process_tree.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+
+class DiskWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Construct before the launch: data written from now on counts.
+  explicit DiskWatch(const plan::DiskQuota& quota);
+  DiskWatch(const DiskWatch&) = delete;
+  DiskWatch& operator=(const DiskWatch&) = delete;
+
+  /// The overlay's upper directory, which counts completely.
+  void addUpper(int directory);
+  /// The directories of DiskQuota::directories, in that order.
+  void addDirectories(const std::vector<sys::Fd>& descriptors);
+  /// Measures a tree with directories that this process cannot read. Without it, their size is estimated from the
+  /// decrease of free space.
+  using MeasureClosed = std::function<std::optional<TreeSize>(int directory)>;
+  void setMeasureClosed(MeasureClosed measure) { measure_closed_ = std::move(measure); }
+
+  /// When the trees were last summed up, and what that cost.
+  struct Pace {
+    Clock::time_point walked{};
+    Clock::duration cost{};
+  };
+  /// Shares the pace with the watches before and after this one: each would begin with a walk. It must outlive this.
+  void usePace(Pace& pace) { pace_ = &pace; }
+
+  [[nodiscard]] bool active() const { return !trees_.empty(); }
+  struct Exceeded {
+    std::string reason;
+    std::string directory;  ///< the size-limited directory, if the limit is one's own
+  };
+  /// Returns the reason if the run must end.
+  std::optional<Exceeded> look(Clock::time_point now, const ProcessTree& processes);
+
+  /// The time until the next poll: short while a limit is near, and while the last poll found less free space than the
+  /// one before.
+  [[nodiscard]] std::chrono::milliseconds pause() const;
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t inodes() const { return inodes_; }
+  struct Fill {
+    const plan::DirectoryQuota* quota;
+    std::uint64_t bytes = 0, inodes = 0;
+  };
+  /// What the last walk found in the size-limited directories.
+  [[nodiscard]] std::vector<Fill> directories() const;
+  /// Measures them now.
+  std::vector<Fill> measureDirectories();
+
+ private:
+  struct Tree {
+    sys::Fd fd;
+    std::optional<timespec> since;
+    std::optional<std::size_t> directory;  ///< index in DiskQuota::directories
+    std::uint64_t free_at_start = 0, floor = 0, free = 0, free_inodes = 0, inodes_at_start = 0;
+    std::uint64_t bytes = 0, inodes = 0;  ///< as last measured
+  };
+  void add(sys::Fd fd, const std::optional<timespec>& since, std::optional<std::size_t> directory = {});
+  [[nodiscard]] bool counts(const Tree& tree) const {
+    return !tree.directory || (quota_.total_has_directories && !quota_.directories[*tree.directory].cache);
+  }
+  [[nodiscard]] std::uint64_t bytesLeft() const;
+  [[nodiscard]] std::chrono::milliseconds timeLeft() const;
+  [[nodiscard]] bool limitsInodesOnly() const;
+  void addDeleted(const std::vector<DeletedFile>& files, std::uint64_t missing);
+  [[nodiscard]] std::optional<Exceeded> findExceeded() const;
+  [[nodiscard]] TreeSize measure(const Tree& tree) const;
+  [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
+  void walk(Clock::time_point now, const ProcessTree& processes);
+
+  plan::DiskQuota quota_;
+  MeasureClosed measure_closed_;
+  timespec start_{};
+  std::vector<Tree> trees_;
+  std::uint64_t bytes_ = 0, inodes_ = 0;
+  std::uint64_t grown_ = 0, grown_at_walk_ = 0;  ///< decrease of free space since the start
+  std::uint64_t inodes_gone_ = 0;                ///< decrease of free inodes since the start
+  bool counts_inodes_ = false;                   ///< all file systems of the trees count inodes
+  bool changed_since_walk_ = false, growing_ = false;
+  Pace own_pace_;
+  Pace* pace_ = &own_pace_;
+};
+
+}  // namespace caisson::supervise

@@ -1,0 +1,89 @@
+#include "supervise/limits/tree_size.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "support/temp_dir.h"
+#include "sys/fd.h"
+
+namespace caisson::supervise {
+namespace {
+
+constexpr std::uint64_t kAny = ~0ULL - 1;
+
+class TreeSizeTest : public testing::Test {
+ protected:
+  [[nodiscard]] TreeSize measure(const std::optional<timespec>& since = {}, std::uint64_t bytes = kAny,
+                                 std::uint64_t inodes = kAny) const {
+    const sys::Fd top(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return measureTree(top.get(), bytes, inodes, since);
+  }
+  const test::TempDir directory;
+};
+
+TEST_F(TreeSizeTest, CountsBlocksAndEntries) {
+  directory.write("a/b/file", std::string(100'000, 'x'));
+  directory.write("c", "x");
+  ASSERT_EQ(::truncate((directory / "c").c_str(), 1 << 30), 0) << "sparse";
+  const TreeSize size = measure();
+  EXPECT_EQ(size.inodes, 4U);
+  EXPECT_GE(size.bytes, 100'000U);
+  EXPECT_LT(size.bytes, 400'000U);
+  EXPECT_FALSE(size.hidden);
+}
+
+TEST_F(TreeSizeTest, FollowsNoLink) {
+  ASSERT_EQ(::symlink("/", (directory / "root").c_str()), 0);
+  ASSERT_EQ(::symlink(".", (directory / "loop").c_str()), 0);
+  EXPECT_EQ(measure().inodes, 2U);
+}
+
+TEST_F(TreeSizeTest, StopsAtItsBounds) {
+  for (int i = 0; i < 50; ++i) directory.write("f" + std::to_string(i), "x");
+  EXPECT_EQ(measure({}, kAny, 10).inodes, 11U);
+}
+
+TEST_F(TreeSizeTest, CountsOnlyWhatCameSince) {
+  directory.write("old", std::string(100'000, 'x'));
+  ::usleep(50'000);
+  timespec since{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &since);
+  EXPECT_EQ(measure(since).bytes, 0U);
+  directory.write("new/file", std::string(50'000, 'x'));
+  const TreeSize size = measure(since);
+  EXPECT_GE(size.bytes, 50'000U);
+  EXPECT_LT(size.bytes, 100'000U);
+  EXPECT_EQ(size.inodes, 2U);
+  // A payload may set back mtime, but not ctime.
+  const timespec past[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (directory / "new/file").c_str(), past, 0), 0);
+  EXPECT_GE(measure(since).bytes, 50'000U);
+}
+
+TEST_F(TreeSizeTest, SaysWhenItCannotLook) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can look everywhere";
+  directory.makeDir("closed", 0300);
+  EXPECT_TRUE(measure().hidden);
+}
+
+TEST_F(TreeSizeTest, SaysWhenSomethingLiesTooDeep) {
+  sys::Fd at(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(::mkdirat(at.get(), "d", 0755), 0);
+    at = sys::Fd(::openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  EXPECT_TRUE(measure().hidden);
+}
+
+TEST_F(TreeSizeTest, OfAFileIsTheFilesOwn) {
+  const std::string path = directory.write("file", std::string(100'000, 'x'));
+  const sys::Fd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_GE(measureTree(file.get(), kAny, kAny, {}).bytes, 100'000U);
+}
+
+}  // namespace
+}  // namespace caisson::supervise

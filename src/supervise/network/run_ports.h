@@ -1,0 +1,76 @@
+// Ports between the sandbox of one run and the host's loopback.
+//
+// A socket belongs to the network namespace in which it was created. Listeners for ports of the host are made inside by
+// pid 1 before the payload starts; sockets that reach a published port are made by pid 1 on request. No process enters
+// the sandbox's namespace, and the payload holds none of these descriptors.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "audit/log.h"
+#include "caisson/run.h"
+#include "plan/plan.h"
+#include "supervise/network/port_log.h"
+#include "supervise/network/port_relay.h"
+#include "sys/event_loop.h"
+
+namespace caisson::supervise {
+
+class RunPorts {
+ public:
+  /// Requests a socket from pid 1, whose reply goes to onSocket(). False: pid 1 can't be reached.
+  using RequestSocket = std::function<bool(std::uint32_t number, int family)>;
+
+  RunPorts(sys::EventLoop& loop, const plan::Plan& plan, std::string sandbox_id, std::function<audit::Log*()> log,
+           RequestSocket request_socket);
+
+  /// Binds the published ports on the host. Call it before the sandbox is started.
+  Result<void> bindPublished();
+  /// Serves the plan's host ports with the listeners that pid 1 sent, `each` for every port.
+  void serveHostPorts(std::span<sys::Fd> listeners, std::size_t each);
+  /// Accepts connections to published ports. Call it once pid 1 answers requests.
+  void startPublished();
+  void onSocket(std::uint32_t number, sys::Fd socket);
+
+  /// The sandbox has exited: connections that still carry data of it get a second to deliver it.
+  void drain();
+  [[nodiscard]] bool busy() const;
+  /// Cuts everything and adds notices and usage to the result.
+  void finish(RunResult& result);
+
+ private:
+  struct Port {
+    std::uint16_t number = 0;
+    bool published = false;
+    std::vector<sys::Fd> waiting;  ///< bound, not served yet
+    std::unique_ptr<PortRelay> relay;
+    int error = 0;  ///< of the last connection that did not reach the other side
+  };
+  Port& add(std::uint16_t number, bool published);
+  [[nodiscard]] bool admit(std::uint16_t port);
+  void requestSocket(int family, PortRelay::SocketReady ready);
+
+  sys::EventLoop& loop_;
+  const plan::Plan& plan_;
+  PortLog log_;
+  RequestSocket request_socket_;
+  std::list<Port> ports_;
+  struct Requested {
+    sys::EventLoop::Clock::time_point when;
+    PortRelay::SocketReady ready;
+  };
+  std::map<std::uint32_t, Requested> requested_;  ///< by number, so oldest first
+  std::uint32_t last_request_ = 0;
+  std::uint64_t bytes_ = 0, connections_ = 0, refused_ = 0;
+  bool unrecorded_ = false;
+  bool cut_ = false;
+};
+
+}  // namespace caisson::supervise

@@ -1,0 +1,110 @@
+#include "supervise/processes/process_tree.h"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+#include <string>
+
+namespace caisson::supervise {
+namespace {
+
+TEST(ProcessTimes, AreReadBehindANameThatHoldsAnything) {
+  const std::string stat = "7 (a) b ) (x) S 1 7 7 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 5 0 100";
+  const auto times = parseProcessTimes(stat);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->ticks, 100U);
+  EXPECT_EQ(times->threads, 5U);
+}
+
+TEST(ProcessTimes, OfSomethingElseAreNone) {
+  for (const char* text : {"", "7", "7 (a)", "7 (a) S 1 2 3", "7 (a) S 1 7 7 0 -1 4194304 1 2 3 4 x 20 30 40 20 0 5"})
+    EXPECT_FALSE(parseProcessTimes(text)) << text;
+}
+
+TEST(Kilobytes, AreFoundByTheirWholeKey) {
+  const std::string text = "RssAnonX:\t 9 kB\nRssAnon:\t      12 kB\nVmPTE:\t 1 kB\n";
+  EXPECT_EQ(parseKilobytes(text, "RssAnon"), 12U * 1024);
+  EXPECT_EQ(parseKilobytes(text, "VmPTE"), 1024U);
+  EXPECT_EQ(parseKilobytes(text, "VmSwap"), 0U);
+  EXPECT_EQ(parseKilobytes("RssAnon:", "RssAnon"), 0U);
+}
+
+/// A child and a grandchild that hold memory and use some CPU time.
+class ProcessTreeTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kHeld = 24 << 20;
+#if defined(__SANITIZE_THREAD__)
+  static constexpr unsigned kOfTheSanitizer = 1;  // threads in every process
+#else
+  static constexpr unsigned kOfTheSanitizer = 0;
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr std::size_t kInherited = std::size_t{4} << 30;  // memory of the sanitizer
+#else
+  static constexpr std::size_t kInherited = 16 << 20;  // from the test program, by fork
+#endif
+
+  void SetUp() override {
+    ::malloc_trim(0);  // memory freed by earlier tests would be inherited too
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      const pid_t grandchild = ::fork();
+      if (grandchild == 0) {
+        void* memory = ::mmap(nullptr, kHeld, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        std::memset(memory, 1, kHeld);
+        timespec time{};
+        do {
+          ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        } while (time.tv_nsec < 150'000'000);
+        (void)!::write(ready[1], "x", 1);
+      }
+      ::pause();
+      ::_exit(0);
+    }
+    char byte;
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  void TearDown() override {
+    const std::string path = "/proc/" + std::to_string(child_) + "/task/" + std::to_string(child_) + "/children";
+    if (FILE* file = std::fopen(path.c_str(), "r")) {
+      int grandchild = 0;
+      if (std::fscanf(file, "%d", &grandchild) == 1) ::kill(grandchild, SIGKILL);
+      std::fclose(file);
+    }
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  pid_t child_ = -1;
+};
+
+TEST_F(ProcessTreeTest, SeesGrandchildren) {
+  ProcessTree tree(child_);
+  const TreeUsage usage = tree.look(~0ULL);
+  EXPECT_EQ(usage.processes, 1U);
+  EXPECT_GE(usage.threads, 1U);
+  EXPECT_LE(usage.threads, 1U + kOfTheSanitizer);
+  EXPECT_GE(usage.memory, kHeld);
+  EXPECT_LT(usage.memory, kHeld + kInherited);
+  EXPECT_GE(usage.cpu_usec, 130'000U);
+  EXPECT_GE(tree.look(0).memory, kHeld) << "counted exactly";
+}
+
+TEST_F(ProcessTreeTest, KeepsTheTimeOfThoseThatVanish) {
+  ProcessTree tree(child_);
+  const std::uint64_t before = tree.look(~0ULL).cpu_usec;
+  TearDown();
+  EXPECT_GE(tree.look(~0ULL).cpu_usec, before);
+}
+
+}  // namespace
+}  // namespace caisson::supervise

@@ -1,0 +1,58 @@
+// Records the processes that a payload creates and the signals they send each other (`audit.processes`).
+//
+// The filter reports fork, exec and kill and then continues them (plan/observation.h). Counts and signal numbers are
+// the kernel's; names of programs are read while the caller waits, and a hostile program can make them wrong.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "audit/event.h"
+#include "plan/plan.h"
+#include "supervise/syscalls/listener.h"
+
+namespace caisson::supervise {
+
+/// Memory and the number of events are bounded.
+class ProcessLog {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Record = std::function<void(audit::EventType, audit::Fields)>;
+  static constexpr std::size_t kMaxKinds = 256;
+  static constexpr std::uint64_t kMaxEventsPerSecond = 32;
+
+  explicit ProcessLog(Record record) : record_(std::move(record)) {}
+
+  /// Counts a reported call while its thread waits, and records it if it is the 1st, 2nd, 4th ... of its kind.
+  void note(const Attempt& attempt, const Listener& listener);
+  /// Records the totals, if not every call has an event.
+  void finish();
+
+  /// One kind of call: what happened, the program, and who did it. For tests; note() fills it.
+  struct Kind {
+    enum class How : std::uint8_t { fork, exec, signal } how = How::fork;
+    std::string program;  ///< the new program; of a signal: its name
+    std::string parent;   ///< the program that made the call
+    auto operator<=>(const Kind&) const = default;
+  };
+  void add(const Kind& kind, pid_t pid, Clock::time_point now);
+
+ private:
+  [[nodiscard]] std::optional<Kind> kindOf(const Attempt& attempt, const Listener& listener) const;
+  [[nodiscard]] bool hasRoom(Clock::time_point now);
+
+  Record record_;
+  std::map<Kind, std::uint64_t> counts_;
+  std::uint64_t forks_ = 0, execs_ = 0, signals_ = 0, events_ = 0;
+  Clock::time_point second_;
+  std::uint64_t in_second_ = 0;
+  std::uint64_t finished_at_ = 0;  ///< the sum of calls in the last totals
+};
+
+}  // namespace caisson::supervise

@@ -1,0 +1,82 @@
+// Monitors the system calls that a filter blocks: grades each attempt, answers and records it, and ends the sandbox
+// after an escape attempt. The owner decides what to end: one run, or everything in a session.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "caisson/run.h"
+#include "plan/plan.h"
+#include "supervise/limits/task_limit.h"
+#include "supervise/syscalls/listener.h"
+#include "supervise/syscalls/observed_calls.h"
+#include "supervise/syscalls/observer.h"
+#include "supervise/syscalls/process_log.h"
+#include "supervise/syscalls/violations.h"
+#include "sys/event_loop.h"
+
+namespace caisson::supervise {
+
+class SyscallMonitor {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Response {
+    std::function<void()> end;                     ///< an escape attempt: kill the sandbox
+    std::function<void(const Violation&)> record;  ///< called after `end`
+    /// No process with the filter is left. May destroy the monitor.
+    std::function<void()> closed = [] {};
+  };
+
+  SyscallMonitor(sys::EventLoop& loop, const plan::Plan& plan, Response response)
+      : loop_(loop), plan_(plan), violations_(plan), response_(std::move(response)) {}
+  ~SyscallMonitor() { unwatch(); }
+  SyscallMonitor(const SyscallMonitor&) = delete;
+  SyscallMonitor& operator=(const SyscallMonitor&) = delete;
+
+  void listen(sys::Fd listener);
+  /// In a learning run: calls that the filter allows and only reports go to `observer`, and then continue.
+  void learn(Observer& observer) {
+    observer_ = &observer;
+    observed_.emplace(plan_);
+  }
+  /// Records reported forks, execs and signals, which then continue.
+  void logProcesses(ProcessLog::Record record) {
+    processes_.emplace(std::move(record));
+    observed_.emplace(plan_);
+  }
+  /// Enforces the plan's separate limits on processes and threads below `init`.
+  void limitTasks(pid_t init) {
+    tasks_.emplace(plan_, init);
+    observed_.emplace(plan_);
+  }
+  /// How many forks and clones that denied.
+  [[nodiscard]] std::uint64_t deniedTasks() const { return tasks_ ? tasks_->denied() : 0; }
+  /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
+  void stop() { stopped_ = true; }
+
+  [[nodiscard]] const std::optional<Escape>& escape() const { return violations_.escape(); }
+  /// Moves the blocked calls into the result.
+  void report(RunResult& result);
+
+ private:
+  void watch();
+  void unwatch();
+  void onEvents(short events);
+  void judge(Attempt attempt);
+  void judgeObserved(const Attempt& attempt);
+
+  sys::EventLoop& loop_;
+  const plan::Plan& plan_;
+  Listener listener_;
+  Violations violations_;
+  Response response_;
+  std::optional<ObservedCalls> observed_;  ///< set if any of the next three is
+  Observer* observer_ = nullptr;
+  std::optional<ProcessLog> processes_;
+  std::optional<TaskLimit> tasks_;
+  bool stopped_ = false;
+  int watched_ = -1;                    ///< the descriptor in the loop
+  sys::EventLoop::TimerId resume_ = 0;  ///< while a flood is slowed down
+};
+
+}  // namespace caisson::supervise

@@ -1,0 +1,56 @@
+// The log of blocked system calls: counts, severity, and when to kill the sandbox (SPEC S2, S3).
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "caisson/run.h"
+#include "plan/plan.h"
+#include "policy/rules/severity.h"
+#include "supervise/syscalls/listener.h"
+
+namespace caisson::supervise {
+
+struct Verdict {
+  int error = 0;               ///< the errno for the caller
+  bool end = false;            ///< kill the sandbox now
+  bool end_process = false;    ///< kill only the calling process
+  const Violation* entry{};    ///< the entry of the attempt; valid until the next call
+  bool worth_logging = false;  ///< the 1st, 2nd, 4th, 8th ... of its kind: a flood leaves a short trace
+};
+
+/// Pure: Listener is the kernel's side. Memory is bounded.
+class Violations {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit Violations(const plan::Plan& plan) : plan_(plan) {}
+
+  /// Records an attempt and decides what to do. `program` is called only for attempts that get a new entry.
+  Verdict judge(const Attempt& attempt, Time now, const std::function<std::string()>& program);
+
+  /// Whether the filter leaves the result of this call to the supervisor (plan::kAnswer).
+  [[nodiscard]] bool isAnswered(const Attempt& attempt);
+
+  /// Moves the entries into the result, and one denial per call with them.
+  void report(RunResult& result);
+
+  [[nodiscard]] const std::optional<Escape>& escape() const { return escape_; }
+
+ private:
+  [[nodiscard]] std::uint32_t evaluate(const Attempt& attempt);
+  [[nodiscard]] int answerTo(const Attempt& attempt);
+  Violation& entryFor(const Attempt& attempt, const std::function<std::string()>& program);
+  [[nodiscard]] bool tooMany(Time now);
+
+  const plan::Plan& plan_;
+  std::vector<sock_filter> program_;  ///< recompiled at the first attempt, if it is not the built-in one
+  std::vector<Violation> entries_;
+  std::deque<Time> high_;
+  std::optional<Escape> escape_;
+};
+
+}  // namespace caisson::supervise
