@@ -9,11 +9,11 @@
 #include <algorithm>
 
 #include "approval/owner.h"
+#include "host/facts.h"
 #include "plan/observation.h"
 #include "plan/plan.h"
 #include "plan/syscalls.h"
 #include "policy/rules/command.h"
-#include "supervise/host.h"
 #include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/supervisor.h"

@@ -18,10 +18,10 @@
 #include <cstring>
 #include <utility>
 
+#include "host/facts.h"
+#include "host/state_disk.h"
 #include "plan/build_sandbox.h"
 #include "plan/environment.h"
-#include "supervise/host.h"
-#include "supervise/state_disk.h"
 #include "sys/descriptor_path.h"
 #include "sys/raw_syscall.h"
 

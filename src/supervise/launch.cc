@@ -11,10 +11,10 @@
 
 #include <cerrno>
 
+#include "host/subordinate_ids.h"
 #include "isolation/child.h"
 #include "isolation/compile.h"
 #include "supervise/disk/owned_mounts.h"
-#include "supervise/subordinate_ids.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
 

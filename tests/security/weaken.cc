@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/syscall_names.h"
+#include "host/facts.h"
 #include "plan/syscalls.h"
-#include "supervise/host.h"
 #include "supervise/supervisor.h"
 
 namespace caisson::test {

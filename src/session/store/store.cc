@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "approval/owner.h"
+#include "host/facts.h"
 #include "plan/workspace.h"
 #include "policy/decode/validate.h"
 #include "session/client/connection.h"
@@ -19,7 +20,6 @@
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/sandbox.h"
-#include "supervise/host.h"
 #include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 
+#include "host/workspace_scan.h"
 #include "isolation/compile.h"
 #include "session/record.h"
 #include "session/sandbox.h"
@@ -26,7 +27,6 @@
 #include "session/supervisor/session_limits.h"
 #include "supervise/network/egress.h"
 #include "supervise/workspace/secret_watch.h"
-#include "supervise/workspace_scan.h"
 #include "sys/event_loop.h"
 
 namespace caisson::session {

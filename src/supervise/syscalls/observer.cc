@@ -13,10 +13,10 @@
 #include "base/syscall_names.h"
 #include "egress/dns_message.h"
 #include "egress/host_name.h"
+#include "host/path_names.h"
+#include "host/path_probe.h"
 #include "plan/proc_files.h"
 #include "plan/syscalls.h"
-#include "supervise/host_look.h"
-#include "supervise/path_names.h"
 #include "sys/process_view.h"
 
 namespace caisson::supervise {

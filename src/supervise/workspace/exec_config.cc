@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "host/workspace_scan.h"
 #include "policy/rules/protected_files.h"
-#include "supervise/workspace_scan.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 

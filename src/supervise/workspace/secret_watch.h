@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/workspace_scan.h"
 #include "supervise/workspace/live_mask.h"
-#include "supervise/workspace_scan.h"
 #include "sys/event_loop.h"
 #include "sys/fd.h"
 

@@ -1,4 +1,4 @@
-#include "supervise/state_disk.h"
+#include "host/state_disk.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -1,4 +1,4 @@
-#include "supervise/host_look.h"
+#include "host/path_probe.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

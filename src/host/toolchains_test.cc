@@ -1,4 +1,4 @@
-#include "supervise/toolchains.h"
+#include "host/toolchains.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "supervise/host.h"
+#include "host/facts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,17 +15,17 @@
 #include <cstring>
 #include <optional>
 
+#include "host/executables.h"
+#include "host/state_disk.h"
+#include "host/subordinate_ids.h"
+#include "host/toolchains.h"
+#include "host/workspace_scan.h"
 #include "isolation/child.h"
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
-#include "supervise/executables.h"
-#include "supervise/state_disk.h"
-#include "supervise/subordinate_ids.h"
-#include "supervise/toolchains.h"
-#include "supervise/workspace_scan.h"
 #include "sys/cgroup.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"

@@ -1,4 +1,4 @@
-#include "supervise/subordinate_ids.h"
+#include "host/subordinate_ids.h"
 
 #include <gtest/gtest.h>
 

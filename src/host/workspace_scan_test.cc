@@ -1,4 +1,4 @@
-#include "supervise/workspace_scan.h"
+#include "host/workspace_scan.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "supervise/toolchains.h"
+#include "host/toolchains.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <span>
 
 #include "base/split.h"
-#include "supervise/path_names.h"
+#include "host/path_names.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
 

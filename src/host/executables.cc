@@ -1,4 +1,4 @@
-#include "supervise/executables.h"
+#include "host/executables.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <memory>
 #include <set>
 
+#include "host/path_names.h"
 #include "plan/executables.h"
 #include "plan/toolchains.h"
-#include "supervise/path_names.h"
 #include "sys/elf.h"
 #include "sys/fd.h"
 #include "sys/program_file.h"

@@ -1,4 +1,4 @@
-#include "supervise/host.h"
+#include "host/facts.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
