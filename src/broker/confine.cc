@@ -1,16 +1,10 @@
 #include "broker/confine.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
-
 #include "egress/confine.h"
-#include "plan/syscall_rules.h"
+#include "plan/own_filter.h"
 
 namespace caisson::broker {
 namespace {
-
-namespace rules = plan::rules;
 
 // I/O, waiting, memory. No socket, connect, accept or open: it only uses sockets that it receives.
 constexpr std::string_view kCalls[] = {
@@ -20,24 +14,13 @@ constexpr std::string_view kCalls[] = {
     "recvfrom",     "recvmsg",       "restart_syscall", "rt_sigprocmask", "rt_sigreturn", "sendmsg",
     "sendto",       "shutdown",      "tgkill",          "write"};
 
-plan::SyscallFilter filter() {
-  rules::Rules list;
-  for (const std::string_view name : kCalls) list.add(name, plan::kAllow);
-  list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
-  list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
-  plan::SyscallFilter result;
-  result.rules = list.take();
-  result.unlisted = plan::refuse(EPERM);
-  return result;
-}
-
 }  // namespace
 
 Result<void> confine(const Settings& settings) {
   return egress::confineSelf({.become = settings.become,
                               .landlock_abi = settings.landlock_abi,
                               .descriptors = settings.max_connections * 2 + 64,
-                              .filter = filter()});
+                              .filter = plan::denyUnlisted(plan::allowCalls({kCalls}))});
 }
 
 }  // namespace caisson::broker

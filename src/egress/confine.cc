@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,7 +12,7 @@
 #include <cerrno>
 
 #include "plan/landlock.h"
-#include "plan/syscall_rules.h"
+#include "plan/own_filter.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
 
@@ -33,19 +32,12 @@ constexpr std::string_view kCalls[] = {
 };
 
 plan::SyscallFilter filter(bool brokered) {
-  rules::Rules list;
-  for (const std::string_view name : kCalls) list.add(name, plan::kAllow);
+  rules::Rules list = plan::allowCalls({kCalls});
   list.set("socket", plan::refuse(EPERM),
            {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
   // For the credential broker: a socket pair has no address, so no other process can connect to it.
   if (brokered) list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
-  // Memory, but not executable.
-  list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
-  list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
-  plan::SyscallFilter result;
-  result.rules = list.take();
-  result.unlisted = plan::refuse(EPERM);
-  return result;
+  return plan::denyUnlisted(std::move(list));
 }
 
 Result<void> becomeUser(uid_t id) {

@@ -2,12 +2,11 @@
 
 #include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include <cerrno>
 
-#include "plan/syscall_rules.h"
+#include "plan/own_filter.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
 
@@ -190,24 +189,14 @@ Result<void> dropCapabilities() {
 }  // namespace
 
 plan::SyscallFilter supervisorFilter() {
-  rules::Rules list;
-  for (const std::string_view name : kFileCalls) list.add(name, plan::kAllow);
-  for (const std::string_view name : kSocketCalls) list.add(name, plan::kAllow);
-  for (const std::string_view name : kWaitCalls) list.add(name, plan::kAllow);
-  for (const std::string_view name : kProcessCalls) list.add(name, plan::kAllow);
+  rules::Rules list = plan::allowCalls({kFileCalls, kSocketCalls, kWaitCalls, kProcessCalls});
   list.set("clone", plan::kAllow, {{{rules::anyBit(0, rules::kNamespaceFlags & ~0x80U)}, plan::refuse(EPERM)}});
   list.set("clone3", plan::refuse(ENOSYS));  // its flags are in memory; libc then falls back to clone
   // Clients, the launcher and the egress; ports of the host's and the sandbox's loopback.
   list.set("socket", plan::refuse(EPERM),
            {{{rules::equals(0, AF_UNIX)}, plan::kAllow}, {{rules::equals(0, AF_INET)}, plan::kAllow}});
   list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
-  // Memory, but not executable.
-  list.set("mmap", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
-  list.set("mprotect", plan::kAllow, {{{rules::anyBit(2, PROT_EXEC)}, plan::refuse(EPERM)}});
-  plan::SyscallFilter filter;
-  filter.rules = list.take();
-  filter.unlisted = plan::refuse(EPERM);
-  return filter;
+  return plan::denyUnlisted(std::move(list));
 }
 
 Result<void> confineSupervisor() {

@@ -1,0 +1,25 @@
+#include "plan/own_filter.h"
+
+#include <sys/mman.h>
+
+namespace caisson::plan {
+
+rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists) {
+  rules::Rules allowed;
+  for (const auto& list : lists) {
+    for (const std::string_view name : list) allowed.add(name, kAllow);
+  }
+  for (const std::string_view name : {"mmap", "mprotect"}) {
+    allowed.set(name, kAllow, {{{rules::anyBit(2, PROT_EXEC)}, refuse(EPERM)}});
+  }
+  return allowed;
+}
+
+SyscallFilter denyUnlisted(rules::Rules rules) {
+  SyscallFilter filter;
+  filter.rules = rules.take();
+  filter.unlisted = refuse(EPERM);
+  return filter;
+}
+
+}  // namespace caisson::plan

@@ -1,0 +1,19 @@
+// System call filters for caisson's own confined processes: the egress, the broker, a session's supervisor.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "plan/syscall_filter.h"
+#include "plan/syscall_rules.h"
+
+namespace caisson::plan {
+
+/// Rules that allow these calls, and memory that is not executable.
+rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists);
+
+/// The filter with these rules; every other call fails with EPERM.
+SyscallFilter denyUnlisted(rules::Rules rules);
+
+}  // namespace caisson::plan
