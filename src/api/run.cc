@@ -66,7 +66,7 @@ Result<plan::Plan> planFor(const Request& request, bool own_scope, sys::CgroupBa
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
   const auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
-  const plan::HostFacts facts = supervise::observeHost(*policy, own_scope, cgroups);
+  const plan::HostFacts facts = host::collectFacts(*policy, own_scope, cgroups);
   return plan::build(*policy, facts, {request.command, request.interactive});
 }
 

@@ -17,7 +17,7 @@
 #include "sys/fd.h"
 #include "sys/program_file.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 #if defined(__x86_64__)
@@ -239,4 +239,4 @@ plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std
   return facts;
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

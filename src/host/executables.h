@@ -7,9 +7,9 @@
 #include "plan/plan.h"
 #include "policy/model.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 
 /// `toolchains` come before the system in the payload's PATH.
 plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains);
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

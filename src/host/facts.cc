@@ -30,15 +30,15 @@
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
+#include "sys/kernel_file.h"
 #include "sys/machine.h"
-#include "sys/probe_support.h"
 #include "sys/raw_syscall.h"
 #include "sys/state_home.h"
 #include "sys/user_scope.h"
 
 extern char** environ;
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using plan::HostFacts;
@@ -291,7 +291,7 @@ sys::CgroupBase observeCgroups(bool own_scope, HostFacts& facts) {
 }
 
 void observeMachine(HostFacts& facts) {
-  facts.cpus = observeCpus();
+  facts.cpus = usableProcessors();
   facts.processor = firstProcessor();
   facts.memory = sys::machineMemory();
   facts.inotify_instances = numberIn("/proc/sys/fs/inotify/max_user_instances");
@@ -366,7 +366,7 @@ std::map<std::string, std::string> callerVariables(std::initializer_list<const c
 
 }  // namespace
 
-std::vector<std::uint32_t> observeCpus() {
+std::vector<std::uint32_t> usableProcessors() {
   std::vector<std::uint32_t> cpus;
   unsigned long mask[16] = {};
   const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
@@ -377,7 +377,7 @@ std::vector<std::uint32_t> observeCpus() {
   return cpus;
 }
 
-plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
+plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
   HostFacts facts;
   observeKernel(facts);
   observeIdentity(policy, facts);
@@ -395,4 +395,4 @@ plan::HostFacts observeHost(const policy::Policy& policy, bool own_scope, sys::C
   return facts;
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -15,7 +15,7 @@
 #include "support/temp_dir.h"
 #include "sys/fd.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using plan::HostFacts;
@@ -31,13 +31,13 @@ class ObservedHost : public testing::Test {
   static HostFacts withWorkspace(const std::string& path) {
     Policy policy;
     policy.filesystem.workspace.path = path;
-    return observeHost(policy);
+    return collectFacts(policy);
   }
   static HostPath readOnly(const std::string& path) {
     Policy policy;
     policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
     policy.filesystem.read_only = {path};
-    return observeHost(policy).read_only.at(0);
+    return collectFacts(policy).read_only.at(0);
   }
 
   TempDir dir;
@@ -127,14 +127,14 @@ TEST_F(ObservedHost, SecretsAreFoundAtEveryDepth) {
   Policy policy;
   policy.filesystem.workspace.path = dir.path();
   policy.filesystem.workspace.show_secrets = true;
-  EXPECT_TRUE(observeHost(policy).scan.secrets.empty());
+  EXPECT_TRUE(collectFacts(policy).scan.secrets.empty());
 }
 
 TEST_F(ObservedHost, WithoutAWorkspaceNothingIsLookedAt) {
   Policy policy;
   policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
   policy.filesystem.workspace.path = dir / "missing";
-  const HostFacts facts = observeHost(policy);
+  const HostFacts facts = collectFacts(policy);
   EXPECT_TRUE(facts.workspace.path.empty());
   EXPECT_EQ(facts.workspace.sys_errno, 0);
 }
@@ -142,9 +142,9 @@ TEST_F(ObservedHost, WithoutAWorkspaceNothingIsLookedAt) {
 TEST_F(ObservedHost, TheCallersEnvironmentIsReadOnlyWhenAPolicyWantsIt) {
   ::setenv("CAISSON_TEST_SECRET", "s3cr3t", 1);
   Policy policy;
-  EXPECT_FALSE(observeHost(policy).caller_environment.contains("CAISSON_TEST_SECRET"));
+  EXPECT_FALSE(collectFacts(policy).caller_environment.contains("CAISSON_TEST_SECRET"));
   policy.environment.pass = {"CAISSON_TEST_SECRET"};
-  EXPECT_EQ(observeHost(policy).caller_environment.at("CAISSON_TEST_SECRET"), "s3cr3t");
+  EXPECT_EQ(collectFacts(policy).caller_environment.at("CAISSON_TEST_SECRET"), "s3cr3t");
   ::unsetenv("CAISSON_TEST_SECRET");
 }
 
@@ -154,7 +154,7 @@ TEST_F(ObservedHost, ADeniedPathThroughALinkIsSeen) {
   Policy policy;
   policy.filesystem.workspace.path = dir.path();
   policy.filesystem.denied = {"/workspace/real/key", "/workspace/link/key", "/workspace/missing", "/etc/x"};
-  EXPECT_EQ(observeHost(policy).denied_through_links, (std::vector<std::string>{"/workspace/link/key"}));
+  EXPECT_EQ(collectFacts(policy).denied_through_links, (std::vector<std::string>{"/workspace/link/key"}));
 }
 
 TEST_F(ObservedHost, TheHomeIsKnownByItsRealName) {
@@ -163,7 +163,7 @@ TEST_F(ObservedHost, TheHomeIsKnownByItsRealName) {
   const char* before = std::getenv("HOME");
   const std::string kept = before != nullptr ? before : "";
   ::setenv("HOME", (dir / "home").c_str(), 1);
-  const std::vector<std::string> homes = observeHost({}).homes;
+  const std::vector<std::string> homes = collectFacts({}).homes;
   before != nullptr ? ::setenv("HOME", kept.c_str(), 1) : ::unsetenv("HOME");
   EXPECT_NE(std::find(homes.begin(), homes.end(), real + "/real-home"), homes.end());
 }
@@ -177,4 +177,4 @@ TEST_F(ObservedHost, NoDescriptorIsLeftOpen) {
 }
 
 }  // namespace
-}  // namespace caisson::supervise
+}  // namespace caisson::host

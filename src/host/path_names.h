@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <string>
 
-namespace caisson::supervise {
+namespace caisson::host {
 
 inline std::string parentOf(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }
 inline std::string nameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

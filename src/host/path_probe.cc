@@ -15,7 +15,7 @@
 #include "sys/fd.h"
 #include "sys/raw_syscall.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
@@ -120,7 +120,7 @@ std::size_t lookFrom(const std::vector<FileRequest*>& requests, std::size_t firs
 
 }  // namespace
 
-std::vector<std::string> lookAtHost(const std::vector<FileRequest*>& requests, HostLookLimits limits) {
+std::vector<std::string> probePaths(const std::vector<FileRequest*>& requests, PathProbeLimits limits) {
   std::vector<std::string> unanswered;
   for (std::size_t next = 0; next < requests.size();) {
     next = lookFrom(requests, next, limits.per_path);
@@ -132,4 +132,4 @@ std::vector<std::string> lookAtHost(const std::vector<FileRequest*>& requests, H
   return unanswered;
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -10,15 +10,15 @@
 
 #include "caisson/run.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 
-struct HostLookLimits {
+struct PathProbeLimits {
   std::chrono::milliseconds per_path{1000};
   int stuck_paths = 3;  ///< after this many, the rest is skipped
 };
 
 /// Fills in the fields about the host. Returns the paths without an answer, including those skipped after the last
 /// allowed hang.
-std::vector<std::string> lookAtHost(const std::vector<FileRequest*>& requests, HostLookLimits limits = {});
+std::vector<std::string> probePaths(const std::vector<FileRequest*>& requests, PathProbeLimits limits = {});
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

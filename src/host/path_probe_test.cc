@@ -10,7 +10,7 @@
 
 #include "support/temp_dir.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using test::TempDir;
@@ -23,7 +23,7 @@ TEST(HostLook, TellsWhatTheHostHas) {
   FileRequest folder{.path = directory.path(), .operation = FileOperation::look};
   FileRequest later{.path = directory / "a/b/c", .operation = FileOperation::create};
   FileRequest absent{.path = directory / "none", .operation = FileOperation::read};
-  EXPECT_TRUE(lookAtHost({&there, &folder, &later, &absent}).empty());
+  EXPECT_TRUE(probePaths({&there, &folder, &later, &absent}).empty());
   EXPECT_EQ(there.on_host, HostFile::file);
   EXPECT_TRUE(there.host_readable);
   EXPECT_TRUE(there.host_writable);
@@ -67,7 +67,7 @@ TEST(HostLook, GivesUpOnFileSystemThatDoesNotAnswer) {
     alarm(60);
     FileRequest stuck{.path = dead + "/x", .operation = FileOperation::read};
     FileRequest there{.path = file, .operation = FileOperation::read};
-    const auto unanswered = lookAtHost({&stuck, &there}, {.per_path = std::chrono::milliseconds(300)});
+    const auto unanswered = probePaths({&stuck, &there}, {.per_path = std::chrono::milliseconds(300)});
     _exit(unanswered == std::vector{dead + "/x"} && there.on_host == HostFile::file ? 0 : 1);
   }
   int status = 0;
@@ -78,4 +78,4 @@ TEST(HostLook, GivesUpOnFileSystemThatDoesNotAnswer) {
 }
 
 }  // namespace
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -12,7 +12,7 @@
 
 #include "sys/fd.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 /// Below this a run would end at once: the host keeps some room (disk_watch.h).
@@ -81,4 +81,4 @@ std::string whyNoOverlay(int directory) {
   return "";
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 
 /// Whether the policy may keep anything of a run on disk.
 bool mayUseStateDisk(const policy::Policy& policy);
@@ -17,4 +17,4 @@ plan::StateDisk probeStateDisk(const std::string& home);
 /// the attribute check.
 std::string whyNoOverlay(int directory);
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

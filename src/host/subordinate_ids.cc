@@ -13,9 +13,9 @@
 #include "base/split.h"
 #include "sys/fd.h"
 #include "sys/host_program.h"
-#include "sys/probe_support.h"
+#include "sys/kernel_file.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using plan::SubordinateIds;
@@ -151,4 +151,4 @@ Result<void> mapSubordinateIds(const plan::Identity& identity, pid_t pid) {
   return runHelper(identity.gid_helper, pid, identity.inside_gid, identity.outside_gid);
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

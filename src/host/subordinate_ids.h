@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 
 /// Looks for what a separate user id needs; `why_not` says what is missing.
 plan::SubordinateIds observeSubordinateIds(uid_t uid, gid_t gid);
@@ -30,4 +30,4 @@ struct Account {
 };
 std::optional<Account> parseAccount(std::string_view passwd, uid_t uid);
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 TEST(SubordinateIds, RangeIsFoundByNameOrNumber) {
@@ -50,4 +50,4 @@ TEST(SubordinateIds, HelperThatRefusesIsAnErrorWithItsMessage) {
 }
 
 }  // namespace
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -13,7 +13,7 @@
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using plan::Toolchain;
@@ -176,4 +176,4 @@ std::vector<Toolchain> findToolchains(const std::vector<std::string>& homes,
   return finder.take();
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

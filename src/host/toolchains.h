@@ -12,11 +12,11 @@
 
 #include "plan/plan.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 
 /// `homes`: canonical; `environment`: the caller's, of which PATH and the version managers' variables are read. Reads
 /// directories and the version managers' settings; runs nothing.
 std::vector<plan::Toolchain> findToolchains(const std::vector<std::string>& homes,
                                             const std::map<std::string, std::string>& environment);
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -5,7 +5,7 @@
 
 #include "support/temp_dir.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using test::TempDir;
@@ -81,4 +81,4 @@ TEST_F(Toolchains, AreNotOtherDirectoriesOfTheHome) {
 }
 
 }  // namespace
-}  // namespace caisson::supervise
+}  // namespace caisson::host

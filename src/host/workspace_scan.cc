@@ -15,7 +15,7 @@
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -283,4 +283,4 @@ plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOption
   return found;
 }
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

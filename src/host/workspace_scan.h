@@ -12,7 +12,7 @@
 #include "plan/plan.h"
 #include "policy/rules/protected_files.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 
 struct ScanOptions {
   bool secrets = true;
@@ -49,4 +49,4 @@ bool mayMatch(const std::vector<std::string>& patterns, const std::string& name)
 /// like) come last; what the budget does not cover is named in the result.
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache = nullptr);
 
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -8,7 +8,7 @@
 
 #include "support/temp_dir.h"
 
-namespace caisson::supervise {
+namespace caisson::host {
 namespace {
 
 constexpr const char* kKey = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n";
@@ -126,4 +126,4 @@ TEST_F(WorkspaceScanTest, CacheSeesNewFilesAndContent) {
 }
 
 }  // namespace
-}  // namespace caisson::supervise
+}  // namespace caisson::host

@@ -56,7 +56,7 @@ Error notAlive() {
 }  // namespace
 
 Result<void> checkFeatures(const std::string& path, int directory) {
-  const std::string why = supervise::whyNoOverlay(directory);
+  const std::string why = host::whyNoOverlay(directory);
   if (why.empty()) return {};
   return fail(plainError(Stage::state, "session", path, why,
                          "set CAISSON_HOME to a directory on a local disk (ext4, xfs, btrfs)"));
@@ -82,7 +82,7 @@ Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& m
 Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& metadata) {
   Planner planner;
   if (auto used = planner.usePolicy(directory, metadata); !used) return fail(used.error());
-  planner.facts = supervise::observeHost(planner.policy);
+  planner.facts = host::collectFacts(planner.policy);
   if (planner.facts.may_map_other_ids) planner.facts.payload_id = metadata.payload_id;
   return planner;
 }

@@ -103,7 +103,7 @@ bool sendGo(int control) {
 
 Result<void> mapChild(const plan::Identity& identity, const Block& block, pid_t pid, int control) {
   if (identity.subordinate()) {
-    if (auto mapped = mapSubordinateIds(identity, pid); !mapped) return mapped;
+    if (auto mapped = host::mapSubordinateIds(identity, pid); !mapped) return mapped;
   } else {
     if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
     if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;

@@ -116,7 +116,7 @@ class SandboxRun {
   std::optional<RunStore> store_;     // outlives the sandbox, removed with this object
   Fd changes_;                        // the overlay's upper directory
   std::optional<Observer> observer_;  // of a run that learns
-  ScanCache scan_cache_;
+  host::ScanCache scan_cache_;
   std::optional<SecretWatch> secret_watch_;
   CommandRunner runner_;
   HandedStreams handed_;

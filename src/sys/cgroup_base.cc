@@ -11,8 +11,8 @@
 
 #include "sys/cgroup.h"
 #include "sys/cgroup_files.h"
-#include "sys/probe.h"
-#include "sys/probe_support.h"
+#include "sys/cgroup_layout.h"
+#include "sys/kernel_file.h"
 
 namespace caisson::sys {
 namespace {

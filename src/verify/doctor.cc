@@ -21,8 +21,8 @@ constexpr std::uint64_t kLittleSpace = 1024 * kMiB;
 constexpr std::uint64_t kTooLittleSpace = 64 * kMiB;
 constexpr std::uint64_t kFewInodes = 10000;
 
+using host::Probes;
 using sys::Attempt;
-using sys::Probes;
 
 std::string because(const Attempt& attempt) { return attempt.tried() ? errnoName(attempt.sys_errno) : "not tried"; }
 
@@ -70,7 +70,7 @@ DoctorItem userNamespaceItem(const Probes& probes) {
 }
 
 DoctorItem namespaceItem(const Probes& probes) {
-  const sys::NamespaceProbe& tried = probes.namespaces;
+  const host::NamespaceProbe& tried = probes.namespaces;
   if (!tried.id_map.ok()) {
     return {"namespaces", ItemState::fail, "not tried without a user namespace", "See user-namespaces."};
   }
@@ -89,7 +89,7 @@ DoctorItem namespaceItem(const Probes& probes) {
 }
 
 DoctorItem rootItem(const Probes& probes) {
-  const sys::NamespaceProbe& tried = probes.namespaces;
+  const host::NamespaceProbe& tried = probes.namespaces;
   if (!tried.mount.ok()) {
     return {"own-root", ItemState::fail, "not tried without a mount namespace", "See namespaces."};
   }
@@ -101,7 +101,7 @@ DoctorItem rootItem(const Probes& probes) {
 }
 
 DoctorItem mountApiItem(const Probes& probes) {
-  const sys::NamespaceProbe& tried = probes.namespaces;
+  const host::NamespaceProbe& tried = probes.namespaces;
   if (!tried.mount.ok())
     return {"mount-api", ItemState::fail, "not tried without a mount namespace", "See namespaces."};
   const std::array<Named, 4> wanted{{{"fsopen", tried.fsopen},
@@ -115,7 +115,7 @@ DoctorItem mountApiItem(const Probes& probes) {
 }
 
 DoctorItem overlayItem(const Probes& probes) {
-  const sys::NamespaceProbe& tried = probes.namespaces;
+  const host::NamespaceProbe& tried = probes.namespaces;
   if (!tried.mount_tmpfs.ok()) {
     return {"overlay", ItemState::degraded, "not tried without a mount namespace", "See own-root."};
   }
@@ -134,7 +134,7 @@ DoctorItem overlayItem(const Probes& probes) {
 }
 
 DoctorItem seccompItem(const Probes& probes) {
-  const sys::SeccompProbe& tried = probes.seccomp;
+  const host::SeccompProbe& tried = probes.seccomp;
   if (!tried.filter.ok()) {
     return {"seccomp", ItemState::fail, "filters refused: " + because(tried.filter),
             insideContainer(probes) ? containerRemedy(probes) : "Use a kernel built with CONFIG_SECCOMP_FILTER."};
@@ -173,7 +173,7 @@ DoctorItem landlockItem(const Probes& probes) {
 }
 
 DoctorItem systemCallItem(const Probes& probes) {
-  const sys::SyscallProbe& tried = probes.syscalls;
+  const host::SyscallProbe& tried = probes.syscalls;
   const std::array<Named, 2> needed{{{"pidfd_open", tried.pidfd_open}, {"close_range", tried.close_range}}};
   const std::array<Named, 2> wanted{{{"clone3", tried.clone3}, {"openat2", tried.openat2}}};
   const std::string remedy = insideContainer(probes)
@@ -207,7 +207,7 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 DoctorItem stateItem(const Probes& probes) {
-  const sys::DiskProbe& disk = probes.home;
+  const host::DiskProbe& disk = probes.home;
   const std::string where = disk.path + " (" + disk.file_system + ")";
   const std::string move =
       "Point CAISSON_HOME at a directory of yours on ext4, xfs or btrfs:\n"
@@ -318,7 +318,7 @@ static DoctorItem brokerItem() {
 }
 
 DoctorReport diagnose() {
-  DoctorReport report = judge(sys::probeHost(sys::stateHome()));
+  DoctorReport report = judge(host::probeHost(sys::stateHome()));
   report.items.push_back(brokerItem());
   return report;
 }

@@ -4,7 +4,7 @@
 //   print(verify::renderText(report, isatty(1)));
 //   return report.full_available ? 0 : 1;
 //
-// judge() is a pure function of sys::Probes, so that tests can cover every obstacle with recorded probe results.
+// judge() is a pure function of host::Probes, so that tests can cover every obstacle with recorded probe results.
 // Diagnosing changes nothing on the host.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sys/probe.h"
+#include "host/probe.h"
 
 namespace caisson::verify {
 
@@ -50,7 +50,7 @@ struct DoctorReport {
 };
 
 /// Pure.
-DoctorReport judge(const sys::Probes& probes);
+DoctorReport judge(const host::Probes& probes);
 
 /// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory.
 DoctorReport diagnose();

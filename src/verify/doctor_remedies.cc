@@ -10,18 +10,18 @@
 namespace caisson::verify {
 namespace {
 
-bool signOf(const sys::Probes& probes, std::string_view word) {
+bool signOf(const host::Probes& probes, std::string_view word) {
   return std::ranges::any_of(probes.obstacles.container_signs,
                              [&](const std::string& sign) { return sign.find(word) != std::string::npos; });
 }
 
 /// Ubuntu 23.10 and later let an unconfined program make a user namespace but remove all its capabilities.
-bool apparmorRestricts(const sys::Probes& probes) {
+bool apparmorRestricts(const host::Probes& probes) {
   return probes.obstacles.apparmor_restrict_unprivileged_userns.value_or(0) != 0 && probes.uid != 0;
 }
 
 /// An enforced profile, "name (enforce)", unlike one that only names the program, "name (unconfined)".
-bool confinedByAppArmor(const sys::Probes& probes) {
+bool confinedByAppArmor(const host::Probes& probes) {
   const std::string& label = probes.obstacles.apparmor_label;
   return !label.empty() && !label.starts_with("unconfined") && !label.ends_with("(unconfined)");
 }
@@ -37,9 +37,9 @@ constexpr std::string_view kWeakerRemedy =
 
 }  // namespace
 
-bool insideContainer(const sys::Probes& probes) { return !probes.obstacles.container_signs.empty(); }
+bool insideContainer(const host::Probes& probes) { return !probes.obstacles.container_signs.empty(); }
 
-std::string missingInKernel(const sys::KernelVersion& kernel) {
+std::string missingInKernel(const host::KernelVersion& kernel) {
   struct Feature {
     int major, minor;
     std::string_view what;
@@ -65,7 +65,7 @@ std::string missingInKernel(const sys::KernelVersion& kernel) {
   return missing;
 }
 
-std::string containerRemedy(const sys::Probes& probes) {
+std::string containerRemedy(const host::Probes& probes) {
   if (signOf(probes, "containerenv") || signOf(probes, "libpod") || signOf(probes, "podman")) {
     return "Start the container so that it may make namespaces and mount a fresh /proc; caisson still puts its own "
            "filter on every payload:\n"
@@ -82,8 +82,8 @@ std::string containerRemedy(const sys::Probes& probes) {
          "Or ask for the tier without namespaces by name; it protects less.";
 }
 
-Diagnosis whyNamespacesFail(const sys::Probes& probes, int sys_errno) {
-  const sys::Obstacles& obstacles = probes.obstacles;
+Diagnosis whyNamespacesFail(const host::Probes& probes, int sys_errno) {
+  const host::Obstacles& obstacles = probes.obstacles;
   if (obstacles.max_user_namespaces == 0) {
     return {"switched off by user.max_user_namespaces=0",
             "$ sudo sysctl -w user.max_user_namespaces=15000\n"
@@ -128,13 +128,13 @@ Diagnosis whyNamespacesFail(const sys::Probes& probes, int sys_errno) {
           "$ sudo dmesg | tail"};
 }
 
-std::string mountRemedy(const sys::Probes& probes, int sys_errno) {
+std::string mountRemedy(const host::Probes& probes, int sys_errno) {
   if (sys_errno == ENODEV) return "The file system is not in this kernel: load its module, or use a kernel with it.";
   if (insideContainer(probes)) return containerRemedy(probes);
   return whyNamespacesFail(probes, sys_errno).remedy;
 }
 
-std::string landlockRemedy(const sys::Probes& probes) {
+std::string landlockRemedy(const host::Probes& probes) {
   if (probes.landlock.sys_errno == EPERM && insideContainer(probes)) return containerRemedy(probes);
   if (probes.landlock.sys_errno == ENOSYS) {
     return "Use a kernel built with CONFIG_SECURITY_LANDLOCK (Debian 12, Ubuntu 22.04, Fedora 35 and later have it).";
@@ -146,7 +146,7 @@ std::string landlockRemedy(const sys::Probes& probes) {
          " to GRUB_CMDLINE_LINUX in /etc/default/grub, then:\n$ sudo update-grub && sudo reboot";
 }
 
-std::string cgroupRemedy(const sys::Probes& probes) {
+std::string cgroupRemedy(const host::Probes& probes) {
   const sys::CgroupProbe& cgroup = probes.cgroup;
   if (cgroup.layout == sys::CgroupLayout::none) {
     return insideContainer(probes) ? "Start the container with its own cgroup file system:\n"

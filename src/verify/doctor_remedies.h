@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sys/probe.h"
+#include "host/probe.h"
 
 namespace caisson::verify {
 
@@ -11,21 +11,21 @@ inline constexpr int kMinimumMajor = 6;
 inline constexpr int kMinimumMinor = 1;
 
 /// What a kernel before 6.1 lacks, with versions: "mount_setattr (5.12), Landlock (5.13), ...".
-std::string missingInKernel(const sys::KernelVersion& kernel);
+std::string missingInKernel(const host::KernelVersion& kernel);
 
 /// Why a namespace (or its id map) failed, in one line, and what to do.
 struct Diagnosis {
   std::string cause;
   std::string remedy;
 };
-Diagnosis whyNamespacesFail(const sys::Probes& probes, int sys_errno);
+Diagnosis whyNamespacesFail(const host::Probes& probes, int sys_errno);
 
-std::string mountRemedy(const sys::Probes& probes, int sys_errno);
-std::string landlockRemedy(const sys::Probes& probes);
-std::string cgroupRemedy(const sys::Probes& probes);
+std::string mountRemedy(const host::Probes& probes, int sys_errno);
+std::string landlockRemedy(const host::Probes& probes);
+std::string cgroupRemedy(const host::Probes& probes);
 /// Flags for Docker or another container manager.
-std::string containerRemedy(const sys::Probes& probes);
+std::string containerRemedy(const host::Probes& probes);
 
-bool insideContainer(const sys::Probes& probes);
+bool insideContainer(const host::Probes& probes);
 
 }  // namespace caisson::verify

@@ -10,15 +10,15 @@
 namespace caisson::verify {
 namespace {
 
+using host::Probes;
 using sys::Attempt;
-using sys::Probes;
 
 constexpr Attempt kOk{0};
 
 /// An ordinary user on a good host: Linux 6.12, cgroup v2 delegated, no obstacles.
 Probes goodHost() {
   Probes probes;
-  probes.kernel = sys::parseKernelRelease("6.12.9-amd64");
+  probes.kernel = host::parseKernelRelease("6.12.9-amd64");
   probes.machine = "x86_64";
   probes.uid = 1000;
   probes.landlock_abi = 6;
@@ -69,7 +69,7 @@ Probes ubuntu2404() {
 
 Probes oldKernel() {
   Probes probes = goodHost();
-  probes.kernel = sys::parseKernelRelease("5.10.0-28-amd64");
+  probes.kernel = host::parseKernelRelease("5.10.0-28-amd64");
   probes.landlock_abi = 0;
   probes.landlock = {ENOSYS};
   return probes;

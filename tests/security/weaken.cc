@@ -277,7 +277,7 @@ bool weaken(Plan& plan, const std::string& name) {
 /// The plan that caisson would execute, as data that can be weakened.
 Result<plan::Plan> planToWeaken(const Request& request) {
   const policy::Policy& policy = request.policy.model();
-  auto plan = plan::build(policy, supervise::observeHost(policy), {request.command, request.interactive});
+  auto plan = plan::build(policy, host::collectFacts(policy), {request.command, request.interactive});
   if (!plan) return fail(plan.error());
   if (plan->builtin_syscalls) {
     // The same rules as data: single rules of the compiled form cannot be changed.

@@ -273,7 +273,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   auto policy = approval::underOwner(options.policy.model());
   if (!policy) return fail(policy.error());
   metadata.policy = std::move(*policy);
-  const plan::HostFacts facts = supervise::observeHost(metadata.policy);
+  const plan::HostFacts facts = host::collectFacts(metadata.policy);
   plan::Plan scratch;
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);

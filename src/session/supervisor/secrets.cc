@@ -18,8 +18,8 @@ constexpr auto kMasksTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
-supervise::ScanOptions Supervisor::scanOptions() const {
-  supervise::ScanOptions options;
+host::ScanOptions Supervisor::scanOptions() const {
+  host::ScanOptions options;
   options.secrets = !metadata_.policy.filesystem.workspace.show_secrets;
   options.denied = plan::deniedPatterns(metadata_.policy);
   return options;
@@ -30,7 +30,7 @@ std::vector<std::string> Supervisor::newSecrets() {
   std::vector<std::string> found;
   const auto& watched = sandbox_->plan().watched;
   if (!watched || metadata_.workspace.empty()) return found;
-  const auto scan = supervise::scanWorkspace(watched->path, scanOptions(), &scan_cache_);
+  const auto scan = host::scanWorkspace(watched->path, scanOptions(), &scan_cache_);
   for (const std::string& secret : scan.secrets) {
     if (!sandbox_->hides(secret)) found.push_back(secret);
   }

@@ -129,7 +129,7 @@ class Supervisor {
   std::string endAndRollBack();
 
   // secrets.cc: secret files that appear in the workspace
-  [[nodiscard]] supervise::ScanOptions scanOptions() const;
+  [[nodiscard]] host::ScanOptions scanOptions() const;
   std::vector<std::string> newSecrets();
   void hideAtOnce(const std::vector<std::string>& secrets);
   void afterMasks(std::function<void()> action);
@@ -184,7 +184,7 @@ class Supervisor {
   std::vector<std::uint32_t> waiting_for_egress_;  ///< commands that exited before the egress reported everything
   Record record_;
   PortSet ports_;
-  supervise::ScanCache scan_cache_;
+  host::ScanCache scan_cache_;
   std::optional<supervise::SecretWatch> secret_watch_;  ///< watches while anything runs
   std::vector<std::function<void()>> after_masks_;
   sys::EventLoop::TimerId secret_timer_ = 0, masks_timer_ = 0;

@@ -152,12 +152,12 @@ FileState Observer::stateOf(const std::string& path, FileOperation operation) co
   const bool there = seen.error == 0;
   std::string place = path;
   while (seen.error != 0 && place != "/") {
-    place = parentOf(place);
+    place = host::parentOf(place);
     seen = sys::glance(root_.get(), place);
   }
   if (seen.read_only) return FileState::read_only;
-  return there || (operation == FileOperation::create && place == parentOf(path)) ? FileState::present
-                                                                                  : FileState::absent;
+  return there || (operation == FileOperation::create && place == host::parentOf(path)) ? FileState::present
+                                                                                        : FileState::absent;
 }
 
 void Observer::noteNetwork(const Attempt& attempt, const Listener& listener, std::string_view call) {
@@ -254,7 +254,7 @@ void Observer::report(RunResult& result) {
     const bool far = std::ranges::any_of(automounts, [&](const std::string& at) { return isBelow(request.path, at); });
     if (request.state != FileState::present && !far) wanted.push_back(&request);
   }
-  if (const auto unanswered = lookAtHost(wanted); !unanswered.empty()) {
+  if (const auto unanswered = host::probePaths(wanted); !unanswered.empty()) {
     result.notices.push_back("the file system of " + unanswered.front() +
                              " does not answer: " + std::to_string(unanswered.size()) + " paths were not looked at");
   }

@@ -46,9 +46,10 @@ Result<sys::RootDir> makeRoot(const std::string& directory, const std::string& b
 /// Files of the run that were not there before; of a directory and its content only the directory.
 std::vector<std::string> newFiles(const plan::GuardedWorkspace& guarded, RunResult& result) {
   const policy::ProtectedFiles files(guarded.patterns);
-  const auto scan = scanWorkspace(
-      guarded.path,
-      {.secrets = false, .protected_files = &files, .max_entries = kMaxGuardedEntries, .max_time = kMaxGuardedTime});
+  const auto scan = host::scanWorkspace(guarded.path, {.secrets = false,
+                                                       .protected_files = &files,
+                                                       .max_entries = host::kMaxGuardedEntries,
+                                                       .max_time = host::kMaxGuardedTime});
   if (scan.unscanned_count > 0) {
     result.warnings.push_back("not searched for new files that the host would execute: " + scan.unscanned.front() +
                               " and what else the program made too large or unreadable");

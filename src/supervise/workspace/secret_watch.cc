@@ -57,7 +57,7 @@ bool layerHides(int layer, const std::string& path) {
   return ::fgetxattr(directory.get(), "user.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
 
-SecretWatch::SecretWatch(sys::EventLoop& loop, ScanCache& cache, Options options)
+SecretWatch::SecretWatch(sys::EventLoop& loop, host::ScanCache& cache, Options options)
     : loop_(loop), cache_(cache), options_(std::move(options)) {
   for (const std::string& path : options_.masked) masked_[path] = inodeOf(path);
 }
@@ -99,7 +99,7 @@ void SecretWatch::scan() {
   plan::WorkspaceScan found;
   bool added = true;
   for (int round = 0; added && round < kMaxRounds; ++round) {
-    found = scanWorkspace(options_.workspace, options_.scan, &cache_);
+    found = host::scanWorkspace(options_.workspace, options_.scan, &cache_);
     added = addWatches();
   }
   next_scan_ = Clock::now() + (Clock::now() - start) * kPauseFactor;
@@ -189,7 +189,7 @@ void SecretWatch::onEvents() {
         continue;
       }
       if (event->len == 0) continue;
-      if (!matters(event->name, (event->mask & IN_ISDIR) != 0) && !mayMatch(options_.scan.denied, event->name))
+      if (!matters(event->name, (event->mask & IN_ISDIR) != 0) && !host::mayMatch(options_.scan.denied, event->name))
         continue;
       const std::string path = directory->second.empty() ? event->name : directory->second + "/" + event->name;
       if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0 && masked_.erase(path) > 0) replaced.push_back(path);

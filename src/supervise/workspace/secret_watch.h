@@ -33,7 +33,7 @@ class SecretWatch {
  public:
   struct Options {
     std::string workspace;                                          ///< on the host
-    ScanOptions scan;                                               ///< what to look for
+    host::ScanOptions scan;                                         ///< what to look for
     std::vector<std::string> masked;                                ///< names that a mount hides already
     std::function<bool(const std::string& path)> exposes;           ///< whether the sandbox shows the host's file
     std::function<Result<LiveMask>(const std::string& path)> mask;  ///< ESRCH: nothing runs any more
@@ -41,7 +41,7 @@ class SecretWatch {
   };
 
   /// `loop` and `cache` must outlive the watch.
-  SecretWatch(sys::EventLoop& loop, ScanCache& cache, Options options);
+  SecretWatch(sys::EventLoop& loop, host::ScanCache& cache, Options options);
   ~SecretWatch();
   SecretWatch(const SecretWatch&) = delete;
   SecretWatch& operator=(const SecretWatch&) = delete;
@@ -88,7 +88,7 @@ class SecretWatch {
   [[nodiscard]] std::optional<Inode> inodeOf(const std::string& path) const;
 
   sys::EventLoop& loop_;
-  ScanCache& cache_;
+  host::ScanCache& cache_;
   Options options_;
   sys::Fd inotify_;
   sys::EventLoop::TimerId timer_ = 0, mask_timer_ = 0, retry_timer_ = 0;

@@ -1,4 +1,4 @@
-#include "sys/probe.h"
+#include "host/probe.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -23,12 +23,15 @@
 #include <cstdlib>
 
 #include "base/split.h"
+#include "host/probe_support.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
-#include "sys/probe_support.h"
+#include "sys/kernel_file.h"
 
-namespace caisson::sys {
+namespace caisson::host {
 namespace {
+
+using sys::attempt, sys::Attempt, sys::Fd, sys::readKernelFile;
 
 constexpr int kChildTimeoutMs = 5000;
 
@@ -122,17 +125,6 @@ void runInChild(void (*body)(void* result), void* result, std::size_t size) {
   }
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-}
-
-std::string readKernelFile(const char* path) {
-  std::string text;
-  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
-  std::array<char, 4096> chunk;
-  for (ssize_t count = 0; file && (count = ::read(file.get(), chunk.data(), chunk.size())) > 0;) {
-    text.append(chunk.data(), static_cast<std::size_t>(count));
-  }
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
-  return text;
 }
 
 KernelVersion parseKernelRelease(std::string_view release) {
@@ -263,4 +255,4 @@ Probes probeHost(const std::string& state_home) {
   return probes;
 }
 
-}  // namespace caisson::sys
+}  // namespace caisson::host

@@ -1,4 +1,4 @@
-#include "sys/probe.h"
+#include "host/probe.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,8 +10,10 @@
 
 #include "sys/root_dir.h"
 
-namespace caisson::sys {
+namespace caisson::host {
 namespace {
+
+using sys::CgroupLayout, sys::CgroupProbe, sys::parseCgroups;
 
 std::string readText(const char* path) {
   std::ifstream file(path);
@@ -95,4 +97,4 @@ TEST(Probe, LeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace caisson::sys
+}  // namespace caisson::host

@@ -15,12 +15,14 @@
 #include <cstdio>
 #include <cstring>
 
+#include "host/probe.h"
+#include "host/probe_support.h"
 #include "sys/kernel_abi.h"
-#include "sys/probe.h"
-#include "sys/probe_support.h"
 
-namespace caisson::sys {
+namespace caisson::host {
 namespace {
+
+using sys::attempt, sys::Attempt;
 
 // Everything below runs after fork: system calls and the stack only.
 
@@ -130,4 +132,4 @@ void tryNamespaces(void* result) {
 
 NamespaceProbe userNamespaces() { return inChild<NamespaceProbe>(tryNamespaces); }
 
-}  // namespace caisson::sys
+}  // namespace caisson::host

@@ -4,7 +4,7 @@
 // the errno of each attempt is kept. Sysctls, security modules and signs of a container only explain failures; they
 // decide nothing.
 //
-//   const sys::Probes probes = sys::probeHost("/home/me/.local/share/caisson");
+//   const host::Probes probes = host::probeHost("/home/me/.local/share/caisson");
 //   if (!probes.namespaces.network.ok()) explain(probes.namespaces.network.sys_errno);
 //
 // Leaves nothing behind: no process, mount, file or cgroup. Existing cgroups and mounts are only read; one directory
@@ -20,15 +20,10 @@
 #include <string_view>
 #include <vector>
 
-namespace caisson::sys {
+#include "sys/attempt.h"
+#include "sys/cgroup_layout.h"
 
-/// Result of one attempt: 0 (success), an errno, or not tried because an earlier step failed.
-struct Attempt {
-  static constexpr int kNotTried = -1;
-  int sys_errno = kNotTried;
-  [[nodiscard]] bool ok() const { return sys_errno == 0; }
-  [[nodiscard]] bool tried() const { return sys_errno != kNotTried; }
-};
+namespace caisson::host {
 
 struct KernelVersion {
   int major = 0, minor = 0;
@@ -43,47 +38,22 @@ KernelVersion parseKernelRelease(std::string_view release);
 /// Tried in one child, in this order; if `user` or `id_map` fails, the rest is not tried. A plain structure, since it
 /// is sent through a pipe.
 struct NamespaceProbe {
-  Attempt user, id_map;
-  Attempt mount, network, ipc, uts, cgroup, pid, time;
-  Attempt mount_tmpfs, mount_proc, mount_overlay, pivot_root;  ///< in the new namespaces
-  Attempt tmpfs_user_xattr;                                    ///< Linux 6.6: opaque directories of an overlay on tmpfs
-  Attempt fsopen, open_tree, mount_setattr, move_mount;        ///< the new mount API
+  sys::Attempt user, id_map;
+  sys::Attempt mount, network, ipc, uts, cgroup, pid, time;
+  sys::Attempt mount_tmpfs, mount_proc, mount_overlay, pivot_root;  ///< in the new namespaces
+  sys::Attempt tmpfs_user_xattr;                              ///< Linux 6.6: opaque directories of an overlay on tmpfs
+  sys::Attempt fsopen, open_tree, mount_setattr, move_mount;  ///< the new mount API
 };
 
 struct SeccompProbe {
-  Attempt filter;         ///< no_new_privs and a filter
-  Attempt user_notify;    ///< a filter with a listener
-  Attempt wait_killable;  ///< ... that is not interrupted by signals (5.19)
+  sys::Attempt filter;         ///< no_new_privs and a filter
+  sys::Attempt user_notify;    ///< a filter with a listener
+  sys::Attempt wait_killable;  ///< ... that is not interrupted by signals (5.19)
 };
 
 struct SyscallProbe {
-  Attempt openat2, clone3, pidfd_open, close_range;
+  sys::Attempt openat2, clone3, pidfd_open, close_range;
 };
-
-enum class CgroupLayout : std::uint8_t { none, v1, v2, hybrid };
-std::string_view name(CgroupLayout layout);
-
-/// One hierarchy and our own cgroup in it.
-struct CgroupHierarchy {
-  bool v2 = false;
-  std::string controllers;  ///< v1: of the mount ("memory", "cpu,cpuacct"); v2: available to our own cgroup
-  std::string directory;    ///< path of our own cgroup; empty if the mount does not show it
-  Attempt make_child;       ///< creating and removing a directory below
-  bool procs_writable = false;
-  std::string subtree_control;  ///< v2: controllers that children of our own cgroup have
-};
-
-struct CgroupProbe {
-  CgroupLayout layout = CgroupLayout::none;
-  std::vector<CgroupHierarchy> hierarchies;
-  /// The hierarchy that provides `controller`, or null.
-  [[nodiscard]] const CgroupHierarchy* find(std::string_view controller) const;
-  /// Whether a child with `controller` could be made.
-  [[nodiscard]] bool usable(std::string_view controller) const;
-};
-
-/// Pure: parses /proc/self/mountinfo and /proc/self/cgroup. Tries nothing.
-CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgroup);
 
 struct Obstacles {
   std::optional<std::int64_t> max_user_namespaces;                    ///< user.max_user_namespaces
@@ -99,8 +69,8 @@ struct Obstacles {
 struct DiskProbe {
   std::string path;         ///< the nearest existing directory
   std::string file_system;  ///< "ext4", "overlay", or its magic number
-  Attempt writable;         ///< creating an unnamed file
-  Attempt user_xattr;       ///< ... and setting a user.* attribute on it, as overlay layers need
+  sys::Attempt writable;    ///< creating an unnamed file
+  sys::Attempt user_xattr;  ///< ... and setting a user.* attribute on it, as overlay layers need
   std::uint64_t free_bytes = 0;
   std::uint64_t free_inodes = 0;
   bool counts_inodes = false;  ///< false on btrfs and others
@@ -110,13 +80,13 @@ struct Probes {
   KernelVersion kernel;
   std::string machine;  ///< "x86_64", "aarch64"
   uid_t uid = 0;
-  int landlock_abi = 0;       ///< 0: none, see `landlock`
-  Attempt landlock_restrict;  ///< entering a domain, if there is an ABI
-  Attempt landlock;           ///< ENOSYS: not built in; EOPNOTSUPP: disabled
+  int landlock_abi = 0;            ///< 0: none, see `landlock`
+  sys::Attempt landlock_restrict;  ///< entering a domain, if there is an ABI
+  sys::Attempt landlock;           ///< ENOSYS: not built in; EOPNOTSUPP: disabled
   SeccompProbe seccomp;
   NamespaceProbe namespaces;
   SyscallProbe syscalls;
-  CgroupProbe cgroup;
+  sys::CgroupProbe cgroup;
   Obstacles obstacles;
   DiskProbe home;
   bool systemd = false;               ///< booted with it
@@ -126,15 +96,15 @@ struct Probes {
 Probes probeHost(const std::string& state_home);
 
 /// Single parts of probeHost().
-Attempt landlockAttempt(int& abi);
+sys::Attempt landlockAttempt(int& abi);
 int landlockAbi();
 NamespaceProbe userNamespaces();
 SeccompProbe probeSeccomp();
 bool seccompAvailable();
 bool seccompUserNotify();
 SyscallProbe probeSyscalls();
-CgroupProbe probeCgroups();
+sys::CgroupProbe probeCgroups();
 Obstacles readObstacles();
 DiskProbe probeDisk(const std::string& path);
 
-}  // namespace caisson::sys
+}  // namespace caisson::host

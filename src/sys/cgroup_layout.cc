@@ -1,16 +1,9 @@
-// Our position in the cgroup hierarchies, and whether a child can be made there.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "sys/cgroup_layout.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 
 #include "base/split.h"
-#include "sys/probe.h"
-#include "sys/probe_support.h"
-#include "sys/remove_tree.h"
 
 namespace caisson::sys {
 namespace {
@@ -71,26 +64,6 @@ std::string controllersAmong(std::string_view options, const std::map<std::strin
   return {};
 }
 
-void tryChild(CgroupHierarchy& hierarchy) {
-  if (hierarchy.directory.empty()) return;
-  if (hierarchy.v2) {
-    hierarchy.controllers = readKernelFile((hierarchy.directory + "/cgroup.controllers").c_str());
-    hierarchy.subtree_control = readKernelFile((hierarchy.directory + "/cgroup.subtree_control").c_str());
-  }
-  const std::string procs = hierarchy.directory + "/cgroup.procs";
-  hierarchy.procs_writable = ::faccessat(AT_FDCWD, procs.c_str(), W_OK, AT_EACCESS) == 0;
-  if (::faccessat(AT_FDCWD, hierarchy.directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    hierarchy.make_child = {errno};
-    return;
-  }
-  const std::optional<std::string> name = unpredictableName();
-  if (!name) return;
-  std::string child = hierarchy.directory;
-  child.append("/").append(*name);
-  hierarchy.make_child = {::mkdir(child.c_str(), 0700) == 0 ? 0 : errno};
-  if (hierarchy.make_child.ok()) (void)::rmdir(child.c_str());
-}
-
 }  // namespace
 
 std::string_view name(CgroupLayout layout) {
@@ -144,12 +117,6 @@ CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgrou
   } else if (any_v2) {
     probe.layout = CgroupLayout::v2;
   }
-  return probe;
-}
-
-CgroupProbe probeCgroups() {
-  CgroupProbe probe = parseCgroups(readKernelFile("/proc/self/mountinfo"), readKernelFile("/proc/self/cgroup"));
-  for (CgroupHierarchy& hierarchy : probe.hierarchies) tryChild(hierarchy);
   return probe;
 }
 

@@ -1,0 +1,38 @@
+// The cgroup hierarchies of this host, and the cgroup of this process in each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sys/attempt.h"
+
+namespace caisson::sys {
+
+enum class CgroupLayout : std::uint8_t { none, v1, v2, hybrid };
+std::string_view name(CgroupLayout layout);
+
+/// One hierarchy and our own cgroup in it.
+struct CgroupHierarchy {
+  bool v2 = false;
+  std::string controllers;  ///< v1: of the mount ("memory", "cpu,cpuacct"); v2: available to our own cgroup
+  std::string directory;    ///< path of our own cgroup; empty if the mount does not show it
+  Attempt make_child;       ///< creating and removing a directory below
+  bool procs_writable = false;
+  std::string subtree_control;  ///< v2: controllers that children of our own cgroup have
+};
+
+struct CgroupProbe {
+  CgroupLayout layout = CgroupLayout::none;
+  std::vector<CgroupHierarchy> hierarchies;
+  /// The hierarchy that provides `controller`, or null.
+  [[nodiscard]] const CgroupHierarchy* find(std::string_view controller) const;
+  /// Whether a child with `controller` could be made.
+  [[nodiscard]] bool usable(std::string_view controller) const;
+};
+
+/// Pure: parses /proc/self/mountinfo and /proc/self/cgroup. Tries nothing.
+CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgroup);
+
+}  // namespace caisson::sys
