@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "egress/process.h"
 #include "process.h"
 #include "statistics.h"
 
@@ -95,13 +94,12 @@ void Setting::prepare(const Scratch& scratch) {
       std::free(absolute);
     }
   }
-  ::caisson::egress::useProgram(caisson);  // a session's supervisor
 }
 
 namespace {
 
-::caisson::SessionStore& theStore() {
-  static auto store = ::caisson::SessionStore::open();
+::caisson::SessionStore& theStore(const std::string& program) {
+  static auto store = ::caisson::SessionStore::open(program);
   if (!store) fatal(store.error().message());
   return *store;
 }
@@ -118,13 +116,13 @@ namespace {
 }  // namespace
 
 caisson::Session Setting::create(const std::string& directory) const {
-  auto made = theStore().create(optionsFor(directory));
+  auto made = theStore(caisson).create(optionsFor(directory));
   if (!made) fatal(made.error().message());
   return *std::move(made);
 }
 
 caisson::SessionPool Setting::pool(std::size_t size) const {
-  auto made = theStore().pool(optionsFor(workspace), size);
+  auto made = theStore(caisson).pool(optionsFor(workspace), size);
   if (!made) fatal(made.error().message());
   return *std::move(made);
 }

@@ -165,6 +165,8 @@ struct Request {
   /// If only the user's service manager can provide a cgroup, moves this process into a new scope of it. For
   /// command-line programs.
   bool own_scope = false;
+  /// The path of the caisson program, which network mode proxy starts again; empty: the installed one.
+  std::string program;
   int cancel_descriptor = -1;          ///< when it becomes readable, the run is killed with outcome `cancelled`
   std::vector<std::string> approvals;  ///< what the owner approved for this run, e.g. "level:none"
   std::string tool;                    ///< the declared tool that this run executes, for the quarantine; or empty

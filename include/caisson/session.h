@@ -397,8 +397,9 @@ class SessionPool {
 /// All sessions of this user below one CAISSON_HOME.
 class SessionStore {
  public:
-  /// Opens the store in CAISSON_HOME or the user's data directory; creates it if missing.
-  static Result<SessionStore> open();
+  /// Opens the store in CAISSON_HOME or the user's data directory; creates it if missing. `program`: the path of the
+  /// caisson program, which runs the sessions' supervisors; empty: the installed one.
+  static Result<SessionStore> open(std::string program = {});
 
   /// Creates a session and starts its sandbox. First removes expired sessions that are no longer kept.
   Result<Session> create(const SessionOptions& options);

@@ -12,9 +12,7 @@ namespace {
 
 constexpr const char* kName = "caisson-broker";
 
-/// The directory of the caisson program.
-std::string ownDirectory() {
-  std::string path = egress::ownProgram();
+std::string directoryOf(std::string path) {
   char room[4096];
   const ssize_t size = ::readlink(path.c_str(), room, sizeof(room));
   if (size > 0 && static_cast<std::size_t>(size) < sizeof(room)) path.assign(room, static_cast<std::size_t>(size));
@@ -24,8 +22,8 @@ std::string ownDirectory() {
 
 }  // namespace
 
-std::string program() {
-  const std::string own = ownDirectory();
+std::string program(const std::string& caisson) {
+  const std::string own = directoryOf(egress::programPath(caisson));
   for (const std::string& path :
        {own + "/" + kName, own + "/../libexec/caisson/" + kName, std::string(CAISSON_INSTALLED_BROKER)}) {
     if (path[0] == '/' && ::access(path.c_str(), X_OK) == 0) return path;
@@ -33,8 +31,8 @@ std::string program() {
   return {};
 }
 
-Result<Started> start(const Settings& settings) {
-  const std::string path = program();
+Result<Started> start(const std::string& caisson, const Settings& settings) {
+  const std::string path = program(caisson);
   if (path.empty()) {
     return fail(plainError(Stage::host, "broker", kName, "the program that holds credentials is not installed",
                            "install it beside caisson, or leave network.credentials out"));

@@ -10,8 +10,9 @@
 
 namespace caisson::broker {
 
-/// The path of the broker's program: beside `caisson`, or its installation path. Empty: not installed.
-std::string program();
+/// The path of the broker's program: beside `caisson` (egress::programPath), or its installation path. Empty: not
+/// installed.
+std::string program(const std::string& caisson);
 
 struct Started {
   sys::HelperProcess process;
@@ -19,7 +20,7 @@ struct Started {
   std::string certificate;  ///< of its authority, PEM
 };
 
-/// Starts it and sends it `settings`.
-Result<Started> start(const Settings& settings);
+/// Starts the broker beside the program `caisson` and sends it `settings`.
+Result<Started> start(const std::string& caisson, const Settings& settings);
 
 }  // namespace caisson::broker

@@ -1,4 +1,5 @@
 #include "cli/completions.h"
+#include "cli/own_program.h"
 
 #include <algorithm>
 #include <vector>
@@ -187,7 +188,7 @@ std::string fishVerb(const Verb& verb) {
 }
 
 int listSessions() {
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return complain(store.error());
   const auto infos = store->list();
   if (!infos) return complain(infos.error());

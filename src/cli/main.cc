@@ -5,7 +5,6 @@
 #include <span>
 
 #include "cli/verb.h"
-#include "egress/process.h"
 #include "egress/program.h"
 #include "session/client/worker.h"
 
@@ -28,7 +27,6 @@ int main(int count, char** words) {
     ::_exit(caisson::session::workerMain(line.subspan(2)));
   }
   openStandardStreams();
-  caisson::egress::useProgram("/proc/self/exe");
   const int status = caisson::cli::dispatch(line.subspan(line.empty() ? 0 : 1));
   // Nothing is buffered and nothing needs cleanup, so skip destructors to save time.
   ::_exit(status);

@@ -16,16 +16,11 @@ namespace {
 
 constexpr int kFinishMs = 1000, kFinishAtMostMs = 30000, kReadyMs = 10000;
 
-std::string& programPath() {
-  static std::string path = CAISSON_INSTALLED_PROGRAM;
-  return path;
-}
-
 }  // namespace
 
-void useProgram(std::string path) { programPath() = std::move(path); }
-
-const std::string& ownProgram() { return programPath(); }
+std::string programPath(const std::string& requested) {
+  return requested.empty() ? CAISSON_INSTALLED_PROGRAM : requested;
+}
 
 Result<Link> makeLink() {
   int ends[2];
@@ -60,13 +55,14 @@ std::vector<std::string> hostDnsServers() {
   return servers;
 }
 
-Result<Process> Process::start(const Settings& settings, sys::Fd link, sys::Fd broker) {
-  return spawn(settings, std::move(link), std::move(broker), -1, -1);
+Result<Process> Process::start(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker) {
+  return spawn(program, settings, std::move(link), std::move(broker), -1, -1);
 }
 
-Result<Process> Process::startForSession(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener) {
+Result<Process> Process::startForSession(const std::string& program, Settings settings, sys::Fd link, sys::Fd broker,
+                                         int init, int listener) {
   settings.for_session = true;
-  auto process = spawn(settings, std::move(link), std::move(broker), init, listener);
+  auto process = spawn(program, settings, std::move(link), std::move(broker), init, listener);
   if (!process) return process;
   pollfd wait{process->descriptor(), POLLIN, 0};
   std::optional<Error> failure = plainError(Stage::launch, "egress", "egress process", "it did not start",
@@ -87,7 +83,8 @@ void Process::requestTotals() {
   (void)!::send(control_.get(), kWantsTotals.data(), kWantsTotals.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-Result<Process> Process::spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener) {
+Result<Process> Process::spawn(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker,
+                               int init, int listener) {
   auto control = makeLink();
   if (!control) return fail(control.error());
   const std::string packet = encode(settings);
@@ -97,7 +94,7 @@ Result<Process> Process::spawn(const Settings& settings, sys::Fd link, sys::Fd b
   }
   // Order as in program.h.
   auto helper =
-      sys::HelperProcess::start({.path = programPath(),
+      sys::HelperProcess::start({.path = programPath(program),
                                  .words = {"caisson", std::string(kProgramWord)},
                                  .descriptors = {control->egress.get(), link.get(), broker.get(), init, listener}});
   if (!helper) {

@@ -12,11 +12,8 @@
 
 namespace caisson::egress {
 
-/// Sets the program to start as the egress process. The command line tool sets itself ("/proc/self/exe"); an
-/// application that embeds the library sets an installed caisson, or keeps the default.
-void useProgram(std::string path);
-/// The path of that program: the one set, or the installed one.
-const std::string& ownProgram();
+/// The caisson program, which is started again as the egress process: `requested`, or the installed one if empty.
+std::string programPath(const std::string& requested);
 
 /// The two ends over which pid 1 of a sandbox passes its sockets to its egress process.
 struct Link {
@@ -29,13 +26,14 @@ std::vector<std::string> hostDnsServers();
 
 class Process {
  public:
-  /// Starts the process with an empty environment and only its own descriptors. Fast: it sets itself up in parallel
-  /// with the sandbox. `broker`: its end of the link to the credential broker, or invalid.
-  static Result<Process> start(const Settings& settings, sys::Fd link, sys::Fd broker);
+  /// Starts `program` with an empty environment and only its own descriptors. Fast: it sets itself up in parallel with
+  /// the sandbox. `broker`: its end of the link to the credential broker, or invalid.
+  static Result<Process> start(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker);
 
   /// For a session: other processes of the user send changes and answers through `listener`, a listening socket. It
   /// exits with pid 1 of the sandbox, `init`. Returns once it is running.
-  static Result<Process> startForSession(Settings settings, sys::Fd link, sys::Fd broker, int init, int listener);
+  static Result<Process> startForSession(const std::string& program, Settings settings, sys::Fd link, sys::Fd broker,
+                                         int init, int listener);
 
   [[nodiscard]] const std::string& capture() const { return capture_; }
   /// Readable if receive() has something.
@@ -55,7 +53,8 @@ class Process {
 
  private:
   Process() = default;
-  static Result<Process> spawn(const Settings& settings, sys::Fd link, sys::Fd broker, int init, int listener);
+  static Result<Process> spawn(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker,
+                               int init, int listener);
 
   std::string capture_;  ///< startForSession(): what is captured, as reported by the process
   sys::HelperProcess helper_;

@@ -47,7 +47,7 @@ void endAnyway() {
 /// The directories open to the server: those named by the user, else the project that the host names, else the current
 /// directory. A home directory or the root is not a project.
 Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
-  SandboxSettings settings{.commit_without_asking = options.allow_commit};
+  SandboxSettings settings{.commit_without_asking = options.allow_commit, .program = options.program};
   std::vector<std::string> wishes = options.workspaces;
   const bool named = !wishes.empty();
   if (const char* project = std::getenv("CLAUDE_PROJECT_DIR"); !named && project != nullptr)

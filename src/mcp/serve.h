@@ -15,6 +15,7 @@ struct ServeOptions {
   bool conformance = false;             ///< the fixtures of the official suite instead of sandboxes; no token
   std::vector<std::string> workspaces;  ///< directories that sandboxes may show; the first is the default
   std::string version;                  ///< of caisson
+  std::string program;                  ///< the path of the caisson program; empty: the installed one
 };
 
 /// Serves until the end; an error if it could not start. Reserves standard output for the protocol.

@@ -105,7 +105,7 @@ Result<void> SandboxRun::launchHeld() {
   }
   if (plan_.egress && !plan_.egress->network.credentials.empty()) {
     completed_.emplace(plan_);
-    auto started = startBroker(*completed_, {.forget_variables = request_.forget_secrets});
+    auto started = startBroker(*completed_, {.program = request_.program, .forget_variables = request_.forget_secrets});
     if (!started) return fail(started.error());
     broker_.emplace(std::move(*started));
   }
@@ -167,7 +167,8 @@ Result<void> SandboxRun::startEgress(Fd link) {
                        [this](const HostQuestions::Verdict& verdict) { return egress_->change(verdict.change); });
     question_watch_.emplace(loop_, *questions_, streams_);
   }
-  auto started = egress::Process::start(settings, std::move(link), broker_ ? std::move(broker_->egress) : Fd());
+  auto started =
+      egress::Process::start(request_.program, settings, std::move(link), broker_ ? std::move(broker_->egress) : Fd());
   if (!started) return fail(started.error());
   egress_.emplace(std::move(*started));
   egress_record_.emplace();

@@ -12,6 +12,9 @@
 
 namespace caisson::sys {
 
+/// The path of the running program, for starting it again.
+inline constexpr const char* kOwnProgram = "/proc/self/exe";
+
 inline constexpr std::size_t kMaxHelperDescriptors = 8;
 
 struct HelperOptions {

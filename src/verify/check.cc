@@ -95,7 +95,7 @@ Observed Context::run(const CheckRun& wish) {
     if (const auto set = policy->set(key, value); !set) return refuse(set.error());
   if (!wish.command.empty() && wish.command.front() == helper_)
     if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return refuse(shown.error());
-  Request request{.policy = *std::move(policy), .command = wish.command};
+  Request request{.policy = *std::move(policy), .command = wish.command, .program = helper_};
   request.quarantine = false;  // the attempts are our own
   request.input = wish.input;
   auto result = runner_(request);

@@ -310,16 +310,16 @@ DoctorReport judge(const Probes& probes) {
 }
 
 /// Not a property of the host: whether caisson is installed completely.
-static DoctorItem brokerItem() {
-  const std::string path = broker::program();
+static DoctorItem brokerItem(const std::string& program) {
+  const std::string path = broker::program(program);
   if (!path.empty()) return {"credential-broker", ItemState::pass, path, {}};
   return {"credential-broker", ItemState::degraded, "caisson-broker is not installed: network.credentials are refused",
           "Install caisson-broker beside caisson; building it needs OpenSSL 3 (libssl-dev)."};
 }
 
-DoctorReport diagnose() {
+DoctorReport diagnose(const std::string& program) {
   DoctorReport report = judge(host::probeHost(sys::stateHome()));
-  report.items.push_back(brokerItem());
+  report.items.push_back(brokerItem(program));
   return report;
 }
 

@@ -1,6 +1,6 @@
 // What this host supports, which obstacles exist, and the exact remedy for each.
 //
-//   const verify::DoctorReport report = verify::diagnose();
+//   const verify::DoctorReport report = verify::diagnose("");
 //   print(verify::renderText(report, isatty(1)));
 //   return report.full_available ? 0 : 1;
 //
@@ -52,8 +52,9 @@ struct DoctorReport {
 /// Pure.
 DoctorReport judge(const host::Probes& probes);
 
-/// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory.
-DoctorReport diagnose();
+/// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory. `program`: the caisson
+/// program, beside which the broker is looked for; empty: the installed one.
+DoctorReport diagnose(const std::string& program);
 
 /// For users, at most `columns` wide. Wraps prose, but never commands.
 std::string renderText(const DoctorReport& report, bool colour, std::size_t columns = 100);

@@ -334,7 +334,7 @@ TEST(Doctor, JsonHoldsItemsAndLevels) {
 }
 
 TEST(Doctor, DiagnosesThisHost) {
-  const DoctorReport report = diagnose();
+  const DoctorReport report = diagnose("");
   EXPECT_FALSE(report.items.empty());
   EXPECT_EQ(report.levels.size(), 4U);
 }

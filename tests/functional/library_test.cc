@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "caisson/run.h"
-#include "egress/process.h"
 #include "support/environment.h"
 #include "support/temp_dir.h"
 
@@ -18,7 +17,6 @@ class Library : public testing::Test {
     std::string why;
     requireOrSkip(fullIsolationAvailable(&why), why);
     ::setenv("CAISSON_HOME", home.path().c_str(), 1);
-    egress::useProgram(caissonBinary());
   }
   const TempDir home;
 };
@@ -31,7 +29,7 @@ TEST_F(Library, ALargeCallerIsNotHeldAgainstThePayload) {
   ASSERT_TRUE(policy);
   ASSERT_TRUE(policy->set("resources.memory", "32M"));
   for (int i = 0; i < 40; ++i) {
-    const auto result = run({.policy = *policy, .command = {"true"}});
+    const auto result = run({.policy = *policy, .command = {"true"}, .program = caissonBinary()});
     ASSERT_TRUE(result) << result.error().message();
     ASSERT_EQ(name(result->outcome), name(OutcomeKind::exited)) << i << ": " << name(result->limit);
     EXPECT_LT(result->usage.peak_memory_bytes, 32U << 20);

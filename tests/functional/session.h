@@ -8,7 +8,6 @@
 #include <string>
 
 #include "caisson/session.h"
-#include "egress/process.h"
 #include "support/environment.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -23,8 +22,7 @@ class SessionTest : public testing::Test {
     requireOrSkip(fullIsolationAvailable(&why), why);
     home_path = home / "state";
     ::setenv("CAISSON_HOME", home_path.c_str(), 1);
-    egress::useProgram(std::getenv("CAISSON_BIN"));  // a session's supervisor is the caisson program
-    auto opened = SessionStore::open();
+    auto opened = SessionStore::open(std::getenv("CAISSON_BIN"));  // a session's supervisor is the caisson program
     ASSERT_TRUE(opened) << opened.error().message();
     store.emplace(*std::move(opened));
   }

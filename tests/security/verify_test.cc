@@ -8,7 +8,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "egress/process.h"
 #include "security/weaken.h"
 #include "supervise/supervisor.h"
 #include "support/conforms.h"
@@ -104,7 +103,6 @@ class Verify : public testing::Test {
     std::string why;
     requireOrSkip(fullIsolationAvailable(&why), "level full does not work here: " + why);
     ::setenv("CAISSON_HOME", home_.path().c_str(), 1);
-    egress::useProgram(caissonBinary());
   }
 
   [[nodiscard]] Context context(verify::Runner runner) const {

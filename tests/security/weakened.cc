@@ -18,7 +18,6 @@
 
 #include "caisson/policy.h"
 #include "caisson/run.h"
-#include "egress/process.h"
 #include "plan/plan.h"
 #include "security/weaken.h"
 #include "supervise/supervisor.h"
@@ -98,6 +97,7 @@ int runWeakened(const CommandLine& line) {
   request.relay_stdin = true;
   request.interactive = isatty(STDIN_FILENO) == 1;
   request.forward_signals = true;
+  if (const char* program = std::getenv("CAISSON_BIN")) request.program = program;
   auto plan = test::planToWeaken(request);
   if (!plan) return complain(plan.error().message());
   for (const std::string& name : line.weaknesses) {
@@ -118,7 +118,6 @@ int runWeakened(const CommandLine& line) {
 }  // namespace caisson
 
 int main(int argc, char** argv) {
-  if (const char* program = std::getenv("CAISSON_BIN")) caisson::egress::useProgram(program);
   if (geteuid() == 0) return caisson::complain("never for root: an attack that gets through would have root's rights");
   const auto line = caisson::parse(argc, argv);
   if (!line)

@@ -31,7 +31,7 @@ class SessionCrash : public SessionTest {
       steps_seen = 0;
       kill_at = n;
       session::step_observer = countOrDie;
-      auto own = SessionStore::open();
+      auto own = SessionStore::open(caissonBinary());
       if (own) work(*own);
       ::_exit(0);
     }

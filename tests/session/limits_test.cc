@@ -2,7 +2,6 @@
 #include <chrono>
 #include <thread>
 
-#include "egress/process.h"
 #include "functional/session.h"
 #include "support/conforms.h"
 
@@ -15,10 +14,6 @@ using Clock = std::chrono::steady_clock;
 
 class SessionLimits : public SessionTest {
  protected:
-  void SetUp() override {
-    SessionTest::SetUp();
-    egress::useProgram(caissonBinary());
-  }
   Session createWith(const std::vector<std::pair<std::string, std::string>>& keys) {
     SessionOptions wish = options();
     for (const auto& [key, value] : keys) {

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <set>
 
-#include "egress/process.h"
 #include "session/model.h"
 
 namespace caisson::test {
@@ -21,7 +20,6 @@ class LiveModel : public ModelTest {
   void SetUp() override {
     ModelTest::SetUp();
     if (IsSkipped() || !store) return;
-    egress::useProgram(caissonBinary());
     for (const char* name : {"a", "d/a", "d/e/f", "g/h"}) workspace.write(name, std::string(name) + "\n");
     auto made = store->pool(options(), 2);
     ASSERT_TRUE(made) << made.error().message();

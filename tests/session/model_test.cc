@@ -20,7 +20,7 @@ class SessionModel : public ModelTest {
   void squash(const Session& session) {
     const pid_t child = ::fork();
     if (child == 0) {
-      auto place = session::SessionPaths::open();
+      auto place = session::SessionPaths::open(caissonBinary());
       if (!place) ::_exit(1);
       auto internals = std::make_shared<session::Store>(std::move(*place));
       ::_exit(session::squash(internals, session.id(), {.least = 2, .wait = true}) ? 0 : 1);

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "egress/process.h"
 #include "functional/session.h"
 #include "support/loopback.h"
 
@@ -18,7 +17,6 @@ class SessionPorts : public SessionTest {
     SessionTest::SetUp();
     if (IsSkipped()) return;
     requireOrSkip(hasProgram("python3"), "no python3 to serve with");
-    egress::useProgram(caissonBinary());
   }
   Session createWith(const std::string& key, const std::vector<std::string>& ports) {
     SessionOptions wish = options();

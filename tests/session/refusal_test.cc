@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "base/syscall_names.h"
-#include "egress/process.h"
 #include "functional/session.h"
 #include "support/conforms.h"
 
@@ -18,7 +17,6 @@ class SessionRefusals : public SessionTest {
  protected:
   void SetUp() override {
     SessionTest::SetUp();
-    egress::useProgram(caissonBinary());
     if (!IsSkipped()) requireOrSkip(hasProgram("python3"), "no python3 to call with");
   }
   /// Makes the call `times` times and prints the last result.

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "egress/process.h"
 #include "functional/session.h"
 #include "session/layers/steps.h"
 #include "session/store/metadata.h"
@@ -22,12 +21,8 @@ void countOrDie(const char*) {
 
 class SessionSquash : public SessionTest {
  protected:
-  void SetUp() override {
-    SessionTest::SetUp();
-    egress::useProgram(caissonBinary());
-  }
   std::shared_ptr<session::Store> internals() const {
-    auto place = session::SessionPaths::open();
+    auto place = session::SessionPaths::open(caissonBinary());
     EXPECT_TRUE(place);
     return std::make_shared<session::Store>(std::move(*place));
   }

@@ -7,6 +7,7 @@
 #include "cli/approval.h"
 #include "cli/json_writer.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
 #include "policy/units.h"
@@ -94,7 +95,7 @@ int grant(const Arguments& arguments) {
 
 /// Closes hosts whose approval was revoked in live sessions at once, not only at their next command.
 int closeWhatIsApprovedNoMore() {
-  auto sessions = SessionStore::open();
+  auto sessions = openSessions();
   if (!sessions) return complain(sessions.error());
   const auto infos = sessions->list();
   if (!infos) return complain(infos.error());

@@ -12,6 +12,7 @@
 #include "audit/reader.h"
 #include "caisson/session.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
 #include "supervise/disk/caches.h"
@@ -95,7 +96,7 @@ Cleaned cleanUp(bool all) {
   }
   const sys::CgroupBase cgroups = sys::CgroupBase::find();
   add("control group", sys::removeAbandonedCgroups(cgroups));
-  if (auto sessions = SessionStore::open()) {
+  if (auto sessions = openSessions()) {
     if (const auto ids = sessions->clean(all)) {
       add("session", *ids);
     } else {

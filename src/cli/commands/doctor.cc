@@ -3,6 +3,7 @@
 
 #include "cli/output.h"
 #include "cli/verb.h"
+#include "sys/helper_process.h"
 
 namespace caisson::cli {
 namespace {
@@ -12,7 +13,7 @@ constexpr Option kOptions[] = {kJson};
 constexpr OptionGroup kGroups[] = {{"Output", kOptions}};
 
 int perform(const Arguments& arguments) {
-  const verify::DoctorReport report = verify::diagnose();
+  const verify::DoctorReport report = verify::diagnose(sys::kOwnProgram);
   const std::string text =
       arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, wantsColour(1));
   const int failed = print(text.ends_with('\n') ? text : text + "\n");

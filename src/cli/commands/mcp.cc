@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "mcp/serve.h"
+#include "sys/helper_process.h"
 
 namespace caisson::cli {
 namespace {
@@ -47,7 +48,8 @@ int perform(const Arguments& arguments) {
                                   .without_token = arguments.has(kWithoutToken),
                                   .conformance = arguments.has(kConformance),
                                   .workspaces = std::move(workspaces),
-                                  .version = CAISSON_VERSION});
+                                  .version = CAISSON_VERSION,
+                                  .program = sys::kOwnProgram});
   return served ? 0 : complain(served.error());
 }
 

@@ -2,6 +2,7 @@
 #include "caisson/run.h"
 #include "cli/approval.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
 #include "cli/safe_text.h"
@@ -21,7 +22,7 @@ int perform(const Arguments& arguments) {
   auto approvals = namedApprovals(arguments);
   if (!approvals) return complain(approvals.error());
 
-  Request request{.policy = *std::move(policy)};
+  Request request = requestWith(*std::move(policy));
   request.command.assign(arguments.command.begin(), arguments.command.end());
   if (request.command.empty()) request.command = {"true"};  // the plan does not depend on the command
   request.approvals = *std::move(approvals);

@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/result/file.h"
 #include "cli/verb.h"
+#include "sys/helper_process.h"
 #include "verify/inside.h"
 #include "verify/suite.h"
 
@@ -22,7 +23,7 @@ constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
 Result<std::string> ownProgram() {
   char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
+  const ssize_t length = ::readlink(sys::kOwnProgram, path, sizeof(path));
   if (length <= 0) return fail(sysError(Stage::usage, "readlink", "/proc/self/exe", errno, "mount /proc"));
   return std::string(path, static_cast<std::size_t>(length));
 }

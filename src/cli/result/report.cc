@@ -1,4 +1,5 @@
 #include "cli/result/report.h"
+#include "cli/own_program.h"
 
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ Result<RunResult> execute(const Arguments& arguments, const Result<Request>& req
 
 Request requestOnThisTerminal(const Arguments& arguments, Policy policy) {
   const bool json = arguments.has(kResultJson);
-  Request request{.policy = std::move(policy)};
+  Request request = requestWith(std::move(policy));
   request.out = request.err = json ? StreamMode::capture : StreamMode::relay;
   request.relay_stdin = !arguments.has(kNoInput);
   request.limit_relayed_output = arguments.has(kOutputLimit);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/session/verbs.h"
 
 namespace caisson::cli {
@@ -26,7 +27,7 @@ int copy(const Arguments& arguments) {
     return complain(usageError("session cp", "expected one of the two as ID:PATH",
                                "a path of the host that holds a colon is written with a slash before it: ./a:b"));
   }
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return complain(store.error());
   auto session = store->find(from ? from->session : to->session);
   if (!session) return complain(session.error());

@@ -6,6 +6,7 @@
 #include "cli/json_writer.h"
 #include "cli/network_offer.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
 #include "cli/result/json.h"
@@ -120,7 +121,7 @@ int perform(const Arguments& arguments) {
     return session ? startInBackground(*session, request, json) : refuse(session.error());
   }
   if (auto counted = countOperands(arguments, "session exec", 1, 1); !counted) return refuse(counted.error());
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return refuse(store.error());
   std::string printed;
   if (!json && policy::networkClient(request.command)) {

@@ -4,6 +4,7 @@
 #include "cli/approval.h"
 #include "cli/json_writer.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
 #include "cli/safe_text.h"
@@ -53,7 +54,7 @@ int create(const Arguments& arguments) {
   }
   options.auto_checkpoint = arguments.has(kAutoCheckpoint);
   options.keep = true;
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return complain(store.error());
   const auto session = store->create(options);
   if (!session) return complain(inWordsOfFlags(session.error(), arguments));
@@ -93,7 +94,7 @@ std::string lineOf(const SessionInfo& info) {
 }
 
 int list(const Arguments& arguments) {
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return complain(store.error());
   const auto infos = store->list();
   if (!infos) return complain(infos.error());
@@ -130,7 +131,7 @@ std::string lossWarning(const SessionStore& store, std::string_view session) {
 
 int destroy(const Arguments& arguments) {
   if (auto counted = countOperands(arguments, "session destroy", 1, 0); !counted) return complain(counted.error());
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return complain(store.error());
   int status = 0;
   for (const std::string_view session : arguments.operands) {
@@ -158,7 +159,7 @@ Result<void> countOperands(const Arguments& arguments, std::string_view verb, st
 
 Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
   if (auto counted = countOperands(arguments, verb, least, most); !counted) return fail(counted.error());
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return fail(store.error());
   return store->find(arguments.operands[0]);
 }

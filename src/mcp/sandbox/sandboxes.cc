@@ -150,7 +150,7 @@ Result<void> Sandboxes::openHost(const SandboxPointer& sandbox, const std::strin
 Result<SessionStore> Sandboxes::store() {
   const std::lock_guard lock(mutex_);
   if (!store_) {
-    auto opened = SessionStore::open();
+    auto opened = SessionStore::open(settings_.program);
     if (!opened) return std::unexpected(opened.error());
     store_ = std::move(*opened);
   }

@@ -162,8 +162,8 @@ Result<void> Session::destroy() {
 
 SessionStore::SessionStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-Result<SessionStore> SessionStore::open() {
-  auto paths = session::SessionPaths::open();
+Result<SessionStore> SessionStore::open(std::string program) {
+  auto paths = session::SessionPaths::open(std::move(program));
   if (!paths) return fail(paths.error());
   return SessionStore(std::make_shared<Store>(std::move(*paths)));
 }

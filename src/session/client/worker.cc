@@ -79,8 +79,6 @@ std::string readAll(const sys::Fd& from, int milliseconds) {
 
 }  // namespace
 
-bool hasWorkers() { return ::access(egress::ownProgram().c_str(), X_OK) == 0; }
-
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "worker", errno));
@@ -95,7 +93,7 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
     if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
   }
   const std::vector<char*> arguments = pointers(line), environment = pointers(variables);
-  const std::string path = egress::ownProgram();
+  const std::string path = egress::programPath(paths.program());
   Start start{path.c_str(), arguments.data(), environment.data(), theirs.get(), pass};
   sigset_t all, before;
   ::sigfillset(&all);
@@ -139,16 +137,16 @@ Result<void> startSupervisor(const SessionPaths& paths, const std::string& id) {
   if (said.starts_with(kFailed)) {
     if (auto error = codec::decode<Error>(std::string_view(said).substr(kFailed.size()))) return fail(*error);
   }
-  return fail(plainError(Stage::launch, "session", id, "its supervisor did not start",
-                         "sessions start the caisson program (" + egress::ownProgram() + "); is it installed there?"));
+  return fail(plainError(
+      Stage::launch, "session", id, "its supervisor did not start",
+      "sessions start the caisson program (" + egress::programPath(paths.program()) + "); is it installed there?"));
 }
 
 int workerMain(std::span<char* const> words) {
   if (words.size() < 2) return 125;
-  egress::useProgram("/proc/self/exe");
   ::fcntl(kSayDescriptor, F_SETFD, FD_CLOEXEC);
   const std::string_view job = words[0], id = words[1];
-  auto paths = SessionPaths::open();
+  auto paths = SessionPaths::open(sys::kOwnProgram);
   if (!paths || !isId(id)) return 125;
   auto store = std::make_shared<Store>(std::move(*paths));
   const bool wait = words.size() > 2 && std::string_view(words[2]) == "wait";

@@ -16,10 +16,7 @@ namespace caisson::session {
 /// The hidden first argument.
 inline constexpr std::string_view kWorkerArgument = "__session";
 
-/// Whether the program exists on disk; the library may be used without it.
-bool hasWorkers();
-
-/// Starts `caisson __session WORDS...` on the sessions of `place`. The returned descriptor reads one line of status,
+/// Starts `caisson __session WORDS...` on the sessions of `paths`. The returned descriptor reads one line of status,
 /// and end of file when the worker exits. It may be closed at once. `pass`: a descriptor for its work.
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass = -1);
 

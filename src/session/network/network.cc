@@ -96,7 +96,7 @@ Result<egress::Process> startEgress(const plan::Plan& plan, const sys::RootDir& 
                                     int init) {
   auto listener = listenIn(directory);
   if (!listener) return fail(listener.error());
-  return egress::Process::startForSession(supervise::egressSettings(plan), std::move(links.sandbox),
+  return egress::Process::startForSession(sys::kOwnProgram, supervise::egressSettings(plan), std::move(links.sandbox),
                                           std::move(links.broker), init, listener->get());
 }
 

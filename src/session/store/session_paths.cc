@@ -54,7 +54,7 @@ Result<void> checkName(std::string_view call, std::string_view name) {
                          "use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"));
 }
 
-Result<SessionPaths> SessionPaths::open() {
+Result<SessionPaths> SessionPaths::open(std::string program) {
   const std::string home = sys::stateHome();
   if (home.empty()) {
     return fail(plainError(Stage::state, "open", "sessions", "neither CAISSON_HOME nor HOME is set",
@@ -64,7 +64,7 @@ Result<SessionPaths> SessionPaths::open() {
   if (!sessions) return fail(sessions.error());
   auto stores = openPrivate(home + "/stores");
   if (!stores) return fail(stores.error());
-  return SessionPaths(home, std::move(*sessions), std::move(*stores));
+  return SessionPaths(home, std::move(program), std::move(*sessions), std::move(*stores));
 }
 
 Result<sys::Fd> SessionPaths::lockAll() const { return lockFile(sessions_, ".lock", true); }

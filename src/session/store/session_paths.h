@@ -39,20 +39,25 @@ Result<void> checkName(std::string_view call, std::string_view name);
 
 class SessionPaths {
  public:
-  static Result<SessionPaths> open();
+  /// `program`: the caisson program, which runs supervisors and workers; empty: the installed one.
+  static Result<SessionPaths> open(std::string program);
 
   [[nodiscard]] const sys::RootDir& sessions() const { return sessions_; }
   [[nodiscard]] const sys::RootDir& stores() const { return stores_; }
   [[nodiscard]] const std::string& home() const { return home_; }
+  [[nodiscard]] const std::string& program() const { return program_; }
 
   /// Held while sessions are created, named or removed.
   [[nodiscard]] Result<sys::Fd> lockAll() const;
 
  private:
-  SessionPaths(std::string home, sys::RootDir sessions, sys::RootDir stores)
-      : home_(std::move(home)), sessions_(std::move(sessions)), stores_(std::move(stores)) {}
+  SessionPaths(std::string home, std::string program, sys::RootDir sessions, sys::RootDir stores)
+      : home_(std::move(home)),
+        program_(std::move(program)),
+        sessions_(std::move(sessions)),
+        stores_(std::move(stores)) {}
 
-  std::string home_;
+  std::string home_, program_;
   sys::RootDir sessions_, stores_;
 };
 

@@ -118,7 +118,8 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
     link = std::move(*made);
   }
   if (plan_.egress && !plan_.egress->network.credentials.empty()) {
-    auto started = supervise::startBroker(plan_, {.for_session = true, .forget_variables = true});
+    auto started =
+        supervise::startBroker(plan_, {.program = sys::kOwnProgram, .for_session = true, .forget_variables = true});
     if (!started) return fail(started.error());
     broker_ = std::move(*started);
   }

@@ -140,7 +140,7 @@ Result<broker::Started> startBroker(plan::Plan& plan, const BrokerOptions& optio
     const std::string& target = held.texts.emplace_back(policy::targetOf(one));
     settings.credentials.push_back({name, target, one.header, one.value, *secret, *own});
   }
-  auto started = broker::start(settings);
+  auto started = broker::start(options.program, settings);
   if (options.forget_variables) held.forgetVariables();
   if (!started) return started;
   plan::putTrust(plan,

@@ -8,6 +8,7 @@
 namespace caisson::supervise {
 
 struct BrokerOptions {
+  std::string program;            ///< the caisson program (Request::program)
   bool for_session = false;       ///< more than one command: the policy's wall time does not end it
   bool forget_variables = false;  ///< overwrite the variables that held secrets, which this process no longer needs
 };
