@@ -183,7 +183,8 @@ struct Request {
 /// could not be built, the result has outcome `setup_failed`.
 Result<RunResult> run(const Request& request);
 
-/// Describes what run() would do, without running anything. `json` selects JSON instead of text.
+/// Describes the plan that run() would carry out for the same request, without running anything. Request::own_scope has
+/// its effect, since limits depend on the cgroup. `json` selects JSON instead of text.
 Result<std::string> describePlan(const Request& request, bool json);
 
 }  // namespace caisson

@@ -10,9 +10,7 @@
 
 #include "approval/owner.h"
 #include "host/facts.h"
-#include "plan/observation.h"
 #include "plan/plan.h"
-#include "plan/syscalls.h"
 #include "policy/rules/command.h"
 #include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
@@ -61,13 +59,13 @@ Result<void> checkApprovals(const Request& request) {
   return {};
 }
 
-Result<plan::Plan> planFor(const Request& request, bool own_scope, sys::CgroupBase* cgroups) {
+Result<plan::Plan> planFor(const Request& request, sys::CgroupBase* cgroups) {
   if (auto checked = checkRequest(request); !checked) return fail(checked.error());
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
   const auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
-  const plan::HostFacts facts = host::collectFacts(*policy, own_scope, cgroups);
-  return plan::build(*policy, facts, {request.command, request.interactive});
+  const plan::HostFacts facts = host::collectFacts(*policy, request.own_scope, cgroups);
+  return plan::build(*policy, facts, {request.command, request.interactive, request.learn});
 }
 
 RunResult refused(const Request& request, const Error& error) {
@@ -80,23 +78,6 @@ RunResult refused(const Request& request, const Error& error) {
   result.sandbox_id = supervise::newSandboxId();
   result.error = error;
   return result;
-}
-
-/// Learn mode: the supervisor instead of the filter answers unlisted calls with ENOSYS, so it sees them; calls on files
-/// and hosts are shown to it before they continue.
-void hearEverything(const Request& request, plan::Plan& plan) {
-  if (plan.builtin_syscalls) {
-    auto filter = plan::filterForFull(request.policy.model(), {});
-    if (!filter) return;
-    plan.syscalls = std::move(*filter);
-    plan.builtin_syscalls = false;
-  }
-  if (!plan.syscalls) return;
-  plan::observeFiles(*plan.syscalls);
-  if (request.policy.model().network.mode == policy::NetworkMode::none) plan::observeNetwork(*plan.syscalls);
-  if (plan.syscalls->unlisted.kind == plan::ActionKind::refuse) {
-    plan.syscalls->unlisted.kind = plan::ActionKind::notify;
-  }
 }
 
 /// Delays the result to a time quantum, so that a payload cannot signal by its duration.
@@ -204,13 +185,12 @@ int exitStatus(const RunResult& result) {
 
 Result<RunResult> run(const Request& request) {
   sys::CgroupBase cgroups;
-  auto plan = planFor(request, request.own_scope, &cgroups);
+  auto plan = planFor(request, &cgroups);
   if (!plan) {
     // Missing host features are a result; an invalid request is an error.
     if (plan.error().stage != Stage::host && !supervise::isCommandRefusal(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
-  if (request.learn) hearEverything(request, *plan);
   RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
   supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, "", result);
   waitForQuantum(*plan, result);
@@ -218,7 +198,7 @@ Result<RunResult> run(const Request& request) {
 }
 
 Result<std::string> describePlan(const Request& request, bool json) {
-  auto plan = planFor(request, false, nullptr);
+  auto plan = planFor(request, nullptr);
   if (!plan) return fail(plan.error());
   return json ? plan::describeJson(*plan) : plan::describe(*plan);
 }

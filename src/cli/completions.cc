@@ -1,5 +1,4 @@
 #include "cli/completions.h"
-#include "cli/own_program.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "caisson/policy.h"
 #include "caisson/session.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 
 namespace caisson::cli {
 namespace {

@@ -184,11 +184,18 @@ std::uint64_t maxTasks(const Policy& policy) {
   return policy.process.max_processes + policy.resources.threads.value_or(0);
 }
 
+/// Reports files, hosts, and calls that are denied only because no list contains them. Allows nothing more.
+void reportForLearning(const Policy& policy, SyscallFilter& filter) {
+  observeFiles(filter);
+  if (policy.network.mode == policy::NetworkMode::none) observeNetwork(filter);
+  if (filter.unlisted.kind == ActionKind::refuse) filter.unlisted.kind = ActionKind::notify;
+}
+
 /// Makes the filter report what the policy records or limits. The built-in filter reports no allowed call, so this one
 /// is adapted.
-Result<void> planObservation(const Policy& policy, Plan& plan) {
+Result<void> planObservation(const Policy& policy, bool learn, Plan& plan) {
   const bool records = policy.audit.enabled && policy.audit.processes;
-  if (!records && !policy.resources.threads) return {};
+  if (!records && !policy.resources.threads && !learn) return {};
   if (plan.builtin_syscalls) {
     auto filter = filterForFull(policy, {});
     if (!filter) return fail(filter.error());
@@ -204,10 +211,11 @@ Result<void> planObservation(const Policy& policy, Plan& plan) {
     observeTasks(*plan.syscalls);
     plan.task_limits = {.processes = policy.process.max_processes, .threads = *policy.resources.threads};
   }
+  if (learn) reportForLearning(policy, *plan.syscalls);
   return {};
 }
 
-Result<void> planSyscalls(const Policy& policy, Plan& plan) {
+Result<void> planSyscalls(const Policy& policy, bool learn, Plan& plan) {
   if (plan.level == Level::full && plan.tier == Tier::namespaces && usesBuiltinFilter(policy)) {
     plan.builtin_syscalls = true;
     plan.layers["seccomp"] = "allowlist, " + std::to_string(builtinAllowed()) + " calls";
@@ -222,7 +230,7 @@ Result<void> planSyscalls(const Policy& policy, Plan& plan) {
     plan.syscalls = std::move(*filter);
     plan.layers["seccomp"] = "denylist";
   }
-  if (auto observed = planObservation(policy, plan); !observed) return observed;
+  if (auto observed = planObservation(policy, learn, plan); !observed) return observed;
   plan.single_exec = !policy.process.allow_exec;
   plan.no_fork = !policy.process.allow_fork;
   plan.severities.critical = policy.syscalls.critical;
@@ -413,13 +421,15 @@ Result<void> setCommand(const Policy& policy, const HostFacts& host, const Comma
 Result<Plan> build(const Policy& policy, const HostFacts& host, const Command& command) {
   Plan chosen;  // a command that the rules refuse is refused before anything about the host
   if (auto set = setCommand(policy, host, command, chosen); !set) return fail(set.error());
-  auto plan = buildSandbox(policy, host, command.interactive);
+  auto plan = buildSandbox(policy, host, command.interactive, command.learn);
   if (plan) plan->command = std::move(chosen.command);
   return plan;
 }
 
-Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool interactive) {
-  if (policy::isShare(policy.resources.memory)) return buildSandbox(withMemoryInBytes(policy, host), host, interactive);
+Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool interactive, bool learn) {
+  if (policy::isShare(policy.resources.memory)) {
+    return buildSandbox(withMemoryInBytes(policy, host), host, interactive, learn);
+  }
   Plan plan;
   if (auto checked = checkExecutableLists(policy, host); !checked) return fail(checked.error());
   if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
@@ -456,7 +466,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   if (planned) planKernelQuotas(host, plan);
   if (planned) planned = checkCredentials(policy, host, plan);
   if (planned) planned = planLandlock(policy, host, plan);
-  if (planned) planned = planSyscalls(policy, plan);
+  if (planned) planned = planSyscalls(policy, learn, plan);
   if (planned) planned = planCgroup(policy, host, plan);
   if (!planned) return fail(planned.error());
   planLimits(policy, host, interactive, plan);

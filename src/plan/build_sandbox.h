@@ -6,7 +6,7 @@
 
 namespace caisson::plan {
 
-/// As build(), for no command. `interactive` as in Command.
-Result<Plan> buildSandbox(const policy::Policy& policy, const HostFacts& host, bool interactive);
+/// As build(), for no command. `interactive` and `learn` as in Command.
+Result<Plan> buildSandbox(const policy::Policy& policy, const HostFacts& host, bool interactive, bool learn = false);
 
 }  // namespace caisson::plan

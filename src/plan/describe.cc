@@ -151,9 +151,16 @@ std::string describeJson(const Plan& plan) {
   if (plan.wall_seconds) json["limits"]["wall_seconds"] = *plan.wall_seconds;
   if (plan.cpu_seconds) json["limits"]["cpu_seconds"] = *plan.cpu_seconds;
   for (const ResourceLimit& limit : plan.rlimits) json["limits"][limit.name] = limit.value;
+  if (plan.cgroup) {
+    nlohmann::ordered_json& cgroup = json["cgroup"] = nlohmann::ordered_json::object();
+    if (plan.cgroup->memory) cgroup["memory_bytes"] = *plan.cgroup->memory;
+    if (plan.cgroup->pids) cgroup["max_tasks"] = *plan.cgroup->pids;
+    if (plan.cgroup->cpus) cgroup["cpus"] = *plan.cgroup->cpus;
+  }
   json["environment"] = plan.environment;
   json["syscalls"] = nlohmann::ordered_json::object();
   if (const auto filter = rulesOf(plan)) {
+    json["unlisted_syscalls"] = actionText(filter->unlisted);
     for (const SyscallRule& rule : filter->rules) {
       json["syscalls"][std::string(syscallName(rule.number))] =
           rule.branches.empty() ? actionText(rule.otherwise) : "by argument, else " + actionText(rule.otherwise);

@@ -400,6 +400,7 @@ struct Plan {
 struct Command {
   std::vector<std::string> argv;
   bool interactive = false;
+  bool learn = false;  ///< the filter reports files, hosts and unlisted calls (Request::learn)
 };
 
 /// Whether the policy limits bandwidth or operations of disks.

@@ -68,6 +68,52 @@ TEST_F(EscapeResponse, EndsTheRunAndKeepsATrace) {
   }
 }
 
+/// The trace holds the plan that the run carried out; values of variables are not kept there.
+TEST_F(EscapeResponse, TraceHoldsThePlanThatPlanPrints) {
+  const std::string learned = config_ / "learned.toml";
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"--learn", learned},
+      {"--trace", "files"},
+      {"--memory", "300M", "--pids", "50", "--timeout", "9s", "--env", "COLOUR=blue"},
+      {"--workspace", ".:ro", "--deny", "secret*"},
+      {"--level", "process"},
+      {"--net", "proxy", "--allow-host", "a.example"},
+      {"--profile", "bash", "--learn", learned, "--force"},
+  };
+  json without_learning;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::vector<std::string> command = attempt(std::to_string(i));  // an attempt quarantines its command
+    std::vector<std::string> words{"plan", "--json"};
+    for (const std::string& word : cases[i]) {
+      if (word != "--force") words.push_back(word);
+    }
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    RunOptions how = owned();
+    how.cwd = workspace.path();
+    json planned = runCaisson(words, how).json();
+    std::vector<std::string> flags = cases[i];
+    flags.emplace_back("--json");
+    const RunOutput output = run(flags, command, owned());
+    ASSERT_TRUE(output.json().contains("escape")) << output.describe();
+    json used = json::parse(readFile(output.json()["escape"]["trace"].get<std::string>() + "/plan.json"));
+    const auto comparable = [](json& plan) {
+      plan.erase("command");  // the trace has a redacted preview
+      if (runsAsRoot()) plan.erase("identity");  // root's payload gets a random user id
+      for (auto& variable : plan["environment"]) {
+        const std::string text = variable.get<std::string>();
+        variable = text.substr(0, text.find('='));
+      }
+    };
+    comparable(planned);
+    comparable(used);
+    EXPECT_EQ(used, planned) << json::diff(planned, used) << testing::PrintToString(cases[i]);
+    if (i == 0) without_learning = planned;
+    if (i == 1) EXPECT_NE(planned, without_learning);
+  }
+}
+
 TEST_F(EscapeResponse, OfARunLeavesTheWorkspaceAsItWas) {
   CONFORMS("R-SYSCALL-8");
   workspace.write("kept", "before\n");

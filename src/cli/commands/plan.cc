@@ -1,6 +1,10 @@
 // `caisson plan`: prints the plan of a run without running anything (SPEC P8).
 #include "caisson/run.h"
+
+#include <unistd.h>
+
 #include "cli/approval.h"
+#include "cli/learn/options.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
@@ -13,7 +17,8 @@ namespace {
 
 constexpr Option kJson{.name = "json", .help = "Print the plan as JSON."};
 constexpr Option kOutputOptions[] = {kJson};
-constexpr OptionGroup kOwnGroups[] = {{"Output", kOutputOptions}};
+constexpr Option kLearnOptions[] = {kLearn, kTrace};
+constexpr OptionGroup kOwnGroups[] = {{"Output", kOutputOptions}, {"Learning", kLearnOptions}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
 int perform(const Arguments& arguments) {
@@ -26,6 +31,12 @@ int perform(const Arguments& arguments) {
   request.command.assign(arguments.command.begin(), arguments.command.end());
   if (request.command.empty()) request.command = {"true"};  // the plan does not depend on the command
   request.approvals = *std::move(approvals);
+  // As `run` would in this place: limits and environment depend on the terminal and on the cgroup.
+  request.interactive = ::isatty(STDIN_FILENO) == 1;
+  request.own_scope = true;
+  const auto learns = wantsLearning(arguments, request.policy.model());
+  if (!learns) return complain(learns.error());
+  request.learn = *learns;
   const bool json = arguments.has(kJson);
   const auto text = describePlan(request, json);
   if (!text) return complain(inWordsOfFlags(text.error(), arguments));
@@ -40,7 +51,8 @@ constinit const Verb kPlan{
     .summary = "Show what a run may see and do here, without running it",
     .description =
         "Takes the flags of `caisson run` and prints what they mean on this machine: mounts, Landlock rules, "
-        "system calls, limits, network, and which protections this machine cannot give.",
+        "system calls, limits, network, and which protections this machine cannot give. `run` with the same flags "
+        "carries out exactly this plan.",
     .examples =
         "caisson plan -- make test\n"
         "caisson plan --profile strict --json",

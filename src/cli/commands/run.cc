@@ -7,6 +7,7 @@
 #include "cli/approval.h"
 #include "cli/learn/learn.h"
 #include "cli/learn/merge.h"
+#include "cli/learn/options.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
@@ -20,19 +21,7 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Option kLearn{.name = "learn",
-                        .value = "FILE",
-                        .help =
-                            "Write to FILE, and show, the smallest policy that lets through what was refused. A file "
-                            "that --learn wrote before, or that --policy names, is extended. Nothing is widened by it; "
-                            "read it first."};
 constexpr Option kLearnForce{.name = "force", .help = "With --learn: replace FILE, whatever is in it."};
-
-constexpr Option kTrace{.name = "trace",
-                        .value = "files",
-                        .help =
-                            "Show which files the program asked for and started, and which of them were not there. It "
-                            "runs slower."};
 
 constexpr Option kLearnOptions[] = {kLearn, kLearnForce, kTrace};
 constexpr OptionGroup kOwnGroups[] = {{"Output", kResultOptions}, {"Learning", kLearnOptions}};
@@ -40,22 +29,10 @@ constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
 /// The file or profile that a learned policy extends: that of this run.
 Result<std::string> baseOfLearning(const Arguments& arguments, const policy::Policy& policy) {
-  if (policy.isolation.level != policy::Level::full) {
-    return fail(usageError("--learn", "learning needs level full: the others do not see enough", "leave --level out"));
-  }
   if (const auto file = arguments.value(kPolicyFile)) return std::filesystem::absolute(*file).string();
   if (policy::builtin(policy.name)) return policy.name;
   return fail(usageError("--learn", "the run would start from a project's caisson.toml, and what is learned extends it",
                          "name it: --policy caisson.toml"));
-}
-
-Result<void> checkTrace(const Arguments& arguments, const policy::Policy& policy) {
-  const auto what = arguments.value(kTrace);
-  if (!what) return {};
-  if (*what != "files") return fail(usageError("--trace", "unknown: what can be traced is `files`", "--trace files"));
-  if (policy.isolation.level == policy::Level::none)
-    return fail(usageError("--trace", "level none has no filter that could show anything", "leave --level out"));
-  return {};
 }
 
 Result<Request> requestFrom(const Arguments& arguments) {
@@ -67,8 +44,9 @@ Result<Request> requestFrom(const Arguments& arguments) {
   Request request = requestOnThisTerminal(arguments, *std::move(policy));
   request.command.assign(arguments.command.begin(), arguments.command.end());
   request.approvals = *std::move(approvals);
-  if (auto checked = checkTrace(arguments, request.policy.model()); !checked) return fail(checked.error());
-  request.learn = arguments.has(kLearn) || arguments.has(kTrace);
+  const auto learns = wantsLearning(arguments, request.policy.model());
+  if (!learns) return fail(learns.error());
+  request.learn = *learns;
   return request;
 }
 

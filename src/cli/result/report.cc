@@ -1,5 +1,4 @@
 #include "cli/result/report.h"
-#include "cli/own_program.h"
 
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 
 #include "cli/network_offer.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
 #include "cli/result/file.h"
