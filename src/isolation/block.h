@@ -202,12 +202,11 @@ enum class MessageKind : std::uint32_t {
   failure,
   finished,
   signal,
-  resize,
   measure,
   measured,
-  host_ports,   ///< listeners inside, as descriptors; `value`: how many for each port
-  make_socket,  ///< request for a TCP socket of the family `value`
-  socket        ///< the reply, with a descriptor or an errno in `value`
+  host_ports,   ///< listeners inside, as descriptors
+  make_socket,  ///< request for a TCP socket
+  socket        ///< the reply, with a descriptor or `error`
 };
 
 inline constexpr std::uint8_t kFetch = 1U << 7;
@@ -216,19 +215,23 @@ inline constexpr std::uint32_t kMaxSized = 12;
 inline constexpr std::size_t kCallBytes = 40;
 inline constexpr std::size_t kObjectBytes = 400;
 
-/// A fixed record: what failed in the child. Also used for the other messages.
+/// A fixed record for all messages; unused fields are 0.
 struct Message {
   MessageKind kind;
-  /// Wait status, signal number, errno. In `prepared`: 1 with a time namespace. In `started`: 0 with the filter's
-  /// listener; an errno if the kernel provided none; negative if it could not be sent.
-  std::int32_t value;
-  std::uint8_t stage;        ///< caisson::Stage
-  std::uint8_t code;         ///< caisson::ErrorCode
-  std::uint8_t descriptors;  ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
-  std::uint16_t rows, columns;
-  /// In `prepared` with bit 7 of `descriptors`: fetch them by these numbers instead. In `make_socket` and `socket`: the
-  /// number of the request.
-  std::int32_t numbers[2];
+  /// In `failure` and `socket`: an errno. In `started`: 0 with the filter's listener; an errno if the kernel provided
+  /// none; negative if it could not be sent.
+  std::int32_t error;
+  std::int32_t wait_status;          ///< in `finished`: of the payload
+  std::int32_t signal;               ///< in `signal`: to send to the payload
+  std::int32_t family;               ///< in `make_socket`: AF_INET or AF_INET6
+  std::uint32_t request;             ///< in `make_socket` and `socket`: the number of the request
+  std::int32_t listener;             ///< in `started` of a session: descriptor of pid 1 to fetch; negative: none
+  std::uint32_t listeners_per_port;  ///< in `host_ports`: 1, or 2 with IPv6
+  bool time_namespace;               ///< in `prepared`: there is one
+  std::uint8_t stage;                ///< caisson::Stage
+  std::uint8_t code;                 ///< caisson::ErrorCode
+  std::uint8_t descriptors;          ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
+  std::int32_t to_fetch[2];  ///< in `prepared` with bit 7 of `descriptors`: fetch these descriptors of pid 1 instead
   std::int32_t quota_error;  ///< in `prepared`: why some kernel quotas could not be written; 0: all were
   std::uint32_t sized;       ///< in `prepared`: bit mask of the plan's tmpfs steps that follow as descriptors
   std::uint64_t ipc_bytes;   ///< in `measured`: memory of System V objects, which belongs to no process

@@ -118,7 +118,7 @@ void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool ti
   Message message{};
   message.kind = MessageKind::prepared;
   message.quota_error = tree.quota_error;
-  message.value = time ? 1 : 0;
+  message.time_namespace = time;
   int descriptors[kMaxSent];
   std::size_t count = 0;
   if (tree.upper >= 0) {
@@ -138,8 +138,8 @@ void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool ti
     // them instead.
     message.descriptors |= kFetch;
     message.sized = 0;
-    message.numbers[0] = tree.upper;
-    message.numbers[1] = master;
+    message.to_fetch[0] = tree.upper;
+    message.to_fetch[1] = master;
     sent = sendMessage(block.control, message, nullptr, 0);
     if (sent >= 0) waitForGo(block);
   }

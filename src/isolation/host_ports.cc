@@ -64,7 +64,7 @@ void openHostPorts(const Block& block) {
   }
   Message message{};
   message.kind = MessageKind::host_ports;
-  message.value = both ? 2 : 1;
+  message.listeners_per_port = both ? 2 : 1;
   must(block, Stage::namespaces, "sendmsg", "host ports",
        sendRecordWithRetry(block.control, &message, sizeof(message), descriptors, count));
   for (std::size_t i = 0; i < count; ++i) closeFd(descriptors[i]);

@@ -87,7 +87,7 @@ CAISSON_INIT [[noreturn]] void finish(const Block& block, int control, int statu
   Message message;
   for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
   message.kind = MessageKind::finished;
-  message.value = status;
+  message.wait_status = status;
   // If alone, the supervisor need not wait until the kernel has destroyed the namespaces.
   if (!block.subreaper && isAlone()) {
     message.alone = raw(SYS_getrusage, RUSAGE_SELF, &message.used[0]) == 0 &&
@@ -112,11 +112,11 @@ CAISSON_INIT void sendSocket(int control, const Message& request) {
   char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(alignof(cmsghdr))));
   for (std::size_t i = 0; i < sizeof(reply); ++i) reinterpret_cast<volatile char*>(&reply)[i] = 0;
   for (std::size_t i = 0; i < sizeof(room); ++i) static_cast<volatile char*>(room)[i] = 0;
-  const bool known = request.value == AF_INET || request.value == AF_INET6;
-  const long made = known ? raw(SYS_socket, request.value, SOCK_STREAM | SOCK_CLOEXEC, 0) : -EAFNOSUPPORT;
+  const bool known = request.family == AF_INET || request.family == AF_INET6;
+  const long made = known ? raw(SYS_socket, request.family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -EAFNOSUPPORT;
   reply.kind = MessageKind::socket;
-  reply.value = made < 0 ? static_cast<std::int32_t>(-made) : 0;
-  reply.numbers[0] = request.numbers[0];
+  reply.error = made < 0 ? static_cast<std::int32_t>(-made) : 0;
+  reply.request = request.request;
   iovec part;
   part.iov_base = &reply;
   part.iov_len = sizeof(reply);
@@ -141,7 +141,7 @@ CAISSON_INIT void sendSocket(int control, const Message& request) {
   const long sent = raw(SYS_sendmsg, control, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (made >= 0) raw(SYS_close, made);
   if (sent != -ETOOMANYREFS) return;
-  reply.value = ETOOMANYREFS;
+  reply.error = ETOOMANYREFS;
   raw(SYS_sendto, control, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
 }
 
@@ -223,7 +223,7 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
       if (got != static_cast<long>(sizeof(message))) {
         giveUp(*block, payload);  // the supervisor is gone, so limits are no longer enforced
       }
-      if (message.kind == MessageKind::signal) forward(payload, message.value);
+      if (message.kind == MessageKind::signal) forward(payload, message.signal);
       if (message.kind == MessageKind::measure) answerMeasure(control);
       if (message.kind == MessageKind::make_socket) sendSocket(control, message);
     }

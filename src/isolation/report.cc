@@ -48,7 +48,7 @@ void reportAndExit(const Block& block, Stage stage, const char* call, const char
   message.kind = MessageKind::failure;
   message.stage = static_cast<std::uint8_t>(stage);
   message.code = static_cast<std::uint8_t>(code);
-  message.value = static_cast<std::int32_t>(error);
+  message.error = static_cast<std::int32_t>(error);
   copyText(message.call, kCallBytes, call);
   copyText(message.object, kObjectBytes, object);
   raw(SYS_write, block.control, &message, sizeof(message));  // write is allowed by every filter

@@ -59,12 +59,12 @@ void handOverListener(const Block& block, const Listening& listening) {
   }
   if (listening.descriptor < 0 && listening.error == 0) return;  // it did not come that far
   message.kind = MessageKind::started;
-  message.value = listening.error;
+  message.error = listening.error;
   const std::size_t count = listening.descriptor >= 0 ? 1 : 0;
   long sent = sendMessage(block.control, message, &listening.descriptor, count);
   if (sent < 0 && count > 0) {
     // Closed below, so that every call it would have answered fails; the supervisor ends a sandbox it cannot watch.
-    message.value = static_cast<std::int32_t>(sent);
+    message.error = static_cast<std::int32_t>(sent);
     sent = sendMessage(block.control, message, nullptr, 0);
   }
   if (sent < 0) unheard();

@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 /// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540004;
+inline constexpr std::uint32_t kProtocol = 0x43540005;
 
 enum class MessageType : std::uint32_t {
   // from the client
@@ -51,7 +51,7 @@ enum class MessageType : std::uint32_t {
   mask,       ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
   measure,    ///< a layer -> done with LayerSize
   alert,      ///< a text for the owner's alert programs -> done with what did not work
-  squash,     ///< no answer
+  squash,     ///< SquashRequest; no answer
   keep_port,  ///< PortOptions, its lock and its listener, for the next supervisor; no answer
   restart,    ///< StartOptions, the listening socket, a client: forks the next supervisor; no answer
   // from the supervisor
@@ -100,7 +100,7 @@ struct CommandNumber {
 };
 
 struct SignalOptions {
-  std::uint32_t number = 0;  ///< 0: the command of this connection
+  std::uint32_t command = 0;  ///< number of a background command; 0: the command of this connection
   std::int32_t signal = 0;
   bool whole_tree = false;  ///< else its process group
 };
@@ -108,6 +108,10 @@ struct SignalOptions {
 struct SettleOptions {
   bool stop_processes = false;  ///< else EBUSY when any run
   bool end_supervisor = false;
+};
+
+struct SquashRequest {
+  bool reclaim = false;  ///< merge whenever there are two layers, else only deep histories
 };
 
 struct PortOptions {
@@ -184,13 +188,17 @@ void fields(A& archive, T& v) {
 }
 template <class A, Of<SignalOptions> T>
 void fields(A& archive, T& v) {
-  auto& [number, signal, whole_tree] = v;
-  archive(number, signal, whole_tree);
+  auto& [command, signal, whole_tree] = v;
+  archive(command, signal, whole_tree);
 }
 template <class A, Of<SettleOptions> T>
 void fields(A& archive, T& v) {
   auto& [stop, end] = v;
   archive(stop, end);
+}
+template <class A, Of<SquashRequest> T>
+void fields(A& archive, T& v) {
+  archive(v.reclaim);
 }
 template <class A, Of<PortOptions> T>
 void fields(A& archive, T& v) {

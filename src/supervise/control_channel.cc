@@ -12,7 +12,7 @@ namespace caisson::supervise {
 Error errorOf(isolation::Message message) {
   message.call[isolation::kCallBytes - 1] = 0;
   message.object[isolation::kObjectBytes - 1] = 0;
-  return withCode(sysError(static_cast<Stage>(message.stage), message.call, message.object, message.value),
+  return withCode(sysError(static_cast<Stage>(message.stage), message.call, message.object, message.error),
                   static_cast<ErrorCode>(message.code));
 }
 

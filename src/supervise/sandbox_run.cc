@@ -105,7 +105,7 @@ void SandboxRun::fetch(Arrival& arrival) {
   std::size_t count = 0;
   for (int bit = 0; bit < 2; ++bit) {
     if ((arrival.message.descriptors & (1U << bit)) == 0) continue;
-    const long got = sys::raw(SYS_pidfd_getfd, sandbox_.pidfd.get(), arrival.message.numbers[bit], 0);
+    const long got = sys::raw(SYS_pidfd_getfd, sandbox_.pidfd.get(), arrival.message.to_fetch[bit], 0);
     if (got < 0) return runner_.end(EndedBy::itself);
     arrival.descriptors[count++] = Fd(static_cast<int>(got));
   }
@@ -125,13 +125,13 @@ void SandboxRun::onMessage() {
     switch (message.kind) {
       case MessageKind::prepared: onPrepared(arrival); break;
       case MessageKind::measured: limits_->setIpcBytes(message.ipc_bytes); break;
-      case MessageKind::host_ports: ports_.serveHostPorts(arrival.descriptors, message.value == 2 ? 2 : 1); break;
-      case MessageKind::socket:
-        ports_.onSocket(static_cast<std::uint32_t>(message.numbers[0]), std::move(arrival.descriptors[0]));
+      case MessageKind::host_ports:
+        ports_.serveHostPorts(arrival.descriptors, message.listeners_per_port == 2 ? 2 : 1);
         break;
+      case MessageKind::socket: ports_.onSocket(message.request, std::move(arrival.descriptors[0])); break;
       case MessageKind::failure: {
         Error failure = errorOf(message);
-        if (message.value == ETOOMANYREFS) failure.hint = kInFlightHint;
+        if (message.error == ETOOMANYREFS) failure.hint = kInFlightHint;
         runner_.fail(std::move(failure));
         break;
       }
@@ -147,7 +147,7 @@ void SandboxRun::onPrepared(Arrival& arrival) {
   const Message& message = arrival.message;
   if ((message.descriptors & isolation::kFetch) != 0) fetch(arrival);
   life_.reach(RunState::initialized);
-  if (plan_.namespaces.time && message.value != 1) {
+  if (plan_.namespaces.time && !message.time_namespace) {
     result_.layers["time_namespace"] = "missing";
     result_.warnings.push_back("no time namespace: the host's uptime is visible");
   }
@@ -204,7 +204,7 @@ void SandboxRun::watchSecrets() {
 }
 
 void SandboxRun::onFinished(const Message& message) {
-  runner_.exited(message.value);
+  runner_.exited(message.wait_status);
   // pid 1 exits as well, but the kernel takes some time to remove the namespaces.
   if (!message.alone) return;
   usage_known_ = true;
@@ -216,8 +216,8 @@ bool SandboxRun::requestSocket(std::uint32_t number, int family) {
   if (sandbox_empty_ || !sandbox_.control) return false;
   Message message{};
   message.kind = MessageKind::make_socket;
-  message.value = family;
-  message.numbers[0] = static_cast<std::int32_t>(number);
+  message.family = family;
+  message.request = number;
   return ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
@@ -237,13 +237,13 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
   if (plan_.task_limits) monitor->limitTasks(sandbox_.init);
   monitor->listen(std::move(listener));
   runner_.useMonitor(std::move(monitor));
-  if (message.value > 0) {
-    result_.layers["seccomp_notify"] = "missing: " + errnoName(message.value);
+  if (message.error > 0) {
+    result_.layers["seccomp_notify"] = "missing: " + errnoName(message.error);
     result_.warnings.push_back(
         "blocked system calls are not reported: a filter around caisson listens already, and the kernel has room for "
         "one listener");
-  } else if (message.value < 0 || !has_listener) {
-    runner_.failAndKill(sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.value,
+  } else if (message.error < 0 || !has_listener) {
+    runner_.failAndKill(sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.error,
                                  "too many descriptors of this user are in flight; try again"));
   }
 }
@@ -263,10 +263,10 @@ void SandboxRun::onOutOfMemory() {
   if (cgroup_.totals(true).oom_kills.value_or(0) > 0) runner_.end(EndedBy::itself);
 }
 
-void SandboxRun::send(MessageKind kind, int value) {
+void SandboxRun::send(MessageKind kind, int signal) {
   Message message{};
   message.kind = kind;
-  message.value = value;
+  message.signal = signal;
   ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

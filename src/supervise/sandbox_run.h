@@ -97,7 +97,7 @@ class SandboxRun {
   [[nodiscard]] bool streamsBusy() const;
   void kill();
   void sandboxEmpty();
-  void send(MessageKind kind, int value = 0);
+  void send(MessageKind kind, int signal = 0);
 
   const plan::Plan& plan_;
   const Request& request_;

@@ -99,7 +99,7 @@ TEST_F(EscapeResponse, TraceHoldsThePlanThatPlanPrints) {
     ASSERT_TRUE(output.json().contains("escape")) << output.describe();
     json used = json::parse(readFile(output.json()["escape"]["trace"].get<std::string>() + "/plan.json"));
     const auto comparable = [](json& plan) {
-      plan.erase("command");  // the trace has a redacted preview
+      plan.erase("command");                     // the trace has a redacted preview
       if (runsAsRoot()) plan.erase("identity");  // root's payload gets a random user id
       for (auto& variable : plan["environment"]) {
         const std::string text = variable.get<std::string>();

@@ -16,8 +16,7 @@ inline constexpr Option kLearn{
 inline constexpr Option kTrace{
     .name = "trace",
     .value = "files",
-    .help =
-        "Show which files the program asked for and started, and which of them were not there. It runs slower."};
+    .help = "Show which files the program asked for and started, and which of them were not there. It runs slower."};
 
 /// Whether these arguments request Request::learn. Fails if the policy's level cannot provide it.
 Result<bool> wantsLearning(const Arguments& arguments, const policy::Policy& policy);

@@ -148,7 +148,7 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
   auto connection = connect();
   if (!connection) return fail(connection.error());
   for (const int signal : {SIGTERM, SIGKILL}) {
-    const SignalOptions options{.number = exec, .signal = signal, .whole_tree = true};
+    const SignalOptions options{.command = exec, .signal = signal, .whole_tree = true};
     auto sent = (*connection)->ask(MessageType::signal, codec::encode(options), "session stop", std::to_string(exec));
     if (!sent && sent.error().sys_errno != ESRCH) return fail(sent.error());
     info = wait(exec, signal == SIGTERM ? grace_seconds : 5);
@@ -165,7 +165,7 @@ Result<std::vector<LeftBehind>> SessionContext::askAboutLeft(MessageType type, i
   auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
   if (!*opened) return found;
-  const SignalOptions options{.number = 0, .signal = signal, .whole_tree = true};
+  const SignalOptions options{.command = 0, .signal = signal, .whole_tree = true};
   auto answer = (*opened)->ask(type, type == MessageType::signal_left ? codec::encode(options) : std::string(),
                                "session ps", id());
   if (!answer) return fail(answer.error());

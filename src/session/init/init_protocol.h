@@ -9,7 +9,7 @@
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kInitProtocol = 0x43530006;
+inline constexpr std::uint32_t kInitProtocol = 0x43530007;
 
 /// Descriptor numbers that pid 1's program starts with.
 inline constexpr int kControlDescriptor = 3;
@@ -29,12 +29,12 @@ enum class InitRequestType : std::uint32_t {
   enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
   pause,          ///< stops spawning until the next enter -> paused, with EBUSY if any process runs
   spawn,          ///< descriptors: block, 0, 1, 2, report, cgroups; answered with spawned, later with exited
-  close,          ///< closes descriptor `number` of pid 1, which the supervisor has fetched; no answer
-  send_listener,  ///< answered with descriptor: `number` of pid 1, closed there; where pidfd_getfd is forbidden
+  close,          ///< closes `descriptor` of pid 1, which the supervisor has fetched; no answer
+  send_listener,  ///< answered with descriptor: `descriptor` of pid 1, closed there; where pidfd_getfd is forbidden
   kill_newborn,   ///< SIGKILL to a command that has not reached its exec; no answer
-  signal,         ///< `number` to the process group of `command`; no answer
+  signal,         ///< `signal` to the process group of `command`; no answer
   kill_all,       ///< SIGKILL to every process but pid 1; no answer
-  socket,         ///< answered with descriptor: a TCP socket (`number`: address family) of the sandbox's network
+  socket,         ///< answered with descriptor: a TCP socket of `family`, of the sandbox's network
   measure,        ///< answered with measured
 };
 
@@ -43,7 +43,9 @@ struct InitRequest {
   InitRequestType type = InitRequestType::measure;
   std::uint64_t address = 0, bytes = 0;  ///< enter, spawn: address and size at which pid 1 maps the block
   std::uint32_t command = 0;             ///< chosen by the supervisor, returned in the answers
-  std::int32_t number = 0;
+  std::int32_t descriptor = -1;
+  std::int32_t signal = 0;
+  std::int32_t family = 0;
   CgroupEntry cgroup = CgroupEntry::tasks;
 };
 

@@ -57,7 +57,7 @@ void sendSocket(const InitRequest& request) {
   InitReply reply;
   reply.type = InitReplyType::descriptor;
   reply.command = request.command;
-  const long made = raw(SYS_socket, request.number, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const long made = raw(SYS_socket, request.family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   reply.error = made < 0 ? static_cast<int>(-made) : 0;
   sendReply(reply, made < 0 ? -1 : static_cast<int>(made));
   if (made >= 0) raw(SYS_close, made);
@@ -67,8 +67,8 @@ void sendListener(const InitRequest& request) {
   InitReply reply;
   reply.type = InitReplyType::descriptor;
   reply.command = request.command;
-  sendReply(reply, request.number);
-  raw(SYS_close, request.number);
+  sendReply(reply, request.descriptor);
+  raw(SYS_close, request.descriptor);
 }
 
 /// Only pid 1 itself can check reliably that it is alone: reading /proc from outside is not atomic.
@@ -96,13 +96,13 @@ void serve() {
     case InitRequestType::pause: pauseIfAlone(); break;
     case InitRequestType::spawn: spawn(state, request, descriptors, count); break;
     case InitRequestType::close:
-      if (request.number > kAliveDescriptor) raw(SYS_close, request.number);
+      if (request.descriptor > kAliveDescriptor) raw(SYS_close, request.descriptor);
       break;
     case InitRequestType::send_listener: sendListener(request); break;
     case InitRequestType::kill_newborn:
       if (state.newborn.pending) raw(SYS_kill, state.newborn.pid, SIGKILL);
       break;
-    case InitRequestType::signal: signalCommand(state, request.command, request.number); break;
+    case InitRequestType::signal: signalCommand(state, request.command, request.signal); break;
     case InitRequestType::kill_all: raw(SYS_kill, -1, SIGKILL); break;
     case InitRequestType::socket: sendSocket(request); break;
     case InitRequestType::measure: {

@@ -96,8 +96,8 @@ int openPty(const isolation::Block& block, int& master, int& slave) {
 void reportListener(const isolation::Block& block, const isolation::Listening& listening) {
   isolation::Message message{};
   message.kind = isolation::MessageKind::started;
-  message.value = listening.error;
-  message.numbers[0] = listening.descriptor;
+  message.error = listening.error;
+  message.listener = listening.descriptor;
   raw(SYS_write, block.control, &message, sizeof(message));
   newborn_arguments.reported = true;
 }

@@ -368,9 +368,9 @@ void Supervisor::onReport(std::uint32_t number) {
     const isolation::Message& message = arrival.message;
     if (message.kind == isolation::MessageKind::failure) command->runner->fail(supervise::errorOf(message));
     if (message.kind == isolation::MessageKind::started) {
-      if (message.value > 0) command->monitor_error = message.value;
-      if (message.numbers[0] < 0) continue;
-      auto listener = sandbox_->fetch(message.numbers[0]);
+      if (message.error > 0) command->monitor_error = message.error;
+      if (message.listener < 0) continue;
+      auto listener = sandbox_->fetch(message.listener);
       command = find(number);  // other replies may have been handled meanwhile
       if (command == nullptr) return;
       if (listener) {

@@ -115,8 +115,7 @@ class LauncherProcess {
   void serve(Packet packet) {
     switch (packet.type) {
       case MessageType::keep_port: return keepPort(std::move(packet));
-      case MessageType::squash:
-        return static_cast<void>(startWorker(store_.paths(), {packet.value.empty() ? "squash" : "reclaim", id_}));
+      case MessageType::squash: return squash(packet);
       case MessageType::remount: return remount(packet);
       case MessageType::mask: return mask(packet);
       // Work that allocates memory or enters a namespace runs in a forked process.
@@ -130,6 +129,11 @@ class LauncherProcess {
       }
       default: return;
     }
+  }
+
+  void squash(const Packet& packet) const {
+    const auto request = codec::decode<SquashRequest>(packet.value);
+    if (request) (void)startWorker(store_.paths(), {request->reclaim ? "reclaim" : "squash", id_});
   }
 
   void keepPort(Packet packet) {
@@ -231,7 +235,7 @@ std::vector<std::string> Launcher::sendAlert(const std::string& text) {
 }
 
 void Launcher::squash(bool reclaim) {
-  if (socket_) (void)sendPacket(socket_.get(), MessageType::squash, reclaim ? "reclaim" : "");
+  if (socket_) (void)sendPacket(socket_.get(), MessageType::squash, codec::encode(SquashRequest{.reclaim = reclaim}));
 }
 
 bool Launcher::succeed(int listener, int client, const std::string& start, const std::vector<KeptPort>& ports) {

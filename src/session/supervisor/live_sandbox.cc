@@ -181,7 +181,7 @@ Result<void> LiveSandbox::awaitReady() {
         ::send(launched_.control.get(), &go, sizeof(go), MSG_NOSIGNAL);
         continue;
       }
-      time_namespace_ = !plan_.namespaces.time || message.value == 1;
+      time_namespace_ = !plan_.namespaces.time || message.time_namespace;
       Fd* next = arrival.descriptors;
       if ((message.descriptors & 1) != 0) upper_ = std::move(*next++);
       sized_mask_ = message.sized;
@@ -421,7 +421,7 @@ Result<Fd> LiveSandbox::askForDescriptor(InitRequest request, std::string_view c
 Result<Fd> LiveSandbox::fetch(int number) {
   const long got = sys::raw(SYS_pidfd_getfd, launched_.pidfd.get(), number, 0);
   InitRequest request;
-  request.number = number;
+  request.descriptor = number;
   if (got < 0) {  // forbidden here (Yama, a container's filter): use the socket
     request.type = InitRequestType::send_listener;
     return askForDescriptor(request, "listener");

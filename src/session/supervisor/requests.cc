@@ -117,12 +117,12 @@ void Supervisor::serveWorkspace(int socket) {
 }
 
 void Supervisor::serveSignal(int socket, const SignalOptions& options) {
-  Command* command = options.number != 0 ? findExec(options.number) : find(clients_[socket].command);
+  Command* command = options.command != 0 ? findExec(options.command) : find(clients_[socket].command);
   if (command == nullptr) {
-    if (options.number == 0) return;  // it just exited
-    return replyFailed(socket, sysError(Stage::state, "session stop", std::to_string(options.number), ESRCH));
+    if (options.command == 0) return;  // it just exited
+    return replyFailed(socket, sysError(Stage::state, "session stop", std::to_string(options.command), ESRCH));
   }
-  if ((options.signal == SIGKILL && options.number == 0) || !command->tree) {  // also one that was not spawned yet
+  if ((options.signal == SIGKILL && options.command == 0) || !command->tree) {  // also one that was not spawned yet
     end(*command, EndedBy::client);
   } else if (options.whole_tree) {
     options.signal == SIGKILL ? command->tree->kill() : command->tree->signal(options.signal);
@@ -130,11 +130,11 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
     InitRequest request;
     request.type = InitRequestType::signal;
     request.command = command->number;
-    request.number = options.signal;
+    request.signal = options.signal;
     if (sandbox_) (void)sandbox_->send(request);
   }
   record_.signalForwarded(metadata_.id, options.signal);
-  if (options.number != 0) reply(socket, MessageType::done);
+  if (options.command != 0) reply(socket, MessageType::done);
 }
 
 /// Kills like CommandTree::kill(): stops the processes until no new one appears, so that none escapes by forking.

@@ -50,7 +50,7 @@ Supervisor::Supervisor(const SessionPaths& paths, sys::RootDir directory, Metada
             }
             InitRequest request;
             request.type = InitRequestType::socket;
-            request.number = family;
+            request.family = family;
             return sandbox_->askForDescriptor(request, "session expose");
           },
           [this] { return record_.log(metadata_.policy); }) {}
