@@ -137,14 +137,14 @@ KernelVersion parseKernelRelease(std::string_view release) {
 }
 
 Attempt landlockAttempt(int& abi) {
-  const long answer = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, kLandlockCreateRulesetVersion);
+  const long answer = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, sys::kLandlockCreateRulesetVersion);
   abi = answer > 0 ? static_cast<int>(answer) : 0;
   return attempt(answer);
 }
 
 /// A domain that restricts only device creation; in a child, since a domain cannot be left.
 void tryLandlock(void* result) {
-  const LandlockRulesetAttr rights{kFsMakeChar, 0, 0};
+  const sys::LandlockRulesetAttr rights{kFsMakeChar, 0, 0};
   const long rules = ::syscall(SYS_landlock_create_ruleset, &rights, 8, 0);
   Attempt& answer = *static_cast<Attempt*>(result);
   answer = attempt(rules);
@@ -160,9 +160,10 @@ int landlockAbi() {
 }
 
 SeccompProbe probeSeccomp() {
-  return {.filter = inChild<Attempt>(trySeccomp<0>),
-          .user_notify = inChild<Attempt>(trySeccomp<SECCOMP_FILTER_FLAG_NEW_LISTENER>),
-          .wait_killable = inChild<Attempt>(trySeccomp < SECCOMP_FILTER_FLAG_NEW_LISTENER | kSeccompWaitKillable >)};
+  return {
+      .filter = inChild<Attempt>(trySeccomp<0>),
+      .user_notify = inChild<Attempt>(trySeccomp<SECCOMP_FILTER_FLAG_NEW_LISTENER>),
+      .wait_killable = inChild<Attempt>(trySeccomp < SECCOMP_FILTER_FLAG_NEW_LISTENER | sys::kSeccompWaitKillable >)};
 }
 
 bool seccompAvailable() { return inChild<Attempt>(trySeccomp<0>).ok(); }
@@ -171,7 +172,7 @@ bool seccompUserNotify() { return inChild<Attempt>(trySeccomp<SECCOMP_FILTER_FLA
 
 SyscallProbe probeSyscalls() {
   SyscallProbe probe;
-  OpenHow how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = kResolveInRoot};
+  sys::OpenHow how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = kResolveInRoot};
   const Fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how)));
   probe.openat2 = {opened ? 0 : errno};
   probe.clone3 = presence(::syscall(SYS_clone3, nullptr, 0));

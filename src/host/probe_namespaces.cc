@@ -125,7 +125,7 @@ void tryNamespaces(void* result) {
   }
   if (probe.pid.ok() && scratch != nullptr) runInChild(tryAsInit, &probe, sizeof probe);
   // Last: later children would be created in it, which no other probe wants.
-  probe.time = attempt(::unshare(static_cast<int>(kCloneNewTime)));
+  probe.time = attempt(::unshare(static_cast<int>(sys::kCloneNewTime)));
 }
 
 }  // namespace
