@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/utf8.h"
+#include "base/json_writer.h"
 
 namespace caisson::audit {
 namespace {
@@ -31,12 +31,6 @@ std::optional<Enum> lookUp(const std::array<std::string_view, N>& names, std::st
   return std::nullopt;
 }
 
-void appendEscape(std::string& out, unsigned code) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  out += "\\u";
-  for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[code >> static_cast<unsigned>(shift) & 15U];
-}
-
 }  // namespace
 
 std::string_view name(Severity severity) { return kSeverities[static_cast<std::size_t>(severity)]; }
@@ -48,25 +42,6 @@ std::string eventNames() {
   std::string names;
   for (const std::string_view event : kEvents) names += (names.empty() ? "" : " ") + std::string(event);
   return names;
-}
-
-void appendJsonString(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    const Character next = firstCharacter(text);
-    if (!next.valid) {
-      appendEscape(out, 0xFFFD);
-    } else if (next.code == '"' || next.code == '\\') {
-      out += '\\';
-      out += static_cast<char>(next.code);
-    } else if (next.code < 0x20 || next.code == 0x7F) {
-      appendEscape(out, next.code);
-    } else {
-      out += text.substr(0, next.length);
-    }
-    text.remove_prefix(next.length);
-  }
-  out += '"';
 }
 
 Fields& Fields::raw(std::string_view key, std::string_view json) {

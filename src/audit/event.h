@@ -62,9 +62,6 @@ std::optional<Severity> severityNamed(std::string_view name);
 std::optional<EventType> eventNamed(std::string_view name);
 std::string eventNames();  ///< all of them, separated by blanks
 
-/// Writes text as a quoted JSON string. Replaces invalid UTF-8 by U+FFFD, so the log is always valid JSON.
-void appendJsonString(std::string& out, std::string_view text);
-
 /// The details of an event: a flat JSON object, in insertion order. Values longer than kLongestValue are truncated and
 /// marked.
 ///   Fields().text("program", path).number("pid", pid)

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/chain.h"
+#include "base/json_writer.h"
 #include "base/sha256.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
@@ -118,12 +119,11 @@ Result<void> quarantine(Quarantined what) {
   if (auto checked = checkKey(what.key); !checked) return checked;
   auto root = openStore(true);
   if (!root) return fail(root.error());
-  const nlohmann::ordered_json object = {{"key", what.key},
-                                         {"reason", what.reason},
-                                         {"sandbox", what.sandbox},
-                                         {"preview", what.preview},
-                                         {"since", what.since.empty() ? now() : what.since}};
-  const std::string text = object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  JsonWriter json(JsonWriter::Layout::indented);
+  json.beginObject().key("key").string(what.key).key("reason").string(what.reason);
+  json.key("sandbox").string(what.sandbox).key("preview").string(what.preview);
+  json.key("since").string(what.since.empty() ? now() : what.since).end();
+  const std::string text = json.text() + "\n";
   if (text.size() > kLongestFile) {
     return fail(plainError(Stage::usage, "quarantine", what.key, "the reason is too long", "shorten it"));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace caisson::audit {
@@ -19,8 +20,6 @@ constexpr std::array<std::string_view, 23> kTokenStarts = {
     "ghp_", "gho_", "ghu_", "ghs_", "ghr_",  "github_pat_", "glpat-",   "xoxb-",    "xoxp-", "xoxa-", "xoxs-", "xapp-",
     "AKIA", "ASIA", "AIza", "npm_", "pypi-", "sk-",         "sk_live_", "rk_live_", "eyJ",   "ya29.", "hf_"};
 constexpr std::size_t kShortestToken = 16;
-
-char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
 bool isWord(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
@@ -133,7 +132,7 @@ struct Scanner {
   }
 };
 
-std::string quoted(const std::string& word) {
+std::string shellWord(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char letter) {
     return isTokenLetter(letter) || std::string_view("[]:,@%~^").find(letter) != std::string_view::npos;
   });
@@ -176,7 +175,7 @@ std::string redactedPreview(std::span<const std::string> command, std::size_t ch
     if (user_next && argument.find(':') != std::string::npos) {
       line += argument.substr(0, argument.find(':') + 1) + std::string(kRedacted);
     } else {
-      line += quoted(redactArgument(argument, secret_next));
+      line += shellWord(redactArgument(argument, secret_next));
     }
     secret_next = isSecretFlag(argument);
     user_next = argument == "-u" || argument == "--user";

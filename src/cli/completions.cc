@@ -50,7 +50,7 @@ std::string profiles() {
 }
 
 /// Escapes text for single quotes of a shell.
-std::string quoted(std::string_view text) {
+std::string escapeSingleQuotes(std::string_view text) {
   std::string out;
   for (const char letter : text) out += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
   return out;
@@ -127,7 +127,7 @@ std::string zshPlain(std::string_view text) {
     if (letter == '[' || letter == ']' || letter == ':') out += '\\';
     out += letter;
   }
-  return quoted(out);
+  return escapeSingleQuotes(out);
 }
 
 std::string zshVerb(const Verb& verb) {
@@ -174,7 +174,7 @@ std::string fishVerb(const Verb& verb) {
     out += "complete -c caisson -n '" + seen + "' -l " + std::string(option.name);
     if (option.letter != 0) out += std::string(" -s ") + option.letter;
     if (!option.value.empty()) out += fishValue(completes(option.value), option.value);
-    out += " -d '" + quoted(option.help) + "'\n";
+    out += " -d '" + escapeSingleQuotes(option.help) + "'\n";
   });
   for (const Operand& operand : operandsOf(verb)) {
     if (operand.kind == Completes::files) out += "complete -c caisson -n '" + seen + "' -F\n";
@@ -295,10 +295,12 @@ std::string fishCompletion(std::span<const Verb* const> verbs) {
   for (const Verb* verb : verbs) {
     if (verb->topic == Topic::hidden) continue;
     const std::string word(verb->word());
-    out += "complete -c caisson -n __fish_use_subcommand -a " + word + " -d '" + quoted(verb->summary) + "'\n";
+    out +=
+        "complete -c caisson -n __fish_use_subcommand -a " + word + " -d '" + escapeSingleQuotes(verb->summary) + "'\n";
     for (const Verb* below : verb->verbs)
       out += "complete -c caisson -n '__fish_seen_subcommand_from " + word + "; and not __fish_seen_subcommand_from " +
-             words(verb->verbs) + "' -a " + std::string(below->word()) + " -d '" + quoted(below->summary) + "'\n";
+             words(verb->verbs) + "' -a " + std::string(below->word()) + " -d '" + escapeSingleQuotes(below->summary) +
+             "'\n";
   }
   for (const Verb* verb : leaves(verbs)) out += fishVerb(*verb);
   return out;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "approval/store.h"
+#include "base/text.h"
 #include "cli/approval.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
@@ -27,12 +28,6 @@ std::optional<policy::NetworkClient> clientWithoutNetwork(const Arguments& argum
     return std::nullopt;
   if (arguments.has(kResultJson) || arguments.has(kQuiet)) return std::nullopt;  // the result has the hint
   return policy::networkClient(request.command);
-}
-
-std::string joined(const std::vector<std::string>& hosts) {
-  std::string text;
-  for (const std::string& host : hosts) text += (text.empty() ? "" : ", ") + host;
-  return text;
 }
 
 std::string questionFor(const policy::NetworkClient& client) {

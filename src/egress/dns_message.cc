@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace caisson::egress::dns {
 namespace {
 
@@ -22,8 +24,6 @@ void put32(std::vector<std::uint8_t>& out, std::uint32_t value) {
   put16(out, value >> 16);
   put16(out, value & 0xffff);
 }
-
-char lower(std::uint8_t byte) { return static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte - 'A' + 'a' : byte); }
 
 /// Reads the name at `at` and advances past it. A pointer must lead to an earlier position, so the loop terminates.
 bool readName(Bytes bytes, std::size_t& at, bool pointers, std::string& name) {
@@ -55,7 +55,7 @@ bool readName(Bytes bytes, std::size_t& at, bool pointers, std::string& name) {
     for (std::size_t i = 0; i < size; ++i) {
       const std::uint8_t byte = bytes[position + 1 + i];
       if (byte == '.' || byte == 0) return false;  // would change the name once the labels are joined
-      name += lower(byte);
+      name += lower(static_cast<char>(byte));
     }
     position += 1 + size;
   }

@@ -4,18 +4,18 @@
 #include <charconv>
 #include <vector>
 
+#include "base/text.h"
+
 namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kNameBytes = 253;
 constexpr std::size_t kLabelBytes = 63;
 
-constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool isLetter(char c) { return c >= 'a' && c <= 'z'; }
 constexpr bool isHex(char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); }
-constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-std::vector<std::string_view> split(std::string_view name) {
+std::vector<std::string_view> labelsOf(std::string_view name) {
   std::vector<std::string_view> labels;
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
@@ -137,7 +137,7 @@ std::expected<Host, std::string_view> canonicalHost(std::string_view raw) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return std::unexpected("it has a control character");
     return std::unexpected("it has a character that no host name has");
   }
-  const std::vector<std::string_view> labels = split(name);
+  const std::vector<std::string_view> labels = labelsOf(name);
   for (const std::string_view label : labels) {
     if (const std::string_view flaw = flawOfLabel(label); !flaw.empty()) return std::unexpected(flaw);
   }

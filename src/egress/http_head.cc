@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text.h"
+
 namespace caisson::egress::http {
 namespace {
-
-constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 constexpr bool isToken(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || isDigit(c)) return true;
@@ -15,12 +14,6 @@ constexpr bool isToken(char c) {
 }
 
 bool isTokenText(std::string_view text) { return !text.empty() && std::ranges::all_of(text, isToken); }
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 /// The lines of a head up to its empty line; `more` while that is missing. Only CR LF ends a line.
 struct Lines {
@@ -71,7 +64,7 @@ std::string_view parseFields(const std::vector<std::string_view>& lines, std::ve
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const std::size_t colon = lines[i].find(':');
     if (colon == std::string_view::npos) return "a field without a colon";
-    const Field field{lines[i].substr(0, colon), trim(lines[i].substr(colon + 1))};
+    const Field field{lines[i].substr(0, colon), trimmed(lines[i].substr(colon + 1))};
     if (!isTokenText(field.name)) return "a field name with a blank or an odd character";  // also folded lines
     fields.push_back(field);
   }
@@ -93,7 +86,7 @@ std::size_t countFields(const std::vector<Field>& fields, std::string_view name)
 bool listHas(std::string_view list, std::string_view word) {
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    if (sameName(trim(list.substr(begin, end - begin)), word)) return true;
+    if (sameName(trimmed(list.substr(begin, end - begin)), word)) return true;
     begin = end + 1;
   }
   return false;

@@ -22,7 +22,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "base/split.h"
+#include "base/text.h"
 #include "host/probe_support.h"
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
@@ -144,7 +144,7 @@ Attempt landlockAttempt(int& abi) {
 
 /// A domain that restricts only device creation; in a child, since a domain cannot be left.
 void tryLandlock(void* result) {
-  const sys::LandlockRulesetAttr rights{kFsMakeChar, 0, 0};
+  const sys::LandlockRulesetAttr rights{sys::kFsMakeChar, 0, 0};
   const long rules = ::syscall(SYS_landlock_create_ruleset, &rights, 8, 0);
   Attempt& answer = *static_cast<Attempt*>(result);
   answer = attempt(rules);
@@ -172,7 +172,7 @@ bool seccompUserNotify() { return inChild<Attempt>(trySeccomp<SECCOMP_FILTER_FLA
 
 SyscallProbe probeSyscalls() {
   SyscallProbe probe;
-  sys::OpenHow how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = kResolveInRoot};
+  sys::OpenHow how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = sys::kResolveInRoot};
   const Fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how)));
   probe.openat2 = {opened ? 0 : errno};
   probe.clone3 = presence(::syscall(SYS_clone3, nullptr, 0));

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <charconv>
 
-#include "base/split.h"
+#include "base/text.h"
 #include "sys/fd.h"
 #include "sys/host_program.h"
 #include "sys/kernel_file.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "base/split.h"
+#include "base/text.h"
 #include "host/path_names.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"

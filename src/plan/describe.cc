@@ -1,8 +1,7 @@
 // A plan as text and as JSON.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.h"
 #include "base/syscall_names.h"
 #include "plan/plan.h"
 #include "plan/syscalls.h"
@@ -128,45 +127,54 @@ std::string describe(const Plan& plan) {
   return text;
 }
 
+static void writeLimits(const Plan& plan, JsonWriter& json) {
+  json.key("limits").beginObject().key("output_bytes").number(plan.output_bytes);
+  if (plan.memory_bytes > 0) json.key("memory_bytes").number(plan.memory_bytes);
+  if (plan.max_tasks > 0) json.key("max_tasks").number(plan.max_tasks);
+  if (plan.wall_seconds) json.key("wall_seconds").number(*plan.wall_seconds);
+  if (plan.cpu_seconds) json.key("cpu_seconds").number(*plan.cpu_seconds);
+  for (const ResourceLimit& limit : plan.rlimits) json.key(limit.name).number(limit.value);
+  json.end();
+  if (!plan.cgroup) return;
+  json.key("cgroup").beginObject();
+  if (plan.cgroup->memory) json.key("memory_bytes").number(*plan.cgroup->memory);
+  if (plan.cgroup->pids) json.key("max_tasks").number(*plan.cgroup->pids);
+  if (plan.cgroup->cpus) json.key("cpus").number(*plan.cgroup->cpus);
+  json.end();
+}
+
+static void writeSyscalls(const Plan& plan, JsonWriter& json) {
+  const auto filter = rulesOf(plan);
+  json.key("syscalls").beginObject();
+  for (const SyscallRule& rule : filter ? filter->rules : std::vector<SyscallRule>{}) {
+    const std::string otherwise = actionText(rule.otherwise);
+    json.key(syscallName(rule.number)).string(rule.branches.empty() ? otherwise : "by argument, else " + otherwise);
+  }
+  json.end();
+  if (filter) json.key("unlisted_syscalls").string(actionText(filter->unlisted));
+}
+
 std::string describeJson(const Plan& plan) {
-  nlohmann::ordered_json json;
-  json["command"] = plan.command;
-  json["working_directory"] = plan.working_directory;
-  json["layers"] = plan.layers;
-  json["warnings"] = plan.warnings;
-  json["notices"] = plan.notices;
-  json["identity"] = {{"inside_uid", plan.identity.inside_uid},
-                      {"inside_gid", plan.identity.inside_gid},
-                      {"outside_uid", plan.identity.outside_uid},
-                      {"outside_gid", plan.identity.outside_gid}};
-  json["tree"] = nlohmann::ordered_json::array();
-  for (const Step& step : plan.steps) json["tree"].push_back(std::visit(Line{}, step));
-  json["landlock"] = nlohmann::ordered_json::array();
+  JsonWriter json(JsonWriter::Layout::indented);
+  json.beginObject().key("command").strings(plan.command);
+  json.key("working_directory").string(plan.working_directory).key("layers").beginObject();
+  for (const auto& [name, state] : plan.layers) json.key(name).string(state);
+  json.end().key("warnings").strings(plan.warnings).key("notices").strings(plan.notices);
+  const Identity& identity = plan.identity;
+  json.key("identity").beginObject();
+  json.key("inside_uid").number(identity.inside_uid).key("inside_gid").number(identity.inside_gid);
+  json.key("outside_uid").number(identity.outside_uid).key("outside_gid").number(identity.outside_gid).end();
+  json.key("tree").beginArray();
+  for (const Step& step : plan.steps) json.string(std::visit(Line{}, step));
+  json.end().key("landlock").beginArray();
   for (const LandlockRule& rule : plan.landlock.rules) {
-    json["landlock"].push_back({{"path", rule.path}, {"access", accessNames(rule.access)}});
+    json.beginObject().key("path").string(rule.path).key("access").string(accessNames(rule.access)).end();
   }
-  json["limits"] = {{"output_bytes", plan.output_bytes}};
-  if (plan.memory_bytes > 0) json["limits"]["memory_bytes"] = plan.memory_bytes;
-  if (plan.max_tasks > 0) json["limits"]["max_tasks"] = plan.max_tasks;
-  if (plan.wall_seconds) json["limits"]["wall_seconds"] = *plan.wall_seconds;
-  if (plan.cpu_seconds) json["limits"]["cpu_seconds"] = *plan.cpu_seconds;
-  for (const ResourceLimit& limit : plan.rlimits) json["limits"][limit.name] = limit.value;
-  if (plan.cgroup) {
-    nlohmann::ordered_json& cgroup = json["cgroup"] = nlohmann::ordered_json::object();
-    if (plan.cgroup->memory) cgroup["memory_bytes"] = *plan.cgroup->memory;
-    if (plan.cgroup->pids) cgroup["max_tasks"] = *plan.cgroup->pids;
-    if (plan.cgroup->cpus) cgroup["cpus"] = *plan.cgroup->cpus;
-  }
-  json["environment"] = plan.environment;
-  json["syscalls"] = nlohmann::ordered_json::object();
-  if (const auto filter = rulesOf(plan)) {
-    json["unlisted_syscalls"] = actionText(filter->unlisted);
-    for (const SyscallRule& rule : filter->rules) {
-      json["syscalls"][std::string(syscallName(rule.number))] =
-          rule.branches.empty() ? actionText(rule.otherwise) : "by argument, else " + actionText(rule.otherwise);
-    }
-  }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  json.end();
+  writeLimits(plan, json);
+  json.key("environment").strings(plan.environment);
+  writeSyscalls(plan, json);
+  return json.end().text() + "\n";
 }
 
 }  // namespace caisson::plan

@@ -4,8 +4,12 @@
 #include <cctype>
 #include <utility>
 
+#include "base/text.h"
+
 namespace caisson::plan {
 namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
 
 constexpr std::string_view kWorkspaceNames[] = {
     ".boto",    ".dockercfg",  ".git-credentials", ".htpasswd",     ".my.cnf",          ".netrc",
@@ -62,20 +66,7 @@ constexpr std::string_view kSourceEndings[] = {".c",    ".cc",  ".cpp", ".h",   
                                                ".java", ".rb",  ".php", ".json", ".yaml", ".yml", ".toml", ".map"};
 constexpr std::string_view kRedacted = "REDACTED";
 
-std::string lowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return lower;
-}
-
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 /// Replaces the user part of every `scheme://user:password@host` in a line. A user without a password may be a token.
 bool redactUrls(std::string& line) {
@@ -106,7 +97,7 @@ bool looksSecret(std::string_view name) {
 bool mayBePublic(std::string_view name) { return endsWithAny(name, kPublicEndings); }
 
 bool mayHoldKey(std::string_view name) {
-  const std::string lower = lowerCase(name);
+  const std::string lower = lowered(name);
   if (lower.ends_with(".pub") || endsWithAny(lower, kSourceEndings)) return false;
   return std::ranges::any_of(kKeyWords, [&](std::string_view word) { return contains(lower, word); });
 }
@@ -139,7 +130,7 @@ std::optional<std::string> redactGitConfig(std::string_view text) {
     const std::size_t equals = line.find('=');
     std::string_view before = std::string_view(line).substr(0, std::min(equals, line.size()));
     before.remove_prefix(std::min(before.rfind(']') + 1, before.size()));  // "[http] extraHeader = ..."
-    const std::string key = lowerCase(trimmed(before));
+    const std::string key = lowered(trimmed(before, kBlanks));
     if (equals != std::string::npos && std::ranges::find(kSecretKeys, key) != std::end(kSecretKeys)) {
       continues = line.ends_with('\\');
       line = line.substr(0, equals + 1) + " " + std::string(kRedacted);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "policy/quoting.h"
+#include "base/text.h"
 
 namespace caisson::policy {
 

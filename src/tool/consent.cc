@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "approval/store.h"
+#include "base/text.h"
 #include "policy/rules/shells.h"
 #include "sys/program_file.h"
 
@@ -35,11 +36,7 @@ bool canBeShell(const Tool& tool) {
   return tool.policy.process.allow_exec && allowed && std::ranges::any_of(*allowed, isShell);
 }
 
-std::string listOf(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return text.empty() ? "no host by name" : text;
-}
+std::string listOf(const std::vector<std::string>& hosts) { return hosts.empty() ? "no host by name" : joined(hosts); }
 
 std::string_view levelName(policy::Level level) {
   switch (level) {

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
+#include "base/text.h"
 #include "verify/doctor.h"
 
 namespace caisson::verify {
@@ -16,15 +17,6 @@ constexpr std::size_t kStateWidth = 10;
 constexpr std::size_t kNameWidth = 17;
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kColumn = kIndent + kStateWidth + kNameWidth;
-
-/// Replaces control characters, since the output contains labels, paths and variables of the host.
-std::string printable(std::string_view text) {
-  std::string clean(text);
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return clean;
-}
 
 std::string padded(std::string_view text, std::size_t width) {
   std::string field(text);
@@ -67,7 +59,7 @@ std::string coloured(std::string_view text, ItemState state, bool colour) {
 std::string row(std::string_view word, ItemState state, std::string_view name, std::string_view text,
                 const TextOptions& options) {
   return std::string(kIndent, ' ') + coloured(padded(word, kStateWidth), state, options.colour) +
-         padded(name, kNameWidth) + wrapped(printable(text), kColumn, options.columns) + "\n";
+         padded(name, kNameWidth) + wrapped(printable(text, text.size()), kColumn, options.columns) + "\n";
 }
 
 /// Prose is indented below the item, commands less, so that they fit on one line.
@@ -76,7 +68,7 @@ std::string remedyLines(std::string_view remedy, const TextOptions& options) {
   std::string out;
   while (!remedy.empty()) {
     const std::size_t end = std::min(remedy.find('\n'), remedy.size());
-    const std::string line = printable(remedy.substr(0, end));
+    const std::string line = printable(remedy.substr(0, end), end);
     remedy.remove_prefix(std::min(end + 1, remedy.size()));
     if (line.starts_with("$ ")) {
       out.append(kProse + 2, ' ').append(line, 2).append("\n");
@@ -111,20 +103,19 @@ std::string renderText(const DoctorReport& report, bool colour, std::size_t colu
 }
 
 std::string renderJson(const DoctorReport& report) {
-  nlohmann::ordered_json json;
-  json["host"] = report.host;
-  json["full_available"] = report.full_available;
-  json["levels"] = nlohmann::ordered_json::array();
+  JsonWriter json(JsonWriter::Layout::indented);
+  json.beginObject().key("host").string(report.host).key("full_available").boolean(report.full_available);
+  json.key("levels").beginArray();
   for (const LevelVerdict& level : report.levels) {
-    json["levels"].push_back({{"name", level.name}, {"available", level.available}, {"reason", level.reason}});
+    json.beginObject().key("name").string(level.name).key("available").boolean(level.available);
+    json.key("reason").string(level.reason).end();
   }
-  json["items"] = nlohmann::ordered_json::array();
+  json.end().key("items").beginArray();
   for (const DoctorItem& item : report.items) {
-    json["items"].push_back(
-        {{"name", item.name}, {"state", name(item.state)}, {"found", item.found}, {"remedy", item.remedy}});
+    json.beginObject().key("name").string(item.name).key("state").string(name(item.state));
+    json.key("found").string(item.found).key("remedy").string(item.remedy).end();
   }
-  // Paths need not be UTF-8: replaces invalid bytes instead of throwing.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json.end().end().text() + "\n";
 }
 
 }  // namespace caisson::verify

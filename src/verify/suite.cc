@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "base/json_writer.h"
 
 namespace caisson::verify {
 namespace {
@@ -119,21 +120,18 @@ std::string renderText(const SuiteReport& report, bool colour) {
 }
 
 std::string renderJson(const SuiteReport& report) {
-  nlohmann::ordered_json json;
-  json["host"] = report.host;
-  json["passed"] = report.count(CheckState::passed);
-  json["failed"] = report.count(CheckState::failed);
-  json["skipped"] = report.count(CheckState::skipped);
-  json["checks"] = nlohmann::ordered_json::array();
-  for (const CheckResult& result : report.results) {
-    json["checks"].push_back({{"id", result.check->id},
-                              {"category", name(result.check->category)},
-                              {"title", result.check->title},
-                              {"state", name(result.verdict.state)},
-                              {"detail", result.verdict.detail},
-                              {"duration_ms", result.milliseconds}});
+  JsonWriter json(JsonWriter::Layout::indented);
+  json.beginObject().key("host").string(report.host);
+  for (const CheckState state : {CheckState::passed, CheckState::failed, CheckState::skipped}) {
+    json.key(name(state)).number(report.count(state));
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  json.key("checks").beginArray();
+  for (const CheckResult& result : report.results) {
+    json.beginObject().key("id").string(result.check->id).key("category").string(name(result.check->category));
+    json.key("title").string(result.check->title).key("state").string(name(result.verdict.state));
+    json.key("detail").string(result.verdict.detail).key("duration_ms").number(result.milliseconds).end();
+  }
+  return json.end().end().text() + "\n";
 }
 
 std::string renderJUnit(const SuiteReport& report) {

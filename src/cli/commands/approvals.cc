@@ -3,9 +3,9 @@
 
 #include "approval/store.h"
 #include "approval/what.h"
+#include "base/json_writer.h"
 #include "caisson/session.h"
 #include "cli/approval.h"
-#include "cli/json_writer.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/safe_text.h"

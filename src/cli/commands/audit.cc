@@ -9,7 +9,7 @@
 #include "audit/chain.h"
 #include "audit/check.h"
 #include "audit/reader.h"
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"

@@ -2,8 +2,8 @@
 #include "caisson/policy.h"
 
 #include "approval/owner.h"
+#include "base/json_writer.h"
 #include "cli/commands/policy_author.h"
-#include "cli/json_writer.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/project.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "audit/quarantine.h"
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "audit/quarantine.h"
+#include "base/json_writer.h"
 #include "caisson/run.h"
 #include "cli/approval.h"
-#include "cli/json_writer.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/result/report.h"
@@ -79,7 +79,7 @@ std::string shownCommand(const tool::Tool& tool) {
   std::string text;
   for (const std::string& word : tool.command) {
     const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$`|&;<>()*?") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain ? word : policy::jsonString(word));
+    text += (text.empty() ? "" : " ") + (plain ? word : jsonString(word));
   }
   return safeLine(text);
 }

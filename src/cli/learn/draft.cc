@@ -4,7 +4,7 @@
 
 namespace caisson::cli {
 
-std::string quoted(std::string_view text) {
+std::string tomlString(std::string_view text) {
   std::string out = "\"";
   for (const char letter : safeLine(text)) {
     if (letter == '"' || letter == '\\') out += '\\';
@@ -15,7 +15,7 @@ std::string quoted(std::string_view text) {
 
 std::string listOf(const std::vector<std::string>& names) {
   std::string text = "[";
-  for (const std::string& name : names) text += (text.size() > 1 ? ", " : "") + quoted(name);
+  for (const std::string& name : names) text += (text.size() > 1 ? ", " : "") + tomlString(name);
   return text + "]";
 }
 
@@ -46,7 +46,7 @@ void Draft::refuse(const std::string& words) {
 Proposal Draft::finish(const std::string& base) {
   if (keys_.empty()) diff_.insert(diff_.begin(), "  nothing to change: the run needs no more than it had");
   return {.policy = std::string(kLearnedMark) + ". Read it before you use it: every line gives the program more.\n" +
-                    "format_version = 1\nextends = " + quoted(base) + "\nname = \"learned\"\n" + policy_,
+                    "format_version = 1\nextends = " + tomlString(base) + "\nname = \"learned\"\n" + policy_,
           .diff = std::move(diff_),
           .lessons = std::move(lessons_),
           .refused = std::move(refused_),

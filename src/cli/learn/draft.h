@@ -31,7 +31,7 @@ class Draft {
 };
 
 /// A quoted TOML string; its content may come from a payload.
-std::string quoted(std::string_view text);
+std::string tomlString(std::string_view text);
 std::string listOf(const std::vector<std::string>& names);
 
 // Parts of proposePolicy() in separate files.

@@ -5,12 +5,15 @@
 #include <optional>
 
 #include "approval/owner.h"
+#include "base/text.h"
 #include "cli/learn/draft.h"
 #include "policy/decode/convert.h"
 #include "policy/decode/decode.h"
 
 namespace caisson::cli {
 namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
 
 using policy::Document;
 using policy::Node;
@@ -27,12 +30,6 @@ std::vector<std::string> linesOf(std::string_view text) {
   return lines;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
-
 const Node* findKey(const Node& root, std::string_view key) {
   const Node* node = &root;
   while (node != nullptr && !key.empty()) {
@@ -45,12 +42,12 @@ const Node* findKey(const Node& root, std::string_view key) {
 
 /// The table that a line opens, as in "[filesystem]", or "".
 std::string_view headerOf(std::string_view line) {
-  line = trimmed(line.substr(0, line.find('#')));
+  line = trimmed(line.substr(0, line.find('#')), kBlanks);
   if (line.size() < 3 || line.front() != '[' || line.back() != ']' || line[1] == '[') return {};
-  return trimmed(line.substr(1, line.size() - 2));
+  return trimmed(line.substr(1, line.size() - 2), kBlanks);
 }
 
-bool opensTable(std::string_view line) { return trimmed(line).starts_with('['); }
+bool opensTable(std::string_view line) { return trimmed(line, kBlanks).starts_with('['); }
 
 /// The lists of both without duplicates, the larger number, else the lesson's value.
 std::string joinedValue(const policy::Field& field, const Node& before, const Lesson& lesson) {
@@ -86,7 +83,7 @@ class Editor {
     const std::size_t first = number - 1;
     const std::size_t equals = lines_[first].find('=');
     if (equals == std::string::npos) return false;
-    const std::string name(trimmed(std::string_view(lines_[first]).substr(0, equals)));
+    const std::string name(trimmed(std::string_view(lines_[first]).substr(0, equals), kBlanks));
     if (name.empty() || (lesson.key != name && !lesson.key.ends_with("." + name))) return false;
     std::string statement = lines_[first];
     std::size_t last = first;
@@ -96,7 +93,7 @@ class Editor {
     }
     std::string old = statement.substr(equals + 1);
     std::ranges::replace(old, '\n', ' ');
-    diff_.push_back("- " + lesson.key + " = " + std::string(trimmed(old)));
+    diff_.push_back("- " + lesson.key + " = " + std::string(trimmed(old, kBlanks)));
     lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                  lines_.begin() + static_cast<std::ptrdiff_t>(last) + 1);
     lines_[first] = lines_[first].substr(0, equals) + "= " + value;

@@ -5,10 +5,10 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/base64.h"
 #include "base/error.h"
+#include "base/json_writer.h"
 #include "base/utf8.h"
-#include "cli/base64.h"
-#include "cli/json_writer.h"
 
 namespace caisson::cli {
 namespace {
@@ -28,7 +28,7 @@ std::string_view withoutSplitCharacter(std::string_view text) {
 void writeStream(JsonWriter& json, std::string_view name, const Stream& stream) {
   const std::string_view text = stream.truncated ? withoutSplitCharacter(stream.data) : std::string_view(stream.data);
   const bool is_text = isUtf8(text);
-  json.key(name).string(is_text ? text : std::string_view(base64(stream.data)));
+  json.key(name).string(is_text ? text : std::string_view(encodeBase64(stream.data)));
   json.key(std::string(name) + "_encoding").string(is_text ? "utf-8" : "base64");
 }
 

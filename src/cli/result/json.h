@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "caisson/run.h"
-#include "cli/json_writer.h"
 
 namespace caisson::cli {
 

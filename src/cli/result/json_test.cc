@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 
 namespace caisson::cli {
 namespace {

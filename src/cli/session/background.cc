@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/result/json.h"
 #include "cli/safe_text.h"

@@ -1,5 +1,5 @@
 // `caisson session commit`: changes to the real workspace.
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"

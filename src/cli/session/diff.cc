@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
+#include "base/json_writer.h"
 #include "base/utf8.h"
-#include "cli/base64.h"
-#include "cli/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
@@ -34,7 +34,7 @@ void writeText(JsonWriter& json, const std::string& key, std::string_view text) 
   if (isUtf8(text)) {
     json.key(key).string(text);
   } else {
-    json.key(key).string(base64(text)).key(key + "_encoding").string("base64");
+    json.key(key).string(encodeBase64(text)).key(key + "_encoding").string("base64");
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/network_offer.h"
 #include "cli/output.h"
 #include "cli/own_program.h"

@@ -1,7 +1,7 @@
 // `caisson session expose`: ports between a session and the host's loopback.
 #include <charconv>
 
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/session/verbs.h"
 

@@ -1,7 +1,7 @@
 // `caisson session info`: everything about one session.
 #include <ctime>
 
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"

@@ -1,5 +1,5 @@
 // `caisson session checkpoint|checkpoints|restore|fork`: freeze, go back, branch.
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"

@@ -1,8 +1,8 @@
 // `caisson session`: create, list, renew, destroy.
 #include <ctime>
 
+#include "base/json_writer.h"
 #include "cli/approval.h"
-#include "cli/json_writer.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"

@@ -1,6 +1,6 @@
 #include "mcp/http/headers.h"
 
-#include "mcp/protocol/base64.h"
+#include "base/base64.h"
 #include "mcp/protocol/version.h"
 
 namespace caisson::mcp {

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/text.h"
+
 namespace caisson::mcp {
 namespace {
 
@@ -14,19 +16,6 @@ bool isTokenLetter(char letter) {
 }
 
 bool isToken(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), isTokenLetter); }
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return result;
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 /// A repeated header of this kind would let a proxy and us see different requests.
 bool mayRepeat(std::string_view name) {
@@ -55,8 +44,8 @@ std::string HttpReader::readHeader(std::string_view line) {
   if (request_.headers.size() >= limits_.headers) return "too many headers";
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !isToken(line.substr(0, colon))) return "unreadable header";
-  std::string name = lower(line.substr(0, colon));
-  const std::string_view value = trim(line.substr(colon + 1));
+  std::string name = lowered(line.substr(0, colon));
+  const std::string_view value = trimmed(line.substr(colon + 1));
   if (hasControl(value)) return "control characters in a header";
   if (!mayRepeat(name) && request_.header(name) != nullptr) return "the header " + name + " is given twice";
   request_.headers.emplace_back(std::move(name), value);
@@ -80,7 +69,7 @@ std::string HttpReader::readFraming() {
     }
   }
   if (const std::string* expectation = request_.header("expect")) {
-    if (lower(*expectation) != "100-continue") {
+    if (lowered(*expectation) != "100-continue") {
       refusal_ = 417;
       return "unknown expectation";
     }
@@ -113,7 +102,7 @@ std::string HttpReader::readHead(std::string_view head) {
     at = end;
   }
   const std::string* connection = request_.header("connection");
-  const std::string wish = connection == nullptr ? "" : lower(*connection);
+  const std::string wish = connection == nullptr ? "" : lowered(*connection);
   request_.keep_alive = version == "HTTP/1.1" ? wish.find("close") == std::string::npos : false;
   return readFraming();
 }
@@ -169,7 +158,7 @@ bool isLoopbackAuthority(std::string_view authority) {
     if (!std::all_of(port.begin() + 1, port.end(), [](char digit) { return digit >= '0' && digit <= '9'; }))
       return false;
   }
-  const std::string name = lower(host);
+  const std::string name = lowered(host);
   return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
 }
 

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/base64.h"
 #include "base/sha256.h"
-#include "mcp/protocol/base64.h"
 
 namespace caisson::mcp {
 namespace {

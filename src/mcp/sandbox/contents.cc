@@ -2,8 +2,8 @@
 #include <deque>
 
 #include "audit/reader.h"
+#include "base/base64.h"
 #include "base/utf8.h"
-#include "mcp/protocol/base64.h"
 #include "mcp/protocol/results.h"
 #include "mcp/protocol/uri.h"
 #include "mcp/sandbox/background.h"

@@ -1,8 +1,8 @@
 // Tools for files of a sandbox's workspace.
 #include <cerrno>
 
+#include "base/base64.h"
 #include "base/utf8.h"
-#include "mcp/protocol/base64.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"

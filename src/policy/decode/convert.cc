@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.h"
 #include "policy/decode/syntax.h"
 #include "policy/limits.h"
-#include "policy/quoting.h"
 #include "policy/rules/credential.h"
 #include "policy/units.h"
 
@@ -114,7 +114,7 @@ Converted<std::string> elementText(const Field& field, const Node& node) {
 
 std::unexpected<Mismatch> unknownMember(std::span<const std::string_view> known, const std::string& key,
                                         const Node& member) {
-  auto error = mismatch("one of " + listed(known), "the unknown key " + policy::quoted(key), member, "." + key);
+  auto error = mismatch("one of " + listed(known), "the unknown key " + quoted(key), member, "." + key);
   if (const std::string_view near = nearest(key, known); !near.empty()) {
     error.error().hint = "did you mean \"" + std::string(near) + "\"?";
   }
@@ -259,9 +259,9 @@ Converted<void> changeEntry(std::vector<Entry>& entries, const std::string& key,
   if (node.type == Node::Type::table && node.find(By::kRequired) == nullptr) {
     auto error = mismatch(
         "the key of an inherited " + std::string(By::kEntry) + ", or " + std::string(By::kRequired) + " for a new one",
-        policy::quoted(key) + " without " + std::string(By::kRequired), node);
+        quoted(key) + " without " + std::string(By::kRequired), node);
     std::string keys;
-    for (const Entry& entry : entries) keys += (keys.empty() ? "" : ", ") + policy::quoted(By::keyOf(entry));
+    for (const Entry& entry : entries) keys += (keys.empty() ? "" : ", ") + quoted(By::keyOf(entry));
     error.error().hint = keys.empty() ? "nothing is inherited" : "inherited: " + keys;
     return error;
   }

@@ -4,13 +4,13 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "policy/decode/convert.h"
 #include "policy/decode/syntax.h"
 #include "policy/decode/validate.h"
 #include "policy/decode/widening.h"
 #include "policy/fields.h"
 #include "policy/profiles/profiles.h"
-#include "policy/quoting.h"
 
 namespace caisson::policy {
 

@@ -8,6 +8,7 @@
 
 #include "base/never_allowed_calls.h"
 #include "base/syscall_names.h"
+#include "base/text.h"
 #include "policy/profiles/presets.h"
 #include "policy/rules/pattern.h"
 #include "policy/rules/protected_files.h"
@@ -17,7 +18,6 @@ namespace caisson::policy {
 namespace {
 
 constexpr bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool hasControl(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });

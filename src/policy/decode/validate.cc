@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/never_allowed_calls.h"
+#include "base/text.h"
 #include "policy/decode/syntax.h"
-#include "policy/quoting.h"
 #include "policy/rules/credential.h"
 #include "policy/units.h"
 

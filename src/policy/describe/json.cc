@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/json_writer.h"
 #include "policy/describe/json_tree.h"
 #include "policy/fields.h"
 #include "policy/limits.h"
@@ -135,25 +136,6 @@ std::string fieldSchema(const Field& field, const Policy& defaults) {
 }
 
 }  // namespace
-
-std::string jsonString(std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string result = "\"";
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      result += '\\';
-      result += letter;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      result += "\\u00";
-      result += kHex[byte >> 4];
-      result += kHex[byte & 15];
-    } else {
-      result += letter;
-    }
-  }
-  return result + "\"";
-}
 
 void JsonTree::startMember(std::string_view name) {
   text_ += empty_ ? "\n" : ",\n";

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "policy/model.h"
 
@@ -13,8 +12,5 @@ std::string toJson(const Policy& policy);
 
 /// A JSON Schema (draft 2020-12) of policy files: every key described, nothing else allowed.
 std::string schema();
-
-/// `text` as a JSON string, quotes included.
-std::string jsonString(std::string_view text);
 
 }  // namespace caisson::policy

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "policy/quoting.h"
+#include "base/text.h"
 #include "policy/units.h"
 
 namespace caisson::policy {

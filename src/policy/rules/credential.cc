@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "policy/decode/syntax.h"
 
 namespace caisson::policy {
@@ -43,12 +44,6 @@ constexpr std::string_view kNeverSet[] = {"host",
                                           "range"};
 
 bool isWordLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
-
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
-}
 
 bool isName(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName && isWordLetter(text.front()) &&

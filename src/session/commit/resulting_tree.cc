@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/text.h"
 #include "policy/rules/name_pattern.h"
 #include "policy/rules/protected_files.h"
 
@@ -19,12 +20,6 @@ constexpr int kMaxLinks = 40;  // as the kernel
 
 constexpr const char* kLeadsOut = "a link that leads out of the workspace";
 constexpr const char* kBroken = "a link whose way is missing in part";
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string path;
-  for (const std::string& part : parts) path += (path.empty() ? "" : "/") + part;
-  return path;
-}
 
 std::string below(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
@@ -77,7 +72,7 @@ std::string ResultingTree::whyHeld(const std::string& path, std::string_view tar
       continue;
     }
     at.push_back(part);
-    const Node node = lookUp(join(at));
+    const Node node = lookUp(joined(at, "/"));
     if (node.type == FileType::directory) continue;
     if (node.type == FileType::link) {
       if (++links > kMaxLinks) return kBroken;

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <optional>
 
-#include "policy/describe/json.h"
+#include "base/json_writer.h"
 #include "policy/document/document.h"
 
 namespace caisson::session {
@@ -38,26 +38,23 @@ Error noSuchCommand(std::uint32_t exec) {
                     "`caisson session ps ID` lists them");
 }
 
-/// A payload chooses these: they may not be text.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c < ' ' || c > '~' ? '?' : c;
-  return result;
-}
-
 std::string encode(const Violation& one) {
-  const auto text = [](const char* key, std::string_view value) {
-    return ",\"" + std::string(key) + "\":" + policy::jsonString(printable(value));
-  };
-  std::string json = "{\"number\":" + std::to_string(one.number) + ",\"pid\":" + std::to_string(one.pid) +
-                     ",\"errno\":" + std::to_string(one.error) + ",\"count\":" + std::to_string(one.count) +
-                     ",\"probe\":" + (one.probe ? "true" : "false") + text("rule", one.rule) +
-                     text("object", one.object) + text("operation", one.operation) + text("remedy", one.remedy) +
-                     text("syscall", one.syscall) + text("architecture", one.architecture) +
-                     text("program", one.program) + text("severity", one.severity) + text("indicator", one.indicator) +
-                     ",\"arguments\":[";
-  for (int i = 0; i < 6; ++i) json += (i == 0 ? "\"" : ",\"") + std::to_string(one.arguments[i]) + "\"";
-  return json + "]}";
+  JsonWriter json;
+  const auto text = [&](const char* key, std::string_view value) { json.key(key).string(value); };
+  json.beginObject().key("number").number(one.number).key("pid").number(one.pid).key("errno").number(one.error);
+  json.key("count").number(one.count).key("probe").boolean(one.probe);
+  text("rule", one.rule);
+  text("object", one.object);
+  text("operation", one.operation);
+  text("remedy", one.remedy);
+  text("syscall", one.syscall);
+  text("architecture", one.architecture);
+  text("program", one.program);
+  text("severity", one.severity);
+  text("indicator", one.indicator);
+  json.key("arguments").beginArray();
+  for (const std::uint64_t argument : one.arguments) json.string(std::to_string(argument));
+  return json.end().end().text();
 }
 
 Violation decode(const Node& node) {
@@ -152,9 +149,9 @@ Result<std::uint32_t> claimNumber(const RootDir& logs) {
 }
 
 Result<void> writeCommandFile(const RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command) {
-  std::string text = "{\"started\":" + std::to_string(std::time(nullptr)) + ",\"command\":[";
-  for (std::size_t i = 0; i < command.size(); ++i) text += (i == 0 ? "" : ",") + policy::jsonString(command[i]);
-  return logs.replaceFile(fileName(exec, ".json"), text + "]}\n", 0600);
+  JsonWriter json;
+  json.beginObject().key("started").number(std::time(nullptr)).key("command").strings(command).end();
+  return logs.replaceFile(fileName(exec, ".json"), json.text() + "\n", 0600);
 }
 
 void removeCommandFiles(const RootDir& logs, std::uint32_t exec) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "approval/owner.h"
+#include "base/json_writer.h"
 #include "policy/decode/decode.h"
 #include "policy/describe/json.h"
 #include "policy/document/document.h"
@@ -19,7 +20,6 @@
 namespace caisson::session {
 namespace {
 
-using policy::jsonString;
 using policy::Node;
 
 constexpr std::uint64_t kMaxBytes = policy::kMaxDocumentBytes;
@@ -42,20 +42,14 @@ std::string bootId() {
   return id;
 }
 
-std::string list(const std::vector<std::string>& texts) {
-  std::string json = "[";
-  for (const std::string& text : texts) json += (json.size() > 1 ? "," : "") + jsonString(text);
-  return json + "]";
+void add(JsonWriter& json, const char* key, const Moment& moment) {
+  json.key(key).beginObject().key("wall_ns").number(moment.wall_ns).key("boot_ns").number(moment.boot_ns);
+  json.key("boot").string(moment.boot).end();
 }
 
-std::string moment(const Moment& moment) {
-  return "{\"wall_ns\":" + std::to_string(moment.wall_ns) + ",\"boot_ns\":" + std::to_string(moment.boot_ns) +
-         ",\"boot\":" + jsonString(moment.boot) + "}";
-}
-
-std::string process(const ProcessId& id) {
-  return "{\"pid\":" + std::to_string(id.pid) + ",\"start\":" + std::to_string(id.start) +
-         ",\"boot\":" + jsonString(id.boot) + "}";
+void add(JsonWriter& json, const char* key, const ProcessId& id) {
+  json.key(key).beginObject().key("pid").number(id.pid).key("start").number(id.start);
+  json.key("boot").string(id.boot).end();
 }
 
 /// Time left until `end`, negative after it. Until a reboot the monotonic clock counts, which cannot be set; after one
@@ -180,23 +174,24 @@ bool extendByActivity(const sys::RootDir& session, Metadata& metadata) {
 }
 
 std::string toJson(const Metadata& metadata) {
-  std::string checkpoints = "[";
+  JsonWriter json;
+  json.beginObject().key("format").number(metadata.format).key("id").string(metadata.id);
+  json.key("name").string(metadata.name).key("workspace").string(metadata.workspace);
+  add(json, "began", metadata.began);
+  add(json, "expires", metadata.expires);
+  json.key("ttl_ms").number(static_cast<std::int64_t>(metadata.ttl_seconds * 1000));
+  json.key("family").string(metadata.family).key("frozen").strings(metadata.frozen);
+  json.key("upper").string(metadata.upper).key("checkpoints").beginArray();
   for (const Checkpoint& one : metadata.checkpoints) {
-    checkpoints += std::string(checkpoints.size() > 1 ? "," : "") + "{\"name\":" + jsonString(one.name) +
-                   ",\"created\":" + std::to_string(one.created) + ",\"frozen\":" + list(one.frozen) + "}";
+    json.beginObject().key("name").string(one.name).key("created").number(one.created);
+    json.key("frozen").strings(one.frozen).end();
   }
-  return "{\"format\":" + std::to_string(metadata.format) + ",\"id\":" + jsonString(metadata.id) +
-         ",\"name\":" + jsonString(metadata.name) + ",\"workspace\":" + jsonString(metadata.workspace) +
-         ",\"began\":" + moment(metadata.began) + ",\"expires\":" + moment(metadata.expires) +
-         ",\"ttl_ms\":" + std::to_string(static_cast<std::int64_t>(metadata.ttl_seconds * 1000)) +
-         ",\"family\":" + jsonString(metadata.family) + ",\"frozen\":" + list(metadata.frozen) +
-         ",\"upper\":" + jsonString(metadata.upper) + ",\"checkpoints\":" + checkpoints +
-         "],\"auto_checkpoint\":" + (metadata.auto_checkpoint ? "true" : "false") +
-         ",\"pooled\":" + (metadata.pooled ? "true" : "false") +
-         ",\"payload_id\":" + std::to_string(metadata.payload_id) + ",\"granted\":" + list(metadata.granted) +
-         (metadata.creator ? ",\"creator\":" + process(*metadata.creator) : "") +
-         (metadata.policy.typed.empty() ? "" : ",\"typed\":" + list(metadata.policy.typed)) +
-         ",\"policy\":" + policy::toJson(metadata.policy) + "}\n";
+  json.end().key("auto_checkpoint").boolean(metadata.auto_checkpoint).key("pooled").boolean(metadata.pooled);
+  json.key("payload_id").number(metadata.payload_id).key("granted").strings(metadata.granted);
+  if (metadata.creator) add(json, "creator", *metadata.creator);
+  if (!metadata.policy.typed.empty()) json.key("typed").strings(metadata.policy.typed);
+  json.key("policy").raw(policy::toJson(metadata.policy)).end();
+  return json.text() + "\n";
 }
 
 Result<Metadata> metadataFromJson(std::string_view text, const std::string& where) {
@@ -287,8 +282,12 @@ Result<InitRecord> readInitRecord(const sys::RootDir& session) {
 }
 
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record) {
-  const std::string text = "{\"init\":" + process(record.init) + ",\"supervisor\":" + process(record.supervisor) +
-                           ",\"layers\":" + list(record.layers) + "}\n";
+  JsonWriter json;
+  json.beginObject();
+  add(json, "init", record.init);
+  add(json, "supervisor", record.supervisor);
+  json.key("layers").strings(record.layers).end();
+  const std::string text = json.text() + "\n";
   return session.replaceFile(kInitFile, text, 0600);  // useless after a reboot: need not be durable
 }
 

@@ -11,6 +11,8 @@
 #include <ctime>
 
 #include "approval/owner.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "host/facts.h"
 #include "plan/workspace.h"
 #include "policy/decode/validate.h"
@@ -288,6 +290,10 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
     return fail(sysError(Stage::host, "open workspace", facts.workspace.requested,
                          facts.workspace.sys_errno != 0 ? facts.workspace.sys_errno : ENOTDIR,
                          "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
+  }
+  if (!isUtf8(metadata.workspace)) {
+    return fail(plainError(Stage::usage, "session create", printable(metadata.workspace),
+                           "a session's workspace must have a path in UTF-8", "rename the directory"));
   }
   metadata.began = Moment::now();
   metadata.setTtl(metadata.began, options.ttl_seconds);

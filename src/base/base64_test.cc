@@ -1,8 +1,8 @@
-#include "mcp/protocol/base64.h"
+#include "base/base64.h"
 
 #include <gtest/gtest.h>
 
-namespace caisson::mcp {
+namespace caisson {
 namespace {
 
 TEST(McpBase64, RoundTrips) {
@@ -20,4 +20,4 @@ TEST(McpBase64, IsStrict) {
 }
 
 }  // namespace
-}  // namespace caisson::mcp
+}  // namespace caisson

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace caisson::mcp {
+namespace caisson {
 
 std::string encodeBase64(std::string_view bytes);
 std::optional<std::string> decodeBase64(std::string_view text);
 
-}  // namespace caisson::mcp
+}  // namespace caisson

@@ -1,8 +1,8 @@
-#include "mcp/protocol/base64.h"
+#include "base/base64.h"
 
 #include <cstdint>
 
-namespace caisson::mcp {
+namespace caisson {
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -52,4 +52,4 @@ std::optional<std::string> decodeBase64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace caisson::mcp
+}  // namespace caisson

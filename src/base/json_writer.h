@@ -1,11 +1,12 @@
-// Writes JSON in call order. Small, so that a plain run does not load a JSON library.
+// Writes JSON in call order: the only code that does, except for the messages of MCP. Small, so that a plain run does
+// not load a JSON library.
 //
 //   JsonWriter json;
 //   json.beginObject().key("name").string("x").key("items").beginArray().number(1).end().end();
 //   json.text()  ->  {"name":"x","items":[1]}
 //
-// The text is always valid UTF-8 on one line: invalid bytes become U+FFFD; control and deceptive
-// characters (safe_text.h) are written as \u escapes, so that a terminal can show it.
+// The text is always valid UTF-8: invalid bytes become U+FFFD; control and deceptive characters (deceptive_text.h) are
+// written as \u escapes, so that a terminal can show it.
 #pragma once
 
 #include <concepts>
@@ -13,10 +14,19 @@
 #include <string_view>
 #include <vector>
 
-namespace caisson::cli {
+namespace caisson {
+
+/// Appends `text` as a JSON string, quotes included.
+void appendJsonString(std::string& out, std::string_view text);
+/// `text` as a JSON string, quotes included.
+std::string jsonString(std::string_view text);
 
 class JsonWriter {
  public:
+  enum class Layout { one_line, indented };
+
+  explicit JsonWriter(Layout layout = Layout::one_line) : layout_(layout) {}
+
   JsonWriter& beginObject() { return open('{', '}'); }
   JsonWriter& beginArray() { return open('[', ']'); }
   JsonWriter& end();  ///< ends the innermost object or array
@@ -30,17 +40,26 @@ class JsonWriter {
 
   JsonWriter& raw(std::string_view json);  ///< appends a value that is already JSON
 
+  /// An array of strings.
+  template <class Texts>
+  JsonWriter& strings(const Texts& texts) {
+    beginArray();
+    for (const auto& text : texts) string(text);
+    return end();
+  }
+
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
   JsonWriter& open(char begin, char close);
   void separate();
-  void appendQuoted(std::string_view text);
+  void beginLine();
 
+  Layout layout_;
   std::string text_;
   std::vector<char> closers_;
   bool first_ = true;
   bool after_key_ = false;
 };
 
-}  // namespace caisson::cli
+}  // namespace caisson

@@ -1,4 +1,4 @@
-#include "cli/json_writer.h"
+#include "base/json_writer.h"
 
 #include <charconv>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "base/deceptive_text.h"
 #include "base/utf8.h"
 
-namespace caisson::cli {
+namespace caisson {
 namespace {
 
 void appendUnit(std::string& out, unsigned unit) {
@@ -30,9 +30,41 @@ void appendEscape(std::string& out, char32_t code) {
 
 }  // namespace
 
+void appendJsonString(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const Character next = firstCharacter(text);
+    if (!next.valid) {
+      out += "\xEF\xBF\xBD";
+    } else if (next.code == '"' || next.code == '\\') {
+      out += '\\';
+      out += text[0];
+    } else if (isDeceptive(next.code)) {
+      appendEscape(out, next.code);
+    } else {
+      out += text.substr(0, next.length);
+    }
+    text.remove_prefix(next.length);
+  }
+  out += '"';
+}
+
+std::string jsonString(std::string_view text) {
+  std::string quoted;
+  appendJsonString(quoted, text);
+  return quoted;
+}
+
 void JsonWriter::separate() {
   if (!first_ && !after_key_) text_ += ',';
+  if (!after_key_ && !closers_.empty()) beginLine();
   first_ = after_key_ = false;
+}
+
+void JsonWriter::beginLine() {
+  if (layout_ == Layout::one_line) return;
+  text_ += '\n';
+  text_.append(2 * closers_.size(), ' ');
 }
 
 JsonWriter& JsonWriter::open(char begin, char close) {
@@ -44,8 +76,10 @@ JsonWriter& JsonWriter::open(char begin, char close) {
 }
 
 JsonWriter& JsonWriter::end() {
-  text_ += closers_.back();
+  const char close = closers_.back();
   closers_.pop_back();
+  if (!first_) beginLine();
+  text_ += close;
   first_ = false;
   return *this;
 }
@@ -58,15 +92,15 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
-  appendQuoted(name);
-  text_ += ':';
+  appendJsonString(text_, name);
+  text_ += layout_ == Layout::one_line ? ":" : ": ";
   after_key_ = true;
   return *this;
 }
 
 JsonWriter& JsonWriter::string(std::string_view text) {
   separate();
-  appendQuoted(text);
+  appendJsonString(text_, text);
   return *this;
 }
 
@@ -79,23 +113,4 @@ JsonWriter& JsonWriter::number(double value) {
   return raw({digits, static_cast<std::size_t>(written.ptr - digits)});
 }
 
-void JsonWriter::appendQuoted(std::string_view text) {
-  text_ += '"';
-  while (!text.empty()) {
-    const Character next = firstCharacter(text);
-    if (!next.valid) {
-      text_ += "\xEF\xBF\xBD";
-    } else if (next.code == '"' || next.code == '\\') {
-      text_ += '\\';
-      text_ += text[0];
-    } else if (isDeceptive(next.code)) {
-      appendEscape(text_, next.code);
-    } else {
-      text_ += text.substr(0, next.length);
-    }
-    text.remove_prefix(next.length);
-  }
-  text_ += '"';
-}
-
-}  // namespace caisson::cli
+}  // namespace caisson
