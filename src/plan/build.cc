@@ -52,15 +52,6 @@ Result<void> checkSupported(const Policy& policy) {
   if (policy.filesystem.root != "host") {
     return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
   }
-  if (!policy.process.pass_descriptors.empty()) {
-    return fail(unsupported("process.pass_descriptors", "further descriptors are not passed in this build"));
-  }
-  if (!policy.syscalls.oci_profile.empty()) {
-    return fail(unsupported("syscalls.oci_profile", "OCI seccomp profiles are not read in this build"));
-  }
-  if (!policy.isolation.selinux_label.empty()) {
-    return fail(unsupported("isolation.selinux_label", "SELinux labels are not applied in this build"));
-  }
   return {};
 }
 

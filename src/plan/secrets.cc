@@ -1,7 +1,6 @@
 #include "plan/secrets.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "base/text.h"

@@ -19,8 +19,7 @@ TEST(BuiltinFilter, IsTheFilterOfTheDefaultPolicy) {
 TEST(BuiltinFilter, IsNotUsedForAPolicyThatChangesIt) {
   for (const auto& change : std::vector<void (*)(Policy&)>{
            [](Policy& p) { p.process.allow_fork = false; }, [](Policy& p) { p.process.allow_exec = false; },
-           [](Policy& p) { p.syscalls.allow = {"personality"}; }, [](Policy& p) { p.syscalls.names.emplace(); },
-           [](Policy& p) { p.syscalls.oci_profile = "/x"; }}) {
+           [](Policy& p) { p.syscalls.allow = {"personality"}; }, [](Policy& p) { p.syscalls.names.emplace(); }}) {
     Policy policy;
     change(policy);
     EXPECT_FALSE(usesBuiltinFilter(policy));

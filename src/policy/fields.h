@@ -62,7 +62,6 @@ enum class Syntax : std::uint8_t {
   inside_path,     ///< absolute, inside the sandbox
   directory,       ///< inside, absolute or relative to the workspace, or empty
   executable,      ///< absolute path or bare name
-  descriptor,
   host_pattern,
   reachable_host,   ///< a host pattern that does not mean this machine itself
   credential_host,  ///< a host name with or without a port, in canonical form

@@ -42,7 +42,6 @@ struct Isolation {
                                             OptionalLayer::cgroup};
   std::string hostname = "sandbox";
   std::string apparmor_profile;  ///< applied if set (L6)
-  std::string selinux_label;     ///< applied if set (L6)
   bool self_test = true;         ///< the check from inside before the payload starts (L2)
   bool separate_user = false;    ///< an ordinary caller's payload gets a subordinate id where the host can give one
 };
@@ -116,9 +115,8 @@ struct Process {
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
   std::vector<std::string> blocked_executables;
   std::vector<std::string>
-      executable_directories;                 ///< with lists: writable directories where programs may be built and run
-  bool isolate_commands = false;              ///< sessions: a Landlock domain per command
-  std::vector<std::string> pass_descriptors;  ///< further inherited descriptors, by number (X6)
+      executable_directories;     ///< with lists: writable directories where programs may be built and run
+  bool isolate_commands = false;  ///< sessions: a Landlock domain per command
 };
 
 /// A secret that the egress adds to requests to one host, so that the program never has it (credential.h).
@@ -178,7 +176,6 @@ struct Syscalls {
   std::optional<std::vector<std::string>>
       names;                       ///< unset: the built-in allowlist; with denylist: built-in minus these
   std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening
-  std::string oci_profile;         ///< path of a seccomp profile in OCI JSON form (L6)
   // Severity of a blocked call (S3). Unset: the built-in table (policy/severity.h); calls in neither list are low.
   std::optional<std::vector<std::string>> critical;  ///< one attempt kills the sandbox
   std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` kill it

@@ -240,7 +240,6 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::executable:
       if (text.find('/') != std::string_view::npos) return flawOfPath(text);
       return unless(!text.empty() && !hasControl(text), "the absolute path or the bare name of an executable");
-    case Syntax::descriptor: return unless(decimal(text).value_or(0) >= 3, "the number of a descriptor, 3 or larger");
     case Syntax::reachable_host:
       if (auto flaw = findFlaw(Syntax::host_pattern, text)) return flaw;
       return flawOfLoopback(text);

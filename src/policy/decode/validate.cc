@@ -310,10 +310,6 @@ std::optional<Problem> checkLists(const Policy& policy) {
 }
 
 std::optional<Problem> checkSyscalls(const Syscalls& syscalls) {
-  if (!syscalls.oci_profile.empty() && (syscalls.names || !syscalls.allow.empty())) {
-    return Problem{"syscalls.oci_profile", "a profile is named beside syscalls.names or syscalls.allow",
-                   "say it in one of the two ways"};
-  }
   if (syscalls.mode == SyscallMode::denylist && !syscalls.names) {
     return Problem{"syscalls.mode", "\"denylist\" needs syscalls.names: the calls to take away",
                    "name them, or use the mode \"allowlist\""};

@@ -116,8 +116,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"syscallBlocked", [](Policy& p) { p.syscalls.allow = {"ptrace"}; }, "syscalls.allow[0]", "can be allowed"},
         Case{"syscallNamed", [](Policy& p) { p.syscalls.names = {"read", "bpf"}; }, "syscalls.names[1]",
              "can be allowed"},
-        Case{"descriptor", [](Policy& p) { p.process.pass_descriptors = {"2"}; }, "process.pass_descriptors[0]",
-             "3 or larger"},
         Case{"cpuTwice", [](Policy& p) { p.resources.cpu_affinity = {1, 1}; }, "resources.cpu_affinity[1]", "twice"},
         Case{"executable", [](Policy& p) { p.process.allowed_executables = {"bin/x"}; },
              "process.allowed_executables[0]", ""}),
@@ -163,12 +161,6 @@ INSTANTIATE_TEST_SUITE_P(
              },
              "syscalls.allow[0]", "taken away"},
         Case{"denylistOfNothing", [](Policy& p) { p.syscalls.mode = SyscallMode::denylist; }, "syscalls.mode", "needs"},
-        Case{"twoSyscallSources",
-             [](Policy& p) {
-               p.syscalls.oci_profile = "/x.json";
-               p.syscalls.names = {"read"};
-             },
-             "syscalls.oci_profile", "beside"},
         Case{"reservation", [](Policy& p) { p.resources.memory_reservation = kGiB; }, "resources.memory_reservation",
              "more is reserved"}),
     [](const auto& each) { return std::string(each.param.name); });
