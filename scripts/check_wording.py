@@ -17,7 +17,7 @@ SUFFIXES = {".cc", ".h", ".md", ".sh", ".py", ".toml", ".txt"}
 SKIPPED = {"scripts/check_wording.py", "scripts/wording_allowlist.txt", "docs/glossary.md"}
 WORDS = re.compile(
     r"\b(nobody|somebody|whoever|whatever it|of its own|lets? go of|goes on|stands? for itself|what was (?:said|asked)"
-    r"|kMost[A-Z]\w*|\w*Wish\b|\w*Patience\w*|attendant|resident"
+    r"|kMost[A-Z]\w*|\w*Wish\b|\w*Patience\w*|attendant|resident|SPEC"
     r"|(?<![Tt]here )(?:is|are|was|were) no (?!longer\b|more\b|less\b|one\b)[a-z]+)\b")
 
 

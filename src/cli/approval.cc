@@ -48,7 +48,7 @@ std::string typedFor(const Arguments& arguments, std::string_view what) {
   return isTyped(arguments, kProfile.name) ? "--profile" : "";
 }
 
-/// A policy file decides about less isolation only with an owner's approval (L1, A1): a repository may have brought it.
+/// A policy file decides about less isolation only with an owner's approval: a repository may have brought it.
 /// What the user typed is the user's decision, and recorded. A caisson.toml was approved as a whole (`policy trust`).
 Result<std::vector<std::string>> neededFor(const Arguments& arguments, const policy::Policy& policy) {
   std::vector<std::string> needed;

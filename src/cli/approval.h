@@ -1,4 +1,4 @@
-// An owner's approval given on the command line (SPEC A1, A4).
+// An owner's approval given on the command line.
 //
 // `--approve WHAT` counts as the owner's answer only with a controlling terminal, where a person could have given it.
 // Without one it uses a stored approval (approval/store.h) or fails. If something needs an approval and no flag names

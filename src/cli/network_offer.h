@@ -1,4 +1,4 @@
-// Before a network client runs in a sandbox without network: a prompt at a terminal, a notice elsewhere (SPEC N9).
+// Before a network client runs in a sandbox without network: a prompt at a terminal, a notice elsewhere.
 // Advice only: what is not detected has no network either.
 #pragma once
 

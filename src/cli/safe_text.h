@@ -1,7 +1,7 @@
 // Makes text from untrusted sources (paths, host names, a payload's output) safe to display.
 //
 // A terminal interprets control characters, and bidirectional or zero-width characters change how a line reads
-// ("approve rm" shown as "approve ls", SPEC A2). Both are shown as escapes: `\x1b`, `\u{202e}`. Visible characters of
+// ("approve rm" shown as "approve ls"). Both are shown as escapes: `\x1b`, `\u{202e}`. Visible characters of
 // every script are unchanged. Look-alike letters of other scripts are not detected.
 #pragma once
 

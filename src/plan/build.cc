@@ -47,7 +47,7 @@ Policy withMemoryInBytes(const Policy& policy, const HostFacts& host) {
   return result;
 }
 
-/// A policy setting that this build does not support is an error, never ignored (P3).
+/// A policy setting that this build does not support is an error, never ignored.
 Result<void> checkSupported(const Policy& policy) {
   if (policy.filesystem.root != "host") {
     return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));

@@ -16,7 +16,7 @@ std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, con
                                      std::string_view directory);
 
 /// Adds masks for the denied paths that no overlay hides. Comes after every mount it could lie in, and so wins.
-/// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege (F6).
+/// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege.
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan);
 
 /// Patterns, and paths through a link, are refused rather than half enforced.

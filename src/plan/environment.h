@@ -1,4 +1,4 @@
-// The payload's environment: clean, with only named variables (X8).
+// The payload's environment: clean, with only named variables.
 #pragma once
 
 #include "plan/plan.h"

@@ -1,4 +1,4 @@
-// Executable lists (SPEC X2): which programs can be started, enforced by the content of the sandbox's root.
+// Executable lists: which programs can be started, enforced by the content of the sandbox's root.
 //
 // Names do not protect: a program can be copied, linked, loaded by `ld.so`, or come from memory. So with an
 // allowlist only the listed programs, their loader and their libraries can be executed or mapped as code, each through

@@ -277,7 +277,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   plan.steps.push_back(MountTmpfs{"/dev/shm", kShmBytes, 8192, 01777, false});
   plan.steps.push_back(MountDevpts{"/dev/pts"});  // hides the caller's terminals
   addProc(policy, host, plan);
-  // Inside the user and the host are called `sandbox` (L6), here too.
+  // Inside the user and the host are called `sandbox`, here too.
   plan.steps.push_back(CoverFile{"/etc/passwd", passwd()});
   plan.steps.push_back(CoverFile{"/etc/group", group()});
   plan.steps.push_back(CoverFile{"/etc/hosts", hosts(plan.hostname)});

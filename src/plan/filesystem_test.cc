@@ -119,7 +119,7 @@ TEST(Workspace, ThatCannotBeUsedIsRefusedWithTheReason) {
   }
 }
 
-// --- F4: what the current directory may be ---
+// --- what the current directory may be ---
 
 struct Place {
   const char* path;
@@ -196,7 +196,7 @@ TEST(NamedWorkspace, MayBeAHomeDirectory) {
   EXPECT_NE(planned(policy, hostWithWorkspace("/home/someone")).layers.at("workspace"), "none");
 }
 
-// --- F6: denied paths ---
+// --- denied paths ---
 
 // --- the rest of the tree ---
 
@@ -260,7 +260,7 @@ TEST(Tree, AtLevelProcessCoversTheHostsHomesAndSocketsBeforeShowingAnything) {
   }
 }
 
-// --- F6: secrets by name ---
+// --- secrets by name ---
 
 TEST(Secrets, AreRecognisedByName) {
   for (const char* name :

@@ -275,7 +275,7 @@ struct DirectoryQuota {
   bool cache = false;                                        ///< outlives the sandbox: not part of DiskQuota::bytes
 };
 
-/// Limits on disk usage where the kernel enforces none; the supervisor polls them (class `watched` of F8).
+/// Limits on disk usage where the kernel enforces none; the supervisor polls them (class `watched`).
 struct DiskQuota {
   std::vector<std::string> trees;  ///< host directories and files that are written directly
   bool upper = false;              ///< also the overlay's changes, kept on disk

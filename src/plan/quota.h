@@ -1,4 +1,4 @@
-// How much a payload may write to disk, and which class of SPEC F8 enforces it.
+// How much a payload may write to disk, and who enforces it: the kernel (class `hard`) or the supervisor (`watched`).
 #pragma once
 
 #include "plan/plan.h"

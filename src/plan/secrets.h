@@ -23,7 +23,7 @@ bool hasOnlyPublicKeys(std::string_view content);
 /// A git configuration without its passwords and tokens, if it has any.
 std::optional<std::string> redactGitConfig(std::string_view text);
 
-/// Paths below a home directory that are never shown, even when the home itself is (F7).
+/// Paths below a home directory that are never shown, even when the home itself is.
 std::span<const std::string_view> homeSecrets();
 
 }  // namespace caisson::plan

@@ -104,7 +104,7 @@ TEST(PolicyLists, AForbiddenCallIsNeverAllowed) {
 }
 
 TEST(PolicyLists, ACallWhoseFlagsNoFilterCanSeeIsNeverAllowed) {
-  // clone3 can create namespaces, openat2 setuid files, io_uring both: S1 denies them under every policy.
+  // clone3 can create namespaces, openat2 setuid files, io_uring both: denied under every policy.
   for (const char* name : {"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "openat2"}) {
     Policy policy;
     policy.syscalls.allow = {name};

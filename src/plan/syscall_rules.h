@@ -177,7 +177,7 @@ constexpr void addArgumentRules(Rules& rules) {
   addIoctlRules(rules);
 }
 
-/// Forbids setuid and setgid bits, and devices, in anything that may be shared with the host (F11).
+/// Forbids setuid and setgid bits, and devices, in anything that may be shared with the host.
 constexpr void addModeRules(Rules& rules) {
   rules.set("chmod", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});
   rules.set("fchmod", kAllow, {{{anyBit(1, kSetIdBits)}, notify(EPERM)}});

@@ -71,7 +71,7 @@ TEST(HostileCalls, AreRefusedInEveryProgram) {
 
 TEST(HostileCalls, AreAllThatTheSpecificationNames) {
   CONFORMS("R-SYSCALL-2");
-  // S1, call by call; a name missing from the tables would be allowed at level `process`.
+  // Call by call: a name missing from the tables would be allowed at level `process`.
   const Program process = programForProcess(false);
   for (const std::string_view name : {"ptrace",
                                       "process_vm_readv",

@@ -41,7 +41,7 @@ Result<void> checkWorkspace(const HostFacts& host) {
   return {};
 }
 
-/// F4: the current directory is not taken as workspace when it is `/`, a home directory or above one.
+/// The current directory is not taken as workspace when it is `/`, a home directory or above one.
 bool tooBroad(const HostFacts& host) {
   const std::string& path = host.workspace.path;
   if (path == "/" || path == "/home" || path == "/root") return true;

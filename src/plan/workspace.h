@@ -14,7 +14,7 @@ bool below(std::string_view path, std::string_view directory);
 /// Whether the policy names no workspace and the current directory is `/`, a home, or above one.
 bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& host);
 
-/// F4: whether the current directory is too broad to be taken as workspace unasked: `/`, a home, or above one. Says so.
+/// Whether the current directory is too broad to be taken as workspace unasked: `/`, a home, or above one. Says so.
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 /// Where the workspace is shown at level full: /workspace, or its own path if the policy says so. Fails if that path is

@@ -1,4 +1,4 @@
-// Ceilings of a policy (P7). A value above a ceiling is an error, never clipped. An owner's configuration may change a
+// Ceilings of a policy. A value above a ceiling is an error, never clipped. An owner's configuration may change a
 // ceiling, so ceilings are values, not constants.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Ceilings {
   std::uint64_t host_memory = 0;  ///< to compare shares with sizes; 0: unknown
 };
 
-/// The ceilings of a level, from SPEC.
+/// The ceilings of a level.
 constexpr Ceilings ceilingsOf(Level level) {
   Ceilings ceilings;
   if (level != Level::full) {
@@ -31,7 +31,7 @@ constexpr Ceilings ceilingsOf(Level level) {
   return ceilings;
 }
 
-/// The ceilings of a policy: those of its level, or of `dev` (P9).
+/// The ceilings of a policy: those of its level, or of `dev`.
 constexpr Ceilings ceilingsOf(const Policy& policy) {
   Ceilings ceilings = ceilingsOf(policy.isolation.level);
   if (policy.resources.ceilings != CeilingSet::dev) return ceilings;

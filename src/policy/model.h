@@ -4,8 +4,8 @@
 // files of the same kind (profiles/), the JSON Schema is generated from the same field table, and plan::build() turns a
 // Policy plus host facts into a plan.
 //
-// Defaults below are those of SPEC's `full` level; `limits.h` holds the ceilings. Default is
-// deny: an empty allowlist allows nothing.
+// Defaults below are those of level `full`; `limits.h` holds the ceilings. Default is deny: an empty allowlist allows
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 
-/// A layer that may be missing where the host lacks it (L2). All others are required.
+/// A layer that may be missing where the host lacks it. All others are required.
 enum class OptionalLayer : std::uint8_t { landlock, landlock_scoping, time_namespace, cgroup };
 
 struct Isolation {
   Level level = Level::full;
-  Tier tier = Tier::namespaces;  ///< `landlock` is the weaker tier without namespaces (L7); never chosen automatically
+  Tier tier = Tier::namespaces;  ///< `landlock` is the weaker tier without namespaces; never chosen automatically
   std::vector<OptionalLayer> may_be_missing{OptionalLayer::landlock_scoping, OptionalLayer::time_namespace,
                                             OptionalLayer::cgroup};
   std::string hostname = "sandbox";
-  std::string apparmor_profile;  ///< applied if set (L6)
-  bool self_test = true;         ///< the check from inside before the payload starts (L2)
+  std::string apparmor_profile;  ///< applied if set
+  bool self_test = true;         ///< the check from inside before the payload starts
   bool separate_user = false;    ///< an ordinary caller's payload gets a subordinate id where the host can give one
 };
 
@@ -92,7 +92,7 @@ struct Filesystem {
   Workspace workspace;
   std::vector<std::string> read_only;   ///< host paths shown read-only at the same path
   std::vector<std::string> read_write;  ///< host paths shown writable at the same path
-  std::vector<std::string> denied;      ///< inside paths; override everything above (F6)
+  std::vector<std::string> denied;      ///< inside paths; override everything above
   std::vector<Tmpfs> tmpfs{
       {"/tmp", 100 * kMiB, 65536, false},
       {"/var/tmp", 50 * kMiB, 32768, false},
@@ -136,7 +136,7 @@ struct Network {
   NetworkMode mode = NetworkMode::none;
   std::vector<std::string> allowed_hosts;
   std::vector<std::string> denied_hosts;
-  std::vector<std::string> private_hosts;                ///< exceptions from the blocked ranges, set by an owner (N4)
+  std::vector<std::string> private_hosts;                ///< exceptions from the blocked ranges, set by an owner
   std::vector<std::string> allowed_ports{"80", "443"};   ///< numbers or ranges "8000-8010"
   std::vector<std::string> denied_ports;                 ///< the narrowest entry of both lists wins
   std::vector<std::string> exposed_ports{"1024-65535"};  ///< of a session; may be exposed on the host's loopback
@@ -168,7 +168,7 @@ struct Resources {
   std::optional<std::uint64_t> output;  ///< unset: the level's default
   std::uint64_t stack = 8 * kMiB;
   CeilingSet ceilings = CeilingSet::standard;
-  double time_quantum_seconds = 0;  ///< results are delayed to multiples of this (R7)
+  double time_quantum_seconds = 0;  ///< results are delayed to multiples of this
 };
 
 struct Syscalls {
@@ -176,7 +176,7 @@ struct Syscalls {
   std::optional<std::vector<std::string>>
       names;                       ///< unset: the built-in allowlist; with denylist: built-in minus these
   std::vector<std::string> allow;  ///< added to the built-in allowlist; a widening
-  // Severity of a blocked call (S3). Unset: the built-in table (policy/severity.h); calls in neither list are low.
+  // Severity of a blocked call. Unset: the built-in table (rules/severity.h); calls in neither list are low.
   std::optional<std::vector<std::string>> critical;  ///< one attempt kills the sandbox
   std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` kill it
   std::uint64_t high_limit = 10;
@@ -205,7 +205,7 @@ struct Audit {
   bool processes = false;  ///< record processes that are created and signals between them
 };
 
-/// A key that a file or a flag made wider than what it started from (P4). Shown by `caisson policy explain`.
+/// A key that a file or a flag made wider than what it started from. Shown by `caisson policy explain`.
 struct Widening {
   std::string key;
   std::string from, to;

@@ -34,7 +34,7 @@ class Record {
   void handOverIfDue();
   /// Records a command that the policy's rules denied.
   void commandRefused(const policy::Policy& policy, const std::vector<std::string>& command, const RunResult& result);
-  /// Records a requested path of the workspace that leads out of it (SPEC F5).
+  /// Records a requested path of the workspace that leads out of it.
   void pathRefused(const std::string& session, const policy::Policy& policy, const Error& error);
   /// Records what a command changed in the workspace.
   void filesChanged(const std::string& session, audit::Fields changes);
@@ -44,7 +44,7 @@ class Record {
   void note(const std::string& session, audit::EventType type, audit::Fields fields);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
-  /// The response to an escape attempt: alert, trace, quarantine (SPEC S4).
+  /// The response to an escape attempt: alert, trace, quarantine.
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back);
   /// A limit of the whole session was exceeded.

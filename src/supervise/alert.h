@@ -1,4 +1,4 @@
-// Sends an alert about a critical event to the program or webhook that the owner configured (SPEC U3).
+// Sends an alert about a critical event to the program or webhook that the owner configured.
 #pragma once
 
 #include <functional>

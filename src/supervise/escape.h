@@ -1,4 +1,4 @@
-// The response to an escape attempt: audit record, alert, and a trace on disk (SPEC S4).
+// The response to an escape attempt: audit record, alert, and a trace on disk.
 #pragma once
 
 #include <string>

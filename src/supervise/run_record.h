@@ -47,7 +47,7 @@ class RunRecord {
   void handOver() {
     if (log_) log_->handOver();
   }
-  /// Records that a limit reached 80 % (SPEC R5).
+  /// Records that a limit reached 80 %.
   void limitNear(const std::string& sandbox_id, const std::string& what);
   /// Records that a limit was reached while the program continues.
   void limitReached(const std::string& sandbox_id, Limit limit);

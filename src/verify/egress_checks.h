@@ -8,9 +8,9 @@ namespace caisson::verify {
 Verdict namesResolve(Context& context);
 Verdict httpWorks(Context& context);
 Verdict httpsWorks(Context& context);
-Verdict privateRangesAreBlocked(Context& context);   // INV-S3
-Verdict metadataIsBlocked(Context& context);         // INV-S4
-Verdict checkedAddressIsUsed(Context& context);      // INV-S8
-Verdict redirectsAreCheckedAgain(Context& context);  // INV-S9
+Verdict privateRangesAreBlocked(Context& context);
+Verdict metadataIsBlocked(Context& context);
+Verdict checkedAddressIsUsed(Context& context);
+Verdict redirectsAreCheckedAgain(Context& context);
 
 }  // namespace caisson::verify

@@ -1,5 +1,5 @@
 // Where namespaces are forbidden there is a weaker tier; it must be requested by name and lists what it does not
-// protect (L7).
+// protect.
 #include "degraded/degraded.h"
 
 namespace caisson::test {

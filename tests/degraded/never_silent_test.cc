@@ -1,4 +1,4 @@
-// No degradation is silent (L2): for every missing feature, the run is refused, reports what it lacks, or lacks
+// No degradation is silent: for every missing feature, the run is refused, reports what it lacks, or lacks
 // nothing.
 #include <algorithm>
 

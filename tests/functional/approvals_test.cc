@@ -160,7 +160,7 @@ TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
   EXPECT_TRUE(contains(refused.err, "policy:deploy")) << refused.describe();
 }
 
-// INV-S1: a file that came with a repository does not decide about less isolation.
+// A file that came with a repository does not decide about less isolation.
 TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
   CONFORMS("R-LEVEL-8", "R-AUDIT-12", "R-LEVEL-1");
   const std::vector<std::pair<std::string, std::string>> files{

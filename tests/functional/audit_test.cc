@@ -85,7 +85,7 @@ TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
 }
 
-/// F5: a requested path that climbs out is refused, and that is on record as a FILESYSTEM indicator.
+/// A requested path that climbs out is refused, and that is on record as a FILESYSTEM indicator.
 TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
   CONFORMS("R-FILES-12");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;

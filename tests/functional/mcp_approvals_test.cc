@@ -1,5 +1,4 @@
-// Approvals in `caisson mcp`: given on a terminal or by elicitation, kept in one store, revoked at once (SPEC section
-// 11, INV-S7).
+// Approvals in `caisson mcp`: given on a terminal or by elicitation, kept in one store, revoked at once.
 #include "functional/sandbox.h"
 #include "functional/terminal.h"
 #include "mcp_fixture.h"
@@ -156,7 +155,7 @@ TEST_F(McpApprovals, AnAnswerThatNobodyAskedForIsNoAnswer) {
   EXPECT_EQ(approvals().size(), 0U);
 }
 
-// INV-S1: less isolation is not for the model to choose.
+// Less isolation is not for the model to choose.
 TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
   CONFORMS("R-LEVEL-8");
   const Json files{{"name", "sandbox_create"}, {"arguments", {{"profile", "files"}}}};
@@ -172,7 +171,7 @@ TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
   EXPECT_TRUE(isMade(reply(*client, files, asked, "allow")["result"]));
 }
 
-// INV-S7: neither is a network.
+// Neither is a network.
 TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   CONFORMS("R-NETWORK-15");
   const Json fetch{{"name", "sandbox_create"},

@@ -85,7 +85,6 @@ TEST_F(Tools, AShellIsAToolAtFullWithoutAsking) {
   EXPECT_EQ(alone({"tool", "run", "sh-tool", "command=echo $((6 * 7))"}).out, "42\n");
 }
 
-// INV-S1
 TEST_F(Tools, AShellBelowFullNeedsTheOwnersWordWhateverItIsCalled) {
   CONFORMS("R-LEVEL-1", "R-LEVEL-8");
   workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
@@ -136,7 +135,6 @@ TEST_F(Tools, TheOwnersWordCanBeTakenBack) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
 }
 
-// INV-S7
 TEST_F(Tools, NetworkNeedsTheOwnersWord) {
   CONFORMS("R-NETWORK-15");
   const RunOutput refused =

@@ -96,7 +96,7 @@ TEST_F(Busybox, IsBlockedWhereShellsAre) {
   EXPECT_NE(loose.out.find("ran\nran\nran"), std::string::npos) << loose.describe();
 }
 
-/// INV-S1: file tools have no shell, also not busybox's.
+/// File tools have no shell, also not busybox's.
 TEST_F(Busybox, IsNoShellForFileTools) {
   CONFORMS("R-POLICY-10");
   const std::string place = workspace_.path() + ":rw";

@@ -1,4 +1,4 @@
-// Only 0, 1 and 2 are inherited, and they lead nowhere else (SPEC X6; CVE-2024-21626, CVE-2019-5736).
+// Only 0, 1 and 2 are inherited, and they lead nowhere else (CVE-2024-21626, CVE-2019-5736).
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -1,5 +1,4 @@
-// Unnamed files are not visible, and read-only stays read-only (SPEC F1, F3, F4, F6, F7; classes 11, 13 and 22 of
-// bypass).
+// Unnamed files are not visible, and read-only stays read-only.
 #include <dirent.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>

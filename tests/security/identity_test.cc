@@ -1,4 +1,4 @@
-// The payload's identity, and what it can learn about the caller (SPEC L3, L4, L6, X8; classes 16 and 23 of bypass).
+// The payload's identity, and what it can learn about the caller.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -234,7 +234,7 @@ TEST_F(SeparateUser, SandboxWorksAsUsual) {
   EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
 }
 
-// --- the sandbox checks itself before the payload starts (SPEC L2) ---
+// --- the sandbox checks itself before the payload starts ---
 
 class SelfTest : public testing::TestWithParam<const char*> {};
 

@@ -1,5 +1,5 @@
 // Pid 1 of the sandbox is caisson's process under the payload's uid. The payload can't read it, trace it, stop it, or
-// take descriptors from it (SPEC F3, X1; classes 11 and 19 of bypass).
+// take descriptors from it.
 #include <csignal>
 #include <regex>
 

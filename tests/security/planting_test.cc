@@ -1,5 +1,5 @@
-// A payload cannot leave setuid files, devices or overlay marks in a tree shared with the host (SPEC F11; classes 14
-// and 22 of bypass). Under root, files that a payload writes belong to root.
+// A payload cannot leave setuid files, devices or overlay marks in a tree shared with the host. Under root, files that
+// a payload writes belong to root.
 #include <dirent.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,4 @@
-// The host's processes are unreachable, and no process of the payload outlives the run (SPEC X1, X4; class 21 of
-// bypass).
+// The host's processes are unreachable, and no process of the payload outlives the run.
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -187,7 +186,7 @@ TEST(CpuTime, IsLimited) {
   EXPECT_EQ(weakened("cpu-limit", attack).exit_status, 0);
 }
 
-/// SPEC X2: after its one exec a payload under `allow_exec = false` starts no program, by path or from memory.
+/// After its one exec a payload under `allow_exec = false` starts no program, by path or from memory.
 TEST(SingleExec, HoldsAgainstASecondProgram) {
   CONFORMS("R-PROCESS-6");
   const Attack attack{.verb = {"exec", payloadPath(), "list-descriptors"}, .options = {"--profile", "strict"}};
@@ -207,7 +206,7 @@ TEST(StrictProfile, AllowsNoSocketsAndLittleMemory) {
   EXPECT_EQ(weakened("all-limits", memory).exit_status, 0);
 }
 
-/// SPEC X2: `allow_fork = false`. Threads are still allowed.
+/// With `allow_fork = false`, threads are still allowed.
 TEST(SingleProcess, HoldsAgainstAFork) {
   CONFORMS("R-PROCESS-5");
   const TempDir directory;

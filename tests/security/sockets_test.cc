@@ -1,4 +1,4 @@
-// Sockets, shared memory and queues of the host (SPEC F7; classes 8 and 19 of bypass).
+// Sockets, shared memory and queues of the host.
 #include <netinet/in.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>

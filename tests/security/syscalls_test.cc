@@ -1,4 +1,4 @@
-// System calls used for escapes (SPEC S1; classes 10 and 23 of bypass).
+// System calls used for escapes.
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-// The payload cannot use the caller's terminal (SPEC X5; class 18 of bypass: CVE-2017-5226, CVE-2019-10063).
+// The payload cannot use the caller's terminal (CVE-2017-5226, CVE-2019-10063).
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>

@@ -1,4 +1,4 @@
-// Blocked calls of a payload are recorded, and kill the sandbox if severe (SPEC S2, S3, S4).
+// Blocked calls of a payload are recorded, and kill the sandbox if severe.
 #include <signal.h>
 
 #include <fstream>

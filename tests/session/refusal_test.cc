@@ -1,5 +1,5 @@
 // Blocked system calls of a session's commands: graded and recorded; an escape attempt kills everything in the session,
-// and the command does not run again (SPEC S2 to S4).
+// and the command does not run again.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>

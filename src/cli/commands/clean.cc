@@ -1,4 +1,4 @@
-// `caisson clean [--all]`: removes leftovers of crashed runs; --all also stops and removes everything (SPEC 13).
+// `caisson clean [--all]`: removes leftovers of crashed runs; --all also stops and removes everything.
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// `caisson doctor`: what this machine can enforce, and how to fix the rest (SPEC V2).
+// `caisson doctor`: what this machine can enforce, and how to fix the rest.
 #include "verify/doctor.h"
 
 #include "cli/output.h"

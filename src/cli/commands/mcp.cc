@@ -1,4 +1,4 @@
-// `caisson mcp`: serves sandboxes to agent hosts (SPEC D2).
+// `caisson mcp`: serves sandboxes to agent hosts.
 #include "cli/commands/mcp_install.h"
 #include "cli/output.h"
 #include "cli/verb.h"

@@ -1,4 +1,4 @@
-// `caisson plan`: prints the plan of a run without running anything (SPEC P8).
+// `caisson plan`: prints the plan of a run without running anything.
 #include "caisson/run.h"
 
 #include <unistd.h>

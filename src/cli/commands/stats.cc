@@ -1,4 +1,4 @@
-// `caisson stats`: counters and histograms over all runs of this user (SPEC U4).
+// `caisson stats`: counters and histograms over all runs of this user.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

@@ -1,4 +1,4 @@
-// `caisson tool quarantine|release`: blocks commands until an owner releases them (SPEC S4).
+// `caisson tool quarantine|release`: blocks commands until an owner releases them.
 #include <string>
 #include <vector>
 
@@ -56,7 +56,7 @@ int putAway(const Arguments& arguments) {
   return print(safeLine(what->key) + " is in quarantine.\n");
 }
 
-/// Only a person can release: the answer comes from the controlling terminal, which no sandbox has (SPEC A1, A4).
+/// Only a person can release: the answer comes from the controlling terminal, which no sandbox has.
 /// Recorded in the audit log first: if that fails, nothing is released.
 int letGo(const Arguments& arguments) {
   const auto what = subject(arguments, "tool release");

@@ -1,4 +1,4 @@
-// `caisson verify`: tries in real sandboxes what must be blocked and what must work (SPEC V1).
+// `caisson verify`: tries in real sandboxes what must be blocked and what must work.
 #include <unistd.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// An owner's approval of a model's request (SPEC A1, A2): from the approvals store, which `caisson approvals` manages,
+// An owner's approval of a model's request: from the approvals store, which `caisson approvals` manages,
 // or by elicitation. If the client cannot ask, the request is denied and the error names the command that would approve
 // it.
 //

@@ -1,4 +1,4 @@
-// The tool with which a model requests a host. The user decides per host (INV-S7). The decision is in the approvals
+// The tool with which a model requests a host. The user decides per host. The decision is in the approvals
 // store; revoking it there closes the host.
 #include <algorithm>
 

@@ -33,7 +33,7 @@ constexpr Parameter kCreateParameters[] = {
      .description = "Keep the sandbox when the server ends, until its time to live is over."},
 };
 
-/// A model chooses among profiles; less isolation or more network than the default is the user's decision (INV-S1, S7).
+/// A model chooses among profiles; less isolation or more network than the default is the user's decision.
 void addProfileApprovals(const policy::Policy& policy, const std::string& profile,
                          std::vector<ApprovalRequest>& needed) {
   if (policy.isolation.level != policy::Level::full) {

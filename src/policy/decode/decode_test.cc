@@ -156,7 +156,7 @@ TEST_P(DecodeRefuses, NamingFileLineKeyAndExpectation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    P3, DecodeRefuses,
+    Mistakes, DecodeRefuses,
     testing::Values(
         // unknown key
         Refused{"\n[resources]\nmemroy = 1", "p.toml:3: resources.memroy", "unknown", "did you mean resources.memory?"},

@@ -1,4 +1,4 @@
-// Checks of a decoded policy: plausible values, ceilings (P7), rules that do not contradict (P3).
+// Checks of a decoded policy: plausible values, ceilings, rules that do not contradict.
 //
 // Pure: does not access the host. Every error names the key; nothing is clipped, dropped or ignored.
 #pragma once

@@ -1,4 +1,4 @@
-// Which keys of a policy allow more than the same keys of its base (P4).
+// Which keys of a policy allow more than the same keys of its base.
 #pragma once
 
 #include "policy/fields.h"

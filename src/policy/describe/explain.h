@@ -1,4 +1,4 @@
-// Describes a policy: its values, defaults, ceilings and widenings (P4).
+// Describes a policy: its values, defaults, ceilings and widenings.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Imports policies written for other sandboxes (P6).
+// Imports policies written for other sandboxes.
 //
 //   agent   JSON   {"sandbox": {"bash": {"defaultNetwork": ...}}}        a tool sandbox with network modes
 //   docker  TOML   [sandbox] with timeout, memory_limit, network_mode    a shell in a container

@@ -1,4 +1,4 @@
-// Command rules (SPEC X9): how long a command may be, and which patterns it must and must not match.
+// Command rules: how long a command may be, and which patterns it must and must not match.
 //
 //   if (auto refusal = refuseCommand(policy.commands, argv)) ... refusal->rule, refusal->reason
 //
@@ -30,8 +30,8 @@ std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::stri
 /// The same for an argv, whose length is that of its arguments and the blanks between them.
 std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::span<const std::string> argv);
 
-/// Returns the part of a command that suggests network use (seed patterns of 000: curl, pip install, git clone, URLs
-/// ...). A hint for an early prompt, not a protection.
+/// Returns the part of a command that suggests network use: curl, pip install, git clone, URLs and the like. A hint for
+/// an early prompt, not a protection.
 std::optional<std::string> networkUse(std::string_view command);
 
 }  // namespace caisson::policy

@@ -1,4 +1,4 @@
-// Detects commands whose program is a network client, so that the user can be asked before it fails (SPEC N9).
+// Detects commands whose program is a network client, so that the user can be asked before it fails.
 // Advice only: a program that is not detected has no more network than one that is.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The severity of a blocked system call (SPEC S3), and what it indicates (S4).
+// The severity of a blocked system call, and what it indicates.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class Severity : std::uint8_t {
   critical,  ///< one kills the sandbox
 };
 
-/// The kind of attack that an attempt indicates (S4).
+/// The kind of attack that an attempt indicates.
 enum class Indicator : std::uint8_t { filesystem, process, network, syscall };
 
 std::string_view name(Severity severity);    ///< "LOW"

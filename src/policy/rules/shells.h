@@ -1,4 +1,4 @@
-// Shells, and whether a policy allows one to start (SPEC L1, INV-S1).
+// Shells, and whether a policy allows one to start.
 //
 // By name only: tool/consent.h checks on the host which file a name resolves to, and whether a file of another name is
 // a copy of a shell.

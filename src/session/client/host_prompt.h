@@ -1,4 +1,4 @@
-// Prompts for hosts that the policy does not name, on the terminal of one command of a session (SPEC A1).
+// Prompts for hosts that the policy does not name, on the terminal of one command of a session.
 //
 // The egress serves all commands of the session, so this process reports which connections belong to its command, and
 // gets only those prompts (egress/askers.h). When this process exits, its end of the socket closes and waiting

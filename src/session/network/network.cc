@@ -1,4 +1,4 @@
-// A session's egress: starts and ends with its sandbox; its rules can change while it runs (N10).
+// A session's egress: starts and ends with its sandbox; its rules can change while it runs.
 #include "session/network/network.h"
 
 #include <poll.h>

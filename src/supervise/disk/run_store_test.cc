@@ -187,7 +187,7 @@ TEST_F(RunStoreTest, OfTheSameProcessIsLeftAlone) {
 }
 
 TEST_F(RunStoreTest, WhoseMakerWasKilledBeforeItHadALockIsRemoved) {
-  // F9: nothing stays behind. Stores are created under one lock: one whose lock is free has no creator left.
+  // Nothing stays behind. Stores are created under one lock: one whose lock is free has no creator left.
   dir.makeDir("state/deep/runs/cs-old", 0700);
   const auto store = RunStore::create("cs-next", onDisk());
   ASSERT_TRUE(store);

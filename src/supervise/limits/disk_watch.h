@@ -1,4 +1,4 @@
-// Disk limits where the kernel enforces none (class `watched` of SPEC F8): trees on disk that a payload writes to.
+// Disk limits where the kernel enforces none (class `watched`): trees on disk that a payload writes to.
 //
 // Data written between two polls is the overshoot. A poll is cheap while nothing grows: it queries free space, and sums
 // up the tree only if that fell noticeably, or from time to time. RLIMIT_FSIZE limits single files. There is also a

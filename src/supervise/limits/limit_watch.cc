@@ -21,7 +21,7 @@ constexpr auto kSoon = milliseconds(20);       // a limit is near, or the kernel
 constexpr auto kOften = milliseconds(50);      // only we count
 constexpr auto kSeldom = milliseconds(250);    // the kernel enforces the limits; only for warnings
 constexpr auto kBlind = milliseconds(200);     // the longest interval between polls, if possible
-constexpr double kNear = 0.8;                  // SPEC R5
+constexpr double kNear = 0.8;                  // of a limit, for a warning
 constexpr std::uint64_t kClockSlack = 50'000;  // microseconds: /proc counts in ticks of 10 ms per process
 constexpr std::uint64_t kMiB = 1024 * 1024;
 

@@ -1,5 +1,5 @@
 // The limits of a running sandbox that must be polled: CPU time of the tree, disk, and without a cgroup memory and
-// processes. Also usage, and warnings for limits that came near (SPEC R3 to R5).
+// processes. Also usage, and warnings for limits that came near.
 //
 //   LimitWatch watch(plan, cgroup, on_near);
 //   watch.countCpu(init_pid);                 before the payload is started

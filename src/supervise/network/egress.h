@@ -23,7 +23,7 @@ class EgressRecord {
   /// For a sandbox whose egress reported that it is ready; `capture` describes what it captures.
   explicit EgressRecord(std::string capture) : capture_(std::move(capture)) {}
 
-  /// `log`: the audit log for every request (N8), or null.
+  /// `log`: the audit log for every request, or null.
   void take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id);
   /// Whether everything passed to take() is in the log.
   [[nodiscard]] bool recordedAll() const { return recorded_all_; }

@@ -1,4 +1,4 @@
-// Prompts the user for a host that the policy does not name, while the connection to it waits (SPEC A1, A2). Answers:
+// Prompts the user for a host that the policy does not name, while the connection to it waits. Answers:
 // once, for this run or session, for good, or no.
 //
 // The payload controls when a prompt appears and for which host. So the text is built here from a canonical name; the

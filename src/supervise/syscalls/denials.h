@@ -1,4 +1,4 @@
-// Explains denials: the rule, the object, and what would allow it (SPEC S5).
+// Explains denials: the rule, the object, and what would allow it.
 #pragma once
 
 #include "caisson/run.h"

@@ -1,4 +1,4 @@
-// The log of blocked system calls: counts, severity, and when to kill the sandbox (SPEC S2, S3).
+// The log of blocked system calls: counts, severity, and when to kill the sandbox.
 #pragma once
 
 #include <chrono>

@@ -128,7 +128,7 @@ TEST_P(Abuses, StopsAtItsLimitAndLeavesNothing) {
   expectNothingLeft(output);
 }
 
-/// SPEC R6. The machine may be busy, so the best of a few tries counts, each compared with a neighbour without any
+/// The machine may be busy, so the best of a few tries counts, each compared with a neighbour without any
 /// abuse just before.
 TEST_P(Abuses, DoNotSlowANeighbour) {
   if (std::getenv("CAISSON_MEASURE") == nullptr) {
