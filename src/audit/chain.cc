@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/json_writer.h"
+
 namespace caisson::audit {
 namespace {
 

@@ -52,7 +52,7 @@ inline std::string printable(std::string_view text, std::size_t max_bytes = 120)
 }
 
 /// The same in double quotes, with an ellipsis if the text was cut.
-inline std::string quoted(std::string_view text, std::size_t max_bytes = 100) {
+inline std::string inQuotes(std::string_view text, std::size_t max_bytes = 100) {
   return "\"" + printable(text, max_bytes) + (text.size() > max_bytes ? "...\"" : "\"");
 }
 

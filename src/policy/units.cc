@@ -63,38 +63,38 @@ std::optional<std::uint64_t> parseDigits(std::string_view digits) {
 
 std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
   if (text.empty()) return std::unexpected("an empty text");
-  if (text[0] == '-') return std::unexpected("the negative size " + quoted(text));
+  if (text[0] == '-') return std::unexpected("the negative size " + inQuotes(text));
   const auto [number, unit_text] = splitUnit(text);
   const Unit* unit = nullptr;
   for (const Unit& candidate : kSizeUnits) {
     if (candidate.text == unit_text) unit = &candidate;
   }
-  if (number.empty()) return std::unexpected(quoted(text) + ", which is not a size");
-  if (unit == nullptr) return std::unexpected("the unknown unit " + quoted(unit_text));
+  if (number.empty()) return std::unexpected(inQuotes(text) + ", which is not a size");
+  if (unit == nullptr) return std::unexpected("the unknown unit " + inQuotes(unit_text));
 
   const std::size_t dot = number.find('.');
   const std::string_view whole_digits = number.substr(0, dot);
   std::string_view fraction_digits = dot == std::string_view::npos ? std::string_view{} : number.substr(dot + 1);
   if (whole_digits.empty() || (dot != std::string_view::npos && fraction_digits.empty())) {
-    return std::unexpected(quoted(text) + ", which is not a size");
+    return std::unexpected(inQuotes(text) + ", which is not a size");
   }
   if (fraction_digits.find('.') != std::string_view::npos)
-    return std::unexpected(quoted(text) + ", which is not a size");
+    return std::unexpected(inQuotes(text) + ", which is not a size");
   while (fraction_digits.ends_with('0')) fraction_digits.remove_suffix(1);
 
   const auto whole = parseDigits(whole_digits);
-  if (!whole || *whole > kMaxQuantity / unit->bytes) return std::unexpected(quoted(text) + ", which is too large");
+  if (!whole || *whole > kMaxQuantity / unit->bytes) return std::unexpected(inQuotes(text) + ", which is too large");
   std::uint64_t bytes = *whole * unit->bytes;
   if (!fraction_digits.empty()) {
     // Exact, so that "1.5G" is not rounded and "1.0001k" is rejected. 18 digits times a TiB stay below 2^128.
-    if (fraction_digits.size() > 18) return std::unexpected(quoted(text) + ", which is not a whole number of bytes");
+    if (fraction_digits.size() > 18) return std::unexpected(inQuotes(text) + ", which is not a whole number of bytes");
     unsigned __int128 scaled = parseDigits(fraction_digits).value_or(0);
     scaled *= unit->bytes;
     unsigned __int128 divisor = 1;
     for (std::size_t digit = 0; digit < fraction_digits.size(); ++digit) divisor *= 10;
-    if (scaled % divisor != 0) return std::unexpected(quoted(text) + ", which is not a whole number of bytes");
+    if (scaled % divisor != 0) return std::unexpected(inQuotes(text) + ", which is not a whole number of bytes");
     bytes += static_cast<std::uint64_t>(scaled / divisor);
-    if (bytes > kMaxQuantity) return std::unexpected(quoted(text) + ", which is too large");
+    if (bytes > kMaxQuantity) return std::unexpected(inQuotes(text) + ", which is too large");
   }
   return bytes;
 }
@@ -102,29 +102,29 @@ std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
 std::expected<std::uint64_t, std::string> parseShare(std::string_view text) {
   const auto percent = parseDigits(text.substr(0, text.find('%')));
   if (!percent || !text.ends_with('%') || text.find('%') + 1 != text.size() || *percent < 1 || *percent > 100) {
-    return std::unexpected(quoted(text) + ", which is not a share from 1% to 100%");
+    return std::unexpected(inQuotes(text) + ", which is not a share from 1% to 100%");
   }
   return shareOfMemory(*percent);
 }
 
 std::expected<double, std::string> parseSeconds(std::string_view text) {
   if (text.empty()) return std::unexpected("an empty text");
-  if (text[0] == '-') return std::unexpected("the negative duration " + quoted(text));
+  if (text[0] == '-') return std::unexpected("the negative duration " + inQuotes(text));
   const auto [number, unit_text] = splitUnit(text);
   double value = 0;
   const auto [end, error] =
       std::from_chars(number.data(), number.data() + number.size(), value, std::chars_format::fixed);
   if (number.empty() || error != std::errc{} || end != number.data() + number.size()) {
-    return std::unexpected(quoted(text) + ", which is not a duration");
+    return std::unexpected(inQuotes(text) + ", which is not a duration");
   }
   for (const TimeUnit& unit : kTimeUnits) {
     if (unit.text != unit_text) continue;
     // Dividing keeps "500ms" exactly 0.5; multiplying by 0.001 would not.
     const double seconds = unit_text == "ms" ? value / 1000 : value * unit.seconds;
-    if (!(seconds <= kMaxSeconds)) return std::unexpected(quoted(text) + ", which is too long");
+    if (!(seconds <= kMaxSeconds)) return std::unexpected(inQuotes(text) + ", which is too long");
     return seconds;
   }
-  return std::unexpected("the unknown unit " + quoted(unit_text));
+  return std::unexpected("the unknown unit " + inQuotes(unit_text));
 }
 
 std::string formatSize(std::uint64_t bytes) {

@@ -22,7 +22,7 @@ std::string described(const Node& node) {
     case Node::Type::boolean: return node.boolean ? "the boolean true" : "the boolean false";
     case Node::Type::integer: return "the integer " + std::to_string(node.integer);
     case Node::Type::floating: return "the number " + formatNumber(node.floating);
-    case Node::Type::text: return "the string " + quoted(node.text);
+    case Node::Type::text: return "the string " + inQuotes(node.text);
     default: return std::string(name(node.type));
   }
 }
@@ -114,7 +114,7 @@ Converted<std::string> elementText(const Field& field, const Node& node) {
 
 std::unexpected<Mismatch> unknownMember(std::span<const std::string_view> known, const std::string& key,
                                         const Node& member) {
-  auto error = mismatch("one of " + listed(known), "the unknown key " + quoted(key), member, "." + key);
+  auto error = mismatch("one of " + listed(known), "the unknown key " + inQuotes(key), member, "." + key);
   if (const std::string_view near = nearest(key, known); !near.empty()) {
     error.error().hint = "did you mean \"" + std::string(near) + "\"?";
   }
@@ -161,7 +161,7 @@ Converted<void> setMember(Credential& credential, const std::string& key, const 
   const auto keys = credentialKeys();
   const auto known = std::ranges::find(keys, key, &CredentialKey::name);
   if (known == keys.end()) {
-    auto error = mismatch("a known key of a credential", "the unknown key " + quoted(key), member, below);
+    auto error = mismatch("a known key of a credential", "the unknown key " + inQuotes(key), member, below);
     error.error().hint =
         "host, header, value, secret_env, secret_file, name, env, ca_file; the secret itself does "
         "not belong in a policy";
@@ -259,9 +259,9 @@ Converted<void> changeEntry(std::vector<Entry>& entries, const std::string& key,
   if (node.type == Node::Type::table && node.find(By::kRequired) == nullptr) {
     auto error = mismatch(
         "the key of an inherited " + std::string(By::kEntry) + ", or " + std::string(By::kRequired) + " for a new one",
-        quoted(key) + " without " + std::string(By::kRequired), node);
+        inQuotes(key) + " without " + std::string(By::kRequired), node);
     std::string keys;
-    for (const Entry& entry : entries) keys += (keys.empty() ? "" : ", ") + quoted(By::keyOf(entry));
+    for (const Entry& entry : entries) keys += (keys.empty() ? "" : ", ") + inQuotes(By::keyOf(entry));
     error.error().hint = keys.empty() ? "nothing is inherited" : "inherited: " + keys;
     return error;
   }

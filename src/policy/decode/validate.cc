@@ -35,7 +35,7 @@ std::string at(std::string_view key, std::size_t index) { return std::string(key
 std::optional<Problem> checkText(Syntax syntax, std::string key, std::string_view text) {
   if (text.find('\0') != std::string_view::npos)
     return unexpected(std::move(key), "a text", "one with a NUL character");
-  if (auto flaw = findFlaw(syntax, text)) return unexpected(std::move(key), flaw->expected, quoted(text), flaw->hint);
+  if (auto flaw = findFlaw(syntax, text)) return unexpected(std::move(key), flaw->expected, inQuotes(text), flaw->hint);
   return std::nullopt;
 }
 
@@ -70,7 +70,8 @@ std::optional<Problem> checkCache(const Tmpfs& mount, const std::string& key) {
                       return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
                     });
   if (!name) {
-    return unexpected(key + ".cache", "workspace, or a name of 1 to 32 letters a-z, digits and -", quoted(mount.cache));
+    return unexpected(key + ".cache", "workspace, or a name of 1 to 32 letters a-z, digits and -",
+                      inQuotes(mount.cache));
   }
   if (mount.store == DirectoryStore::memory) {
     return Problem{key + ".cache", "a directory in memory cannot outlive the sandbox", "set store = \"prefer_disk\""};
@@ -90,12 +91,12 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
     const std::string path = normalPath(mount.path);
     for (const std::string_view top : kReservedTops) {
       if (isWithin(path, top) || path == "/") {
-        return unexpected(key + ".path", "a directory that the sandbox does not build itself", quoted(mount.path),
+        return unexpected(key + ".path", "a directory that the sandbox does not build itself", inQuotes(mount.path),
                           "use a directory such as /tmp, /home/sandbox or /scratch");
       }
     }
     if (!seen.insert(path).second) {
-      return Problem{key + ".path", quoted(mount.path) + " is given twice", "keep one of the two"};
+      return Problem{key + ".path", inQuotes(mount.path) + " is given twice", "keep one of the two"};
     }
     // To the kernel's tmpfs 0 means "no limit".
     if (mount.size == 0 || mount.size > kMaxQuantity) {
@@ -117,7 +118,7 @@ std::optional<Problem> checkTmpfs(const Field& field, const std::vector<Tmpfs>& 
                      "leave one of the two out"};
     // Landlock grants from the top down: siblings in the same tree could not be read either.
     if (mount.access == TmpfsAccess::wo && path.find('/', 1) != std::string::npos) {
-      return unexpected(key + ".path", "a directory at the top for access wo", quoted(mount.path), "such as /logs");
+      return unexpected(key + ".path", "a directory at the top for access wo", inQuotes(mount.path), "such as /logs");
     }
   }
   return std::nullopt;
@@ -246,18 +247,18 @@ std::optional<Problem> checkFilesystem(const Filesystem& filesystem) {
   }
   if (auto index = firstShared(filesystem.read_only, filesystem.read_write, normalPath)) {
     return Problem{at("filesystem.read_only", *index),
-                   quoted(filesystem.read_only[*index]) + " is also in filesystem.read_write",
+                   inQuotes(filesystem.read_only[*index]) + " is also in filesystem.read_write",
                    "keep it in one of the two"};
   }
   for (std::size_t index = 0; index < filesystem.tmpfs.size(); ++index) {
     const std::string path = normalPath(filesystem.tmpfs[index].path);
     const Texts own{path};
     if (firstShared(own, filesystem.read_only, normalPath) || firstShared(own, filesystem.read_write, normalPath)) {
-      return Problem{at("filesystem.tmpfs", index) + ".path", quoted(path) + " is also shown from the host",
+      return Problem{at("filesystem.tmpfs", index) + ".path", inQuotes(path) + " is also shown from the host",
                      "keep the tmpfs or the host's directory"};
     }
     if (filesystem.workspace.mode != WorkspaceMode::none && isWithin(path, "/workspace")) {
-      return Problem{at("filesystem.tmpfs", index) + ".path", quoted(path) + " covers the workspace",
+      return Problem{at("filesystem.tmpfs", index) + ".path", inQuotes(path) + " covers the workspace",
                      "set filesystem.workspace.mode to \"none\" or use another directory"};
     }
   }
@@ -279,7 +280,7 @@ std::optional<Problem> checkExecutableDirectories(const Policy& policy) {
                                                [&](const Tmpfs& tmpfs) { return normalPath(tmpfs.path) == path; });
     if (!temporary && path != "/workspace" && !firstShared(own, policy.filesystem.read_write, normalPath) &&
         !firstShared(own, policy.filesystem.read_only, normalPath)) {
-      return Problem{key, quoted(path) + " is not a directory that the policy mounts",
+      return Problem{key, inQuotes(path) + " is not a directory that the policy mounts",
                      "name /workspace, one of filesystem.tmpfs, read_only or read_write"};
     }
   }
@@ -291,14 +292,14 @@ std::optional<Problem> checkLists(const Policy& policy) {
   if (const auto& allowed = policy.process.allowed_executables) {
     if (auto index = firstShared(*allowed, policy.process.blocked_executables, same)) {
       return Problem{at("process.allowed_executables", *index),
-                     quoted((*allowed)[*index]) + " is also in process.blocked_executables",
+                     inQuotes((*allowed)[*index]) + " is also in process.blocked_executables",
                      "keep it in one of the two"};
     }
   }
   const Network& network = policy.network;
   if (auto index = firstShared(network.allowed_hosts, network.denied_hosts, same)) {
     return Problem{at("network.allowed_hosts", *index),
-                   quoted(network.allowed_hosts[*index]) + " is also in network.denied_hosts",
+                   inQuotes(network.allowed_hosts[*index]) + " is also in network.denied_hosts",
                    "keep it in one of the two"};
   }
   // With the host's network nothing filters hosts, so host lists would have no effect.
@@ -318,14 +319,14 @@ std::optional<Problem> checkSyscalls(const Syscalls& syscalls) {
   if (syscalls.mode == SyscallMode::denylist) {
     if (auto index = firstShared(syscalls.allow, *syscalls.names, same)) {
       return Problem{at("syscalls.allow", *index),
-                     quoted(syscalls.allow[*index]) + " is also taken away by syscalls.names",
+                     inQuotes(syscalls.allow[*index]) + " is also taken away by syscalls.names",
                      "keep it in one of the two"};
     }
     return std::nullopt;
   }
   for (std::size_t index = 0; index < syscalls.names->size(); ++index) {
     if (!isNeverAllowed((*syscalls.names)[index])) continue;
-    return unexpected(at("syscalls.names", index), "a call that can be allowed", quoted((*syscalls.names)[index]),
+    return unexpected(at("syscalls.names", index), "a call that can be allowed", inQuotes((*syscalls.names)[index]),
                       "this call is blocked whatever a policy says");
   }
   return std::nullopt;

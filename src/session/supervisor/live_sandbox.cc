@@ -95,6 +95,10 @@ Result<std::unique_ptr<LiveSandbox>> LiveSandbox::start(const SessionPaths& path
   return sandbox;
 }
 
+static supervise::BrokerOptions brokerOptions() {
+  return {.program = sys::kOwnProgram, .for_session = true, .forget_variables = true};
+}
+
 Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata) {
   auto alive = lockFile(directory, kAliveFile, false);
   if (!alive) return fail(alive.error());
@@ -118,8 +122,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
     link = std::move(*made);
   }
   if (plan_.egress && !plan_.egress->network.credentials.empty()) {
-    auto started =
-        supervise::startBroker(plan_, {.program = sys::kOwnProgram, .for_session = true, .forget_variables = true});
+    auto started = supervise::startBroker(plan_, brokerOptions());
     if (!started) return fail(started.error());
     broker_ = std::move(*started);
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "policy/rules/command.h"
 #include "policy/rules/network_client.h"
 #include "sys/fd.h"
