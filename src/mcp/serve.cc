@@ -12,7 +12,6 @@
 #include <memory>
 #include <thread>
 
-#include "mcp/conformance/fixture.h"
 #include "mcp/http/endpoint.h"
 #include "mcp/http/token.h"
 #include "mcp/log.h"
@@ -72,7 +71,7 @@ Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
   return settings;
 }
 
-Result<void> serveHttp(Server& server, const ServeOptions& options, const std::string& token, int until) {
+Result<void> serveHttp(Server& server, const TransportOptions& options, const std::string& token, int until) {
   auto socket = HttpServer::listen(options.http);
   if (!socket) return std::unexpected(socket.error());
   const int port = HttpServer::portOf(socket->get());
@@ -91,35 +90,52 @@ Result<void> serveHttp(Server& server, const ServeOptions& options, const std::s
   return {};
 }
 
-Result<void> serveFeatures(Features& features, const ServeOptions& options, int output, int until) {
-  Server server(features);
-  if (options.http.empty()) {
-    serveStdio(server, STDIN_FILENO, output, until);
-    endAnyway();
-    return {};
-  }
-  std::string token;
-  if (!options.conformance && !options.without_token) {
-    auto own = bearerToken();
-    if (!own) return std::unexpected(own.error());
-    token = std::move(*own);
-  }
-  return serveHttp(server, options, token, until);
-}
+struct Process {
+  sys::Fd output;  ///< for the protocol
+  sys::Fd ending;  ///< readable after a termination signal
+};
 
-}  // namespace
-
-Result<void> serve(const ServeOptions& options) {
+/// Call before any thread is started: later ones inherit the blocked signals.
+Result<Process> prepareProcess() {
   auto output = takeStandardOutput();
   if (!output) return std::unexpected(output.error());
   auto ending = endingSignals();
   if (!ending) return std::unexpected(ending.error());
-  if (options.conformance) return serveFeatures(*makeFixture(), options, output->get(), ending->get());
+  return Process{std::move(*output), std::move(*ending)};
+}
+
+Result<void> serveOver(const TransportOptions& options, Features& features, const Process& process) {
+  Server server(features);
+  if (options.http.empty()) {
+    serveStdio(server, STDIN_FILENO, process.output.get(), process.ending.get());
+    endAnyway();
+    return {};
+  }
+  std::string token;
+  if (!options.without_token) {
+    auto own = bearerToken();
+    if (!own) return std::unexpected(own.error());
+    token = std::move(*own);
+  }
+  return serveHttp(server, options, token, process.ending.get());
+}
+
+}  // namespace
+
+Result<void> serveFeatures(Features& features, const TransportOptions& options) {
+  const auto process = prepareProcess();
+  if (!process) return std::unexpected(process.error());
+  return serveOver(options, features, *process);
+}
+
+Result<void> serve(const ServeOptions& options) {
+  const auto process = prepareProcess();
+  if (!process) return std::unexpected(process.error());
   auto settings = settingsFrom(options);
   if (!settings) return std::unexpected(settings.error());
   Sandboxes sandboxes(std::move(*settings));
   const auto features = makeSandboxFeatures(sandboxes, options.version);
-  auto served = serveFeatures(*features, options, output->get(), ending->get());
+  auto served = serveOver(options.transport, *features, *process);
   sandboxes.finish();
   return served;
 }

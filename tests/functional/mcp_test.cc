@@ -42,6 +42,15 @@ TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
   EXPECT_EQ(client->call("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}})["isError"], true);
 }
 
+TEST_F(Mcp, ConformanceStartsTheProgramWithTheFixtures) {
+  McpClient client({"--conformance"}, environment());
+  const std::string tools = client.request("tools/list", Json::object()).dump();
+  EXPECT_NE(tools.find("test_simple_text"), std::string::npos) << tools;
+  EXPECT_EQ(tools.find("sandbox_create"), std::string::npos) << tools;
+  client.closeInput();
+  EXPECT_EQ(client.wait(), 0);
+}
+
 TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
   CONFORMS("R-SESSION-7");
   const auto client = start();

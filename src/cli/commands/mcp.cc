@@ -1,4 +1,9 @@
 // `caisson mcp`: serves sandboxes to agent hosts.
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
 #include "cli/commands/mcp_install.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -34,6 +39,18 @@ constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures
 constexpr Option kTestOptions[] = {kConformance};
 constexpr OptionGroup kGroups[] = {{"Server", kOptions}, {"Install", kInstallOptions}, {"", kTestOptions}};
 
+/// Replaces this process by the program with the fixtures, which is built beside this one.
+int serveFixtures(const std::string& http) {
+  std::error_code problem;
+  const std::filesystem::path own = std::filesystem::read_symlink(sys::kOwnProgram, problem);
+  const std::string program = (own.parent_path() / "caisson-mcp-conformance").string();
+  std::vector<const char*> words{program.c_str()};
+  if (!http.empty()) words.insert(words.end(), {"--http", http.c_str()});
+  words.push_back(nullptr);
+  ::execv(program.c_str(), const_cast<char* const*>(words.data()));
+  return complain(sysError(Stage::usage, "execv", program, errno, "build the target caisson-mcp-conformance"));
+}
+
 int perform(const Arguments& arguments) {
   if (!arguments.operands.empty()) {
     if (arguments.operands.size() != 2 || arguments.operands[0] != "install")
@@ -43,10 +60,10 @@ int perform(const Arguments& arguments) {
   std::vector<std::string> workspaces;
   for (const Given& given : arguments.given)
     if (given.option->name == kWorkspace.name) workspaces.emplace_back(given.value);
-  const auto served = mcp::serve({.allow_commit = arguments.has(kAllowCommit),
-                                  .http = std::string(arguments.value(kHttp).value_or("")),
-                                  .without_token = arguments.has(kWithoutToken),
-                                  .conformance = arguments.has(kConformance),
+  const std::string http(arguments.value(kHttp).value_or(""));
+  if (arguments.has(kConformance)) return serveFixtures(http);
+  const auto served = mcp::serve({.transport = {.http = http, .without_token = arguments.has(kWithoutToken)},
+                                  .allow_commit = arguments.has(kAllowCommit),
                                   .workspaces = std::move(workspaces),
                                   .version = CAISSON_VERSION,
                                   .program = sys::kOwnProgram});
