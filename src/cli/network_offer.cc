@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "approval/owner.h"
 #include "approval/store.h"
 #include "base/text.h"
 #include "cli/approval.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/result/report.h"
+#include "cli/safe_text.h"
 #include "policy/model.h"
 #include "policy/profiles/presets.h"
 #include "policy/rules/network_client.h"
@@ -30,9 +32,19 @@ std::optional<policy::NetworkClient> clientWithoutNetwork(const Arguments& argum
   return policy::networkClient(request.command);
 }
 
-std::string questionFor(const policy::NetworkClient& client) {
+/// What a policy says about how names are resolved decides where the data goes.
+std::string routeOf(const policy::Network& network) {
+  std::string text;
+  if (!network.dns_servers.empty())
+    text += "  The policy chooses the name servers: " + safeLine(joined(network.dns_servers)) + "\n";
+  if (!network.upstream_proxy.empty())
+    text += "  The policy chooses a proxy: " + safeLine(network.upstream_proxy) + "\n";
+  return text;
+}
+
+std::string questionFor(const policy::NetworkClient& client, const policy::Network& network) {
   const std::string hosts = joined(client.hosts);
-  return "caisson: `" + client.sign + "` uses the network, and this sandbox has none.\n  " +
+  return "caisson: `" + client.sign + "` uses the network, and this sandbox has none.\n" + routeOf(network) + "  " +
          (hosts.empty()
               ? "Give it the network through caisson's filter? You are asked about each host. [y/N] "
               : "Let it reach " + hosts + " through caisson's filter? You are asked about other hosts. [y/N] ");
@@ -48,14 +60,16 @@ Result<void> offerNetwork(const Arguments& arguments, Request& request) {
     tell(policy::describeNetworkNeed(*client));
     return {};
   }
-  const bool yes = askOwner(questionFor(*client));
+  const bool yes = askOwner(questionFor(*client, request.policy.model().network));
   if (auto recorded = approval::recordAnswer("net:proxy", "terminal", yes); !recorded) return recorded;
   if (!yes) return {};
-  auto changed = request.policy.set("network.mode", "proxy");
+  auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  policy::openNetwork(request.policy.model().network, std::move(owner->private_hosts));
   for (const std::string& host : client->hosts) {
-    if (changed) changed = request.policy.append("network.allowed_hosts", host);
+    if (auto added = request.policy.append("network.allowed_hosts", host); !added) return added;
   }
-  return changed;
+  return {};
 }
 
 Result<std::string> offerSessionNetwork(Session& session, const std::vector<std::string>& command, bool may_ask) {

@@ -68,23 +68,28 @@ TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
 /// A network client in a sandbox without network: asked about before it runs.
 TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
   CONFORMS("R-NETWORK-16");
-  const std::string policy = files.write("offline.toml", "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n");
+  const std::string policy = files.write("offline.toml",
+                                         "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n"
+                                         "allowed_hosts = ['evil.test']\n");
   const auto begin = [&](const std::vector<std::string>& options) {
     std::vector<std::string> words{
         "/usr/bin/env", "CAISSON_HOME=" + home_, "TERM=xterm", caissonBinary(), "run", "--policy",
         policy,         "--workspace",           ":none"};
     words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--", "curl", "-sS", "--max-time", "5", "http://example.org/x"});
+    words.insert(words.end(), {"--", "sh", "-c", "curl -sS http://example.org/x; curl -sS http://evil.test/y"});
     return std::make_unique<Terminal>(words, files.path());
   };
   for (const bool yes : {true, false}) {
     auto terminal = begin({});
     ASSERT_TRUE(terminal->shows("Let it reach example.org through")) << terminal->screen();
+    EXPECT_TRUE(contains(terminal->screen(), "The policy chooses the name servers: 93.184.0.2")) << terminal->screen();
     sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
     terminal->type(yes ? "y\r" : "n\r");
-    const auto status = terminal->wait();
-    EXPECT_EQ(status == 0, yes) << terminal->screen();
+    // The policy allows evil.test, but the answer was about example.org.
+    if (yes) answer(*terminal, "evil.test:80", "n\r");
+    ASSERT_TRUE(terminal->wait()) << terminal->screen();
     EXPECT_EQ(contains(terminal->screen(), "example.org /x from 80"), yes) << terminal->screen();
+    EXPECT_FALSE(contains(terminal->screen(), "evil.test /y from 80")) << terminal->screen();
   }
   auto typed = begin({"--net", "none"});
   EXPECT_NE(typed->wait(), 0) << typed->screen();

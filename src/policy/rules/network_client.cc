@@ -143,4 +143,22 @@ std::string describeNetworkNeed(const NetworkClient& client, std::string_view se
   return text;
 }
 
+void openNetwork(Network& network, std::vector<std::string> private_hosts) {
+  Network opened;
+  opened.mode = NetworkMode::proxy;
+  opened.private_hosts = std::move(private_hosts);
+  opened.denied_hosts = std::move(network.denied_hosts);
+  opened.denied_ports = std::move(network.denied_ports);
+  opened.exposed_ports = std::move(network.exposed_ports);
+  opened.host_ports = std::move(network.host_ports);
+  opened.published_ports = std::move(network.published_ports);
+  opened.dns_servers = std::move(network.dns_servers);
+  opened.upstream_proxy = std::move(network.upstream_proxy);
+  opened.max_connections = network.max_connections;
+  opened.max_bytes = network.max_bytes;
+  opened.idle_seconds = network.idle_seconds;
+  opened.dns_queries_per_minute = network.dns_queries_per_minute;
+  network = std::move(opened);
+}
+
 }  // namespace caisson::policy

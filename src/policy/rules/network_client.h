@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/model.h"
+
 namespace caisson::policy {
 
 struct NetworkClient {
@@ -23,5 +25,11 @@ std::optional<NetworkClient> networkClient(std::span<const std::string> argv);
 /// One line for people: what the program needs, and the flags that would give it; for a command of a session, what
 /// gives it to `session`.
 std::string describeNetworkNeed(const NetworkClient& client, std::string_view session = {});
+
+/// Gives an offline policy a network in which no host is allowed yet. What the policy says about hosts, ports and
+/// credentials had no effect while it was offline, so its owner was never asked about it: it is dropped. Its name
+/// servers and proxy stay; the question to the owner must name them. `private_hosts` are the exceptions of the owner's
+/// configuration.
+void openNetwork(Network& network, std::vector<std::string> private_hosts);
 
 }  // namespace caisson::policy

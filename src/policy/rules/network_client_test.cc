@@ -55,5 +55,29 @@ TEST(NetworkClient, IsDescribedWithTheFlagsThatAllowIt) {
             "`curl` uses the network, and this sandbox has none; allow it with --net proxy --allow-host example.org");
 }
 
+TEST(NetworkClient, IsGivenANetworkWithoutThePolicysHosts) {
+  Network network;
+  network.allowed_hosts = {"*"};
+  network.denied_hosts = {"bad.example.org"};
+  network.private_hosts = {"10.0.0.1"};
+  network.allowed_ports = {"1-65535"};
+  network.dns_servers = {"198.51.100.1"};
+  network.upstream_proxy = "http://198.51.100.2:3128";
+  network.credentials = {{}};
+  network.allow_missing_server_name = network.allow_encrypted_hello = true;
+  network.max_bytes = 5;
+  openNetwork(network, {"registry.local"});
+  EXPECT_EQ(network.mode, NetworkMode::proxy);
+  EXPECT_TRUE(network.allowed_hosts.empty());
+  EXPECT_EQ(network.denied_hosts, (std::vector<std::string>{"bad.example.org"}));
+  EXPECT_EQ(network.private_hosts, (std::vector<std::string>{"registry.local"}));
+  EXPECT_EQ(network.allowed_ports, Network().allowed_ports);
+  EXPECT_EQ(network.dns_servers, (std::vector<std::string>{"198.51.100.1"}));
+  EXPECT_EQ(network.upstream_proxy, "http://198.51.100.2:3128");
+  EXPECT_TRUE(network.credentials.empty());
+  EXPECT_FALSE(network.allow_missing_server_name || network.allow_encrypted_hello);
+  EXPECT_EQ(network.max_bytes, 5U);
+}
+
 }  // namespace
 }  // namespace caisson::policy

@@ -15,6 +15,7 @@
 #include "approval/store.h"
 #include "egress/process.h"
 #include "policy/decode/validate.h"
+#include "policy/rules/network_client.h"
 #include "session/client/session_context.h"
 #include "supervise/network/egress.h"
 
@@ -146,10 +147,9 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
   }
   const std::string text(pattern);
   if (network.mode == policy::NetworkMode::none) {
-    // A policy without network may list hosts that were never meant to be reachable: start with an empty list.
-    network.mode = policy::NetworkMode::proxy;
-    network.allowed_hosts.clear();
-    network.private_hosts.clear();
+    auto owner = approval::loadOwner();
+    if (!owner) return fail(owner.error());
+    policy::openNetwork(network, std::move(owner->private_hosts));
   }
   put(network.allowed_hosts, network.denied_hosts, text);
   std::erase(after.granted, text);
@@ -160,6 +160,10 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
     if (auto settled = settle("session network", when_busy); !settled) return settled;
   }
   if (auto noted = note("network", "allow " + text); !noted) return noted;
+  if (metadata_.policy.network.mode == policy::NetworkMode::none) {
+    // Programs would read what the offline sandbox left in the home: ~/.npmrc, ~/.gitconfig.
+    if (auto discarded = discardScratch(directory_); !discarded) return discarded;
+  }
   return applyNetwork(std::move(after), {{Kind::allow, text}});
 }
 

@@ -139,6 +139,13 @@ std::string newLayerName() {
   return name;
 }
 
+Result<void> discardScratch(const RootDir& session) {
+  // Removing it takes time: see clean().
+  auto renamed = session.rename(kScratchDirectory, std::string(kDiscarded) + newLayerName(), false);
+  if (!renamed && renamed.error().sys_errno == ENOENT) return {};
+  return renamed;
+}
+
 Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
   Metadata after = metadata;
   std::string evidence;

@@ -79,6 +79,9 @@ Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& meta
 /// Discards the upper layer and keeps it as a checkpoint, whose name is returned; the caller holds the lock.
 Result<std::string> discardUpper(const sys::RootDir& session, Metadata& metadata);
 
+/// Discards what commands left in the session's /tmp and home, as far as that is on disk; the caller holds the lock.
+Result<void> discardScratch(const sys::RootDir& session);
+
 /// Clears the mark that the session expired with uncommitted changes: they are about to change.
 void forgetKept(const sys::RootDir& session);
 
