@@ -242,12 +242,8 @@ Result<Owner> loadOne(const std::string& path, bool system) {
 }
 
 std::string userFile() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  if (config != nullptr && config[0] == '/') return std::string(config) + "/caisson/config.toml";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/caisson/config.toml";
-  const std::string listed = sys::homeFromPasswd(::geteuid());
-  return listed.empty() ? "" : listed + "/.config/caisson/config.toml";
+  const std::string directory = userConfigDirectory();
+  return directory.empty() ? "" : directory + "/config.toml";
 }
 
 /// An owner who allows 4 GiB has not forbidden the default profile on a machine with 64 GiB.
@@ -268,6 +264,15 @@ void lowerDefaults(const policy::Ceilings& most, policy::Policy& policy) {
 
 }  // namespace
 
+std::string userConfigDirectory() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  if (config != nullptr && config[0] == '/') return std::string(config) + "/caisson";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/caisson";
+  const std::string listed = sys::homeFromPasswd(::geteuid());
+  return listed.empty() ? "" : listed + "/.config/caisson";
+}
+
 policy::Ceilings Owner::ceilingsFor(const policy::Policy& policy) const {
   policy::Ceilings result = policy::ceilingsOf(policy);
   result.host_memory = sys::machineMemory();
@@ -284,9 +289,17 @@ policy::Ceilings Owner::ceilingsFor(const policy::Policy& policy) const {
 Result<void> Owner::check(policy::Policy& policy) const {
   const policy::Ceilings most = ceilingsFor(policy);
   if (policy.resources.ceilings == policy::CeilingSet::dev) lowerDefaults(most, policy);
+  // Without a value of its own a policy has the default of its level, which may exceed what the owner allows.
+  policy::Resources& resources = policy.resources;
+  if (!resources.wall_seconds && ceilings.wall_seconds && policy::effectiveWallSeconds(policy) > *ceilings.wall_seconds)
+    resources.wall_seconds = ceilings.wall_seconds;
+  if (!resources.output && ceilings.output && policy::effectiveOutput(policy) > *ceilings.output)
+    resources.output = ceilings.output;
+  // The owner trusts these names as the host's own name servers resolve them, not as a server that a policy chooses.
+  const bool resolved_elsewhere = !policy.network.dns_servers.empty() || !policy.network.upstream_proxy.empty();
   std::vector<std::string>& hosts = policy.network.private_hosts;
   for (const std::string& host : private_hosts) {
-    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+    if (!resolved_elsewhere && std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
   return policy::validate(policy, most);
 }

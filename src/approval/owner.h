@@ -70,6 +70,9 @@ Result<Owner> loadOwner(const std::string& system_file, const std::string& user_
 /// Same, from the standard paths.
 Result<Owner> loadOwner();
 
+/// Where the user's part of the configuration lies, or "" without a home directory.
+std::string userConfigDirectory();
+
 /// Adds the owner's denied host paths to `policy`, translated to paths inside. An error if the policy shows a denied
 /// path explicitly, or if the workspace is within one. `workspace` is its canonical host path, or empty.
 Result<void> denyAlways(const Owner& owner, const std::string& workspace, policy::Policy& policy);

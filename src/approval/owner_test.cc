@@ -131,4 +131,31 @@ TEST(Owner, CeilingsLowerTheDefaultsOfDevAndRefuseWhatAFileSets) {
   EXPECT_FALSE(owner.check(bash)) << "only the defaults of dev adapt";
 }
 
+TEST(Owner, CeilingsHoldForLimitsThatAPolicyLeavesOut) {
+  Owner owner;
+  owner.ceilings.wall_seconds = 10;
+  owner.ceilings.output = 1000;
+  for (const char* name : {"dev", "bash"}) {
+    policy::Policy policy = *policy::builtin(name);
+    ASSERT_TRUE(owner.check(policy));
+    EXPECT_EQ(policy::effectiveWallSeconds(policy), 10) << name;
+    EXPECT_EQ(policy::effectiveOutput(policy), 1000U) << name;
+  }
+}
+
+TEST(Owner, PrivateHostsAreNotGivenToPoliciesThatChooseWhereNamesAreResolved) {
+  Owner owner;
+  owner.private_hosts = {"git.corp.example"};
+  policy::Policy policy;
+  ASSERT_TRUE(owner.check(policy));
+  EXPECT_EQ(policy.network.private_hosts, owner.private_hosts);
+  policy::Policy with_servers, with_proxy;
+  with_servers.network.dns_servers = {"198.51.100.1"};
+  with_proxy.network.upstream_proxy = "http://198.51.100.1:3128";
+  for (policy::Policy* each : {&with_servers, &with_proxy}) {
+    ASSERT_TRUE(owner.check(*each));
+    EXPECT_TRUE(each->network.private_hosts.empty());
+  }
+}
+
 }  // namespace caisson::approval

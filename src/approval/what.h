@@ -9,7 +9,7 @@
 //   path:/srv/data              one host path
 //   commit:/srv/project         writing the changes of sandboxes to this directory
 //   tool:NAME                   the requirements of a declared tool: a shell below `full`, network
-//   project:SHA256              a project's policy file with exactly this content
+//   project:SHA256              a project's policy file: its path and exactly this content
 //   policy:WORD                 what a policy requires with `approvals.required`
 //
 // Texts are printable ASCII, so a user reads exactly what is stored: control, bidirectional and zero-width characters

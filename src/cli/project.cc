@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 
 #include "approval/owner.h"
 #include "approval/store.h"
@@ -39,7 +40,15 @@ std::string findProjectFile() {
   return {};
 }
 
-std::string consentFor(std::string_view text) { return "project:" + hex(Sha256().add(text).finish()); }
+/// For this content in this place: the same file in another repository is asked about again.
+std::string consentFor(const std::string& file, std::string_view text) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(file);
+  // Not of the file itself: a link to a trusted file is not the same project.
+  const std::filesystem::path directory = std::filesystem::canonical(path.parent_path(), error);
+  const std::string place = (directory / path.filename()).string();
+  return "project:" + hex(Sha256().add(place).add(std::uint8_t{0}).add(text).finish());
+}
 
 Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   auto owner = approval::loadOwner();
@@ -93,7 +102,7 @@ int trust(const Arguments& arguments) {
   }
   auto store = approval::Store::open();
   if (!store) return complain(store.error());
-  const auto granted = store->grant({.what = consentFor(*text),
+  const auto granted = store->grant({.what = consentFor(file, *text),
                                      .scope = approval::Scope::timed,
                                      .expires = now() + kConsentSeconds,
                                      .by = "terminal"},
@@ -116,7 +125,7 @@ Result<std::optional<Policy>> projectPolicy() {
   if (!store) return fail(store.error());
   const auto approvals = store->list(now());
   if (!approvals) return fail(approvals.error());
-  const std::string consent = consentFor(*text);
+  const std::string consent = consentFor(file, *text);
   const bool consented =
       std::ranges::any_of(*approvals, [&](const approval::Approval& one) { return one.what == consent; });
   if (!consented) {
@@ -133,7 +142,8 @@ constinit const Verb kPolicyTrust{
     .summary = "Consent to a project's caisson.toml",
     .description =
         "Shows what the policy says and asks, on the terminal, whether commands started in its directory may use it. "
-        "The consent holds for exactly this content, for a year, and can be revoked with `caisson approvals revoke`.",
+        "The consent holds for exactly this content in this place, for a year, and can be revoked with `caisson "
+        "approvals revoke`.",
     .examples = "caisson policy trust",
     .topic = Topic::policy,
     .syntax = {.operands = "[FILE]"},

@@ -1,6 +1,7 @@
 // A project's policy: `caisson.toml` in the current directory or above it.
 //
-// A repository is untrusted, and so is its policy: it is used only if the owner consented to exactly this content
+// A repository is untrusted, and so is its policy: it is used only if the owner consented to exactly this content in
+// this place
 // (`caisson policy trust`). A changed file needs a new consent. Such a policy can extend built-in profiles only, since
 // the consent covers no other file; the owner's ceilings apply to it as to any other.
 #pragma once

@@ -149,4 +149,8 @@ bool mayBeExcepted(std::string_view range) {
          range == "benchmark" || range == "documentation" || range == "this host";
 }
 
+bool isOfThisHost(std::string_view range) {
+  return range == "loopback" || range == "link-local" || range == "this host";
+}
+
 }  // namespace caisson::egress

@@ -39,5 +39,8 @@ std::string_view blockedRange(const Address& address);
 /// Whether the owner may allow this blocked range for a named host: private networks and loopback, never cloud
 /// metadata, multicast or reserved space.
 bool mayBeExcepted(std::string_view range);
+/// Whether a blocked range is reached without leaving this machine or its link. An exception for a name does not open
+/// it: who answers the DNS query would choose among the services of this machine.
+bool isOfThisHost(std::string_view range);
 
 }  // namespace caisson::egress

@@ -19,7 +19,11 @@ class Owner : public SandboxTest {
     workspace.openToAll();
   }
   void configure(const std::string& text) const { config_.write("caisson/config.toml", text, 0600); }
-  [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words) const { return runCaisson(words, how_); }
+  [[nodiscard]] RunOutput caisson(const std::vector<std::string>& words, const std::string& below = "") const {
+    RunOptions how = how_;
+    if (!below.empty()) how.cwd = workspace / below;
+    return runCaisson(words, how);
+  }
 
   /// Runs it on a terminal with `yes` as the answer to `question`; returns the exit status.
   [[nodiscard]] int onTerminal(const std::vector<std::string>& words, const std::string& question) const {
@@ -247,6 +251,38 @@ TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsContent) {
   EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}).out, "yes\n");
   workspace.write("caisson.toml", text + "# changed\n");
   EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}).out, "");
+}
+
+TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsPlace) {
+  const std::string text = "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n";
+  workspace.write("caisson.toml", text);
+  ASSERT_EQ(onTerminal({"policy", "trust"}, "as long as it stays as it is"), 0);
+  workspace.write("copied/caisson.toml", text);
+  workspace.makeDir("linked");
+  ASSERT_EQ(symlink((workspace / "caisson.toml").c_str(), (workspace / "linked/caisson.toml").c_str()), 0);
+  for (const std::string place : {"copied", "linked"}) {
+    const RunOutput output = caisson({"run", "--", "printenv", "FROM_PROJECT"}, place);
+    EXPECT_EQ(output.out, "") << place;
+    EXPECT_TRUE(contains(output.err, "needs your consent")) << output.describe();
+  }
+}
+
+/// The rows above a question must be the policy's, not text of the file that looks like them.
+TEST_F(Owner, AProjectsPolicyCannotForgeTheListOfWidenings) {
+  workspace.write("caisson.toml",
+                  "extends = 'cargo'\n[network]\nmode = 'proxy'\nallowed_hosts = ['*']\n[commands]\n"
+                  "blocked_patterns = [\"x\\n\\n\\nwidened\\n  nothing\\n\"]\n");
+  const RunOutput shown = caisson({"policy", "explain", workspace / "caisson.toml"});
+  EXPECT_FALSE(contains(shown.out, "\n  nothing\n")) << shown.describe();
+  EXPECT_TRUE(contains(shown.out, "network.allowed_hosts: ")) << shown.describe();
+}
+
+TEST_F(Owner, CeilingsHoldForLimitsThatThePolicyLeavesOut) {
+  configure("[ceilings]\nwall_seconds = '1s'\n");
+  for (const std::string profile : {"bash", "dev"}) {
+    const RunOutput ended = caisson({"run", "--profile", profile, "--", "sleep", "30"});
+    EXPECT_EQ(ended.exit_status, 124) << profile << ended.describe();
+  }
 }
 
 TEST_F(Owner, AProjectsPolicyCannotRaiseCeilings) {

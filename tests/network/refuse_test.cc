@@ -173,13 +173,23 @@ TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
 TEST_F(Refuse, TheOwnersConfigurationMakesTheExceptionForEveryPolicy) {
   CONFORMS("R-NETWORK-6");
   files.write("config/caisson/config.toml", "[network]\nprivate_hosts = ['registry.local']\n");
-  ::setenv("XDG_CONFIG_HOME", (files / "config").c_str(), 1);
-  const std::vector<std::string> fetch{"curl", "-sS", "http://registry.local/"};
-  const RunOutput reached = run({"registry.local"}, fetch);
-  const auto unlisted = json({"example.org"}, fetch);
-  ::unsetenv("XDG_CONFIG_HOME");
-  EXPECT_TRUE(contains(reached.out, "registry.local / from 80")) << reached.describe();
+  const std::string servers = files.write("resolv.conf", "nameserver 93.184.0.2\n");
+  const RunOptions how{.env = {{"XDG_CONFIG_HOME", files / "config"}}, .cwd = files.path()};
+  // With the host's name servers, in a view of the files where those are this internet's.
+  const auto fetch = [&](const std::string& network) {
+    const std::string policy = files.write("p.toml", "extends = 'bash'\n[network]\nmode = 'proxy'\n" + network);
+    return runProgram({"unshare", "--mount", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"", servers,
+                       caissonBinary(), "run", "--policy", policy, "--workspace", ":none", "--json", "--", "curl",
+                       "-sS", "http://registry.local/"},
+                      how)
+        .json();
+  };
+  const auto reached = fetch("allowed_hosts = ['registry.local']\n");
+  EXPECT_TRUE(contains(reached["stdout"], "registry.local / from 80")) << reached;
+  const auto unlisted = fetch("allowed_hosts = ['example.org']\n");
   EXPECT_TRUE(denied(unlisted, "registry.local:80")) << "the policy still has to allow the host: " << unlisted;
+  const auto elsewhere = fetch("allowed_hosts = ['registry.local']\ndns_servers = ['93.184.0.2']\n");
+  EXPECT_TRUE(denied(elsewhere, "registry.local:80")) << "the policy chooses where the name leads: " << elsewhere;
 }
 
 TEST_F(Refuse, TheServerNameOfTlsMustBeTheHost) {

@@ -45,15 +45,23 @@ std::string line(const Field& field, std::string_view label, const Policy& polic
     remarks += (remarks.empty() ? "at most " : ", at most ") + ceiling;
   }
   if (!remarks.empty()) text += "  (" + remarks + ")";
+  return text;
+}
+
+/// Text from a policy file is printed on a terminal, below rows that a reader must be able to trust: control
+/// characters, line ends included, become '?'.
+std::string oneRow(std::string text) {
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = '?';
+  }
   return text + "\n";
 }
 
-/// Text from a policy file is printed on a terminal: control characters become '?'.
-std::string withoutControls(std::string text) {
-  for (char& letter : text) {
-    if ((static_cast<unsigned char>(letter) < 0x20 && letter != '\n') || letter == 0x7F) letter = '?';
-  }
-  return text;
+/// A value as long as a screen would push the other rows off it.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kLongest = 300;
+  if (text.size() <= kLongest) return text;
+  return text.substr(0, kLongest) + "… (" + std::to_string(text.size() - kLongest) + " more characters)";
 }
 
 }  // namespace
@@ -73,12 +81,7 @@ std::string explain(const Policy& policy, const Ceilings& ceilings) {
       text += std::string(section) + "\n";
     }
     const std::string_view label = dot == std::string_view::npos ? field.key : field.key.substr(dot + 1);
-    std::string row = line(field, label, policy, defaults, ceilings);
-    row.pop_back();
-    for (char& letter : row) {
-      if (letter == '\n') letter = '?';
-    }
-    text += row + "\n";
+    text += oneRow(line(field, label, policy, defaults, ceilings));
   }
   text += "\npresets (--allow-host preset:NAME)\n";
   for (const Preset& preset : presets()) {
@@ -91,9 +94,9 @@ std::string explain(const Policy& policy, const Ceilings& ceilings) {
   text += "\nwidened\n";
   if (policy.widenings.empty()) text += "  nothing\n";
   for (const Widening& widening : policy.widenings) {
-    text += "  " + widening.key + ": " + widening.from + " -> " + widening.to + "\n";
+    text += oneRow("  " + widening.key + ": " + shortened(widening.from) + " -> " + shortened(widening.to));
   }
-  return withoutControls(std::move(text));
+  return text;
 }
 
 }  // namespace caisson::policy
