@@ -13,8 +13,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <optional>
 
+#include "approval/owner.h"
 #include "host/executables.h"
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
@@ -161,6 +163,30 @@ std::string realName(const std::string& path) {
     there.erase(slash);
   }
   return rest;
+}
+
+/// Costs system calls, so only where the sandbox could reach it.
+void observeOwnConfig(const policy::Policy& policy, HostFacts& facts) {
+  const std::string directory = approval::userConfigDirectory();
+  const policy::Filesystem& files = policy.filesystem;
+  const bool reachable = !files.read_only.empty() || !files.read_write.empty() ||
+                         files.workspace.mode == policy::WorkspaceMode::rw ||
+                         plan::below(directory, facts.workspace.path);
+  if (directory.empty() || !reachable) return;
+  const HostPath config = observe(directory);
+  facts.own_config_exists = config.directory;
+  facts.own_config = config.path.empty() ? realName(directory) : config.path;
+}
+
+std::map<std::string, std::string> realNamesOfDenied(const policy::Policy& policy) {
+  std::map<std::string, std::string> names;
+  for (const std::string& entry : policy.filesystem.denied) {
+    if (plan::isPattern(entry)) continue;
+    const std::string path = policy::normalPath(entry);
+    std::string real = realName(path);
+    if (!real.empty() && real != path) names.emplace(path, std::move(real));
+  }
+  return names;
 }
 
 /// Denied paths of the workspace that lead through a symbolic link.
@@ -333,6 +359,8 @@ void observePaths(const policy::Policy& policy, HostFacts& facts) {
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
   }
   facts.own_state = realName(sys::stateHome());
+  observeOwnConfig(policy, facts);
+  facts.denied_real = realNamesOfDenied(policy);
   if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
   if (!facts.workspace.path.empty()) {

@@ -452,7 +452,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
     planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
   }
   if (planned) planned = chooseDirectory(policy, plan);
-  if (planned) planned = checkOwnState(host, plan);
+  if (planned) planned = checkOwnState(policy, host, plan);
   if (planned) planned = planNetwork(policy, plan);
   if (planned) planKernelQuotas(host, plan);
   if (planned) planned = checkCredentials(policy, host, plan);

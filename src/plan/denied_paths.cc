@@ -1,7 +1,6 @@
 #include "plan/denied_paths.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "plan/filesystem.h"
 #include "plan/workspace.h"
@@ -49,15 +48,32 @@ MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host,
   return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
 }
 
-/// Where a path leads that is below a link that the policy shows: what is mounted there has another name.
-std::optional<std::string> realNameBelowLink(const HostFacts& host, const std::string& path) {
-  for (const auto* list : {&host.read_only, &host.read_write}) {
-    for (const HostPath& shown : *list) {
-      const std::string name = policy::normalPath(shown.requested);
-      if (name != shown.path && path != name && below(path, name)) return shown.path + path.substr(name.size());
+struct DeniedEntry {
+  std::string path;
+  bool through_link = false;  ///< on the host; the place that the link leads to is an entry as well
+};
+
+/// What the policy denies, under every name on the host: as it is written, where links lead, and the paths that are
+/// shown because a name in a denied directory leads to them.
+std::vector<DeniedEntry> deniedEntries(const policy::Policy& policy, const HostFacts& host) {
+  std::vector<DeniedEntry> entries;
+  const auto add = [&](const std::string& path, bool through_link) {
+    const auto same = [&](const DeniedEntry& one) { return one.path == path; };
+    if (std::ranges::none_of(entries, same)) entries.push_back({path, through_link});
+  };
+  for (const std::string& entry : policy.filesystem.denied) {
+    if (isPattern(entry)) continue;
+    const std::string path = policy::normalPath(entry);
+    const auto real = host.denied_real.find(path);
+    add(path, real != host.denied_real.end());
+    if (real != host.denied_real.end()) add(real->second, false);
+    for (const auto* list : {&host.read_only, &host.read_write}) {
+      for (const HostPath& shown : *list) {
+        if (!shown.path.empty() && below(policy::normalPath(shown.requested), path)) add(shown.path, false);
+      }
     }
   }
-  return std::nullopt;
+  return entries;
 }
 
 }  // namespace
@@ -74,12 +90,10 @@ std::vector<std::string> deniedPatterns(const policy::Policy& policy) {
   return patterns;
 }
 
-std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, const HostFacts& host,
-                                     std::string_view directory) {
+std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFacts& host, std::string_view directory) {
   std::vector<std::string> result;
-  for (const std::string& entry : denied) {
-    if (isPattern(entry)) continue;
-    for (const auto& [path, alias] : deniedPaths(entry, host, directory)) {
+  for (const DeniedEntry& entry : deniedEntries(policy, host)) {
+    for (const auto& [path, alias] : deniedPaths(entry.path, host, directory)) {
       if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
     }
   }
@@ -88,14 +102,9 @@ std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, con
 
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
   const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
-  for (const std::string& entry : policy.filesystem.denied) {
-    if (isPattern(entry)) continue;
-    if (const auto real = realNameBelowLink(host, policy::normalPath(entry))) {
-      plan.steps.push_back(MaskPath{*real, MaskPath::Absent::refuse, true});
-      continue;
-    }
-    const auto paths = plan.workspace_shown ? deniedPaths(entry, host, workspace)
-                                            : std::vector<DeniedPath>{{policy::normalPath(entry)}};
+  for (const DeniedEntry& entry : deniedEntries(policy, host)) {
+    const auto paths =
+        plan.workspace_shown ? deniedPaths(entry.path, host, workspace) : std::vector<DeniedPath>{{entry.path}};
     for (const auto& [path, alias] : paths) {
       if (hides_names && below(path, workspace) && path != workspace) continue;
       // At its own path /workspace is only a name for the workspace, unless that lies there.
@@ -104,9 +113,9 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
       // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the
       // run.
       const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
-      const bool sure = !alias || (below(path, workspace) && !ambiguous);
-      plan.steps.push_back(
-          MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip, true});
+      const bool sure = !entry.through_link && (!alias || (below(path, workspace) && !ambiguous));
+      plan.steps.push_back(MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip,
+                                    !entry.through_link});
     }
   }
 }

@@ -11,9 +11,8 @@ bool isPattern(std::string_view path);
 /// The denied patterns below the workspace, relative to it.
 std::vector<std::string> deniedPatterns(const policy::Policy& policy);
 
-/// Paths below `directory`, where the workspace is shown, that `denied` names; relative to it.
-std::vector<std::string> deniedBelow(const std::vector<std::string>& denied, const HostFacts& host,
-                                     std::string_view directory);
+/// Denied paths below `directory`, where the workspace is shown; relative to it.
+std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFacts& host, std::string_view directory);
 
 /// Adds masks for the denied paths that no overlay hides. Comes after every mount it could lie in, and so wins.
 /// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege.

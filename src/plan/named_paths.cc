@@ -1,19 +1,27 @@
 #include "plan/named_paths.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "plan/filesystem.h"
 #include "plan/secrets.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
+#include "policy/rules/home_secrets.h"
 
 namespace caisson::plan {
 namespace {
 
+/// The part of `path` below `tree`, or nothing if it does not lie there.
+std::optional<std::string> nameBelow(const std::string& path, const std::string& tree) {
+  if (path.size() <= tree.size() || !below(path, tree)) return std::nullopt;
+  return path.substr(tree == "/" ? 1 : tree.size() + 1);
+}
+
 /// The credential or history of a home that `path` is or lies in, or "".
 std::string homeSecretOf(const HostFacts& host, const std::string& path) {
   for (const std::string& home : host.homes) {
-    for (const std::string_view secret : homeSecrets()) {
+    for (const std::string_view secret : policy::homeSecrets()) {
       if (below(path, home + "/" + std::string(secret))) return "~/" + std::string(secret);
     }
   }
@@ -46,7 +54,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
   if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
     plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
   }
-  if (const auto own = ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + *own});
+  for (const std::string& own : ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + own});
   if (!policy.filesystem.workspace.show_secrets) {
     for (const std::string& name : homeSecretsIn(host, path.path))
       plan.steps.push_back(MaskPath{path.path + "/" + name});
@@ -55,21 +63,36 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
   return {};
 }
 
+/// The configuration names programs that caisson runs on the host, so the sandbox must not write it.
+Result<void> checkOwnConfig(const HostFacts& host, const Plan& plan, const std::string& shown, bool writable) {
+  if (host.own_config.empty()) return {};
+  const bool inside = below(host.own_config, shown);
+  const bool cannot_hide = plan.tier == policy::Tier::landlock || !host.own_config_exists;
+  if (!below(shown, host.own_config) && !(writable && inside && cannot_hide)) return {};
+  const bool could_exist = inside && plan.tier != policy::Tier::landlock && shown != host.own_config;
+  return fail(
+      plainError(Stage::host, "plan", shown, "the sandbox could change caisson's configuration: " + host.own_config,
+                 could_exist ? "mkdir -p " + host.own_config + ", which is then hidden" : "show another directory"));
+}
+
 }  // namespace
 
 std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree) {
   std::vector<std::string> names;
   for (const std::string& home : host.homes) {
-    if (!below(home, tree)) continue;
-    const std::string prefix = home.size() == tree.size() ? "" : home.substr(tree == "/" ? 1 : tree.size() + 1) + "/";
-    for (const std::string_view secret : homeSecrets()) names.push_back(prefix + std::string(secret));
+    for (const std::string_view secret : policy::homeSecrets()) {
+      if (auto name = nameBelow(home + "/" + std::string(secret), tree)) names.push_back(*std::move(name));
+    }
   }
   return names;
 }
 
-std::optional<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
-  if (host.own_state.empty() || !below(host.own_state, tree) || host.own_state.size() == tree.size()) return {};
-  return host.own_state.substr(tree == "/" ? 1 : tree.size() + 1);
+std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
+  std::vector<std::string> names;
+  for (const std::string* own : {&host.own_state, &host.own_config}) {
+    if (auto name = nameBelow(*own, tree)) names.push_back(*std::move(name));
+  }
+  return names;
 }
 
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
@@ -93,9 +116,9 @@ void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& pla
   }
 }
 
-Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
-  if (host.own_state.empty()) return {};
-  const auto check = [&](const std::string& shown) -> Result<void> {
+Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, const Plan& plan) {
+  const auto check = [&](const std::string& shown, bool writable) -> Result<void> {
+    if (auto checked = checkOwnConfig(host, plan, shown, writable); !checked || host.own_state.empty()) return checked;
     // A session's own directories are shown in its sandbox, and those that `caisson verify` makes for its checks; all
     // else there is the owner's (log, approvals, tools, tokens).
     const bool made_to_be_shown =
@@ -107,11 +130,12 @@ Result<void> checkOwnState(const HostFacts& host, const Plan& plan) {
                            "show another directory, or set CAISSON_HOME to one outside of it"));
   };
   if (plan.workspace_shown) {
-    if (auto checked = check(host.workspace.path); !checked) return checked;
+    const bool direct = policy.filesystem.workspace.mode == policy::WorkspaceMode::rw;
+    if (auto checked = check(host.workspace.path, direct); !checked) return checked;
   }
   for (const auto* list : {&host.read_only, &host.read_write}) {
     for (const HostPath& path : *list) {
-      if (auto checked = check(path.path); !checked) return checked;
+      if (auto checked = check(path.path, list == &host.read_write); !checked) return checked;
     }
   }
   return {};

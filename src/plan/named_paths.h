@@ -2,8 +2,6 @@
 // credentials and caisson's own state.
 #pragma once
 
-#include <optional>
-
 #include "plan/plan.h"
 
 namespace caisson::plan {
@@ -11,9 +9,9 @@ namespace caisson::plan {
 /// Names below `tree`, relative to it, that hold the caller's credentials and histories.
 std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree);
 
-/// caisson's own state below `tree`, relative to it, or nothing: a payload would read what others ran, and in a
+/// caisson's own state and configuration below `tree`, relative to it: a payload would read what others ran, and in a
 /// writable tree rewrite it. No policy can show it.
-std::optional<std::string> ownStateIn(const HostFacts& host, const std::string& tree);
+std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree);
 
 /// Adds the paths of filesystem.read_only and read_write, each at its own name.
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
@@ -23,6 +21,6 @@ void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& pla
 
 /// caisson's own state (audit log, approvals, quarantine) is hidden in what is shown; no tree of it can be shown
 /// itself, and none that holds it in the landlock tier, which can hide nothing. Comes after the workspace was added.
-Result<void> checkOwnState(const HostFacts& host, const Plan& plan);
+Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, const Plan& plan);
 
 }  // namespace caisson::plan

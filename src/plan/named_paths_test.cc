@@ -83,9 +83,13 @@ TEST(NamedPaths, GivenByALinkStayDeniedUnderBothNames) {
   host.read_only = {{.requested = "/home/someone/tools", .path = "/opt/tools", .directory = true}};
   Policy policy = profile();
   policy.filesystem.denied = {"/home/someone/tools/secret"};
+  host.denied_real = {{"/home/someone/tools/secret", "/opt/tools/secret"}};
   EXPECT_NE(stepAt<MaskPath>(planned(policy, host), "/opt/tools/secret"), nullptr);
-  policy.filesystem.denied = {"/home/someone"};
-  EXPECT_EQ(stepAt<MakeSymlink>(planned(policy, host), "/home/someone/tools"), nullptr);
+  for (const char* denied : {"/home/someone/tools", "/home/someone"}) {
+    policy.filesystem.denied = {denied};
+    EXPECT_EQ(stepAt<MakeSymlink>(planned(policy, host), "/home/someone/tools"), nullptr) << denied;
+    EXPECT_NE(stepAt<MaskPath>(planned(policy, host), "/opt/tools"), nullptr) << denied;
+  }
 }
 
 TEST(NamedPaths, ThatCannotBeShownAreRefusedAtEveryLevel) {

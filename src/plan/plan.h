@@ -107,13 +107,16 @@ struct HostFacts {
   /// Directories of / and /var that hold no part of the system: covered at level process, and observed only for it.
   std::vector<std::string> other_directories;
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
-  std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
+  std::string own_config;          ///< canonical: the directory of the owner's configuration, or empty
+  bool own_config_exists = false;
+  std::string own_state;  ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   StateDisk state_disk;
   std::vector<std::string> denied_through_links;
-  std::vector<std::string> denied_matches;  ///< what denied patterns of the workspace match now, relative to it
-  uid_t payload_id = 0;                     ///< the host uid of a root caller's payload, used by no other user
-  SubordinateIds subordinate;               ///< looked for only when the policy asks for a separate user
-  std::vector<Toolchain> toolchains;        ///< in the order of the caller's PATH; only if the policy shows them
+  std::map<std::string, std::string> denied_real;  ///< denied paths through links, each with its canonical name
+  std::vector<std::string> denied_matches;         ///< what denied patterns of the workspace match now, relative to it
+  uid_t payload_id = 0;                            ///< the host uid of a root caller's payload, used by no other user
+  SubordinateIds subordinate;                      ///< looked for only when the policy asks for a separate user
+  std::vector<Toolchain> toolchains;               ///< in the order of the caller's PATH; only if the policy shows them
   HostPath current_directory;
   HostPath workspace;         ///< as the policy names it, or the current directory
   WorkspaceScan scan;         ///< of the workspace

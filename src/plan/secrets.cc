@@ -18,44 +18,6 @@ constexpr std::string_view kWorkspaceNames[] = {
 constexpr std::string_view kWorkspaceEndings[] = {".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore"};
 constexpr std::string_view kTemplateEndings[] = {".example", ".sample", ".template", ".dist"};
 
-constexpr std::string_view kHome[] = {
-    ".ssh",
-    ".aws",
-    ".config/gcloud",
-    ".kube",
-    ".gnupg",
-    ".gitconfig",
-    ".config/git",
-    ".netrc",
-    ".git-credentials",
-    ".docker",
-    ".npmrc",
-    ".pypirc",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".azure",
-    ".config/gh",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".lesshst",
-    ".viminfo",
-    ".mozilla",
-    ".config/chromium",
-    ".config/google-chrome",
-    ".config/BraveSoftware",
-    ".password-store",
-    ".local/share/keyrings",
-    ".local/share/caisson",
-    ".pgpass",
-    ".my.cnf",
-    ".claude",
-    ".codex",
-};
-
 constexpr std::string_view kPublicEndings[] = {".pem", ".key"};
 constexpr std::string_view kKeyWords[] = {"key",    "rsa",  "ed25519", "ecdsa", "private",
                                           "secret", "cert", "crt",     "tls",   "ssl"};
@@ -141,7 +103,5 @@ std::optional<std::string> redactGitConfig(std::string_view text) {
   if (!changed) return std::nullopt;
   return result;
 }
-
-std::span<const std::string_view> homeSecrets() { return kHome; }
 
 }  // namespace caisson::plan

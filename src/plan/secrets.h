@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,8 +21,5 @@ bool hasOnlyPublicKeys(std::string_view content);
 
 /// A git configuration without its passwords and tokens, if it has any.
 std::optional<std::string> redactGitConfig(std::string_view text);
-
-/// Paths below a home directory that are never shown, even when the home itself is.
-std::span<const std::string_view> homeSecrets();
 
 }  // namespace caisson::plan

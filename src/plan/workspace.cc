@@ -65,7 +65,7 @@ std::vector<std::string> outermost(std::vector<std::string> names) {
 
 std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts& host) {
   std::vector<std::string> hidden;
-  if (auto own = ownStateIn(host, host.workspace.path)) hidden.push_back(std::move(*own));
+  for (std::string& own : ownStateIn(host, host.workspace.path)) hidden.push_back(std::move(own));
   if (policy.filesystem.workspace.show_secrets) return hidden;
   hidden.insert(hidden.end(), host.scan.secrets.begin(), host.scan.secrets.end());
   for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
@@ -134,7 +134,7 @@ bool keepsOverlayInMemory(const policy::Policy& policy, const HostFacts& host, P
 Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                         std::vector<std::string> hidden, Plan& plan) {
   const bool memory = keepsOverlayInMemory(policy, host, plan);
-  for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) hidden.push_back(std::move(path));
+  for (std::string& path : deniedBelow(policy, host, target)) hidden.push_back(std::move(path));
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
@@ -174,7 +174,7 @@ void addRedacted(const std::vector<ReplacedFile>& files, const std::string& targ
 /// gone when the host renames another file over it, a whiteout is not. False: nothing is hidden, or no overlay works.
 bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                std::vector<std::string> hidden, Plan& plan) {
-  for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) hidden.push_back(std::move(path));
+  for (std::string& path : deniedBelow(policy, host, target)) hidden.push_back(std::move(path));
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
   std::vector<ReplacedFile> replaced = redactedIn(policy, host, whiteouts);
   const bool has_overlay = host.kernel_major > 5 || (host.kernel_major == 5 && host.kernel_minor >= 11);
@@ -349,7 +349,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
     plan.watched = {.path = host.workspace.path, .target = target, .hidden = hidden};
     std::vector<std::string>& names = plan.watched->hidden;
     names.insert(names.end(), host.denied_matches.begin(), host.denied_matches.end());
-    for (std::string& path : deniedBelow(policy.filesystem.denied, host, target)) names.push_back(std::move(path));
+    for (std::string& path : deniedBelow(policy, host, target)) names.push_back(std::move(path));
     for (const ReplacedFile& file : host.scan.redacted) names.push_back(file.path);
   }
   if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);

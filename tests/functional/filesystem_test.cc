@@ -191,6 +191,52 @@ TEST_F(Paths, GivenByALinkAreShownAtTheLinksNameToo) {
   EXPECT_TRUE(S_ISLNK(status.st_mode)) << "the host's own link is unchanged";
 }
 
+TEST_F(Paths, DeniedByALinkAreHiddenUnderTheirRealName) {
+  const TempDir shown, links;
+  shown.write("file", "content\n");
+  ASSERT_EQ(symlink(shown.path().c_str(), (links / "tree").c_str()), 0);
+  const std::pair<std::string, std::string> cases[] = {{links / "tree", links / "tree"},
+                                                       {links / "tree", links.path()},
+                                                       {shown.path(), links / "tree"},
+                                                       {shown.path(), links / "tree/file"}};
+  for (const std::string level : {"full", "process"}) {
+    for (const auto& [readable, denied] : cases) {
+      const RunOutput output = script("cat " + shown / "file" + " " + links / "tree/file" + "; echo ran",
+                                      {"--level", level, "--ro", readable, "--deny", denied});
+      EXPECT_EQ(output.out, "ran\n") << level << " --ro " << readable << " --deny " << denied << output.describe();
+    }
+  }
+}
+
+/// It names programs that are run on the host.
+TEST_F(Paths, TheOwnersConfigurationIsNeverWritable) {
+  const TempDir home;
+  home.makeDir(".config");
+  home.openToAll();
+  const RunOptions how{.env = {{"HOME", home.path()}, {"XDG_CONFIG_HOME", ""}}};
+  const std::string write =
+      "mkdir -p " + home / ".config/caisson" + "; echo x > " + home / ".config/caisson/config.toml";
+  const RunOutput missing = script(write, {"--rw", home / ".config"}, how);
+  EXPECT_EQ(missing.exit_status, 125) << missing.describe();
+  EXPECT_TRUE(contains(missing.err, "mkdir -p")) << missing.describe();
+  home.makeDir(".config/caisson");
+  home.openToAll();
+  (void)script(write, {"--rw", home / ".config"}, how);
+  EXPECT_FALSE(std::filesystem::exists(home / ".config/caisson/config.toml"));
+  EXPECT_EQ(script(write, {"--rw", home / ".config/caisson"}, how).exit_status, 125);
+  EXPECT_FALSE(std::filesystem::exists(home / ".config/caisson/config.toml"));
+}
+
+TEST_F(Paths, SecretsOfAHomeAreHiddenInDirectoriesOfIt) {
+  const TempDir home;
+  home.write(".config/gh/hosts.yml", "token\n");
+  home.write(".config/other", "content\n");
+  home.openToAll();
+  const RunOutput output = script("cat " + home / ".config/other" + " " + home / ".config/gh/hosts.yml",
+                                  {"--ro", home / ".config"}, {.env = {{"HOME", home.path()}}});
+  EXPECT_EQ(output.out, "content\n") << output.describe();
+}
+
 TEST_F(Paths, TildeIsTheCallersHome) {
   const TempDir home;
   home.write("data/file", "content\n");

@@ -9,6 +9,7 @@
 #include "plan/filesystem.h"
 #include "plan/secrets.h"
 #include "policy/decode/syntax.h"
+#include "policy/rules/home_secrets.h"
 
 namespace caisson::cli {
 namespace {
@@ -39,7 +40,7 @@ bool isSystem(std::string_view path) {
 
 bool isSecret(const std::string& path) {
   if (plan::looksSecret(lastPart(path))) return true;
-  return std::ranges::any_of(plan::homeSecrets(), [&](std::string_view name) {
+  return std::ranges::any_of(policy::homeSecrets(), [&](std::string_view name) {
     const std::string part = "/" + std::string(name);
     const std::size_t at = path.find(part);
     return at != std::string::npos && (at + part.size() == path.size() || path[at + part.size()] == '/');
