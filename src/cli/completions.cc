@@ -71,7 +71,7 @@ constexpr std::string_view kListSessions = "__completions sessions 2>/dev/null";
 std::string bashValue(Completes kind, std::string_view value_name) {
   switch (kind) {
     case Completes::sessions:
-      return "COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" " + std::string(kListSessions) + ")\" -- \"$current\"))";
+      return "COMPREPLY=($(compgen -W \"$(caisson " + std::string(kListSessions) + ")\" -- \"$current\"))";
     case Completes::events: return "COMPREPLY=($(compgen -W '" + audit::eventNames() + "' -- \"$current\"))";
     case Completes::words: return "COMPREPLY=($(compgen -W '" + spaced(value_name) + "' -- \"$current\"))";
     case Completes::profiles: return "COMPREPLY=($(compgen -W '" + profiles() + "' -- \"$current\"))";

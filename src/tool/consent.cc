@@ -61,7 +61,7 @@ std::vector<std::string> needsConsent(const Tool& tool) {
   if (network.mode == policy::NetworkMode::host) reasons.emplace_back("it has the host's own network");
   if (network.mode == policy::NetworkMode::proxy)
     reasons.push_back("it reaches the network through the egress filter: " + listOf(network.allowed_hosts));
-  if (!network.private_hosts.empty())
+  if (network.mode != policy::NetworkMode::none && !network.private_hosts.empty())
     reasons.push_back("it reaches hosts inside your network: " + listOf(network.private_hosts));
   if (!network.host_ports.empty())
     reasons.push_back("it reaches services of this machine: ports " + listOf(network.host_ports));

@@ -332,7 +332,15 @@ std::optional<Problem> checkSyscalls(const Syscalls& syscalls) {
   return std::nullopt;
 }
 
-std::optional<Problem> checkResources(const Resources& resources) {
+std::optional<Problem> checkResources(const Policy& policy, const Ceilings& ceilings) {
+  const Resources& resources = policy.resources;
+  const double tasks =
+      static_cast<double>(policy.process.max_processes) + static_cast<double>(resources.threads.value_or(0));
+  if (resources.threads && tasks > static_cast<double>(ceilings.processes)) {
+    return Problem{"resources.threads",
+                   "with process.max_processes more than the ceiling of " + std::to_string(ceilings.processes),
+                   "lower one of the two"};
+  }
   if (resources.memory_reservation > resources.memory) {
     return Problem{"resources.memory_reservation", "more is reserved than resources.memory allows", "reserve less"};
   }
@@ -372,7 +380,7 @@ std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings
   add(checkLists(policy));
   add(checkSyscalls(policy.syscalls));
   add(findCredentialProblem(policy));
-  add(checkResources(policy.resources));
+  add(checkResources(policy, ceilings));
   return problems;
 }
 

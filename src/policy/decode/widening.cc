@@ -15,6 +15,9 @@ namespace {
 
 /// A limit as a number; unset is the widest.
 double limitOf(const Field& field, const Policy& policy) {
+  // Unset, threads count as processes; set, they come on top.
+  if (field.key == "resources.threads")
+    return static_cast<double>(policy.process.max_processes + policy.resources.threads.value_or(0));
   if (field.ceiling == Ceiling::wall) return effectiveWallSeconds(policy);
   if (field.ceiling == Ceiling::output) return static_cast<double>(effectiveOutput(policy));
   const Value value = field.get(policy);
@@ -37,7 +40,9 @@ bool hasMore(const std::vector<Tmpfs>& base, const std::vector<Tmpfs>& mounts) {
     const auto before = std::ranges::find_if(
         base, [&](const Tmpfs& other) { return normalPath(other.path) == normalPath(mount.path); });
     return before == base.end() || mount.size > before->size || mount.inodes > before->inodes ||
-           (mount.exec && !before->exec) || (mount.access != before->access && before->access != TmpfsAccess::rw);
+           (mount.exec && !before->exec) || (mount.access != before->access && before->access != TmpfsAccess::rw) ||
+           (mount.cache != before->cache && !mount.cache.empty()) ||
+           (mount.store != before->store && before->store == DirectoryStore::memory);
   });
 }
 

@@ -2,8 +2,10 @@
 
 #include "base/error.h"
 #include "policy/decode/decode.h"
+#include "policy/decode/syntax.h"
 #include "policy/decode/validate.h"
 #include "policy/profiles/profiles.h"
+#include "policy/rules/home_secrets.h"
 
 namespace caisson::policy {
 
@@ -75,6 +77,23 @@ Result<Imported> ImportBuilder::finish() {
   result_.policy.widenings.clear();
   if (auto checked = validate(result_.policy); !checked) return fail(checked.error());
   return std::move(result_);
+}
+
+ShownPath judgeShownPath(const std::string& path, bool writable) {
+  const std::string name = normalPath(path);
+  const std::string home = expandHome("~").value_or("");
+  if (name == "/") return {"it is the whole host"};
+  if (!home.empty() && isWithin(home, name)) return {"it holds a home directory"};
+  if (findFlaw(Syntax::shown_path, name)) return {"it cannot be shown in a sandbox"};
+  for (const std::string_view secret : homeSecrets()) {
+    const std::string part = "/" + std::string(secret) + "/";
+    const bool of_any_home = (name + "/").find(part) != std::string::npos;
+    if (of_any_home || (!home.empty() && isWithin(home + "/" + std::string(secret), name)))
+      return {"it usually holds keys or passwords"};
+  }
+  if (!writable || home.empty() || !isWithin(name, home)) return {};
+  const std::string_view rest = std::string_view(name).substr(home.size() + 1);
+  return {.why_not = {}, .only_readable = rest.starts_with('.') || isWithin(name, home + "/bin")};
 }
 
 }  // namespace caisson::policy

@@ -49,6 +49,13 @@ class ImportBuilder {
   std::optional<Error> failure_;
 };
 
+/// What an import may make of a path that the foreign document shows.
+struct ShownPath {
+  std::string_view why_not;    ///< empty: it may be shown
+  bool only_readable = false;  ///< programs of the host start from it or read it as their settings
+};
+ShownPath judgeShownPath(const std::string& path, bool writable);
+
 /// Converts "*.example.org" of other sandboxes to our pattern for the name and its subdomains.
 std::string hostPattern(const std::string& host);
 

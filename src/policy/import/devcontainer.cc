@@ -1,7 +1,6 @@
 // devcontainer.json: what a development container gets. The image, the editor's settings and the set-up commands have
 // no counterpart; what would open the host (privileges, sockets, the host's network) is refused.
 #include <algorithm>
-#include <array>
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
@@ -24,17 +23,6 @@ std::optional<std::string> withoutVariables(std::string text) {
   }
   if (text.find("${") != std::string::npos) return std::nullopt;
   return text;
-}
-
-bool usuallySecret(const std::string& path) {
-  constexpr std::array kNames = {"/.ssh",           "/.aws",   "/.gnupg",           "/.kube",
-                                 "/.docker",        "/.netrc", "/.git-credentials", "/.gitconfig",
-                                 "/.config/gcloud", "/.npmrc"};
-  return std::ranges::any_of(kNames, [&](const char* name) {
-    const std::size_t at = path.find(name);
-    const std::size_t end = at + std::string_view(name).size();
-    return at != std::string::npos && (end == path.size() || path[end] == '/');
-  });
 }
 
 struct DevMount {
@@ -80,12 +68,14 @@ void takeMount(ImportBuilder& in, std::string_view key, const DevMount& mount) {
   const auto path = named ? expandHome(*named) : std::unexpected(Flaw{});
   if (!path || !path->starts_with('/'))
     return in.note(DevNote::lossy, key, mount.source + ": a path with this variable cannot be resolved here");
-  if (usuallySecret(*path)) return in.note(DevNote::unsafe, key, mount.source + " usually holds keys or passwords");
-  if (*path == "/" || isWithin(expandHome("~").value_or("/"), normalPath(*path)) || findFlaw(Syntax::shown_path, *path))
-    return in.note(DevNote::unsafe, key, mount.source + " holds too much of the host");
-  in.append(key, mount.read_only ? "filesystem.read_only" : "filesystem.read_write", *path);
+  const ShownPath judged = judgeShownPath(*path, !mount.read_only);
+  if (!judged.why_not.empty()) return in.note(DevNote::unsafe, key, mount.source + ": " + std::string(judged.why_not));
+  if (judged.only_readable)
+    in.note(DevNote::unsafe, key, mount.source + " is shown read-only: programs of the host use what is in it");
+  const bool read_only = mount.read_only || judged.only_readable;
+  in.append(key, read_only ? "filesystem.read_only" : "filesystem.read_write", *path);
   in.note(DevNote::widening, key,
-          *path + (mount.read_only ? " is shown, read-only" : " is shown and changed directly") +
+          *path + (read_only ? " is shown, read-only" : " is shown and changed directly") +
               (mount.target.empty() || mount.target == *path ? "" : ", at its own path and not at " + mount.target));
 }
 
@@ -207,7 +197,12 @@ void takeMounts(ImportBuilder& in) {
       const Node* node = item.find(name);
       return node != nullptr && node->type == Node::Type::text ? node->text : std::string();
     };
-    takeMount(in, "mounts", {member("type"), member("source"), member("target")});
+    const Node* read_only = item.find("readonly");
+    takeMount(in, "mounts",
+              {.type = member("type"),
+               .source = member("source"),
+               .target = member("target"),
+               .read_only = read_only != nullptr && (read_only->type != Node::Type::boolean || read_only->boolean)});
   }
 }
 

@@ -1,4 +1,5 @@
 // The examples of the source documents, with hosts of the documentation range.
+#include "policy/decode/syntax.h"
 #include "policy/import/import.h"
 #include "support/conforms.h"
 
@@ -364,12 +365,33 @@ TEST(Import, SrtSettings) {
   EXPECT_EQ(result.policy.filesystem.workspace.mode, WorkspaceMode::rw);
   EXPECT_EQ(result.policy.filesystem.read_write, std::vector<std::string>{"/srv/cache"});
   EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/srv/state"}) << "a part of it is read-only";
-  EXPECT_EQ(result.policy.filesystem.denied, std::vector<std::string>{"/workspace/secrets"});
+  EXPECT_EQ(result.policy.filesystem.denied,
+            (std::vector<std::string>{expandHome("~/.ssh").value_or(""), "/workspace/secrets"}));
   EXPECT_EQ(result.policy.filesystem.workspace.protected_files, std::vector<std::string>{"Makefile"});
   for (const char* key : {"allowedDomains", "allowUnixSockets", "allowWrite", "denyWrite", "enableWeakerNestedSandbox"})
     EXPECT_TRUE(notes(result, NoteKind::unsafe, key)) << key;
   EXPECT_TRUE(notes(result, NoteKind::widening, "allowWrite", "changed directly"));
-  EXPECT_TRUE(notes(result, NoteKind::lossy, "denyRead", "~/.ssh"));
+}
+
+TEST(Import, SrtDenialsWinOverWhatIsShown) {
+  const Imported result = imported(R"({"network": {"allowedDomains": []}, "filesystem": {
+      "allowRead": ["~/.ssh", "~/.config", "/srv/read"],
+      "allowWrite": [".", "/data/x", "/data/y/z", "/srv/a", "/srv/a/b", "~/.bashrc", "~/bin", "~/.aws//sub"],
+      "denyWrite": ["/data", "/srv/a/b/c"], "denyRead": ["/srv/read/key", "/usr/local/private"]}})",
+                                   Format::json);
+  EXPECT_TRUE(result.policy.filesystem.read_write.empty());
+  const std::string home = expandHome("~").value_or("");
+  EXPECT_EQ(result.policy.filesystem.read_only,
+            (std::vector<std::string>{home + "/.bashrc", home + "/bin", "/srv/read", "/data/x", "/data/y/z", "/srv/a",
+                                      "/srv/a/b"}));
+  EXPECT_EQ(result.policy.filesystem.denied, (std::vector<std::string>{"/srv/read/key", "/usr/local/private"}));
+  for (const char* path : {"~/.ssh", "~/.config", "~/.aws//sub"}) {
+    EXPECT_TRUE(notes(result, NoteKind::unsafe, "", path)) << path;
+  }
+  const Imported hidden = imported(R"({"network": {"allowedDomains": []}, "filesystem": {"allowWrite": ["."],
+                                       "denyRead": ["."]}})",
+                                   Format::json);
+  EXPECT_EQ(hidden.policy.filesystem.workspace.mode, WorkspaceMode::none);
 }
 
 TEST(Import, SrtSettingsAllowNothingThatIsNotListed) {
@@ -397,6 +419,8 @@ TEST(Import, Devcontainer) {
   "name": "app", "image": "debian:12", /* two
   lines */ "containerEnv": {"CI": "1", "TOKEN": "${localEnv:TOKEN}", "P": "${containerEnv:PATH}"},
   "mounts": ["source=/srv/data,target=/data,type=bind,readonly", {"source": "/srv/out", "target": "/srv/out", "type": "bind"},
+             {"source": "/srv/more", "target": "/srv/more", "type": "bind", "readonly": true},
+             "source=${localEnv:HOME}/.local/bin,target=/bin2,type=bind", "source=${localEnv:HOME}/.config//gcloud,target=/g,type=bind",
              "source=/var/run/docker.sock,target=/var/run/docker.sock,type=bind",
              "source=${localEnv:HOME}/.ssh,target=/root/.ssh,type=bind", "source=cache,target=/cache,type=volume"],
   "runArgs": ["--cap-add=SYS_PTRACE", "--memory", "1g", "--cpus=1.5", "--pids-limit=200", "--network=host", "-e", "A=b", "--init"],
@@ -408,7 +432,8 @@ TEST(Import, Devcontainer) {
   EXPECT_EQ(result.shape, "devcontainer");
   EXPECT_EQ(result.policy.environment.set, (std::map<std::string, std::string>{{"CI", "1"}, {"A", "b"}}));
   EXPECT_EQ(result.policy.environment.pass.back(), "TOKEN");
-  EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/srv/data"});
+  EXPECT_EQ(result.policy.filesystem.read_only,
+            (std::vector<std::string>{"/srv/data", "/srv/more", expandHome("~/.local/bin").value_or("")}));
   EXPECT_EQ(result.policy.filesystem.read_write, std::vector<std::string>{"/srv/out"});
   EXPECT_EQ(result.policy.resources.memory, kGiB);
   EXPECT_EQ(result.policy.resources.cpus, 1.5);
@@ -416,7 +441,8 @@ TEST(Import, Devcontainer) {
   EXPECT_EQ(result.policy.network.mode, NetworkMode::none);
   EXPECT_EQ(result.policy.network.exposed_ports, std::vector<std::string>{"3000"});
   EXPECT_TRUE(notes(result, NoteKind::unsafe, "mounts", "docker.sock"));
-  EXPECT_TRUE(notes(result, NoteKind::unsafe, "mounts", ".ssh"));
+  for (const char* path : {".ssh", ".config//gcloud", ".local/bin"})
+    EXPECT_TRUE(notes(result, NoteKind::unsafe, "mounts", path)) << path;
   EXPECT_TRUE(notes(result, NoteKind::unsafe, "runArgs", "SYS_PTRACE"));
   EXPECT_TRUE(notes(result, NoteKind::unsafe, "runArgs", "network host"));
   for (const char* key : {"privileged", "capAdd", "securityOpt", "initializeCommand"})

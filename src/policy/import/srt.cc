@@ -30,15 +30,6 @@ SrtPath resolveSrtPath(const std::string& text) {
   return {true, rest == "." ? "" : std::string(rest)};
 }
 
-/// A path that must not be shown or written as a whole, with the reason, or "".
-std::string_view tooMuch(const std::string& path) {
-  const std::string home = expandHome("~").value_or("");
-  if (path == "/") return "it is the whole host";
-  if (!home.empty() && isWithin(home, path)) return "it holds a home directory";
-  if (findFlaw(Syntax::shown_path, path)) return "it cannot be shown in a sandbox";
-  return {};
-}
-
 class SrtImport {
  public:
   explicit SrtImport(ImportBuilder& in) : in_(in) {}
@@ -70,10 +61,8 @@ class SrtImport {
         in_.note(SrtNote::lossy, key, text + ": the workspace is writable as a whole or not at all");
       } else if (isTemporary(path.path)) {
         in_.note(SrtNote::lossy, key, text + " is a private directory here, not the host's");
-      } else if (const std::string_view reason = tooMuch(path.path); !reason.empty()) {
-        in_.note(SrtNote::unsafe, key, text + ": " + std::string(reason));
       } else {
-        written_.push_back(path.path);
+        show(key, text, path.path, true);
       }
     }
   }
@@ -84,11 +73,8 @@ class SrtImport {
       if (path.in_workspace) continue;  // it can be read in any case
       if (text.find('*') != std::string::npos) {
         in_.note(SrtNote::lossy, key, text + ": patterns are not taken over");
-      } else if (const std::string_view reason = tooMuch(path.path); !reason.empty()) {
-        in_.note(SrtNote::unsafe, key, text + ": " + std::string(reason));
       } else {
-        in_.append(key, "filesystem.read_only", path.path);
-        in_.note(SrtNote::widening, key, text + " is shown, read-only");
+        show(key, text, path.path, false);
       }
     }
   }
@@ -108,32 +94,30 @@ class SrtImport {
         }
         continue;
       }
-      const auto holds = [&](const std::string& written) { return isWithin(path.path, written); };
-      if (const auto found = std::ranges::find_if(written_, holds); found != written_.end()) {
-        in_.note(SrtNote::unsafe, key,
-                 text + " cannot be kept read-only below " + *found + ", which is not writable then");
-        in_.append(key, "filesystem.read_only", *found);
-        written_.erase(found);
-      }
+      denyWriteOnHost(key, text, path.path);
     }
   }
 
   void denyRead(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
       const SrtPath path = resolveSrtPath(text);
-      const auto& shown = in_.policy().filesystem.read_only;
-      const auto holds = [&](const std::string& one) { return isWithin(path.path, one); };
-      if (path.in_workspace && !path.path.empty()) {
+      if (path.in_workspace && path.path.empty()) {
+        in_.note(SrtNote::unsafe, key,
+                 text + ": the workspace cannot be hidden; filesystem.workspace.mode is \"none\"");
+        hides_workspace_ = true;
+      } else if (path.in_workspace) {
         in_.append(key, "filesystem.denied", "/workspace/" + path.path);
-      } else if (std::ranges::any_of(written_, holds) || std::ranges::any_of(shown, holds)) {
-        in_.append(key, "filesystem.denied", path.path);
+      } else if (isWithin(expandHome("~").value_or("/"), path.path)) {
+        in_.note(SrtNote::lossy, key, text + " is not shown here in any case, except for the workspace");
       } else {
-        in_.note(SrtNote::lossy, key, text + " is not shown here in any case");
+        in_.append(key, "filesystem.denied", path.path);
       }
     }
   }
 
   void finish(std::string_view key) {
+    in_.note(SrtNote::lossy, "filesystem",
+             "the rest of the host's files cannot be read here; filesystem.read_only names what is needed");
     if (any_host_) {
       in_.set(key, "network.mode", "proxy");
       in_.note(SrtNote::widening, "network.allowedDomains", "network access through the egress filter by default");
@@ -144,19 +128,40 @@ class SrtImport {
       in_.append(key, "filesystem.read_write", path);
       in_.note(SrtNote::widening, "filesystem.allowWrite", path + " is changed directly");
     }
+    if (hides_workspace_) return in_.set(key, "filesystem.workspace.mode", "none");
     if (writes_workspace_ && !overlay_instead_) {
       in_.set(key, "filesystem.workspace.mode", "rw");
       in_.note(SrtNote::widening, "filesystem.allowWrite", "the workspace is changed directly");
     }
     if (!writes_workspace_) in_.set(key, "filesystem.workspace.mode", "ro");
-    in_.note(SrtNote::lossy, "filesystem",
-             "the rest of the host's files cannot be read here; filesystem.read_only names what is needed");
   }
 
  private:
+  void show(std::string_view key, const std::string& text, const std::string& path, bool writable) {
+    const ShownPath judged = judgeShownPath(path, writable);
+    if (!judged.why_not.empty()) return in_.note(SrtNote::unsafe, key, text + ": " + std::string(judged.why_not));
+    if (writable && !judged.only_readable) return written_.push_back(path);
+    if (judged.only_readable)
+      in_.note(SrtNote::unsafe, key, text + " is not writable: programs of the host use what is in it");
+    in_.append(key, "filesystem.read_only", path);
+    in_.note(SrtNote::widening, key, text + " is shown, read-only");
+  }
+
+  /// A directory is writable as a whole or not at all, so nothing that is related to `path` stays writable.
+  void denyWriteOnHost(std::string_view key, const std::string& text, const std::string& path) {
+    std::erase_if(written_, [&](const std::string& written) {
+      if (!isWithin(path, written) && !isWithin(written, path)) return false;
+      in_.note(SrtNote::unsafe, key, written + " is not writable, because " + text + " may not be written");
+      in_.append(key, "filesystem.read_only", written);
+      return true;
+    });
+    if (writes_workspace_)
+      in_.note(SrtNote::lossy, key, text + ": a path in the workspace is kept read-only if it is given relative to it");
+  }
+
   ImportBuilder& in_;
   std::vector<std::string> written_;
-  bool any_host_ = false, writes_workspace_ = false, overlay_instead_ = false;
+  bool any_host_ = false, writes_workspace_ = false, hides_workspace_ = false, overlay_instead_ = false;
 };
 
 void refuseWhenTrue(ImportBuilder& in, std::string_view key, std::string text) {
