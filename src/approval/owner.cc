@@ -289,7 +289,7 @@ policy::Ceilings Owner::ceilingsFor(const policy::Policy& policy) const {
 Result<void> Owner::check(policy::Policy& policy) const {
   const policy::Ceilings most = ceilingsFor(policy);
   if (policy.resources.ceilings == policy::CeilingSet::dev) lowerDefaults(most, policy);
-  // Without a value of its own a policy has the default of its level, which may exceed what the owner allows.
+  // A policy that sets no value has the default of its level, which may exceed what the owner allows.
   policy::Resources& resources = policy.resources;
   if (!resources.wall_seconds && ceilings.wall_seconds && policy::effectiveWallSeconds(policy) > *ceilings.wall_seconds)
     resources.wall_seconds = ceilings.wall_seconds;
