@@ -4,6 +4,10 @@
 #include "caisson/session.h"
 #include "cli/verb.h"
 
+namespace caisson {
+class JsonWriter;
+}
+
 namespace caisson::cli {
 
 extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;  // session.cc
@@ -32,7 +36,6 @@ Result<double> secondsFrom(std::string_view text, std::string_view subject);
 std::string timeText(std::int64_t seconds);
 std::string durationText(double seconds);
 
-class JsonWriter;
 /// Writes the members of a session's JSON object that lists show as well.
 void writeInfo(JsonWriter& json, const SessionInfo& info);
 
