@@ -87,12 +87,12 @@ TEST(Probe, LeavesNothingBehind) {
   errno = 0;
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
   EXPECT_EQ(errno, ECHILD);
-  for (const CgroupHierarchy& hierarchy : cgroups.hierarchies) {
-    auto directory = RootDir::open(hierarchy.directory);
+  for (const sys::CgroupHierarchy& hierarchy : cgroups.hierarchies) {
+    auto directory = sys::RootDir::open(hierarchy.directory);
     if (!directory) continue;
     const auto entries = directory->list("");
     if (!entries) continue;
-    for (const DirectoryEntry& entry : *entries) EXPECT_FALSE(entry.name.starts_with(".caisson-")) << entry.name;
+    for (const sys::DirectoryEntry& entry : *entries) EXPECT_FALSE(entry.name.starts_with(".caisson-")) << entry.name;
   }
 }
 

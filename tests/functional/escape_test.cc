@@ -110,7 +110,9 @@ TEST_F(EscapeResponse, TraceHoldsThePlanThatPlanPrints) {
     comparable(used);
     EXPECT_EQ(used, planned) << json::diff(planned, used) << testing::PrintToString(cases[i]);
     if (i == 0) without_learning = planned;
-    if (i == 1) EXPECT_NE(planned, without_learning);
+    if (i == 1) {
+      EXPECT_NE(planned, without_learning);
+    }
   }
 }
 
