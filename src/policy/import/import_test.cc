@@ -1,6 +1,6 @@
 // The examples of the source documents, with hosts of the documentation range.
-#include "policy/decode/syntax.h"
 #include "policy/import/import.h"
+#include "policy/decode/syntax.h"
 #include "support/conforms.h"
 
 #include <gtest/gtest.h>
