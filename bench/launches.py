@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """launches.py CAISSON CAISSON [--rounds N] [-- FLAGS...]: `run -- true` of two builds in turn, in a random order.
 
-Prints processor time (user and system, of caisson and everything it waited for) and elapsed time. Processor time is
-comparable on a busy machine, elapsed time is not. The difference is the median of the differences of each round.
+Flags can be added to each: `launches.py "build/caisson --profile bash" "build/caisson --profile dev"`. Prints processor time (user and system, of caisson and everything it waited for) and elapsed time. Processor time is
+comparable on a busy machine, elapsed time is not. The difference is the median of the differences of each round. State and workspace are in a new directory below TMPDIR.
 """
 import argparse
 import os
 import random
+import shlex
 import statistics
 import tempfile
 import time
@@ -14,12 +15,13 @@ import time
 WARM_UP = 5
 
 
-def launch(caisson: str, flags: list[str], home: str, null: int) -> tuple[float, float]:
+def launch(command: list[str], flags: list[str], home: str, null: int) -> tuple[float, float]:
     """Processor and elapsed time of one launch, in milliseconds."""
     streams = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in (0, 1, 2)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": home, "CAISSON_HOME": home + "/state"}
     begin = time.perf_counter()
-    pid = os.posix_spawn(caisson, [caisson, "run", *flags, "--", "true"], environment, file_actions=streams)
+    caisson, *own_flags = command
+    pid = os.posix_spawn(caisson, [caisson, "run", *own_flags, *flags, "--", "true"], environment, file_actions=streams)
     _, status, used = os.wait4(pid, 0)
     elapsed = time.perf_counter() - begin
     if status != 0:
@@ -33,7 +35,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("flags", nargs="*")
     options = parser.parse_args()
-    builds = [os.path.abspath(build) for build in options.builds]
+    builds = [shlex.split(build) for build in options.builds]
+    for build in builds:
+        build[0] = os.path.abspath(build[0])
     null = os.open("/dev/null", os.O_RDWR)
     times: list[list[tuple[float, float]]] = [[], []]
     with tempfile.TemporaryDirectory() as home:
@@ -48,7 +52,8 @@ def main() -> None:
     for column, what in enumerate(("processor time", "elapsed")):
         first, second = ([one[column] for one in rounds] for rounds in times)
         change = statistics.median(after - before for before, after in zip(first, second))
-        print(f"{what:<16}{statistics.median(first):8.3f} ms {statistics.median(second):8.3f} ms {change:+8.3f} ms")
+        print(f"{what:<16}{statistics.median(first):8.3f} ms {statistics.median(second):8.3f} ms {change:+8.3f} ms"
+              f" {statistics.median(second) / statistics.median(first):7.3f}")
 
 
 if __name__ == "__main__":

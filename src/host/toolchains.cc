@@ -50,6 +50,9 @@ constexpr Layout kLayouts[] = {
 constexpr std::string_view kRustupProxies = ".cargo/bin";
 constexpr std::string_view kPyenvShims = ".pyenv/shims";
 constexpr std::size_t kMaxToolchains = 32;
+/// In every PATH, and never links into a home.
+constexpr std::string_view kSystemPrograms[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",  "/usr/bin",
+                                                "/sbin",           "/bin",           "/usr/games", "/usr/local/games"};
 
 bool matches(std::string_view path, std::string_view pattern) {
   const std::vector<std::string_view> names = split(path, '/'), wanted = split(pattern, '/');
@@ -171,6 +174,7 @@ std::vector<Toolchain> findToolchains(const std::vector<std::string>& homes,
   if (path == environment.end()) return {};
   Finder finder(homes, environment);
   for (const std::string_view directory : split(path->second, ':')) {
+    if (std::ranges::find(kSystemPrograms, directory) != std::end(kSystemPrograms)) continue;
     if (directory.starts_with('/')) finder.add(std::string(directory));
   }
   return finder.take();

@@ -58,6 +58,7 @@ std::string homeFromPasswd(uid_t uid) {
 }
 
 Result<void> makePrivatePath(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};  // usually only the last part can be missing
   for (std::size_t at = 1; at <= path.size(); ++at) {
     if (at < path.size() && path[at] != '/') continue;
     const std::string part = path.substr(0, at);

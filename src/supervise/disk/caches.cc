@@ -26,8 +26,13 @@ constexpr const char* kOldData = "old";
 constexpr const char* kSize = "size";
 constexpr const char* kRemoved = ".removed-";
 
+// `caisson clean` keeps caches that were used some days ago, so the time need not be noted at every launch.
+constexpr time_t kNoteUseAfter = 600;
+
+std::string cachesPath() { return sys::stateHome() + "/caches"; }
+
 Result<RootDir> openCaches() {
-  const std::string path = sys::stateHome() + "/caches";
+  const std::string path = cachesPath();
   if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
   return RootDir::open(path);
 }
@@ -47,43 +52,67 @@ std::string nameOfTarget(const std::string& target) {
   return name;
 }
 
-std::uint64_t notedSize(const RootDir& cache) {
-  const auto text = cache.readFile(kSize, 32);
+/// The directory of one cache, which no payload can open: it holds the data, which sandboxes see, and what we note.
+Result<RootDir> openOne(const std::string& key, const std::string& name) {
+  auto cache = RootDir::open(cachesPath() + "/" + key + "/" + name);
+  if (cache || cache.error().sys_errno != ENOENT) return cache;
+  auto caches = openCaches();
+  if (!caches) return fail(caches.error());
+  if (auto made = caches->makeDirs(key + "/" + name, 0700); !made) return fail(made.error());
+  return caches->enter(key + "/" + name);
+}
+
+Fd openSize(const RootDir& cache, int flags) {
+  return Fd(::openat(cache.descriptor(), kSize, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
+}
+
+std::uint64_t readSize(const Fd& file) {
+  char text[32];
+  const ssize_t length = file ? ::pread(file.get(), text, sizeof(text), 0) : 0;
   std::uint64_t bytes = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), bytes);
+  if (length > 0) std::from_chars(text, text + length, bytes);
   return bytes;
 }
 
-/// Locks are on the directory above the data, which no payload can open.
+/// Locks are on the directory above the data.
 Result<Fd> openLock(const RootDir& cache) {
-  return cache.openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
+  Fd lock(::openat(cache.descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock) return fail(sysError(Stage::state, "open", cache.knownAs(), errno));
+  return lock;
+}
+
+/// Opens the data. A payload may have changed its mode, or an interrupted clean-up removed it.
+Result<Fd> openData(const RootDir& cache) {
+  Fd data(::openat(cache.descriptor(), kData, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (data && ::fstat(data.get(), &status) == 0 && (status.st_mode & 07777) == 0700) return data;
+  if (auto made = cache.makeDirs(kData, 0700); !made) return fail(made.error());
+  if (auto opened = cache.openToOwner(kData); !opened) return fail(opened.error());
+  auto again = cache.openFile(kData, {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (!again) return fail(again.error());
+  if (::fchmod(again->get(), 0700) != 0) return fail(sysError(Stage::state, "fchmod", kData, errno));
+  return again;
 }
 
 Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
-  auto caches = openCaches();
-  if (!caches) return fail(caches.error());
-  const std::string name = step.cache + "/" + nameOfTarget(step.target);
-  if (auto made = caches->makeDirs(name, 0700); !made) return fail(made.error());
-  auto cache = caches->enter(name);
+  const std::string name = nameOfTarget(step.target);
+  auto cache = openOne(step.cache, name);
   if (!cache) return fail(cache.error());
   auto lock = openLock(*cache);
   if (!lock) return fail(lock.error());
-  if (notedSize(*cache) > step.bytes / 10 * 9 && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) {
+  if (readSize(openSize(*cache, O_RDONLY)) > step.bytes / 10 * 9 && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) {
     if (cache->rename(kData, kOldData, false)) (void)cache->remove(kSize);
   }
   // Waits only for another caisson that renames a directory.
   if (::flock(lock->get(), LOCK_SH) != 0) return fail(sysError(Stage::state, "flock", name, errno));
-  struct stat locked{};
-  const auto now = caches->stat(name);
-  if (::fstat(lock->get(), &locked) != 0 || !now || now->inode != locked.st_ino)
+  struct stat locked{}, now{};
+  const std::string named = cachesPath() + "/" + step.cache + "/" + name;
+  if (::fstat(lock->get(), &locked) != 0 || ::lstat(named.c_str(), &now) != 0 || now.st_ino != locked.st_ino)
     return fail(sysError(Stage::state, "open", name, ENOENT));  // `caisson clean` removed it meanwhile
-  ::futimens(lock->get(), nullptr);                             // used now, see removeCaches()
-  (void)cache->removeTree(kOldData);
-  if (auto made = cache->makeDirs(kData, 0700); !made) return fail(made.error());
-  if (auto opened = cache->openToOwner(kData); !opened) return fail(opened.error());  // a payload may have closed it
-  auto data = cache->openFile(kData, {.flags = O_RDONLY, .types = {FileType::directory}});
+  if (std::time(nullptr) - locked.st_mtime > kNoteUseAfter) ::futimens(lock->get(), nullptr);  // see removeCaches()
+  if (::fstatat(cache->descriptor(), kOldData, &now, AT_SYMLINK_NOFOLLOW) == 0) (void)cache->removeTree(kOldData);
+  auto data = openData(*cache);
   if (!data) return fail(data.error());
-  if (::fchmod(data->get(), 0700) != 0) return fail(sysError(Stage::state, "fchmod", name, errno));
   auto path = sys::canonicalPath(data->get());
   if (!path) return fail(path.error());
   return CacheDirectory{std::move(*path), std::move(*data), std::move(*lock)};
@@ -115,13 +144,12 @@ Result<CacheDirectory> openCache(const plan::MountTmpfs& step) {
 }
 
 void noteCacheSize(const plan::MountTmpfs& step, std::uint64_t bytes) {
-  auto caches = openCaches();
-  if (!caches) return;
-  auto cache = caches->enter(step.cache + "/" + nameOfTarget(step.target));
+  const auto cache = RootDir::open(cachesPath() + "/" + step.cache + "/" + nameOfTarget(step.target));
   if (!cache) return;
+  const Fd file = openSize(*cache, O_RDWR | O_CREAT);
+  if (!file || readSize(file) == bytes) return;
   const std::string text = std::to_string(bytes);
-  const auto file = cache->openFile(kSize, {.flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0600});
-  if (file) (void)!::write(file->get(), text.data(), text.size());
+  if (::ftruncate(file.get(), 0) == 0) (void)!::pwrite(file.get(), text.data(), text.size(), 0);
 }
 
 Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused) {

@@ -69,6 +69,32 @@ TEST_F(Caches, AreEmptiedWhenNearlyFullAndUnused) {
   EXPECT_TRUE(exists(later->path + "/new")) << "the noted size is gone too";
 }
 
+TEST_F(Caches, NoteTheirUseIfTheLastOneIsLongAgo) {
+  std::string path;
+  {
+    const auto first = openCache(step("w"));
+    ASSERT_TRUE(first);
+    path = first->path.substr(0, first->path.rfind('/'));
+  }
+  const timespec long_ago[2] = {{.tv_sec = 1'000'000'000, .tv_nsec = 0}, {.tv_sec = 1'000'000'000, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
+  ASSERT_TRUE(openCache(step("w")));
+  const auto removed = removeCaches(std::chrono::hours(1));
+  ASSERT_TRUE(removed);
+  EXPECT_TRUE(removed->empty());
+  EXPECT_TRUE(exists(path));
+}
+
+TEST_F(Caches, NoteTheirSizeAgainWhenItChanges) {
+  const auto cache = openCache(step("w"));
+  ASSERT_TRUE(cache);
+  const std::string size = cache->path.substr(0, cache->path.rfind('/')) + "/size";
+  for (const std::uint64_t bytes : {12345U, 12345U, 7U}) {
+    noteCacheSize(step("w"), bytes);
+    EXPECT_EQ(readFile(size), std::to_string(bytes));
+  }
+}
+
 TEST_F(Caches, AreOpenedAgainAfterAPayloadClosedThem) {
   {
     const auto first = openCache(step("w"));

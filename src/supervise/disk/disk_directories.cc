@@ -18,7 +18,8 @@ std::string directoryName(std::size_t number) { return "directory-" + std::to_st
 
 Result<sys::Fd> makeOne(const sys::RootDir& store, const std::string& name, mode_t mode,
                         const plan::Identity& identity) {
-  if (::mkdirat(store.descriptor(), name.c_str(), 0700) != 0) {
+  const bool made = ::mkdirat(store.descriptor(), name.c_str(), 0700) == 0;
+  if (!made) {
     if (errno != EEXIST) {
       return fail(sysError(Stage::state, "mkdir", store.knownAs() + "/" + name, errno,
                            "set CAISSON_HOME to a directory you can write"));
@@ -28,7 +29,8 @@ Result<sys::Fd> makeOne(const sys::RootDir& store, const std::string& name, mode
   }
   sys::Fd directory(::openat(store.descriptor(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) return fail(sysError(Stage::state, "open", store.knownAs() + "/" + name, errno));
-  if (::fchmod(directory.get(), mode) != 0) return fail(sysError(Stage::state, "fchmod", name, errno));
+  if ((!made || mode != 0700) && ::fchmod(directory.get(), mode) != 0)
+    return fail(sysError(Stage::state, "fchmod", name, errno));
   if (identity.parent_writes_maps && ::fchown(directory.get(), identity.outside_uid, identity.outside_gid) != 0) {
     return fail(sysError(Stage::state, "fchown", name, errno));
   }

@@ -1,8 +1,10 @@
 #include "supervise/disk/run_store.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,12 +18,26 @@ namespace caisson::supervise {
 namespace {
 
 using sys::Fd;
-using sys::FileType;
 using sys::RootDir;
 
-/// The directory of a run is its own lock: one file less to make and remove at each launch.
-Result<Fd> openStore(const RootDir& runs, const std::string& name) {
-  return runs.openFile(name, {.flags = O_RDONLY, .types = {FileType::directory}});
+/// The directory of a run is its own lock: one file less to make and remove at each launch. No payload can reach the
+/// directory above it.
+Fd openStore(const RootDir& runs, const std::string& name) {
+  return Fd(::openat(runs.descriptor(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+struct Runs {
+  RootDir root;
+  Fd making;  ///< locked while stores are made or looked for
+};
+
+Result<Runs> lockRuns(const std::string& path) {
+  auto root = RootDir::open(path);
+  if (!root) return fail(root.error());
+  Fd making = openStore(*root, ".");
+  if (!making) return fail(sysError(Stage::state, "open", path, errno));
+  if (::flock(making.get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
+  return Runs{std::move(*root), std::move(making)};
 }
 
 struct Abandoned {
@@ -31,14 +47,18 @@ struct Abandoned {
 
 /// The stores whose holder died: their lock is free. Called with the directory of all locked, so that none is being
 /// created.
-std::vector<Abandoned> findAbandoned(const RootDir& runs) {
+std::vector<Abandoned> findAbandoned(const Runs& runs) {
   std::vector<Abandoned> found;
-  const auto entries = runs.list("");
-  if (!entries) return found;
-  for (const auto& entry : *entries) {
-    auto lock = openStore(runs, entry.name);
-    if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
-    found.push_back({entry.name, std::move(*lock)});
+  alignas(dirent64) char entries[4096];
+  for (long size; (size = ::syscall(SYS_getdents64, runs.making.get(), entries, sizeof(entries))) > 0;) {
+    for (long at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      at += entry->d_reclen;
+      const std::string name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      Fd lock = openStore(runs.root, name);
+      if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) found.push_back({name, std::move(lock)});
+    }
   }
   return found;
 }
@@ -88,20 +108,17 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Pla
   }
   const std::string path = home + "/runs";
   if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
-  auto runs = RootDir::open(path);
+  auto runs = lockRuns(path);
   if (!runs) return fail(runs.error());
-  auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
-  if (!making) return fail(making.error());
-  if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
   const std::vector<Abandoned> abandoned = findAbandoned(*runs);
-  if (::mkdirat(runs->descriptor(), sandbox_id.c_str(), 0700) != 0) {
+  if (::mkdirat(runs->root.descriptor(), sandbox_id.c_str(), 0700) != 0) {
     return fail(sysError(Stage::state, "mkdir", path + "/" + sandbox_id, errno));
   }
-  auto lock = openStore(*runs, sandbox_id);
-  if (!lock) return fail(lock.error());
-  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", sandbox_id, errno));
-  RunStore store(std::move(*runs), sandbox_id, std::move(*lock));
-  making->reset();
+  Fd lock = openStore(runs->root, sandbox_id);
+  if (!lock) return fail(sysError(Stage::state, "open", path + "/" + sandbox_id, errno));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", sandbox_id, errno));
+  RunStore store(std::move(runs->root), sandbox_id, std::move(lock));
+  runs->making.reset();
   removeStores(*store.runs_, abandoned);
   if (auto filled = store.fill(plan); !filled) return fail(filled.error());
   return store;
@@ -128,15 +145,12 @@ Result<void> RunStore::fill(const plan::Plan& plan) {
 
 Result<std::vector<std::string>> removeAbandonedStores() {
   const std::string path = sys::stateHome() + "/runs";
-  auto runs = RootDir::open(path);
+  auto runs = lockRuns(path);
   if (!runs && runs.error().sys_errno == ENOENT) return std::vector<std::string>{};
   if (!runs) return fail(runs.error());
-  auto making = runs->openFile("", {.flags = O_RDONLY, .types = {FileType::directory}});
-  if (!making) return fail(making.error());
-  if (::flock(making->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
   const std::vector<Abandoned> abandoned = findAbandoned(*runs);
-  making->reset();
-  return removeStores(*runs, abandoned);
+  runs->making.reset();
+  return removeStores(runs->root, abandoned);
 }
 
 }  // namespace caisson::supervise
