@@ -179,7 +179,6 @@ std::uint64_t maxTasks(const Policy& policy) {
 void reportForLearning(const Policy& policy, SyscallFilter& filter) {
   observeFiles(filter);
   if (policy.network.mode == policy::NetworkMode::none) observeNetwork(filter);
-  if (filter.unlisted.kind == ActionKind::refuse) filter.unlisted.kind = ActionKind::notify;
 }
 
 /// Makes the filter report what the policy records or limits. The built-in filter reports no allowed call, so this one

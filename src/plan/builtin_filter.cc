@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::vector<sock_filter> program() {
   SyscallFilter filter;
+  filter.unlisted = rules::kUnlisted;
   filter.rules = rules::builtinRules().take();
   return bpf::emitProgram(filter);
 }

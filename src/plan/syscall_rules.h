@@ -194,6 +194,9 @@ constexpr void addModeRules(Rules& rules) {
   }
 }
 
+/// Calls in no list: ENOSYS, as on a kernel without the call, so that programs fall back; counted as probes.
+constexpr Action kUnlisted = notify(ENOSYS);
+
 /// The built-in allowlist, not adapted to a policy.
 constexpr Rules builtinRules() {
   Rules rules;

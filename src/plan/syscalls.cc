@@ -91,7 +91,7 @@ void listenTo(Rules& rules, const policy::Syscalls& wish, bool unlisted_allowed)
     if (!names) continue;
     for (const std::string& name : *names) {
       if (contains(kOwnCalls, name)) continue;
-      rules.report(name, unlisted_allowed ? kAllow : notify(ENOSYS));
+      rules.report(name, unlisted_allowed ? kAllow : kUnlisted);
     }
   }
 }
@@ -169,6 +169,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   }
   listenTo(rules, wish, false);
   SyscallFilter filter;
+  filter.unlisted = kUnlisted;
   filter.rules = rules.take();
   return filter;
 }
@@ -181,6 +182,7 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
   if (listed) {  // an allowlist has the same meaning at every level
     auto full = filterForFull(policy, {});
     if (!full) return full;
+    filter.unlisted = full->unlisted;
     for (SyscallRule& rule : full->rules) {
       rules.set(syscallName(rule.number), rule.otherwise, std::move(rule.branches));
     }

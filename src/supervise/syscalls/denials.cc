@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/never_allowed_calls.h"
 #include "base/syscall_arguments.h"
 #include "base/syscall_names.h"
 #include "plan/filesystem.h"
@@ -110,6 +111,11 @@ bool isPartlyAllowed(const plan::Plan& plan, int number) {
 
 /// Denied only because no rule allows it.
 bool isUnlisted(const plan::Plan& plan, int number) {
+  if (plan.builtin_syscalls) {
+    const auto allowed = plan::allowedSyscalls();
+    const std::string_view name = syscallName(number);
+    return !isNeverAllowed(name) && std::ranges::find(allowed, name) == allowed.end();
+  }
   return plan.syscalls &&
          std::ranges::find(plan.syscalls->rules, number, &plan::SyscallRule::number) == plan.syscalls->rules.end();
 }
@@ -146,7 +152,9 @@ Denial explainCall(const plan::Plan& plan, const Violation& call) {
     return {.rule = "syscalls.allow",
             .object = call.syscall,
             .operation = "system call that no list of this build knows",
-            .remedy = fmt::format("add \"{}\" to syscalls.allow in the policy", name)};
+            .remedy = syscallName(call.number).empty()
+                          ? "the program must do without"
+                          : fmt::format("add \"{}\" to syscalls.allow in the policy", name)};
   }
   if (isPartlyAllowed(plan, call.number)) return explainArguments(plan, call);
   return {.rule = "syscalls.names",

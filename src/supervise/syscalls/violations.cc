@@ -35,10 +35,11 @@ std::string architectureName(const Attempt& attempt) {
 }
 
 /// A number is a different call on another architecture, so only native calls are named.
+bool isNamed(const Attempt& attempt) { return !isForeign(attempt) && !syscallName(attempt.number).empty(); }
+
 std::string callName(const Attempt& attempt) {
   if (isForeign(attempt)) return architectureName(attempt) + " call " + std::to_string(attempt.number & ~kX32Bit);
-  const std::string_view known = syscallName(attempt.number);
-  return known.empty() ? "call " + std::to_string(attempt.number) : std::string(known);
+  return isNamed(attempt) ? std::string(syscallName(attempt.number)) : "call " + std::to_string(attempt.number);
 }
 
 /// The arguments without registers that the call does not read: those differ from one attempt to the next and would
@@ -88,13 +89,19 @@ Violation& Violations::entryFor(const Attempt& attempt, const std::function<std:
   std::size_t of_this_call = 0;
   const std::string architecture = architectureName(attempt);
   const std::array<std::uint64_t, 6> arguments = ownArguments(attempt);
+  const std::string_view severity = name(severityOf(attempt, callName(attempt), plan_.severities));
   for (Violation& entry : entries_) {
-    if (entry.number != attempt.number || entry.architecture != architecture) continue;
+    if (entry.architecture != architecture) continue;
+    const bool same = entry.number == attempt.number;
+    // There are billions of unnamed numbers: all of them are one kind.
+    const bool both_unnamed = !isNamed(attempt) && entry.syscall.find(' ') != std::string::npos;
+    if (!same && !(both_unnamed && entry.severity == severity)) continue;
     ++of_this_call;
     alike = &entry;
-    if (entry.pid == attempt.pid && std::ranges::equal(entry.arguments, arguments)) return entry;
+    if (same && entry.pid == attempt.pid && std::ranges::equal(entry.arguments, arguments)) return entry;
   }
-  // A payload controls arguments and pids: attempts beyond the limit are counted with the last entry of their kind.
+  // A payload controls numbers, arguments and pids: attempts beyond the limit are counted with the last entry of their
+  // kind.
   if (alike != nullptr && (of_this_call >= kMaxPerCall || entries_.size() >= kMaxEntries)) return *alike;
   Violation entry;
   entry.syscall = callName(attempt);

@@ -131,6 +131,25 @@ TEST(Violations, TakeBoundedMemoryWhateverTheArguments) {
   EXPECT_EQ(result.denials[0].count, 10'000U);
 }
 
+TEST(Violations, UnknownNumbersTakeBoundedMemoryToo) {
+  const plan::Plan plan = builtinPlan();
+  Violations log(plan);
+  Attempt attempt = attemptAt("getpid");
+  for (int number = 5000; number < 15'000; ++number) {
+    attempt.number = number;
+    EXPECT_EQ(log.judge(attempt, Time(), program).error, ENOSYS);
+  }
+  RunResult result;
+  log.report(result);
+  EXPECT_LE(result.violations.size(), 8U);
+  std::uint64_t total = 0;
+  for (const Violation& violation : result.violations) total += violation.count;
+  EXPECT_EQ(total, 10'000U);
+  EXPECT_EQ(result.violations[0].syscall, "call 5000");
+  EXPECT_EQ(result.violations[0].severity, "LOW");
+  EXPECT_EQ(result.denials[0].rule, "syscalls.allow");
+}
+
 TEST(Violations, UnusedRegistersNeitherSplitAttemptsNorAreReported) {
   const plan::Plan plan = builtinPlan();
   Violations log(plan);
