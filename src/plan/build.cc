@@ -150,7 +150,8 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
                              "boot with lsm=landlock,... , or give it access rw"));
     }
     plan.layers["landlock"] = "missing";
-    plan.warnings.push_back("Landlock is missing on this kernel");
+    plan.warnings.emplace_back("Landlock is missing on this kernel");
+    plan.notices.push_back(plan.warnings.back());  // no built-in profile lists it as optional
     return {};
   }
   plan.landlock = !rests_on_it ? landlockForOwnRoot(plan, host.landlock_abi)
@@ -175,7 +176,7 @@ std::uint64_t maxTasks(const Policy& policy) {
   return policy.process.max_processes + policy.resources.threads.value_or(0);
 }
 
-/// Reports files, hosts, and calls that are denied only because no list contains them. Allows nothing more.
+/// Reports files and hosts. Allows nothing more.
 void reportForLearning(const Policy& policy, SyscallFilter& filter) {
   observeFiles(filter);
   if (policy.network.mode == policy::NetworkMode::none) observeNetwork(filter);

@@ -228,7 +228,7 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   if (writable && policy.filesystem.workspace.allow_exec_config) {
     plan.layers["workspace"] += ", with files that the host would execute";
   }
-  if (writable) plan.warnings.push_back("workspace is writable directly: its changes cannot be rolled back");
+  if (writable) plan.warnings.emplace_back(kNoRollback);
   return {};
 }
 

@@ -8,6 +8,8 @@ namespace caisson::plan {
 /// Files that a payload may make in its workspace and in `read_write` paths where the policy has no max_inodes.
 inline constexpr std::uint64_t kWorkspaceInodes = 1'000'000;
 
+inline constexpr std::string_view kNoRollback = "workspace is writable directly: its changes cannot be rolled back";
+
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 

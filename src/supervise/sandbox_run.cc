@@ -242,6 +242,7 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
     result_.warnings.push_back(
         "blocked system calls are not reported: a filter around caisson listens already, and the kernel has room for "
         "one listener");
+    result_.notices.push_back(result_.warnings.back());
   } else if (message.error < 0 || !has_listener) {
     runner_.failAndKill(sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.error,
                                  "too many descriptors of this user are in flight; try again"));

@@ -1,5 +1,6 @@
 #include "cli/result/notices.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -98,7 +99,9 @@ std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
   for (const std::string& notice : result.notices) lines.push_back(notice);
   const auto level = result.layers.find("level");
   if (watched || (level != result.layers.end() && level->second == "landlock tier"))
-    for (const std::string& warning : result.warnings) lines.push_back("warning: " + warning);
+    for (const std::string& warning : result.warnings) {
+      if (std::ranges::find(lines, warning) == lines.end()) lines.push_back("warning: " + warning);
+    }
   return lines;
 }
 

@@ -13,6 +13,8 @@
 #include "cli/result/file.h"
 #include "cli/result/json.h"
 #include "cli/result/notices.h"
+#include "plan/workspace.h"
+#include "policy/model.h"
 
 namespace caisson::cli {
 namespace {
@@ -31,6 +33,15 @@ Result<RunResult> execute(const Arguments& arguments, const Result<Request>& req
   auto result = run(*request);
   if (!result) return fail(inWordsOfFlags(result.error(), arguments));
   return result;
+}
+
+/// A line to print before the program starts: what an escape attempt could not undo. Empty: nothing.
+std::string warningBefore(const Arguments& arguments, const Request& request) {
+  const policy::Policy& policy = request.policy.model();
+  const bool direct =
+      policy.filesystem.workspace.mode == policy::WorkspaceMode::rw && policy.isolation.level != policy::Level::none;
+  if (!direct || arguments.has(kResultJson) || arguments.has(kQuiet)) return {};
+  return "warning: " + std::string(plan::kNoRollback);
 }
 
 }  // namespace
@@ -67,6 +78,8 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   if (request) {
     if (auto offered = offerNetwork(arguments, *request); !offered) request = fail(offered.error());
   }
+  const std::string warned = request ? warningBefore(arguments, *request) : std::string();
+  if (!warned.empty()) tell(warned);
   const auto ended = execute(arguments, request);
   const RunResult result = ended ? *ended : refusedResult(ended.error());
   int status = ended ? exitStatus(result) : kRefused;
@@ -85,7 +98,7 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   if (!json && !arguments.has(kQuiet)) {
     const std::string told = request ? offeredBefore(arguments, *request) : std::string();
     for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1))
-      if (line != told) tell(line);
+      if (line != told && line != warned) tell(line);
   }
   if (after && ended) {
     if (const int failed = after(*request, result); failed != 0) status = failed;
