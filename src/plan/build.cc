@@ -308,6 +308,8 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
     wish.swap = policy.resources.swap;
     if (policy.resources.memory_reservation > 0) wish.memory_low = policy.resources.memory_reservation;
   }
+  if (policy.resources.memory_reservation > 0 && (!found.memory || found.kind == "v1"))
+    plan.warnings.emplace_back("resources.memory_reservation: only cgroup v2 can reserve memory");
   if (decide(found.pids, "processes")) wish.pids = maxTasks(policy) + 1;  // plus our pid 1
   if (policy.resources.cpus != policy::kAllCpus && decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
   if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
