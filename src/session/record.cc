@@ -174,6 +174,8 @@ Result<void> Record::lifecycle(const std::string& session, const policy::Policy&
   if (state == "created" || state == "forked") {
     Fields created;
     created.text("policy", policy.name).text("level", levelName(policy)).flag("session", true);
+    if (const std::string values = supervise::valuesAboveCeilings(policy); !values.empty())
+      created.text("above_ceilings", values);
     events.push_back({EventType::sandbox_created, Severity::info, session, std::move(created)});
   }
   events.push_back({EventType::lifecycle, Severity::info, session, std::move(fields)});

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <vector>
 
+#include "approval/owner.h"
 #include "audit/quarantine.h"
 #include "audit/redact.h"
 #include "policy/decode/validate.h"
-#include "sys/machine.h"
 
 namespace caisson::supervise {
 namespace {
@@ -99,6 +99,15 @@ audit::Event refusalEvent(const std::vector<std::string>& command, const RunResu
   return {EventType::policy_violation, Severity::warn, result.sandbox_id, std::move(fields)};
 }
 
+std::string valuesAboveCeilings(const policy::Policy& policy) {
+  approval::Owner owner;
+  // Only typed values may exceed ceilings, and only then the owner's file is worth reading.
+  if (!policy.typed.empty()) {
+    if (auto loaded = approval::loadOwner()) owner = *std::move(loaded);
+  }
+  return policy::valuesAboveCeilings(policy, owner.ceilingsFor(policy));
+}
+
 void recordRefusal(const Request& request, RunResult& result) {
   if (!request.policy.model().audit.enabled || result.denials.empty()) return;
   auto log = audit::Log::open();
@@ -126,9 +135,7 @@ Result<void> RunRecord::begin(const plan::Plan& plan, const Request& request, co
   created.text("policy", policy.name).text("level", levelName(plan));
   created.text("workspace", workspace == plan.layers.end() ? "none" : workspace->second);
   created.number("uid", ::geteuid()).number("warnings", plan.warnings.size());
-  if (const std::string values = policy::valuesAboveCeilings(policy, sys::machineMemory()); !values.empty()) {
-    created.text("above_ceilings", values);
-  }
+  if (const std::string values = valuesAboveCeilings(policy); !values.empty()) created.text("above_ceilings", values);
   Fields execute;
   execute.text("command_sha256", std::string_view(key).substr(key.find(':') + 1));
   execute.text("command_preview", audit::redactedPreview(request.command));

@@ -21,6 +21,9 @@ bool isCommandRefusal(const Error& error);
 /// That result.
 RunResult refusedResult(const Error& error, std::string sandbox_id);
 
+/// Values that exceed the ceilings, since a user typed them; "" if there are none.
+std::string valuesAboveCeilings(const policy::Policy& policy);
+
 /// For the log. It refers to `result`, which must have a denial.
 audit::Event refusalEvent(const std::vector<std::string>& command, const RunResult& result);
 

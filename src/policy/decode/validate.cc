@@ -351,10 +351,8 @@ std::optional<Problem> checkResources(const Policy& policy, const Ceilings& ceil
 
 std::optional<Problem> checkValue(const Field& field, const Value& value) { return std::visit(Checker{field}, value); }
 
-std::string valuesAboveCeilings(const Policy& policy, std::uint64_t host_memory) {
+std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings) {
   std::string found;
-  Ceilings ceilings = ceilingsOf(policy);
-  ceilings.host_memory = host_memory;
   for (const Field& field : fields()) {
     const Value value = field.get(policy);
     if (!checkCeiling(field, value, ceilings)) continue;

@@ -22,9 +22,8 @@ struct Problem {
 /// Checks one field's value: syntax of paths, names and patterns, range of numbers.
 std::optional<Problem> checkValue(const Field& field, const Value& value);
 
-/// The values above the level's built-in ceilings: "resources.memory = 4 GiB, resources.cpus = 4"; or empty.
-/// `host_memory`: bytes of the machine, to compare shares with sizes.
-std::string valuesAboveCeilings(const Policy& policy, std::uint64_t host_memory);
+/// The values above these ceilings: "resources.memory = 4 GiB, resources.cpus = 4"; or empty.
+std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings);
 
 /// Checks the whole policy: every value, the ceilings, and that no two rules contradict each other.
 std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings);
