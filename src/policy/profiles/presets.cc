@@ -4,7 +4,7 @@ namespace caisson::policy {
 namespace {
 
 constexpr std::string_view kNpm[] = {".npmjs.org", ".npmjs.com", ".yarnpkg.com"};
-constexpr std::string_view kPip[] = {".pypi.org", ".pythonhosted.org"};
+constexpr std::string_view kPip[] = {".pypi.org", ".pypi.python.org", ".pythonhosted.org"};
 constexpr std::string_view kCargo[] = {".crates.io", ".rust-lang.org"};
 constexpr std::string_view kGo[] = {".golang.org", ".go.dev"};
 constexpr std::string_view kGit[] = {".github.com", ".githubusercontent.com", ".gitlab.com", ".bitbucket.org",

@@ -26,7 +26,7 @@ TEST(Presets, NameRegistriesVersionControlHostsAndContentDelivery) {
   CONFORMS("R-NETWORK-17");
   const std::pair<const char*, std::vector<std::string_view>> expected[] = {
       {"npm", {".npmjs.org", ".npmjs.com", ".yarnpkg.com"}},
-      {"pip", {".pypi.org", ".pythonhosted.org"}},
+      {"pip", {".pypi.org", ".pypi.python.org", ".pythonhosted.org"}},
       {"cargo", {".crates.io", ".rust-lang.org"}},
       {"go", {".golang.org", ".go.dev"}},
       {"rubygems", {".rubygems.org"}},
