@@ -144,20 +144,22 @@ Decision Rules::judgeName(const Host& host) const {
   if (const HostPattern* denial = deniedBy(host, std::nullopt)) {
     return {false, "network.denied_hosts: " + denial->text, "take the entry out of network.denied_hosts"};
   }
-  if (!host.address && isLocalName(host.name) && !hasException(host)) {
-    // No advice that would open a metadata service: its answers are credentials of the whole machine.
-    const bool metadata = isMetadataName(host.name);
-    return {false, "local names are always blocked",
-            metadata ? "" : "an owner can name the host in network.private_hosts"};
-  }
+  // A metadata service has no exception, and no advice says how to open it: its answers are credentials of the whole
+  // machine.
+  if (!host.address && isMetadataName(host.name)) return {false, "metadata services are always blocked", {}};
+  if (!host.address && isLocalName(host.name) && !hasException(host))
+    return {false, "local names are always blocked", "an owner can name the host in network.private_hosts"};
   for (const HostPattern& pattern : allowed_) {
     if (pattern.matches(host)) return {true, "network.allowed_hosts: " + pattern.text, {}};
   }
+  constexpr std::string_view kRule = "no entry of network.allowed_hosts";
+  const std::string remedy = "--allow-host " + host.text();
   // For an address that stays blocked whatever is allowed, the way to allow it would be wrong advice.
-  const bool blocked = isMetadataName(host.name) || (host.address && !blockedRange(*host.address).empty() &&
-                                                     !mayBeExcepted(blockedRange(*host.address)));
-  if (blocked) return {false, "no entry of network.allowed_hosts", {}};
-  return {false, "no entry of network.allowed_hosts", "--allow-host " + host.text(), true};
+  const std::string_view range = host.address ? blockedRange(*host.address) : std::string_view();
+  if (!range.empty() && !mayBeExcepted(range)) return {false, std::string(kRule), {}};
+  if (!range.empty() && !hasException(host))
+    return {false, std::string(kRule), remedy + ", once an owner named it in network.private_hosts"};
+  return {false, std::string(kRule), remedy, true};
 }
 
 Decision Rules::judgePort(std::uint16_t port) const {

@@ -195,6 +195,7 @@ TEST(Rules, APersonIsAskedAboutWhatNobodyNamedAndNotAboutWhatIsForbidden) {
   EXPECT_FALSE(askable("other.example", 8081));
   EXPECT_FALSE(askable("printer.local", 80));
   EXPECT_FALSE(askable("localhost", 80));
+  EXPECT_FALSE(askable("10.0.0.1", 80)) << "an answer would not open it";
 }
 
 TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
@@ -203,6 +204,17 @@ TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
   EXPECT_EQ(name.remedy, "--allow-host other.example");
   const Decision port = rules.judge(*canonicalHost("example.org"), 8080);
   EXPECT_EQ(port.remedy, "--allow-port 8080");
+  const Decision address = rules.judge(*canonicalHost("10.0.0.1"), 443);
+  EXPECT_EQ(address.remedy, "--allow-host 10.0.0.1, once an owner named it in network.private_hosts");
+}
+
+TEST(Rules, ANamedExceptionDoesNotOpenAMetadataService) {
+  CONFORMS("R-NETWORK-5");
+  for (const std::string name : {"metadata.google.internal", "metadata.goog", "instance-data"}) {
+    const Rules rules = rulesOf({.allowed_hosts = {name}, .private_hosts = {name}});
+    EXPECT_FALSE(rules.judge(*canonicalHost(name), 80).allowed) << name;
+    EXPECT_EQ(rules.judge(*canonicalHost(name), 80).remedy, "") << name;
+  }
 }
 
 /// The answers of a metadata service are credentials of the machine: no prompt and no hint offers to allow it.

@@ -5,6 +5,8 @@
 #include "approval/what.h"
 #include "base/deceptive_text.h"
 #include "base/utf8.h"
+#include "egress/address.h"
+#include "egress/rules.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -32,6 +34,16 @@ std::string lowerCase(std::string text) {
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return text;
+}
+
+/// A question about such a host would be answered in vain, and about a metadata service it must not be asked.
+bool staysBlocked(const std::string& host) {
+  const auto pattern = egress::parsePattern(host);
+  if (!pattern) return false;
+  if (egress::isMetadataName(pattern->host.name)) return true;
+  if (!pattern->host.address) return false;
+  const std::string_view range = egress::blockedRange(*pattern->host.address);
+  return !range.empty() && !egress::mayBeExcepted(range);
 }
 
 std::string messageFor(const SessionInfo& info, const std::string& host, const std::string& reason) {
@@ -76,6 +88,7 @@ Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (!closed) return failure(call, closed.error());
     return describe(sandboxes, call, **sandbox, host, false, false);
   }
+  if (staysBlocked(host)) return errorResult(host + " stays blocked whatever is allowed");
   const auto info = sandboxes.with(**sandbox, [](Session& session) -> Result<SessionInfo> {
     if (auto reviewed = session.reviewHosts(); !reviewed) return std::unexpected(reviewed.error());
     return session.info();
