@@ -52,6 +52,7 @@ TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
 }
 
 TEST_F(ApprovalStore, OneForATimeExpires) {
+  CONFORMS("R-LEVEL-7");
   Store store = open();
   ASSERT_TRUE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + 60, .by = "terminal"}, kNow));
   EXPECT_TRUE(*store.redeem("net:host", "", kNow + 59));

@@ -199,6 +199,7 @@ TEST(Rules, APersonIsAskedAboutWhatNobodyNamedAndNotAboutWhatIsForbidden) {
 }
 
 TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
+  CONFORMS("R-USE-5");
   const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
   const Decision name = rules.judge(*canonicalHost("other.example"), 443);
   EXPECT_EQ(name.remedy, "--allow-host other.example");

@@ -80,6 +80,7 @@ TEST_F(CgroupTest, RefusesNamesAndSharesThatAreNone) {
 }
 
 TEST_F(CgroupTest, LimitsAreReadBack) {
+  CONFORMS("R-LIMIT-13");
   const CgroupLimits limits{.memory = 64 * kMiB, .pids = 17, .cpus = 0.5, .cpuset = {0}, .account_cpu = true};
   Cgroup cgroup = make(limits);
   ASSERT_TRUE(cgroup.valid());
@@ -114,6 +115,7 @@ TEST_F(CgroupTest, LimitsAreReadBack) {
 }
 
 TEST_F(CgroupTest, AReservationIsKeptOnV2AndNotPretendedOnV1) {
+  CONFORMS("R-LIMIT-13");
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.memory = 64 * kMiB, .memory_low = 8 * kMiB});
   EXPECT_EQ(cgroup.enforced().memory_low, base_.kind == Kind::v2);

@@ -210,7 +210,7 @@ TEST(Doctor, LandlockWithoutScopingIsDegraded) {
 }
 
 TEST(Doctor, AnOldKernelIsRefusedWithWhatItLacks) {
-  CONFORMS("R-USE-4");
+  CONFORMS("R-USE-4", "R-LEVEL-21");
   const DoctorReport report = judge(oldKernel());
   const DoctorItem& kernel = item(report, "kernel");
   EXPECT_EQ(kernel.state, ItemState::fail);

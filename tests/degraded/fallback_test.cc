@@ -62,12 +62,14 @@ TEST_F(WithoutOpenat2, ALinkInTheWorkspacePathIsFollowedOnlyWhenItWasThereBefore
 class WithoutListener : public DegradedTest {};
 
 TEST_F(WithoutListener, CallsAreRefusedAllTheSameAndTheResultSaysThatNobodySeesThem) {
+  CONFORMS("R-LEVEL-9");
   const Ending ending = probe("seccomp_listener");
   EXPECT_TRUE(ending.ran) << ending.describe();
   EXPECT_TRUE(ending.layer("seccomp_notify").starts_with("missing")) << ending.describe();
   EXPECT_FALSE(ending.warnings().empty());
   const RunOutput output =
       caissonWithout("seccomp_listener", {"run", "--workspace", ":none", "--", "unshare", "-r", "true"});
+  EXPECT_TRUE(contains(output.err, "blocked system calls are not reported")) << output.describe();
   EXPECT_EQ(output.exit_status, 1) << output.describe();
   EXPECT_NE(output.err.find("Operation not permitted"), std::string::npos) << output.describe();
 }
@@ -75,6 +77,7 @@ TEST_F(WithoutListener, CallsAreRefusedAllTheSameAndTheResultSaysThatNobodySeesT
 class WithoutTimeNamespace : public DegradedTest {};
 
 TEST_F(WithoutTimeNamespace, TheRunWorksAndSaysSo) {
+  CONFORMS("R-LEVEL-22");
   const Ending ending = probe("time_namespace");
   EXPECT_EQ(ending.output.exit_status, 0) << ending.describe();
   EXPECT_TRUE(ending.ran);
@@ -85,6 +88,7 @@ TEST_F(WithoutTimeNamespace, TheRunWorksAndSaysSo) {
 }
 
 TEST_F(WithoutTimeNamespace, TheRunIsRefusedWhereThePolicyRequiresOne) {
+  CONFORMS("R-LEVEL-22");
   const std::string strict = policy("[isolation]\nmay_be_missing = [\"landlock_scoping\", \"cgroup\"]\n");
   EXPECT_EQ(probe({"--policy", strict}).output.exit_status, 0);
   expectRefusal(probe("time_namespace", {"--policy", strict}), {"time namespace"});
@@ -122,6 +126,9 @@ TEST_F(WithoutLandlock, FullRunsBehindItsOtherWallsAndSaysSo) {
   bool warned = false;
   for (const std::string& warning : ending.warnings()) warned = warned || contains(warning, "Landlock");
   EXPECT_TRUE(warned) << ending.describe();
+  // Also in the log of a script, where standard error is not a terminal.
+  const RunOutput plain = caissonWithout("landlock_create_ruleset", {"run", "--workspace", ":none", "--", "true"});
+  EXPECT_TRUE(contains(plain.err, "Landlock is missing")) << plain.describe();
 }
 
 }  // namespace

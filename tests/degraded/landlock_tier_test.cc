@@ -1,15 +1,20 @@
 // Where namespaces are forbidden there is a weaker tier; it must be requested by name and lists what it does not
 // protect.
 #include "degraded/degraded.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
 
 using LandlockTier = DegradedTest;
 
-TEST_F(LandlockTier, IsNeverChosenByItself) { expectRefusal(probe("namespaces"), {"caisson doctor"}); }
+TEST_F(LandlockTier, IsNeverChosenByItself) {
+  CONFORMS("R-LEVEL-24");
+  expectRefusal(probe("namespaces"), {"caisson doctor"});
+}
 
 TEST_F(LandlockTier, RunsWhereNamespacesAreForbiddenAndSaysWhatItDoesNotProtect) {
+  CONFORMS("R-LEVEL-24");
   const Ending ending = probe("namespaces", {"--tier", "landlock"});
   EXPECT_EQ(ending.text("outcome"), "exited") << ending.describe();
   EXPECT_TRUE(ending.ran) << ending.describe();

@@ -30,7 +30,7 @@ constexpr bool kStartsWithoutPrlimit = true;
 #endif
 
 TEST_P(Without, TheRunIsRefusedAndPointsToTheDoctor) {
-  CONFORMS("R-LEVEL-9", "R-USE-5");
+  CONFORMS("R-LEVEL-9", "R-USE-5", "R-LEVEL-21");
   if (!kStartsWithoutPrlimit && GetParam().calls == std::string_view("prlimit64:EPERM")) {
     GTEST_SKIP() << "a program built with a sanitizer cannot start without prlimit64";
   }

@@ -1,4 +1,5 @@
 // Stored approvals, the owner's configuration, and a project's policy.
+#include <array>
 #include <sstream>
 #include <tuple>
 
@@ -67,6 +68,7 @@ TEST_F(Owner, CeilingsDoNotBindTypedFlags) {
   const RunOutput shown = caisson({"audit", "show", "--json", "--event", "sandbox_created"});
   EXPECT_TRUE(contains(shown.out, "resources.wall_seconds = 3600 s")) << "recorded: " << shown.describe();
   EXPECT_TRUE(contains(shown.out, "process.max_processes = 600")) << shown.describe();
+  EXPECT_TRUE(contains(shown.out, "resources.memory = 2 GiB")) << shown.describe();
   // A flag lifts only the ceiling of the key it sets.
   const std::string policy = workspace.write("p.toml", "[resources]\nmemory = '2G'\n");
   const RunOutput other = caisson({"run", "--policy", policy, "--timeout", "1h", "--", "true"});
@@ -83,6 +85,8 @@ TEST_F(Owner, CeilingsDoNotBindTypedFlagsOfASession) {
   const std::string id = made.out.substr(0, made.out.find('\n'));
   EXPECT_EQ(caisson({"session", "exec", id, "--", "true"}).exit_status, 0);
   EXPECT_EQ(caisson({"session", "exec", id, "--timeout", "1000h", "--", "true"}).exit_status, 0);
+  const RunOutput shown = caisson({"audit", "show", "--json", "--event", "sandbox_created"});
+  EXPECT_TRUE(contains(shown.out, "resources.memory = 2 GiB")) << "recorded: " << shown.describe();
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
@@ -123,6 +127,47 @@ TEST_F(Owner, LevelNoneAndTheHostsNetworkNeedAnApprovalForEachRun) {
     EXPECT_EQ(twice.exit_status, 125) << what << twice.describe();
     EXPECT_EQ(twice.out, "") << what;
   }
+}
+
+/// SPEC N1 and document 000: both are on record as what they are, with the approval.
+TEST_F(Owner, AnApprovalForATimeHoldsForEachRunUntilItIsOver) {
+  CONFORMS("R-LEVEL-7", "R-LEVEL-20");
+  for (const auto& [flag, value, what, field] : std::vector<std::array<std::string, 4>>{
+           {"--level", "none", "level:none", "level"}, {"--net", "host", "net:host", "network"}}) {
+    const std::vector<std::string> command{"run", flag, value, "--approve", what, "--", "echo", "ran"};
+    ASSERT_EQ(onTerminal({"approvals", "grant", what, "--for", "8s"}, "[y/N]"), 0);
+    EXPECT_EQ(caisson(command).out, "ran\n") << what;
+    EXPECT_EQ(caisson(command).out, "ran\n") << what << " once more";
+    EXPECT_TRUE(eventually([&] { return caisson({"approvals", "list"}).out == "nothing is approved\n"; },
+                           std::chrono::seconds(15)));
+    const RunOutput late = caisson(command);
+    EXPECT_EQ(late.exit_status, 125) << what << late.describe();
+    EXPECT_EQ(late.out, "") << what;
+    int executed = 0, approved = 0;
+    std::istringstream events(caisson({"audit", "show", "--json"}).out);
+    for (std::string line; std::getline(events, line);) {
+      const auto event = nlohmann::json::parse(line);
+      if (event["event"] == "sandbox_execute" && event["data"][field] == value) ++executed;
+      if (event["event"] == "approval_given" && event["data"]["what"] == what) ++approved;
+    }
+    EXPECT_EQ(executed, 2) << what;
+    EXPECT_GE(approved, 1) << what;
+  }
+}
+
+TEST_F(Owner, LevelNoneStillHasItsTimeAndOutputLimits) {
+  CONFORMS("R-LEVEL-20");
+  ASSERT_EQ(onTerminal({"approvals", "grant", "level:none", "--for", "1h"}, "[y/N]"), 0);
+  const auto atLevelNone = [&](std::vector<std::string> options, const std::vector<std::string>& command) {
+    options.insert(options.begin(), {"run", "--json", "--level", "none", "--approve", "level:none"});
+    options.emplace_back("--");
+    options.insert(options.end(), command.begin(), command.end());
+    return caisson(options);
+  };
+  const RunOutput late = atLevelNone({"--timeout", "300ms"}, {"sleep", "20"});
+  EXPECT_EQ(late.exit_status, 124) << late.describe();
+  const RunOutput flood = atLevelNone({"--output-limit", "1K"}, {"head", "-c", "3K", "/dev/zero"});
+  EXPECT_EQ(flood.json()["truncated"]["stdout"], true) << flood.describe();
 }
 
 /// It cannot be enforced there, so it is refused, with an approval too.
@@ -166,7 +211,7 @@ TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
 
 // A file that came with a repository does not decide about less isolation.
 TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
-  CONFORMS("R-LEVEL-8", "R-AUDIT-12", "R-LEVEL-1");
+  CONFORMS("R-LEVEL-8", "R-AUDIT-12", "R-AUDIT-2", "R-LEVEL-1");
   const std::vector<std::pair<std::string, std::string>> files{
       {"isolation.level = 'process'\n", "level:process"},
       {"extends = 'files'\nprocess.blocked_executables = []\n", "level:process"},
@@ -184,6 +229,8 @@ TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
     ASSERT_EQ(onTerminal({"approvals", "grant", what}, "[y/N]"), 0);
     const RunOutput approved = caisson({"run", "--policy", file, "--approve", what, "--", "bash", "-c", "echo ran"});
     EXPECT_EQ(approved.out, "ran\n") << text << approved.describe();
+    const RunOutput given = caisson({"audit", "show", "--json", "--event", "approval_given"});
+    EXPECT_TRUE(contains(given.out, "\"" + what + "\"")) << text << given.describe();
   }
   EXPECT_EQ(caisson({"session", "list"}).out, "");
 }
@@ -205,7 +252,7 @@ TEST_F(Owner, ALevelTypedAsAFlagIsTheUsersDecisionAndRecorded) {
 }
 
 TEST_F(Owner, NobodyApprovesWithoutATerminal) {
-  CONFORMS("R-LEVEL-7");
+  CONFORMS("R-LEVEL-7", "R-APPROVAL-3");
   EXPECT_EQ(caisson({"approvals", "grant", "level:none"}).exit_status, 125);
   EXPECT_EQ(caisson({"approvals", "list"}).out, "nothing is approved\n");
   EXPECT_EQ(caisson({"run", "--level", "none", "--approve", "level:none", "--", "true"}).exit_status, 125);
@@ -219,9 +266,16 @@ TEST_F(Owner, AProjectsPolicyIsNotUsedWithoutConsent) {
   const RunOutput output = caisson({"run", "--", "printenv", "FROM_PROJECT"});
   EXPECT_EQ(output.out, "") << output.describe();
   EXPECT_TRUE(contains(output.err, "caisson.toml is not used")) << output.describe();
+  const RunOutput made = caisson({"session", "create"});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  EXPECT_TRUE(contains(made.err, "caisson.toml is not used")) << made.describe();
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  EXPECT_EQ(caisson({"session", "exec", id, "--", "printenv", "FROM_PROJECT"}).out, "");
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
 TEST_F(Owner, AGrantIsRedeemedOnceListedAndRevoked) {
+  CONFORMS("R-APPROVAL-1");
   ASSERT_EQ(onTerminal({"approvals", "grant", "policy:deploy"}, "[y/N]"), 0);
   ASSERT_EQ(onTerminal({"approvals", "grant", "policy:publish", "--for", "1h"}, "[y/N]"), 0);
   EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 2U);

@@ -84,7 +84,7 @@ TEST_F(BadInput, Sizes) {
 }
 
 TEST_F(BadInput, ValuesAboveTheCeilingAreRefusedNotClipped) {
-  CONFORMS("R-POLICY-4", "R-LIMIT-7");
+  CONFORMS("R-POLICY-4", "R-LIMIT-7", "R-LIMIT-1");
   const auto underPolicy = [&](const std::string& line) {
     workspace.write("p.toml", line + "\n");
     return run({"--policy", "p.toml"}, {"true"});

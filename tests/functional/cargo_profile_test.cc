@@ -303,6 +303,21 @@ TEST_F(CargoProfile, ABuildThatFillsTargetIsEndedByDisk) {
   EXPECT_EQ(cargo({"build", "--quiet"}).exit_status, 0) << "the same build has room in the profile's own /target";
 }
 
+/// The size of /tmp is the policy's, as that of /target is; 1 GiB is too much to write here.
+TEST_F(CargoProfile, ABuildThatFillsTheTemporaryFilesIsEndedByDisk) {
+  CONFORMS("R-CARGO-4");
+  workspace.write("small.toml", "extends = \"cargo\"\nfilesystem.tmpfs.\"/tmp\".size = \"24M\"\n");
+  buildScript(R"(
+    let block = vec![7u8; 1 << 20];
+    let mut file = fs::File::create("/tmp/big").unwrap();
+    for _ in 0..200 { file.write_all(&block).expect("no room"); }
+)");
+  const RunOutput full = run({"--policy", "small.toml", "--json"}, {"cargo", "build", "--quiet"}, how_);
+  EXPECT_EQ(full.json()["limit"], "disk") << full.describe();
+  EXPECT_EQ(full.json()["denials"][0]["object"], "/tmp") << full.describe();
+  EXPECT_EQ(cargo({"build", "--quiet"}).exit_status, 0) << "the same build has room in the profile's own /tmp";
+}
+
 TEST_F(CargoProfile, StatesAreInTheResultAndOnRecord) {
   CONFORMS("R-CARGO-8", "R-AUDIT-16");
   EXPECT_EQ(statesOf(cargo({"--version"}, {"--json"}).json()),

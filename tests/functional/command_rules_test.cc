@@ -72,6 +72,26 @@ TEST_F(CommandRules, HoldForEachCommandOfASession) {
   EXPECT_EQ(runCaisson({"session", "destroy", limited}, how).exit_status, 0);
 }
 
+/// Not only the command itself: what it starts is held to the list too.
+TEST_F(CommandRules, AListOfExecutablesHoldsForWhatASessionCommandStarts) {
+  CONFORMS("R-PROCESS-7");
+  const TempDir home;
+  RunOptions how{.env = {{"CAISSON_HOME", home.path()}}};
+  how.cwd = workspace.path();
+  const std::string script =
+      "id; /usr/bin/id; (exec /usr/bin/id); cat < /usr/bin/id > /tmp/x; chmod +x /tmp/x; /tmp/x; echo end";
+  const auto outputOf = [&](const std::string& lists) {
+    const std::string file = workspace.write("programs.toml", "extends = 'bash'\n[process]\n" + lists);
+    const RunOutput made = runCaisson({"session", "create", "--policy", file, "--workspace", ":none"}, how);
+    const std::string session = made.out.substr(0, made.out.find('\n'));
+    const RunOutput output = runCaisson({"session", "exec", session, "--", "sh", "-c", script}, how);
+    EXPECT_EQ(runCaisson({"session", "destroy", session}, how).exit_status, 0);
+    return output.out;
+  };
+  EXPECT_EQ(outputOf("allowed_executables = ['sh', 'cat', 'chmod']\n"), "end\n");
+  EXPECT_TRUE(contains(outputOf(""), "uid=1000")) << "without the list it runs";
+}
+
 TEST_F(CommandRules, ALongCommandIsRefused) {
   CONFORMS("R-PROCESS-9");
   const std::string file = policy("max_length = 20\n");

@@ -16,7 +16,7 @@ class Denials : public SandboxTest {
 };
 
 TEST_F(Denials, SayRuleObjectAndRemedyOnStandardError) {
-  CONFORMS("R-USE-5");
+  CONFORMS("R-USE-5", "R-SYSCALL-18");
   const RunOutput output = run({}, {"unshare", "-r", "true"}, how);
   EXPECT_EQ(output.exit_status, 1);
   EXPECT_TRUE(
@@ -41,6 +41,7 @@ TEST_F(Denials, NameTheLimitThatWasMet) {
 
 /// A notification costs a round trip: ordinary programs must not cause any.
 TEST_F(Denials, OfOrdinaryProgramsThereAreNone) {
+  CONFORMS("R-SYSCALL-18");
   const std::pair<const char*, const char*> programs[] = {
       {"bash", "for i in 1 2 3; do (echo $i); done | sort | tail -1"},
       {"python3",

@@ -1,5 +1,6 @@
 // Where the workspace is shown and where a program starts: `--same-path`, `--cwd`.
 #include "functional/audit_fixture.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -20,6 +21,7 @@ class SamePath : public AuditTest {
 using Cwd = SamePath;
 
 TEST_F(SamePath, ShowsTheWorkspaceAtItsOwnPath) {
+  CONFORMS("R-FILES-24");
   workspace.write("sub/file", "content\n");
   for (const char* mode : {"overlay", "ro", "rw"}) {
     const RunOutput output = runWith({"--same-path", "--workspace", std::string(".:") + mode},

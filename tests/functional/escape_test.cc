@@ -148,6 +148,35 @@ TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
   EXPECT_EQ(caisson({"stats", "--json"}).json()["escape_attempts"], 1);
 }
 
+/// S4: a person who reads standard error, or a log of it, learns it before the program starts.
+TEST_F(EscapeResponse, DirectWorkspaceIsSaidAtTheStartAndInTheAlert) {
+  CONFORMS("R-SYSCALL-8");
+  workspace.openToAll();
+  RunOptions how = owned();
+  how.cwd = workspace.path();
+  const auto streams = [&](const std::string& options) {
+    return runProgram(
+               {"sh", "-c", "exec 2>&1; exec \"$0\" run " + options + " -- sh -c 'echo started >&2'", caissonBinary()},
+               how)
+        .out;
+  };
+  const std::string direct = streams("--workspace .:rw");
+  const std::size_t warned = direct.find("cannot be rolled back");
+  ASSERT_NE(warned, std::string::npos) << direct;
+  EXPECT_LT(warned, direct.find("started")) << direct;
+  EXPECT_EQ(direct.find("cannot be rolled back", warned + 1), std::string::npos) << "said twice: " << direct;
+  EXPECT_EQ(streams("--workspace .:overlay"), "started\n");
+  EXPECT_EQ(streams("-q --workspace .:rw"), "started\n");
+
+  const std::string told = config_ / "told";
+  config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/sh\", \"-c\", \"cat > " + told + "\"]\n");
+  ASSERT_EQ(run({"--workspace", ".:rw"}, attempt("direct"), owned()).exit_status, 125);
+  EXPECT_TRUE(contains(json::parse(readFile(told), nullptr, false)["data"]["rollback"], "not possible"))
+      << readFile(told);
+  ASSERT_EQ(run({}, attempt("overlay"), owned()).exit_status, 125);
+  EXPECT_TRUE(contains(json::parse(readFile(told), nullptr, false)["data"]["rollback"], "discarded")) << readFile(told);
+}
+
 TEST_F(EscapeResponse, PutsExactlyThisCommandIntoQuarantine) {
   CONFORMS("R-SYSCALL-10");
   const json result = run({"--json"}, attempt("one"), owned()).json();

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -34,6 +37,7 @@ TEST_F(Workspace, IsTheCurrentDirectoryAsAnOverlayByDefault) {
 }
 
 TEST_F(Workspace, SaysHowManyChangesWereDiscardedAndHowToKeepThem) {
+  CONFORMS("R-FILES-22");
   workspace.write("changed", "x");
   workspace.write("removed", "x");
   const std::string work = "echo y > changed; rm removed; touch new";
@@ -107,6 +111,7 @@ TEST_F(Workspace, NamesWithSpacesQuotesColonsCommasAndBackslashesWork) {
 }
 
 TEST_F(Workspace, HomeDirectoriesAndWhatIsAboveAreNeverTheDefault) {
+  CONFORMS("R-FILES-22");
   const std::string home = workspace.makeDir("parent/home");
   workspace.write("parent/home/private", "x");
   workspace.write("parent/home/project/file", "x\n");
@@ -305,6 +310,7 @@ TEST_F(Paths, DeniedHoldsInAShownTreeToo) {
 }
 
 TEST_F(Paths, DenyingWhatIsNotThereLeavesNoGhostOnTheHost) {
+  CONFORMS("R-FILES-26");
   const RunOutput overlay = script("true", {"--deny", "absent"});
   EXPECT_EQ(overlay.exit_status, 0) << overlay.describe();
   const RunOutput direct = script("true", {"--workspace", ".:rw", "--deny", "absent"});
@@ -386,6 +392,22 @@ TEST_F(Root, NothingOfOneRunIsThereInTheNext) {
   EXPECT_EQ(script(look).out, before.out);
 }
 
+/// The one place that lasts is the cache, and only where the policy has one.
+TEST_F(Root, OnlyTheCacheOfThePolicyOutlivesARun) {
+  CONFORMS("R-FILES-19");
+  const TempDir state;
+  const RunOptions how{.env = {{"CAISSON_HOME", state.path()}}};
+  const auto leave = [&](const std::string& profile) {
+    return script("echo x > /cache/leaked && echo written", {"--profile", profile}, how).out;
+  };
+  const std::string look = "find / -xdev -name leaked 2>/dev/null; find /cache /tmp /home -name leaked 2>/dev/null";
+  EXPECT_EQ(leave("bash"), "") << "it has no cache";
+  EXPECT_EQ(script(look, {"--profile", "bash"}, how).out, "");
+  EXPECT_EQ(leave("dev"), "written\n");
+  EXPECT_EQ(script(look, {"--profile", "dev"}, how).out, "/cache/leaked\n");
+  EXPECT_EQ(script(look, {"--profile", "bash"}, how).out, "");
+}
+
 TEST_F(Root, TemporaryDirectoriesAreBounded) {
   CONFORMS("R-FILES-7");
   const RunOutput output = script(
@@ -440,6 +462,27 @@ TEST_F(Root, RootsHomeIsInaccessible) {
              {.env = {{"PATH", "/usr/bin:/bin"}}})
           .out,
       "closed\nstill\n");
+}
+
+/// Root may name a part of its home; the rest of it stays out of reach.
+TEST_F(Root, OfRootsHomeOnlyWhatIsNamedIsReached) {
+  CONFORMS("R-FILES-4");
+  if (!runsAsRoot()) GTEST_SKIP() << "only root has its home in /root";
+  std::string made = "/root/caisson-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(made.data()), nullptr);
+  std::filesystem::create_directory(made + "/shown");
+  std::ofstream(made + "/shown/file") << "shown\n";
+  std::ofstream(made + "/hidden") << "hidden\n";
+  for (const std::string& path : {made, made + "/shown"}) ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  const RunOutput output = script("cat " + made + "/shown/file; cat " + made + "/hidden; ls /root; ls " + made +
+                                      "; touch /root/new " + made + "/new; chmod 777 /root; echo end",
+                                  {"--ro", made + "/shown"}, {.env = {{"PATH", "/usr/bin:/bin"}}});
+  EXPECT_TRUE(output.out.starts_with("shown\n")) << output.describe();
+  EXPECT_TRUE(output.out.ends_with("end\n")) << output.describe();
+  EXPECT_FALSE(contains(output.out, "hidden")) << output.describe();
+  EXPECT_FALSE(exists("/root/new"));
+  EXPECT_FALSE(exists(made + "/new"));
+  std::filesystem::remove_all(made);  // caisson could write nothing there
 }
 
 TEST_F(Root, EtcIsSanitised) {

@@ -38,6 +38,121 @@ TEST_F(PolicyImport, AShellConfigurationKeepsItsLimits) {
   EXPECT_EQ(run({"--policy", policy}, {"sleep", "20"}).exit_status, 124);
 }
 
+/// 001: bridge is the engine's own network; here it is every public host, through the proxy.
+TEST_F(PolicyImport, BridgeBecomesTheProxyAndIsReported) {
+  CONFORMS("R-POLICY-7");
+  const std::string file = workspace.write("shell.toml",
+                                           "[sandbox]\nimage = 'ash-sandbox:latest'\ntimeout = 60\n"
+                                           "memory_limit = '512m'\ncpu_limit = 1.0\nnetwork_mode = 'bridge'\n"
+                                           "workspace_access = 'rw'\n");
+  const RunOutput output = runCaisson({"policy", "import", file});
+  ASSERT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(contains(output.err, "wider: sandbox.network_mode")) << output.describe();
+  const std::string policy = workspace.write("imported.json", output.out);
+  workspace.openToAll();
+  const nlohmann::json network = runCaisson({"policy", "explain", "--json", policy}).json()["policy"]["network"];
+  EXPECT_EQ(network["mode"], "proxy") << network;
+  EXPECT_EQ(network["allowed_hosts"], nlohmann::json({"*"})) << network;
+  const nlohmann::json ran = run({"--json", "--policy", policy}, {"nproc"}).json();
+  EXPECT_EQ(ran["stdout"], "1\n") << ran;
+  EXPECT_TRUE(contains(ran["layers"]["network"], "proxy")) << ran["layers"];
+  EXPECT_NEAR(std::stod(run({"--policy", policy}, {"sh", "-c", "grep MemTotal: /proc/meminfo | tr -dc 0-9"}).out),
+              512 * 1024, 1);
+}
+
+/// 000's JSON and its template for a container: the values are in force inside.
+TEST_F(PolicyImport, TheToolSandboxsConfigurationsRun) {
+  CONFORMS("R-POLICY-6");
+  const std::string user = imported("user.json", R"({"sandbox": {"bash": {"defaultNetwork": "none",
+      "proxyAllowlist": ["*.company.example"], "resources": {"memory": "1g", "timeout": 300000}}}})");
+  const std::string memory = "grep MemTotal: /proc/meminfo | tr -dc 0-9";
+  EXPECT_NEAR(std::stod(run({"--policy", user}, {"sh", "-c", memory}).out), 1024 * 1024, 1);
+  EXPECT_EQ(runCaisson({"plan", "--json", "--policy", user, "--", "true"}, {.cwd = workspace.path()})
+                .json()["limits"]["wall_seconds"],
+            300.0);
+  const std::string container = imported("template.yaml", R"(
+services:
+  sandbox:
+    deploy: {resources: {limits: {cpus: '1.0', memory: 512M}, reservations: {memory: 64M}}}
+    cap_drop: [ALL]
+    security_opt: ["no-new-privileges:true", "seccomp:unconfined"]
+    pids_limit: 100
+    ulimits:
+      nofile: {soft: 1024, hard: 4096}
+    read_only: true
+    tmpfs: ["/tmp:size=100M,mode=1777", "/var/tmp:size=50M,mode=1777"]
+    network_mode: none
+    user: "1000:1000"
+    working_dir: /workspace
+    hostname: sandbox
+)");
+  const RunOutput inside =
+      run({"--policy", container}, {"sh", "-c",
+                                    "ulimit -n; id -u; hostname; pwd; df -m --output=size /tmp /var/tmp | tail -n 2 | "
+                                    "tr -d ' '; grep ^Seccomp: /proc/self/status | cut -f2; " +
+                                        memory});
+  EXPECT_EQ(inside.out, "1024\n1000\nsandbox\n/workspace\n100\n50\n2\n524288") << inside.describe();
+  const RunOutput call = run({"--policy", container, "--ro", payloadPath()}, {payloadPath(), "call", "9999"});
+  EXPECT_EQ(call.out, "refused: call 9999: ENOSYS\n") << "confined all the same: " << call.describe();
+}
+
+/// 004's fragments; the list of programs is changed to one that shows the limits.
+TEST_F(PolicyImport, TheCargoSandboxKeepsItsLimitsSizesAndNetwork) {
+  CONFORMS("R-POLICY-9");
+  const std::string fragments = R"(
+directory_permissions: {workspace: "ro", cargo_home: "rw", target: "rw", logs: "wo", metadata: "rw"}
+size_limits: {total_workspace: "10GB", target_directory: "5GB", log_files: "100MB", temp_files: "1GB"}
+process_limits: {cpu_time: "300s", wall_time: "600s", memory: "512MB", processes: 25, threads: 50, file_descriptors: 500}
+network_allowlist: ["registry.example", "code.example"]
+port_restrictions: {allowed_ports: [80, 443], blocked_ranges: ["1-1023", "8080-8090"]}
+execution_policy:
+  allowed_executables: ["cat"]
+  blocked_executables: ["sh", "bash", "python", "node"]
+  command_validation:
+    - regex: "^cat\\s"
+      description: "Reading"
+sandbox_config: {network: {enabled: true, allowlist: ["registry.example"], ports: [80, 443]}}
+)";
+  const std::string policy = imported("cargo.yaml", fragments);
+  const nlohmann::json result =
+      run({"--json", "--policy", policy}, {"cat", "/proc/self/limits", "/proc/mounts"}).json();
+  const std::string out = result["stdout"];
+  EXPECT_TRUE(contains(out, "Max open files            500                  500")) << result;
+  EXPECT_TRUE(contains(out, " /logs ")) << result;
+  const std::string quota = result["layers"]["disk_quota"];
+  EXPECT_TRUE(contains(quota, "/target 5 GiB") && contains(quota, "/tmp 1 GiB")) << quota;
+  EXPECT_TRUE(contains(result["layers"]["network"], "proxy")) << result["layers"];
+  for (const std::vector<std::string>& other :
+       std::vector<std::vector<std::string>>{{"bash", "-c", "echo ran"}, {"ls"}}) {
+    const RunOutput refused = run({"--policy", policy}, other);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_EQ(refused.out, "");
+  }
+  const nlohmann::json network = runCaisson({"policy", "explain", "--json", policy}).json()["policy"]["network"];
+  EXPECT_EQ(network["allowed_hosts"], nlohmann::json({"registry.example", "code.example"})) << network;
+  EXPECT_EQ(network["allowed_ports"], nlohmann::json({"80", "443"})) << network;
+  EXPECT_EQ(network["denied_ports"], nlohmann::json({"1-1023", "8080-8090"})) << network;
+}
+
+TEST_F(PolicyImport, SettingsOfOtherToolsRun) {
+  CONFORMS("R-POLICY-18");
+  const std::string container = imported("devcontainer.json", R"({"name": "app", "image": "debian:12",
+      // a comment
+      "containerEnv": {"FROM_CONTAINER": "1"}, "runArgs": ["--memory", "256m", "--network=host"]})");
+  const RunOutput first =
+      run({"--policy", container}, {"sh", "-c", "echo $FROM_CONTAINER; grep MemTotal: /proc/meminfo | tr -dc 0-9"});
+  EXPECT_EQ(first.out, "1\n262144") << first.describe();
+  workspace.write("secrets/key", "hidden-content");
+  const std::string agent = imported("settings.json", R"({"network": {"allowedDomains": [], "deniedDomains": []},
+      "filesystem": {"denyRead": ["secrets"], "allowWrite": [], "denyWrite": []}})");
+  const RunOutput second = run({"--policy", agent}, {"sh", "-c", "cat secrets/key; touch new || echo refused"});
+  EXPECT_EQ(second.out, "refused\n") << second.describe();
+  const std::string compose =
+      imported("compose.yaml",
+               "services:\n  sandbox:\n    image: debian:12\n    deploy: {resources: {limits: {memory: 256M}}}\n");
+  EXPECT_EQ(run({"--policy", compose}, {"sh", "-c", "grep MemTotal: /proc/meminfo | tr -dc 0-9"}).out, "262144");
+}
+
 TEST_F(PolicyImport, ReportsKeyByKeyAndRefusesWhatItDoesNotKnow) {
   CONFORMS("R-POLICY-6");
   const std::string file =

@@ -27,7 +27,7 @@ TEST_F(Levels, FullNamesEveryLayerInForce) {
 }
 
 TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
-  CONFORMS("R-LEVEL-5");
+  CONFORMS("R-LEVEL-5", "R-FILES-9");
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
   // The host's root, the caller's working directory and the promised limits, in private namespaces.
@@ -56,6 +56,25 @@ TEST_F(Levels, ProcessRunsOnTheHostsRootSeenThroughLandlock) {
   EXPECT_FALSE(exists(workspace / "file")) << "the workspace is an overlay";
 }
 
+TEST_F(Levels, ProcessShowsTheWorkspaceAtItsOwnPathInEveryMode) {
+  CONFORMS("R-FILES-9");
+  workspace.write("file", "content\n");
+  workspace.openToAll();
+  const std::string look = "pwd; cat file; touch new 2>/dev/null && echo written || echo refused";
+  const auto inMode = [&](const std::string& mode) {
+    return script(look, {"--level", "process", "--workspace", ".:" + mode});
+  };
+  EXPECT_EQ(inMode("ro").out, workspace.path() + "\ncontent\nrefused\n");
+  EXPECT_EQ(inMode("overlay").out, workspace.path() + "\ncontent\nwritten\n");
+  EXPECT_FALSE(exists(workspace / "new")) << "the overlay's change reached the host";
+  EXPECT_EQ(inMode("rw").out, workspace.path() + "\ncontent\nwritten\n");
+  EXPECT_TRUE(exists(workspace / "new"));
+  const std::string path = workspace.path();
+  const RunOutput none =
+      script("cat " + path + "/file; ls " + path + "; echo end", {"--level", "process", "--workspace", ":none"});
+  EXPECT_EQ(none.out, "end\n") << none.describe();
+}
+
 TEST_F(Levels, ProcessShowsNeitherTheHostsNameNorItsUsers) {
   CONFORMS("R-LEVEL-6");
   const RunOutput output = script(
@@ -75,6 +94,23 @@ TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
   const RunOutput output = run({"--policy", "apparmor.toml"}, {"true"});
   EXPECT_EQ(output.exit_status, 125) << output.describe();
   EXPECT_TRUE(contains(output.err, "AppArmor is not active on this host")) << output.describe();
+}
+
+TEST_F(Levels, WhatThisBuildCannotEnforceIsRefusedNotIgnored) {
+  CONFORMS("R-LEVEL-16");
+  for (const auto& [line, key] : std::vector<std::pair<std::string, std::string>>{
+           {"syscalls.oci_profile = 'profile.json'\n", "syscalls.oci_profile"},
+           {"isolation.selinux_label = 'system_u:system_r:container_t:s0'\n", "isolation.selinux_label"}}) {
+    workspace.write("extra.toml", line);
+    workspace.write("profile.json", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}");
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"run", "--policy", "extra.toml", "--", "echo", "ran"}, {"session", "create", "--policy", "extra.toml"}}) {
+      const RunOutput output = runCaisson(words, {.cwd = workspace.path()});
+      EXPECT_EQ(output.exit_status, 125) << output.describe();
+      EXPECT_EQ(output.out, "") << output.describe();
+      EXPECT_TRUE(contains(output.err, key)) << output.describe();
+    }
+  }
 }
 
 TEST_F(Levels, ProcessHasNoNetworkAndACleanEnvironment) {
@@ -155,6 +191,33 @@ TEST_F(Levels, ProcessHasLowerCeilings) {
   }
 }
 
+TEST_F(Levels, BashHasTheDefaultsOfTheDocuments) {
+  CONFORMS("R-LIMIT-1");
+  const json limits =
+      runCaisson({"plan", "--json", "--profile", "bash", "--", "true"}, {.cwd = workspace.path()}).json()["limits"];
+  EXPECT_EQ(limits["memory_bytes"], 512 << 20);
+  EXPECT_EQ(limits["max_tasks"], 100);
+  EXPECT_EQ(limits["nofile"], 1024);
+  EXPECT_EQ(limits["wall_seconds"], 120.0);
+}
+
+TEST_F(Levels, ProcessHasTheDefaultsOfTheDocuments) {
+  CONFORMS("R-LIMIT-7");
+  const auto limits = [&](const std::string& profile) {
+    return runCaisson({"plan", "--json", "--profile", profile, "--level", "process", "--", "true"},
+                      {.cwd = workspace.path()})
+        .json()["limits"];
+  };
+  for (const char* profile : {"bash", "shell", "files", "python", "node"}) {
+    const json found = limits(profile);
+    EXPECT_EQ(found["wall_seconds"], 60.0) << profile << found;
+    EXPECT_EQ(found["output_bytes"], 1 << 20) << profile << found;
+  }
+  EXPECT_EQ(limits("web-fetch")["wall_seconds"], 60.0);
+  EXPECT_EQ(limits("web-fetch")["output_bytes"], 10 << 20);
+  EXPECT_FALSE(limits("dev").contains("wall_seconds"));
+}
+
 TEST_F(Levels, ProcessCutsCapturedOutputAtOneMebibyteByDefault) {
   CONFORMS("R-PROCESS-15", "R-LIMIT-7");
   const nlohmann::json result = run({"--level", "process", "--json"}, {"head", "-c", "3M", "/dev/zero"}).json();
@@ -200,6 +263,7 @@ TEST_F(Levels, TheLandlockTierWorksAndSaysWhatItDoesNotProtect) {
 }
 
 TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
+  CONFORMS("R-LEVEL-24");
   workspace.openToAll();
   const RunOutput output = run({"--tier", "landlock", "--workspace", ".:ro"}, {"true"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
@@ -215,6 +279,17 @@ TEST_F(Levels, TheLandlockTierWritesOnlyWhereItMayAndEndsItsTree) {
   EXPECT_EQ(output.exit_status, 124) << output.describe();
   EXPECT_EQ(readFile(workspace / "new"), "kept\n");
   EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); }, seconds(3)));
+}
+
+TEST_F(Levels, TheLandlockTierRefusesToDenyPaths) {
+  CONFORMS("R-FILES-14");
+  workspace.write("sec/key", "hidden-content\n");
+  workspace.openToAll();
+  const RunOutput output =
+      run({"--tier", "landlock", "--workspace", ".:ro", "--deny", "sec"}, {"cat", workspace / "sec/key"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_EQ(output.out, "") << "it ran";
+  EXPECT_TRUE(contains(output.err, "filesystem.denied")) << output.describe();
 }
 
 TEST_F(Levels, TheLandlockTierIsNeverAnOverlay) {

@@ -1,11 +1,15 @@
 // Behaviour for programs that link the library, beyond the command line.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "audit/log.h"
 #include "caisson/run.h"
+#include "support/conforms.h"
 #include "support/environment.h"
+#include "support/run.h"
 #include "support/temp_dir.h"
 
 namespace caisson::test {
@@ -20,6 +24,31 @@ class Library : public testing::Test {
   }
   const TempDir home;
 };
+
+/// The size is fixed; the events that fill the first file are written by the library, the last ones by a run.
+TEST_F(Library, ALogOfSixteenMebibytesIsContinuedInANewFile) {
+  CONFORMS("R-AUDIT-11");
+  const auto caisson = [&](std::vector<std::string> words) { return runCaisson(words); };
+  ASSERT_EQ(caisson({"run", "--workspace", ":none", "--", "true"}).exit_status, 0);
+  const std::string first = home / "audit/00000001.jsonl", second = home / "audit/00000002.jsonl";
+  auto log = audit::Log::open();
+  ASSERT_TRUE(log) << log.error().message();
+  std::vector<audit::Event> batch;
+  for (int i = 0; i < 100; ++i) {
+    audit::Fields fields;
+    fields.text("state", std::string(1000, 'x'));
+    batch.push_back({audit::EventType::lifecycle, audit::Severity::info, "s", std::move(fields)});
+  }
+  for (int i = 0; i < 400 && !exists(second); ++i) ASSERT_TRUE(log->append(batch));
+  ASSERT_TRUE(exists(second));
+  EXPECT_GT(std::filesystem::file_size(first), 15U << 20);
+  EXPECT_LE(std::filesystem::file_size(first), 17U << 20);
+  ASSERT_EQ(caisson({"run", "--workspace", ":none", "--", "echo", "after"}).exit_status, 0);
+  EXPECT_NE(readFile(second).find("echo after"), std::string::npos);
+  EXPECT_NE(caisson({"audit", "show", "--json", "--event", "log_continued"}).out, "");
+  const RunOutput verified = caisson({"audit", "verify"});
+  EXPECT_EQ(verified.exit_status, 0) << verified.describe();
+}
 
 /// Until its exec the payload is a copy of the launching program. A poll sees that only at the right moment, so there
 /// are many runs.

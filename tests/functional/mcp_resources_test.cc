@@ -1,6 +1,7 @@
 // Files, outputs and audit records of sandboxes as resources of `caisson mcp`.
 #include "functional/sandbox.h"
 #include "mcp_fixture.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -63,6 +64,7 @@ TEST_F(McpResources, ADirectoryLeadsToWhatIsInIt) {
 }
 
 TEST_F(McpResources, AddressesLeadNowhereElse) {
+  CONFORMS("R-FILES-11");
   run("ln -s /etc/passwd link; ln -s / root; mkfifo pipe; truncate -s 2M large");
   for (const char* rest :
        {"fs/../../etc/passwd", "fs/%2e%2e/%2e%2e/etc/passwd", "fs//etc/passwd", "fs/%2Fetc/passwd", "fs/a%00", "fs/%zz",

@@ -1,4 +1,5 @@
 // `caisson mcp` over stdio with real sandboxes, as an agent host uses it.
+#include <algorithm>
 #include <csignal>
 
 #include "functional/sandbox.h"
@@ -76,6 +77,7 @@ TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
 }
 
 TEST_F(Mcp, DefaultIsDevWithTwoMinutesPerCommandAndAtMostAnHour) {
+  CONFORMS("R-POLICY-16");
   const auto client = start();
   const Json made = client->tool("sandbox_create", {{"empty", true}});
   EXPECT_EQ(made["profile"], "dev");
@@ -112,6 +114,75 @@ TEST_F(Mcp, APathThatLeavesTheWorkspaceIsOnRecordOnce) {
       runCaisson({"audit", "show", "--json", "--event", "policy_violation"}, {.env = environment()}).out;
   EXPECT_NE(log.find("\"indicator\":\"FILESYSTEM\""), std::string::npos) << log;
   EXPECT_EQ(log.find('\n'), log.size() - 1) << log;
+}
+
+TEST_F(Mcp, EveryFileToolRefusesAndRecordsAPathThatLeavesTheWorkspace) {
+  CONFORMS("R-FILES-12");
+  const auto client = start();
+  const std::string id = create(*client);
+  const auto recorded = [&] {
+    const std::string log =
+        runCaisson({"audit", "show", "--json", "--event", "policy_violation"}, {.env = environment()}).out;
+    return std::count(log.begin(), log.end(), '\n');
+  };
+  for (const char* path : {"../x", "a/../../x", "/workspace/../etc/passwd"}) {
+    for (const auto& [tool, arguments] :
+         std::vector<std::pair<std::string, Json>>{{"sandbox_read_file", Json::object()},
+                                                   {"sandbox_write_file", {{"content", "x"}}},
+                                                   {"sandbox_edit_file", {{"old_text", "x"}, {"new_text", "y"}}}}) {
+      Json all = arguments;
+      all["sandbox_id"] = id;
+      all["path"] = path;
+      const auto before = recorded();
+      EXPECT_EQ(client->call(tool, all)["isError"], true) << tool << path;
+      EXPECT_EQ(recorded(), before + 1) << tool << path;
+    }
+  }
+}
+
+/// The arguments of document 003, with its defaults.
+TEST_F(Mcp, ToolsTakeTheArgumentsOfTheDocument) {
+  CONFORMS("R-SESSION-12");
+  const auto client = start();
+  const Json made = client->tool("sandbox_create", {{"name", "named"}, {"workspace_path", workspace.path()}});
+  const std::string id = made["sandbox_id"];
+  const Json info = client->tool("sandbox_info", {{"sandbox_id", id}});
+  EXPECT_EQ(info["name"], "named") << info;
+  EXPECT_NEAR(info["expires_in_seconds"].get<double>(), 3600, 60) << info;
+  const auto out = [&](Json arguments) {
+    arguments["sandbox_id"] = id;
+    return client->tool("sandbox_execute", arguments)["stdout"];
+  };
+  EXPECT_EQ(out({{"command", "pwd"}, {"working_dir", "/tmp"}}), "/tmp\n");
+  EXPECT_EQ(out({{"command", "echo $((1 + 1))"}}), "2\n") << "a command without args is a shell's";
+  EXPECT_EQ(out({{"command", "echo"}, {"args", {"$((1 + 1))"}}}), "$((1 + 1))\n") << "with args there is no shell";
+  const std::string brief = client->tool("sandbox_create", {{"empty", true}, {"timeout_seconds", 900}})["sandbox_id"];
+  EXPECT_NEAR(client->tool("sandbox_info", {{"sandbox_id", brief}})["expires_in_seconds"].get<double>(), 900, 60);
+}
+
+TEST_F(Mcp, EachCommandIsRecordedAsEnteredAndExited) {
+  CONFORMS("R-AUDIT-3");
+  const auto client = start();
+  const std::string id = create(*client);
+  const auto count = [&](const std::string& event) {
+    const std::string log =
+        runCaisson({"audit", "show", "--json", "--event", event, "--sandbox", id}, {.env = environment()}).out;
+    return std::count(log.begin(), log.end(), '\n');
+  };
+  EXPECT_EQ(count("sandbox_entered"), 0);
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}});
+  EXPECT_EQ(count("sandbox_entered"), 1);
+  EXPECT_EQ(count("sandbox_exited"), 1);
+}
+
+TEST_F(Mcp, AProjectsPolicyIsNotUsedWithoutConsent) {
+  CONFORMS("R-POLICY-13");
+  workspace.write("caisson.toml", "[environment.set]\nFROM_PROJECT = 'yes'\n");
+  const auto client = start();
+  const std::string id = create(*client);
+  EXPECT_EQ(client->tool("sandbox_execute",
+                         {{"sandbox_id", id}, {"command", "printenv FROM_PROJECT || echo unset"}})["stdout"],
+            "unset\n");
 }
 
 TEST_F(Mcp, DebugLogShowsRequestsAndNoArguments) {

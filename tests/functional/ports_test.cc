@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include "functional/audit_fixture.h"
+#include "support/conforms.h"
 #include "support/loopback.h"
 
 namespace caisson::test {
@@ -46,6 +47,7 @@ using HostPort = Ports;
 using Publish = Ports;
 
 TEST_F(HostPort, ReachesAServiceOfThisMachineAsLocalhost) {
+  CONFORMS("R-NETWORK-24");
   const Service service;
   EXPECT_EQ(ask({}, service.port), "refused\n");
   EXPECT_EQ(ask({"--host-port", service.number}, service.port), "echo:hi\n");
@@ -59,6 +61,7 @@ TEST_F(HostPort, ReachesAServiceOfThisMachineAsLocalhost) {
 }
 
 TEST_F(HostPort, OpensNoOtherPort) {
+  CONFORMS("R-NETWORK-24");
   const Service granted, other;
   for (const char* mode : {"none", "proxy"}) {
     EXPECT_EQ(ask({"--host-port", granted.number, "--net", mode}, other.port), "refused\n") << mode;
@@ -155,6 +158,7 @@ TEST_F(HostPort, IsTheAdviceForLocalhostInHostLists) {
 }
 
 TEST_F(Publish, MakesAServerInsideReachable) {
+  CONFORMS("R-NETWORK-24");
   for (const char* address : {"127.0.0.1", "0.0.0.0", "::1", "::"}) {
     const std::uint16_t port = freePort();
     const std::string number = std::to_string(port);
@@ -177,6 +181,7 @@ TEST_F(Publish, WorksWithTheProxyNetworkToo) {
 }
 
 TEST_F(Publish, IsOnLoopbackOnlyAndEndsWithTheRun) {
+  CONFORMS("R-NETWORK-24");
   const std::uint16_t port = freePort();
   const std::string number = std::to_string(port);
   BackgroundProgram server(

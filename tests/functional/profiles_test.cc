@@ -8,6 +8,7 @@ namespace {
 using Profile = SandboxTest;
 
 TEST_F(Profile, PythonInstallsAWheelIntoAVirtualEnvironment) {
+  CONFORMS("R-POLICY-17");
   requireOrSkip(
       systemHas("python3") && runProgram({"/usr/bin/python3", "-c", "import venv, ensurepip"}).exit_status == 0,
       "python3 with venv is not installed");
@@ -37,6 +38,7 @@ with zipfile.ZipFile("demo_pkg-1.0-py3-none-any.whl", "w") as wheel:
 }
 
 TEST_F(Profile, NodeInstallsATarballWithAnInstallScript) {
+  CONFORMS("R-POLICY-17");
   requireOrSkip(systemHas("node") && systemHas("npm"), "node and npm are not installed");
   workspace.write("dep/package.json",
                   R"({"name":"dep","version":"1.0.0","main":"index.js","scripts":{"install":"node script.js"}})");
@@ -99,6 +101,7 @@ TEST_F(Profile, WebFetchReachesNoHostUntilOneIsNamed) {
 }
 
 TEST_F(Profile, ShellRunsInstalledProgramsAndNothingWritable) {
+  CONFORMS("R-POLICY-17");
   const RunOutput output = script("git --version && cp /usr/bin/true /tmp/t && /tmp/t", {"--profile", "shell"});
   EXPECT_EQ(output.exit_status, 126) << output.describe();
 }
@@ -112,6 +115,7 @@ TEST_F(Profile, StrictRunsOneProgram) {
 }
 
 TEST_F(Profile, DevIsTheDefault) {
+  CONFORMS("R-POLICY-16");
   const std::string show =
       "ulimit -n; df -T /tmp ~ | grep -c tmpfs; cp /usr/bin/true /tmp/t && /tmp/t && cp /tmp/t ~ && ~/t && "
       "echo executable; head -c 150M /dev/zero > ~/large && echo large";
@@ -166,6 +170,7 @@ TEST_F(Profile, DiskLetsTheWorkspaceExceedTheMemoryLimit) {
 }
 
 TEST_F(Profile, AdviceForAFullDirectoryWorks) {
+  CONFORMS("R-POLICY-15");
   const std::string fill = "head -c 100M /dev/zero > ~/large && echo filled && ls -d /tmp /run";
   const RunOutput full = script(fill, {"--profile", "bash"});
   EXPECT_NE(full.exit_status, 0);

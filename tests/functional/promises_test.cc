@@ -258,6 +258,9 @@ TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
     EXPECT_EQ(count("sandbox_entered"), commands);
     EXPECT_EQ(count("sandbox_exited"), commands);
   }
+  EXPECT_EQ(caisson({"session", "exec", session, "--background", "--", "true"}).exit_status, 0);
+  EXPECT_TRUE(eventually([&] { return count("sandbox_entered") == 3 && count("sandbox_exited") == 3; }))
+      << "a background command";
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
   EXPECT_EQ(count("sandbox_created"), 1);
 }

@@ -10,8 +10,25 @@ namespace {
 
 using Prompts = SandboxTest;
 
+/// A set-id program of the host that the policy shows: mounts are nosuid, and no_new_privs holds beside it.
+TEST_F(Prompts, ASetuidProgramOfTheHostGainsNothing) {
+  CONFORMS("R-PROCESS-17");
+  if (!runsAsRoot()) GTEST_SKIP() << "only root can make one that is worth trying";
+  const std::string program = workspace / "whoami";
+  ASSERT_EQ(runProgram({"cp", "/usr/bin/id", program}).exit_status, 0);
+  ASSERT_EQ(runProgram({"chmod", "4755", program}).exit_status, 0);
+  workspace.openToAll();
+  ASSERT_EQ(runProgram({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", program, "-u"}).out, "0\n")
+      << "the program has no effect outside either";
+  for (const std::vector<std::string>& shown : std::vector<std::vector<std::string>>{
+           {"--workspace", ".:ro"}, {"--workspace", ".:overlay"}, {"--level", "process", "--workspace", ".:ro"}}) {
+    EXPECT_EQ(run(shown, {"./whoami", "-u"}).out, "1000\n") << shown.back();
+  }
+  EXPECT_EQ(run({"--workspace", ":none", "--ro", workspace.path()}, {program, "-u"}).out, "1000\n");
+}
+
 TEST_F(Prompts, AreWhatASandboxAnswers) {
-  CONFORMS("R-USE-3");
+  CONFORMS("R-USE-3", "R-PROCESS-17");
   workspace.write("file", "mine\n");
   workspace.openToAll();
   RunOptions how;

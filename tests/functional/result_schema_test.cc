@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 #include "support/json_schema.h"
 
 namespace caisson::test {
@@ -39,6 +40,7 @@ class ResultSchema : public SandboxTest {
 };
 
 TEST_F(ResultSchema, DescribesEveryOutcome) {
+  CONFORMS("R-PROCESS-20");
   workspace.write(".env", "x");
   workspace.openToAll();
   expectRun("exited", {}, {"sh", "-c", "echo out; echo err >&2; exit 3"});

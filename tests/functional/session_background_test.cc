@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/conforms.h"
+
 namespace caisson::test {
 namespace {
 
@@ -17,6 +19,7 @@ std::string log(Session& session, std::uint32_t exec, OutputStreamKind stream = 
 }
 
 TEST_F(SessionBackground, LivesOnAndIsReadLaterByAnotherProcess) {
+  CONFORMS("R-SESSION-15");
   Session session = create();
   const RunOutput started = cli({"exec", session.id(), "--background", "--", "sh", "-c",
                                  "echo begin; echo bad >&2; read line; while sleep 0.05; do :; done"});
@@ -39,6 +42,7 @@ TEST_F(SessionBackground, LivesOnAndIsReadLaterByAnotherProcess) {
 }
 
 TEST_F(SessionBackground, TellsHowItEndedAndNumbersGoOn) {
+  CONFORMS("R-SESSION-15");
   Session session = create();
   const auto first = session.start({.command = {"sh", "-c", "echo x; exit 3"}});
   ASSERT_TRUE(first) << first.error().message();
@@ -118,6 +122,25 @@ TEST_F(SessionBackground, EndsForGoodWithItsSandbox) {
   EXPECT_FALSE(all->front().running) << "a new sandbox is not the old one's life";
   EXPECT_EQ(all->front().signal, SIGKILL);
   EXPECT_TRUE(all->back().running);
+}
+
+/// F5: links are resolved below the workspace's root, for reads and writes alike.
+TEST_F(SessionFiles, LinksAndMagicLinksLeadNowhere) {
+  CONFORMS("R-FILES-11");
+  Session session = create();
+  const TempDir outside;
+  outside.openToAll();
+  const Canary canary(outside / "canary");
+  output(session, "ln -s " + canary.path() + " absolute; ln -s /proc/self/root magic; ln -s ../../../../../.. up; " +
+                      "ln -s /proc/self/cwd cwd");
+  for (const std::string& path :
+       {std::string("absolute"), "magic" + canary.path(), "up" + canary.path(), "cwd" + canary.path(), canary.path()}) {
+    const RunOutput read = cli({"read", session.id(), path});
+    EXPECT_FALSE(canary.leakedInto(read.out)) << path << read.describe();
+    EXPECT_NE(read.exit_status, 0) << path;
+    (void)cli({"write", session.id(), path}, {.stdin_data = "changed"});
+    EXPECT_TRUE(canary.untouched()) << path;
+  }
 }
 
 TEST_F(SessionFiles, AreReadAndWrittenByteForByte) {

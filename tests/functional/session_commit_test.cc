@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "functional/commit.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -52,6 +53,7 @@ TEST_F(SessionCommit, BringsOnlyWhatIsChosen) {
 }
 
 TEST_F(SessionCommit, LeavesAloneWhatTheHostChangedMeanwhile) {
+  CONFORMS("R-SESSION-17");
   for (const char* name : {"both", "removed", "dir/a", "same"}) workspace.write(name, "old\n");
   Session session = create();
   sleepFor(std::chrono::milliseconds(20));
@@ -71,6 +73,7 @@ TEST_F(SessionCommit, LeavesAloneWhatTheHostChangedMeanwhile) {
 }
 
 TEST_F(SessionCommit, HoldsWhatTheHostWouldExecuteUnlessItIsNamed) {
+  CONFORMS("R-SESSION-17");
   workspace.write(".git/config", "[core]\n");
   Session session = create();
   output(

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -78,6 +79,7 @@ TEST_F(SessionCopy, RefusesWhatIsNoCopy) {
 }
 
 TEST_F(SessionCopy, WritesNothingThroughLinksOnTheHost) {
+  CONFORMS("R-FILES-11");
   Session session = create();
   const TempDir outside;
   const Canary canary(outside / "canary");

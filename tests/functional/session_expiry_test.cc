@@ -44,6 +44,7 @@ class SessionExpiry : public SessionTest {
 };
 
 TEST_F(SessionExpiry, RequestsExtendTheTime) {
+  CONFORMS("R-SESSION-14");
   Session session = createFor(4);
   const auto began = std::chrono::steady_clock::now();
   // Twice its time, with requests that come well within it.
@@ -74,6 +75,7 @@ TEST_F(SessionExpiry, ProcessesOfThePayloadDoNotExtendTheTime) {
 }
 
 TEST_F(SessionExpiry, UncommittedChangesAreKeptAndListed) {
+  CONFORMS("R-SESSION-14");
   workspace.write("f", "1\n");
   Session session = createFor(2, "worked");
   output(session, "echo 2 >> f; echo new > g");
@@ -117,6 +119,7 @@ TEST_F(SessionExpiry, SessionWithoutChangesIsRemoved) {
 }
 
 TEST_F(SessionExpiry, GracePeriodEnds) {
+  CONFORMS("R-SESSION-14");
   workspace.write("f", "1\n");
   Session session = create();
   output(session, "echo 2 > f");

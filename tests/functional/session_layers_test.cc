@@ -1,5 +1,6 @@
 // Checkpoints, restores, forks and differences.
 #include "functional/session.h"
+#include "support/conforms.h"
 
 #include <sys/stat.h>
 
@@ -25,6 +26,7 @@ class SessionLayers : public SessionTest {
 };
 
 TEST_F(SessionLayers, ACheckpointBringsEverythingBack) {
+  CONFORMS("R-SESSION-16");
   workspace.write("a", "real\n");
   workspace.write("dir/x", "x\n");
   Session session = create();
@@ -60,6 +62,7 @@ TEST_F(SessionLayers, AreRefusedWhileSomethingRunsUnlessItMayBeEnded) {
 }
 
 TEST_F(SessionLayers, ForksGoTheirOwnWays) {
+  CONFORMS("R-SESSION-16");
   workspace.write("a", "real\n");
   Session session = create();
   output(session, "echo shared > s; rm a");
@@ -77,6 +80,7 @@ TEST_F(SessionLayers, ForksGoTheirOwnWays) {
 }
 
 TEST_F(SessionLayers, DifferencesAreWhatAPersonSees) {
+  CONFORMS("R-SESSION-16");
   workspace.write("same", "same\n");
   workspace.write("mode", "m\n", 0644);
   workspace.write("gone", "g\n");

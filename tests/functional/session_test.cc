@@ -34,6 +34,7 @@ TEST_F(Sessions, KeepFilesFromCommandToCommandAndTheRealDirectoryAsItIs) {
 }
 
 TEST_F(Sessions, KeepFilesWhenTheSandboxDies) {
+  CONFORMS("R-SESSION-18");
   Session session = create();
   output(session, "echo kept > file; echo lost > /tmp/file");
   ASSERT_EQ(::kill(initOf(home_path, session.id()), SIGKILL), 0);
@@ -52,6 +53,7 @@ TEST_F(Sessions, ShowCommandsTheMemoryLimit) {
 }
 
 TEST_F(Sessions, AreUsedByAnyProcessOfTheUserWithoutADaemon) {
+  CONFORMS("R-LEVEL-23");
   const RunOutput made = cli({"create", "--name", "shared"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();
   const std::string id = made.out.substr(0, made.out.size() - 1);
@@ -104,7 +106,7 @@ TEST_F(Sessions, LeaveWhatACommandStartedRunning) {
 }
 
 TEST_F(Sessions, ApplyEveryLayerToEachCommand) {
-  CONFORMS("R-LEVEL-11");
+  CONFORMS("R-LEVEL-11", "R-LEVEL-12");
   Session session = create();
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(output(session, "grep -E '^(Cap...|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2 | paste -sd' '"),
@@ -121,7 +123,23 @@ TEST_F(Sessions, ApplyEveryLayerToEachCommand) {
                      "touch /usr/x 2>/dev/null || echo refused; ls /proc/1 2>/dev/null || echo hidden; "
                      "unshare -U true 2>/dev/null || echo denied; ulimit -n; ls /proc/self/fd | wc -l"),
               "refused\nhidden\ndenied\n1024\n4\n");
+    EXPECT_EQ(exec(session, "true").layers["self_test"], "on");
   }
+}
+
+TEST_F(Sessions, AreListedWithTheirMetadata) {
+  CONFORMS("R-SESSION-13");
+  SessionOptions named = options();
+  named.name = "named";
+  auto session = store->create(named);
+  ASSERT_TRUE(session) << session.error().message();
+  const auto listed = cli({"list", "--json"}).json()["sessions"];
+  ASSERT_EQ(listed.size(), 1U) << listed;
+  EXPECT_EQ(listed[0]["id"], session->id());
+  EXPECT_EQ(listed[0]["name"], "named");
+  EXPECT_EQ(listed[0]["workspace"], workspace.path());
+  EXPECT_EQ(listed[0]["ttl_seconds"], 3600) << "the default";
+  EXPECT_NEAR(listed[0]["expires_in"].get<double>(), 3600, 60);
 }
 
 /// What cannot be seen in /proc: a directory that only Landlock keeps from being read. In the background as well.

@@ -61,6 +61,7 @@ TEST_F(Streams, InputReachesTheProgramByteByByte) {
 }
 
 TEST_F(Streams, UnreadInputIsLeftForTheNextProgram) {
+  CONFORMS("R-PROCESS-19");
   const RunOutput loop = onHost(R"(printf 'a\nb\nc\n' | while read x; do "$CAISSON" run -q -- echo "got $x"; done)");
   EXPECT_EQ(loop.out, "got a\ngot b\ngot c\n") << loop.describe();
   const RunOutput file = onHost(R"(printf '1\n2\n' > lines; ("$CAISSON" run -q -- true; cat) < lines)");
@@ -96,6 +97,7 @@ print("file:", kind(os.open(__file__, os.O_RDONLY)))
 }
 
 TEST_F(Streams, UncapturedOutputHasNoLimit) {
+  CONFORMS("R-PROCESS-18");
   const RunOutput output = onHost(R"("$CAISSON" run -q -- head -c 11000000 /dev/zero > out; echo $?; stat -c %s out)");
   EXPECT_EQ(output.out, "0\n11000000\n") << output.describe();
   const RunOutput pipe = onHost(R"("$CAISSON" run -q -- head -c 11000000 /dev/zero | wc -c)");
@@ -103,6 +105,7 @@ TEST_F(Streams, UncapturedOutputHasNoLimit) {
 }
 
 TEST_F(Streams, AWriteErrorIsAnError) {
+  CONFORMS("R-PROCESS-18");
   const RunOutput direct = onHost(R"("$CAISSON" run -q -- echo hi > /dev/full; echo $?)");
   EXPECT_EQ(direct.out, "1\n") << direct.describe();
   const RunOutput relayed = onHost(R"("$CAISSON" run --output-limit 1M -- echo hi > /dev/full; echo $?)");
@@ -252,6 +255,7 @@ TEST_F(Streams, AClosedOneIsNotReplacedByAFileOfOurs) {
 }
 
 TEST_F(Streams, FilesPassedAsStreamsCannotBeReopenedForWriting) {
+  CONFORMS("R-PROCESS-13");
   workspace.write("input", "original\n");
   const TempDir other;
   const RunOutput output =

@@ -37,7 +37,7 @@ class Tools : public AuditTest {
 };
 
 TEST_F(Tools, RunUnderTheirPolicyWithValuesAsWords) {
-  CONFORMS("R-POLICY-5");
+  CONFORMS("R-POLICY-5", "R-AUDIT-1");
   ASSERT_EQ(alone({"tool", "add", "search", "--description", "finds text", "--profile", "files", "--", "grep", "-n",
                    "--", "{pattern}", "{file}"})
                 .exit_status,

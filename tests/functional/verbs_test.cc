@@ -21,6 +21,7 @@ class Verbs : public SandboxTest {
 };
 
 TEST_F(Verbs, GoodPoliciesPassInEveryFormat) {
+  CONFORMS("R-POLICY-14");
   workspace.write("p.toml",
                   "[resources]\nmemory = \"256M\"\nwall_seconds = \"30s\"\n\n[process]\nmax_processes = 20\n");
   workspace.write("p.json",
@@ -83,6 +84,7 @@ TEST_F(Verbs, APolicyFileIsInForce) {
 }
 
 TEST_F(Verbs, EveryMistakeOfAPolicyIsReportedAtOnce) {
+  CONFORMS("R-POLICY-14");
   workspace.write("bad.toml",
                   "[resources]\nmemroy = 3\ncpus = 'many'\nwall_seconds = '1000h'\n[network]\nmode = 'maybe'\n"
                   "[nonsense]\nx = 1\n");
@@ -137,6 +139,7 @@ TEST_F(Verbs, ErrorsNameFileLineAndKey) {
 }
 
 TEST_F(Verbs, AnEmptyAllowlistAllowsNothing) {
+  CONFORMS("R-POLICY-14");
   workspace.write("p.toml", "[process]\nallowed_executables = []\n");
   const RunOutput output = run({"--policy", "p.toml"}, {"echo", "ran"});
   EXPECT_NE(output.exit_status, 0) << output.describe();
@@ -192,10 +195,12 @@ TEST_F(Verbs, PlanRunsNothingAndSaysEverything) {
 }
 
 TEST_F(Verbs, ThePlanAgreesWithTheRun) {
+  CONFORMS("R-POLICY-19");
   EXPECT_EQ(caisson({"plan", "--json", "--", "true"}).json()["layers"], run({"--json"}, {"true"}).json()["layers"]);
 }
 
 TEST_F(Verbs, PlanRefusesWhatRunWouldRefuse) {
+  CONFORMS("R-POLICY-19");
   workspace.write("big.toml", "[resources]\nmemory = '64G'\n");
   EXPECT_NE(caisson({"plan", "--policy", "big.toml", "--", "true"}).exit_status, 0);
   EXPECT_NE(caisson({"plan", "--no-such-option", "--", "true"}).exit_status, 0);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 #include "support/temp_dir.h"
 
 namespace caisson::test {
@@ -32,6 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, WorkspaceSecrets, testing::Values("overlay", "ro
                          [](const auto& mode) { return std::string(mode.param); });
 
 TEST_P(WorkspaceSecrets, AreHiddenAtEveryDepth) {
+  CONFORMS("R-FILES-25");
   workspace.write("backend/.env", "canary-env\n");
   workspace.write("backend/.env.example", "template\n");
   workspace.write("app/certs/server.key", kKey);
@@ -103,6 +105,7 @@ class WritableWorkspace : public SandboxTest {
 };
 
 TEST_F(WritableWorkspace, FilesThatTheHostWouldExecuteAreReadOnly) {
+  CONFORMS("R-FILES-23");
   for (const char* text :
        {"echo evil > .git/hooks/pre-commit", "echo evil >> .git/config", "rm -rf .git/hooks", "mv .git/hooks .git/h",
         "echo evil > .vscode/tasks.json", "echo evil > .vscode/launch.json", "echo evil > .github/workflows/new.yml",
@@ -118,6 +121,7 @@ TEST_F(WritableWorkspace, FilesThatTheHostWouldExecuteAreReadOnly) {
 }
 
 TEST_F(WritableWorkspace, RenamingADirectoryAboveThemFails) {
+  CONFORMS("R-FILES-23");
   for (const char* text : {"mv .git old", "mv sub elsewhere", "mv .vscode old", "mv .github old"}) {
     EXPECT_NE(attempt(text).exit_status, 0) << text;
   }
@@ -155,6 +159,7 @@ TEST_F(WritableWorkspace, CommitsWorkInSubmodulesAndWorktreesAreProtected) {
 }
 
 TEST_F(WritableWorkspace, NewFilesThatTheHostWouldExecuteAreMovedOut) {
+  CONFORMS("R-FILES-23");
   const RunOutput output = attempt(
       "echo evil > .envrc; mkdir -p a/.husky; echo evil > a/.husky/pre-push; "
       "git init -q --bare repo; echo fine > notes.md");
@@ -169,6 +174,7 @@ TEST_F(WritableWorkspace, NewFilesThatTheHostWouldExecuteAreMovedOut) {
 }
 
 TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {
+  CONFORMS("R-FILES-23");
   const TempDir home;
   const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}};
   const RunOutput output = script("echo mine > .git/hooks/pre-commit && echo mine > .envrc",

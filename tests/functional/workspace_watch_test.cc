@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 #include "support/scripts.h"
 #include "support/temp_dir.h"
 
@@ -36,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, WorkspaceWatch, testing::Values("overlay", "ro",
                          [](const auto& mode) { return std::string(mode.param); });
 
 TEST_P(WorkspaceWatch, NewSecretIsHiddenInARunningSandbox) {
+  CONFORMS("R-FILES-25");
   workspace.write("backend/app.py", "code\n");
   const RunOutput out = runBeside(
       readUntilHidden("backend/.env") + readUntilHidden("new/deep/server.key") + "cat backend/app.py later.txt",
@@ -58,6 +60,7 @@ TEST_P(WorkspaceWatch, KeyIsRecognisedByItsContent) {
 }
 
 TEST_P(WorkspaceWatch, StaysHiddenWhenTheHostReplacesIt) {
+  CONFORMS("R-FILES-25");
   const RunOutput out = runBeside(readUntilHidden(".env") + "echo once; read again; " + readUntilHidden(".env"),
                                   "echo canary > .env; echo done >&3; until grep -q once $T/out; do sleep 0.01; done; "
                                   "echo canary > fresh; mv fresh .env");
@@ -76,6 +79,7 @@ TEST_P(WorkspaceWatch, DirectoryThatTakesTheNameOfARenamedOneIsWatched) {
 }
 
 TEST_P(WorkspaceWatch, ShowSecretsLeavesThemVisible) {
+  CONFORMS("R-FILES-25");
   workspace.write("inside.sh", "echo started; read done; cat .env");
   const RunOutput out =
       onHost(beside(GetParam(), "--show-secrets") + "echo canary > .env; echo done >&3; wait $P; cat $T/out");

@@ -173,6 +173,7 @@ TEST_F(Bypass, ASandboxHasItsOwnEgressAndNoOther) {
 }
 
 TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
+  CONFORMS("R-NETWORK-21");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "network/credentials.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -22,6 +23,7 @@ std::string userOf(pid_t pid) {
 }
 
 TEST_F(Broker, NothingInsideKnowsTheSecret) {
+  CONFORMS("R-NETWORK-23");
   const RunOutput output = shell(
       "",
       "cat /proc/*/environ /proc/*/cmdline /proc/*/maps 2>/dev/null | tr '\\0' '\\n'; env; cat /etc/caisson/*;"

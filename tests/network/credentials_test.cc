@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "network/credentials.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 using Credentials = CredentialsTest;
 
 TEST_F(Credentials, ReachTheirHostAndNoOther) {
+  CONFORMS("R-NETWORK-23");
   const RunOutput output =
       shell(credential("example.org"),
             "curl -sS https://example.org/own && curl -sS --noproxy '*' https://example.org/captured"

@@ -33,6 +33,13 @@ ZONE = {
     "alias.example.org": ["alias:www.example.org"],
     "loop.example.org": ["alias:loop.example.org"],
     "registry.local": [V4],
+    "db.internal": [V4],
+    "any.npmjs.org": [V4],
+    "any.yarnpkg.com": [V4],
+    "any.evil-npmjs.org": [OTHER],
+    "any.pypi.org": [V4],
+    "any.pypi.python.org": [V4],
+    "any.crates.io": [V4],
 }
 FLIP = {"count": 0}
 FILES = {  # what package managers ask for

@@ -211,6 +211,17 @@ TEST_F(McpNetwork, AHostCanBeGivenUpAndNonsenseIsRefused) {
   }
 }
 
+TEST_F(McpNetwork, AMetadataServiceIsRefusedWithoutAQuestion) {
+  CONFORMS("R-NETWORK-5");
+  for (const char* host :
+       {"169.254.169.254", "169.254.169.254:80", "100.100.100.200", "[fd00:ec2::254]", "metadata.google.internal"}) {
+    const Json asked = ask(host);
+    EXPECT_EQ(asked.value("isError", false), true) << host << asked;
+    EXPECT_NE(asked["resultType"], "input_required") << host << asked;
+  }
+  EXPECT_EQ(approvals(), Json::array());
+}
+
 TEST_F(McpNetwork, WhatRunsIsNotEndedUnlessToldSo) {
   const Json running =
       client_->tool("sandbox_execute", {{"sandbox_id", id_}, {"command", "sleep 300"}, {"background", true}});

@@ -96,7 +96,7 @@ class RefusalFlood : public NetworkTest {
 };
 
 TEST_F(RefusalFlood, OfARunIsFullyAccountedFor) {
-  CONFORMS("R-AUDIT-15");
+  CONFORMS("R-AUDIT-15", "R-NETWORK-21");
   const RunOutput output = caisson({"run", "--json", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none",
                                     "--", "/usr/bin/python3", "-c", kFlood});
   const Json result = output.json();
@@ -109,6 +109,7 @@ TEST_F(RefusalFlood, OfARunIsFullyAccountedFor) {
 }
 
 TEST_F(RefusalFlood, OfASessionIsFullyAccountedFor) {
+  CONFORMS("R-NETWORK-21");
   const RunOutput made =
       caisson({"session", "create", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();

@@ -204,6 +204,7 @@ TEST_F(Question, TheInterruptKeyMeansNo) {
 }
 
 TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
+  CONFORMS("R-APPROVAL-2");
   auto terminal = start(
       "(while :; do printf '\\033[2J\\033[Hcaisson: nothing to see\\r\\n'; echo r; sleep 0.02; done) & "
       "sleep 0.3; curl -sS http://evil.test/; kill %1; read -t 1 line; echo \"over <$line>\"");
@@ -219,6 +220,7 @@ TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
 }
 
 TEST_F(Question, WhatWasTypedBeforeIsNoAnswer) {
+  CONFORMS("R-APPROVAL-2");
   auto terminal = start("stty -echo; echo ready; sleep 0.5; curl -sS http://evil.test/; echo over");
   ASSERT_TRUE(terminal->shows("ready"));
   terminal->type("g\rr\ro\r");
@@ -251,7 +253,7 @@ TEST_F(Question, AfterARunThatWasEndedTheTerminalIsAsItWas) {
 }
 
 TEST_F(Question, WithoutAPersonTheAnswerIsNo) {
-  CONFORMS("R-NETWORK-15");
+  CONFORMS("R-NETWORK-15", "R-APPROVAL-3");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = home_;

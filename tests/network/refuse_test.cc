@@ -1,6 +1,8 @@
 // Forbidden hosts are denied at once and listed in the result, and no packet leaves. Covers hosts, protocols, names and
 // relays. Each test also shows that the same action works where the policy allows it, so that a denial for the wrong
 // reason fails the test.
+#include <sstream>
+
 #include "network/network.h"
 #include "support/conforms.h"
 
@@ -64,6 +66,49 @@ try:
 except OSError as error: print(type(error).__name__))";
   EXPECT_FALSE(contains(python({"example.org"}, script, "allowed_ports = [\"1-65535\"]").out, "welcome"));
   EXPECT_EQ(python({"example.org"}, script, "allowed_ports = [\"22\"]").out, "b'welcome\\n'\n");
+}
+
+TEST_F(Refuse, EachGuardedProtocolUnlessItsPortIsNamed) {
+  CONFORMS("R-NETWORK-13");
+  for (const char* port : {"21", "22", "23", "25", "465", "587"}) {
+    const std::string script = std::string("import socket\ntry: socket.create_connection(('example.org', ") + port +
+                               "), timeout=5).recv(1)\nexcept OSError: pass";
+    const auto result = json({"example.org"}, {"/usr/bin/python3", "-c", script}, "allowed_ports = [\"1-65535\"]");
+    EXPECT_TRUE(denied(result, std::string("example.org:") + port)) << result;
+    const auto named = json({"example.org"}, {"/usr/bin/python3", "-c", script},
+                            "allowed_ports = [\"1-65535\", \"" + std::string(port) + "\"]");
+    EXPECT_FALSE(denied(named, std::string("example.org:") + port)) << named;
+  }
+}
+
+/// Credentials of the whole machine: neither a list, nor an exception, nor the owner's configuration opens them.
+TEST_F(Refuse, CloudMetadataHoweverItIsNamed) {
+  CONFORMS("R-NETWORK-5");
+  const auto attempt = [&](const std::string& host, const std::string& more) {
+    const std::string url = "http://" + (host.find(':') != std::string::npos ? "[" + host + "]" : host) + "/";
+    return run({host}, {"curl", "-sS", "--globoff", "--max-time", "10", url}, more, {"--json"});
+  };
+  for (const std::string host : {"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "metadata.google.internal"}) {
+    for (const std::string& more : {std::string(), "private_hosts = [\"" + host + "\"]"}) {
+      const RunOutput output = attempt(host, more);
+      const auto result = output.json();
+      ASSERT_TRUE(result.is_object()) << host << output.describe();
+      EXPECT_FALSE(contains(result["stdout"].is_string() ? result["stdout"].get<std::string>() : "", "from 80"))
+          << host << result;
+      if (output.exit_status == 125) continue;  // the policy itself is refused
+      ASSERT_GE(result["denials"].size(), 1U) << host << result;
+      for (const auto& denial : result["denials"]) EXPECT_EQ(denial["remedy"], "") << host << result;
+    }
+  }
+  const auto by_name = json({".example.org"}, {"curl", "-sS", "http://metadata.example.org/"},
+                            "private_hosts = [\"metadata.example.org\"]");
+  EXPECT_TRUE(denied(by_name, "metadata.example.org:80")) << by_name;
+  EXPECT_EQ(by_name["denials"][0]["remedy"], "") << by_name;
+  files.write("config/caisson/config.toml", "[network]\nprivate_hosts = ['169.254.169.254']\n");
+  ::setenv("XDG_CONFIG_HOME", (files / "config").c_str(), 1);
+  const RunOutput owned = attempt("169.254.169.254", "");
+  ::unsetenv("XDG_CONFIG_HOME");
+  EXPECT_FALSE(contains(owned.out, "from 80")) << owned.describe();
 }
 
 /// Queries that leave count, for allowed names too; the answer of a name that is known costs nothing.
@@ -168,6 +213,15 @@ TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
                "registry.local / from 80"));
   const auto other = json({"*"}, {"curl", "-sS", "http://own.example.org/"}, "private_hosts = [\"registry.local\"]");
   EXPECT_TRUE(denied(other, "own.example.org:80")) << other;
+  forgetQueries();
+  for (const std::string host : {"localhost", "db.localhost", "db.internal"}) {
+    // curl resolves localhost by itself: the proxy is asked by name.
+    const auto result = json({"*"}, {"curl", "-sS", "--noproxy", "", "http://" + host + "/"});
+    EXPECT_TRUE(denied(result, host + ":80")) << result;
+  }
+  EXPECT_EQ(queries(), "") << "a local name was looked up";
+  EXPECT_EQ(shell({"*"}, "curl -sS http://db.internal/", "private_hosts = [\"db.internal\"]").out,
+            "db.internal / from 80\n");
 }
 
 TEST_F(Refuse, TheOwnersConfigurationMakesTheExceptionForEveryPolicy) {
@@ -193,6 +247,7 @@ TEST_F(Refuse, TheOwnersConfigurationMakesTheExceptionForEveryPolicy) {
 }
 
 TEST_F(Refuse, TheServerNameOfTlsMustBeTheHost) {
+  CONFORMS("R-NETWORK-18");
   const std::string fetch = "curl -sSk --connect-to evil.test:443:example.org:443 https://evil.test/";
   for (const std::string& prefix : {std::string(), std::string(kDirect)}) {
     const RunOutput output = run({"example.org"}, {"bash", "-c", prefix + fetch}, "", {"--json"});
@@ -228,6 +283,7 @@ def fetch(name, pieces):
 )";
 
 TEST_F(Refuse, AHelloWithoutAName) {
+  CONFORMS("R-NETWORK-18");
   const std::string script = std::string(kTlsClient) + "print(fetch(None, 0))";
   EXPECT_NE(python({"example.org"}, script).out, "handshake\n");
   EXPECT_EQ(python({"example.org"}, script, "allow_missing_server_name = true").out, "handshake\n");
@@ -255,6 +311,7 @@ def ask(data, host="example.org", port=80):
 )";
 
 TEST_F(Refuse, EveryRequestOfAConnectionIsChecked) {
+  CONFORMS("R-NETWORK-18");
   const RunOutput output = python({"example.org"}, std::string(kRawHttp) + R"(
 both = b"GET /one HTTP/1.1\r\nHost: example.org\r\n\r\nGET /two HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
 print(ask(both))
@@ -266,6 +323,7 @@ print(ask(absolute, "127.0.0.1", 3128)))");
 }
 
 TEST_F(Refuse, SmuggledRequests) {
+  CONFORMS("R-NETWORK-18");
   const RunOutput output = python({"example.org"}, std::string(kRawHttp) + R"(
 hidden = b"GET /hidden HTTP/1.1\r\nHost: evil.test\r\n\r\n"
 size = str(len(hidden)).encode()
@@ -301,7 +359,28 @@ TEST_F(Refuse, RedirectsToHostsThatAreNotPermitted) {
   EXPECT_EQ(fine.out, "www.example.org /y from 80\n") << fine.describe();
 }
 
+/// Document 000 names both events.
+TEST_F(Refuse, BlockedRedirectsAndRebindingAreEvents) {
+  CONFORMS("R-NETWORK-8", "R-NETWORK-7");
+  RunOptions how;
+  how.cwd = files.path();
+  how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
+  (void)runCaisson({"run", "--policy", policyFor({".example.org"}, ""), "--workspace", ":none", "--", "bash", "-c",
+                    "curl -sSL 'http://example.org/redirect?http://evil.test/x'; curl -sS http://rebind.example.org/"},
+                   how);
+  const auto hosts = [&](const std::string& event) {
+    std::string found;
+    std::istringstream lines(runCaisson({"audit", "show", "--json", "--event", event}, how).out);
+    for (std::string line; std::getline(lines, line);)
+      found += nlohmann::json::parse(line)["data"].value("host", "") + " ";
+    return found;
+  };
+  EXPECT_EQ(hosts("redirect_blocked"), "evil.test ");
+  EXPECT_TRUE(contains(hosts("dns_rebind_blocked"), "rebind.example.org")) << hosts("dns_rebind_blocked");
+}
+
 TEST_F(Refuse, DatagramsAtOnceAndInTheResult) {
+  CONFORMS("R-NETWORK-20");
   const RunOutput output = run({"example.org"}, {"/usr/bin/python3", "-c", R"(
 import socket, time
 start = time.monotonic()
@@ -323,6 +402,7 @@ print(time.monotonic() - start < 2))"},
 }
 
 TEST_F(Refuse, IcmpAndRawSocketsAtOnceAndInTheResult) {
+  CONFORMS("R-NETWORK-20");
   const RunOutput output = run({"example.org", "93.184.0.2"}, {"/usr/bin/python3", "-c", R"(
 import socket, time
 start = time.monotonic()
@@ -436,6 +516,7 @@ print(len(open_ones), refused))"},
 }
 
 TEST_F(Refuse, MoreBytesThanPermitted) {
+  CONFORMS("R-NETWORK-19");
   const RunOutput output =
       run({"example.org"},
           {"curl", "-sSk", "-o", "/dev/null", "-w", "%{size_download}", "https://example.org/bytes/50000000"},
@@ -448,6 +529,7 @@ TEST_F(Refuse, MoreBytesThanPermitted) {
 }
 
 TEST_F(Refuse, ConnectionsThatDoNothing) {
+  CONFORMS("R-NETWORK-19");
   const RunOutput output = python({"example.org:5432"}, R"(
 import socket, time
 s = socket.create_connection(("example.org", 5432)); s.recv(10); start = time.monotonic()

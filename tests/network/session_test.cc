@@ -1,5 +1,6 @@
 // The network of a live session: its own egress, changed while it runs.
 #include "network/network.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -45,6 +46,7 @@ TEST_F(SessionNetwork, ReachesWhatIsPermittedAndTellsWhatIsNot) {
 }
 
 TEST_F(SessionNetwork, AHostCanBeAllowedAndDeniedAgain) {
+  CONFORMS("R-NETWORK-22");
   EXPECT_FALSE(contains(exec("curl -sS http://evil.test/").out, "from 80"));
   EXPECT_EQ(network("allow", "evil.test").exit_status, 0);
   EXPECT_EQ(exec("curl -sS http://evil.test/").out, "evil.test / from 80\n");
@@ -55,6 +57,7 @@ TEST_F(SessionNetwork, AHostCanBeAllowedAndDeniedAgain) {
 }
 
 TEST_F(SessionNetwork, ConnectionsThatNoLongerFitAreCut) {
+  CONFORMS("R-NETWORK-22");
   EXPECT_EQ(network("allow", "example.org:5432").exit_status, 0);
   const RunOutput started =
       caisson({"session", "exec", id_, "--background", "--", "bash", "-c",

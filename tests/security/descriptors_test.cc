@@ -73,6 +73,7 @@ TEST(WholeHost, CannotBecomeTheWorkspace) {
 
 /// A file given as read-only standard input must not be writable through /proc/self/fd/0.
 TEST(StandardInput, CannotBeReopenedForWriting) {
+  CONFORMS("R-PROCESS-13");
   const TempDir directory;
   const Canary canary(directory / "canary");
   const std::string verb = payloadPath() + " reopen-for-writing 0 < " + canary.path();
@@ -129,6 +130,7 @@ TEST(OwnProgram, CannotBeOverwrittenByItsUser) {
 
 /// The caller's keys (Kerberos, fscrypt, cloud tools keep them there).
 TEST(SessionKeyring, OfTheCallerCannotBeRead) {
+  CONFORMS("R-PROCESS-13");
   constexpr int kJoin = 1;
   constexpr long kSessionKeyring = -3;
   const std::string name = uniqueWord("caisson-test");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -262,6 +263,41 @@ TEST_F(Blocklist, CopiesAndMemoryAreNoWayAround) {
   std::vector<std::string> without{weakenedPath(), "noexec,landlock"};
   without.insert(without.end(), words.begin(), words.end());
   EXPECT_EQ(runProgram(without).exit_status, 0);
+}
+
+/// The blocked program's bytes, under other names and through other ways to start them. Each would print "uid=".
+TEST_F(Blocklist, OtherNamesForTheBytesOfABlockedProgramDoNotRun) {
+  CONFORMS("R-PROCESS-8");
+  requireOrSkip(hasProgram("python3"), "no python3");
+  const TempDir shown, state;
+  const std::string copy = shown / "copy";
+  std::filesystem::copy_file("/usr/bin/id", copy);
+  shown.openToAll();
+  const std::string policy = shown.write("p.toml", "extends = 'bash'\n[process]\nblocked_executables = ['id']\n");
+  const std::string memory =
+      "import os; f = os.memfd_create('x', 0); os.write(f, open('COPY', 'rb').read()); os.execve(f, ['id'], {})";
+  for (const std::string level : {"full", "process"}) {
+    const std::string at = level == "full" ? "/workspace/copy" : copy;
+    std::string code = memory;
+    code.replace(code.find("COPY"), 4, at);
+    const std::vector<std::vector<std::string>> ways{
+        {"python3", "-c", code}, {kLoader, "/usr/bin/id"}, {kLoader, at}, {at}, {"/usr/bin/id"}};
+    for (const std::vector<std::string>& way : ways) {
+      std::vector<std::string> words{"run",         "--policy",           policy, "--level", level,
+                                     "--workspace", shown.path() + ":ro", "--"};
+      // Through a shell: the plan already refuses a command that names the program itself.
+      words.insert(words.end(), {"sh", "-c", "exec \"$@\"", "sh"});
+      words.insert(words.end(), way.begin(), way.end());
+      const RunOutput output = runCaisson(words, {.env = {{"CAISSON_HOME", state.path()}}});
+      EXPECT_EQ(output.out.find("uid="), std::string::npos) << level << " " << way.back() << output.describe();
+      EXPECT_NE(output.exit_status, 0) << level << " " << way.back() << output.describe();
+      if (!mayWeaken()) continue;
+      words.front() = "noexec,masks,landlock,allow:memfd_create,self-test";
+      words.insert(words.begin(), weakenedPath());
+      const RunOutput without = runProgram(words, {.env = {{"CAISSON_HOME", state.path()}}});
+      EXPECT_NE(without.out.find("uid="), std::string::npos) << level << " " << way.back() << without.describe();
+    }
+  }
 }
 
 TEST_F(ExecutableList, TheCommandItselfIsHeldAgainstTheList) {

@@ -80,13 +80,26 @@ TEST(HomeDirectory, SecretsAreNeverVisible) {
 TEST(HomeDirectory, SecretsAreHiddenWhereItIsShown) {
   CONFORMS("R-FILES-15");
   const TempDir home, state;
-  home.write(".ssh/id_rsa", "");
-  home.write(".aws/credentials", "");
-  home.write(".config/gcloud/token", "");
-  home.write(".netrc", "");
+  const std::vector<std::string> secrets{".ssh/id_rsa",
+                                         ".aws/credentials",
+                                         ".config/gcloud/token",
+                                         ".kube/config",
+                                         ".gnupg/key",
+                                         ".gitconfig",
+                                         ".netrc",
+                                         ".git-credentials",
+                                         ".docker/config.json",
+                                         ".bash_history",
+                                         ".zsh_history",
+                                         ".mozilla/firefox/x/key4",
+                                         ".config/chromium/x",
+                                         ".npmrc",
+                                         ".password-store/x",
+                                         ".config/gh/hosts"};
+  for (const std::string& name : secrets) home.write(name, "");
   home.write("plain", "plain");
   const std::map<std::string, std::string> environment{{"HOME", home.path()}, {"CAISSON_HOME", state.path()}};
-  for (const std::string name : {".ssh/id_rsa", ".aws/credentials", ".config/gcloud/token", ".netrc"}) {
+  for (const std::string& name : secrets) {
     const Canary canary(home / name);
     const Attack shown{.verb = {"read", canary.path()}, .options = {"--ro", home.path()}, .how = {.env = environment}};
     expectHidden(canary, shown);
@@ -106,6 +119,7 @@ class WorkspaceLink : public testing::TestWithParam<const char*> {};
 
 /// Links in the workspace resolve inside the sandbox.
 TEST_P(WorkspaceLink, DoesNotLeadToTheHost) {
+  CONFORMS("R-FILES-11");
   const TempDir outside;
   const TempDir workspace;
   const Canary canary(outside / "canary");
@@ -284,6 +298,7 @@ TEST(OverlayWorkspace, KeepsEveryChangeFromTheHost) {
 class HiddenSecret : public testing::TestWithParam<const char*> {};
 
 TEST_P(HiddenSecret, CannotBeRead) {
+  CONFORMS("R-FILES-25");
   const TempDir workspace;
   for (const char* name : {".env", ".env.production", ".npmrc", ".netrc", "id_ed25519", "server.pem"}) {
     const Canary canary(workspace / name);

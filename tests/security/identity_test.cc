@@ -118,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Each, AtLevel, testing::Values("full", "process"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Time, SinceBootIsNotTheHosts) {
+  CONFORMS("R-LEVEL-22");
   const Attack attack{.verb = {"uptime"}};
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -240,7 +241,7 @@ class SelfTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(SelfTest, RefusesToStartThePayloadWithoutThisProtection) {
   CONFORMS("R-LEVEL-12");
-  if (!mayWeaken()) return;
+  if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   const Attack attack{.verb = {"host-name"}};
   const RunOutput refused = weakened(GetParam(), attack);
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
@@ -252,7 +253,7 @@ TEST_P(SelfTest, RefusesToStartThePayloadWithoutThisProtection) {
 
 TEST(SelfTestAtLevelProcess, RefusesToStartThePayloadThatCouldListTheHostsRoot) {
   CONFORMS("R-LEVEL-12");
-  if (!mayWeaken()) return;
+  if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   const Attack attack = atLevelProcess({.verb = {"host-name"}});
   const RunOutput refused = weakened("landlock-root", attack);
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();

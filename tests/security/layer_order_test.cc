@@ -200,7 +200,37 @@ TEST(LayerOrder, OfASessionCommandIsTheSame) {
   const CallTrace trace =
       traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), "/bin/sh", "-c", script, caissonBinary()});
   ASSERT_EQ(trace.exit_status, 0);
-  EXPECT_EQ(wrongStep(stepsOfSessionCommand(trace.calls)), "");
+  const std::vector<Step> steps = stepsOfSessionCommand(trace.calls);
+  EXPECT_EQ(wrongStep(steps), "");
+  // No program runs in the command's process before its last layer; pid 1 executes only caisson's own init before it.
+  ASSERT_TRUE(steps.back().first && steps[steps.size() - 2].last);
+  const pid_t command = trace.calls[*steps.back().first].thread;
+  for (std::size_t at = 0; at < *steps[steps.size() - 2].last; ++at) {
+    const TracedCall& call = trace.calls[at];
+    EXPECT_FALSE(call.thread == command && is(call, {SYS_execve, SYS_execveat}) && call.result == 0) << call.text;
+  }
+}
+
+/// Level `process` has the same layers on the host's root.
+TEST(LayerOrder, OfALaunchAtLevelProcessIsTheSame) {
+  CONFORMS("R-LEVEL-10");
+  const TempDir state;
+  const CallTrace trace = traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), caissonBinary(), "run", "--quiet",
+                                      "--level", "process", "--workspace", ":none", "--", kProgram});
+  ASSERT_EQ(trace.exit_status, 0);
+  EXPECT_EQ(wrongStep(stepsOf(trace.calls)), "");
+}
+
+/// The comparison itself: steps in the wrong order are named, not only missing ones.
+TEST(LayerOrder, WrongOrderIsNoticed) {
+  const std::vector<Step> right{{"first", 1, 3}, {"second", 4, 4}, {"third", 6, 9}};
+  EXPECT_EQ(wrongStep(right), "");
+  std::vector<Step> swapped = right;
+  std::swap(swapped[0], swapped[1]);
+  EXPECT_EQ(wrongStep(swapped), "first comes before the end of second");
+  std::vector<Step> overlapping = right;
+  overlapping[1].first = 2;
+  EXPECT_EQ(wrongStep(overlapping), "second comes before the end of first");
 }
 
 /// Landlock scoping is part of the same ruleset, so it cannot come later.
@@ -215,6 +245,14 @@ TEST(LayerOrder, LandlockScopingIsInTheRuleset) {
   ASSERT_NE(made, trace.calls.end());
   constexpr std::uint64_t kSizeWithScoping = 24;
   requireOrSkip(made->arguments[1] >= kSizeWithScoping, "the kernel's Landlock has no scoping");
+  const RunOutput output =
+      runCaisson({"run", "--json", "--workspace", ":none", "--", kProgram}, {.env = {{"CAISSON_HOME", state.path()}}});
+  EXPECT_EQ(output.json()["layers"]["landlock_scoping"], "abstract sockets and signals") << output.describe();
+  // One ruleset only: nothing could add scoping later.
+  EXPECT_EQ(std::ranges::count_if(
+                trace.calls,
+                [](const TracedCall& call) { return call.number == SYS_landlock_restrict_self && call.result == 0; }),
+            1);
   if (!runsAsRoot()) return;  // an ordinary user cannot read the ruleset out of the process
   ASSERT_GE(made->attributes.size(), 3U);
   EXPECT_NE(made->attributes[2], 0U) << "scoped";
@@ -222,7 +260,7 @@ TEST(LayerOrder, LandlockScopingIsInTheRuleset) {
 
 TEST(LayerOrder, IsSeenToBeBrokenWithoutALayer) {
   CONFORMS("R-LEVEL-10");
-  if (!mayWeaken()) return;
+  if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   const TempDir state;
   for (const auto& [protection, step] :
        {std::pair{"landlock,self-test", "Landlock is missing"},

@@ -23,7 +23,26 @@ std::string plantedIn(const TempDir& directory) {
   return planted;
 }
 
+/// The same attack on a directory that --rw shows, instead of on the workspace.
+Attack onNamedDirectory(std::vector<std::string> verb, const TempDir& directory) {
+  return {.verb = std::move(verb), .options = {"--rw", directory.path()}};
+}
+
 class SetIdFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(SetIdFile, CannotBePlantedInANamedDirectory) {
+  CONFORMS("R-FILES-17");
+  const TempDir shared;
+  shared.openToAll();
+  const Attack attack = onNamedDirectory({"plant-set-id", GetParam(), shared / "planted"}, shared);
+  const RunOutput output = inSandbox(attack);
+  if (output.exit_status == 3) GTEST_SKIP() << output.out;
+  EXPECT_TRUE(contained(output));
+  EXPECT_EQ(plantedIn(shared), "");
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
+  EXPECT_EQ(plantedIn(shared), " planted");
+}
 
 TEST_P(SetIdFile, CannotBePlantedInADirectWorkspace) {
   CONFORMS("R-FILES-17");
@@ -72,6 +91,20 @@ TEST(Device, CannotBePlantedInADirectWorkspace) {
   EXPECT_EQ(plantedIn(workspace), " planted");
 }
 
+TEST(Device, CannotBePlantedInANamedDirectory) {
+  CONFORMS("R-FILES-17");
+  const TempDir shared;
+  shared.openToAll();
+  for (const char* kind : {"character", "block", "whiteout"}) {
+    EXPECT_TRUE(contained(inSandbox(onNamedDirectory({"plant-device", kind, shared / "planted"}, shared)))) << kind;
+  }
+  EXPECT_EQ(plantedIn(shared), "");
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(
+      weakened("seccomp,landlock", onNamedDirectory({"plant-device", "whiteout", shared / "planted"}, shared))));
+  EXPECT_EQ(plantedIn(shared), " planted");
+}
+
 /// renameat2 with RENAME_WHITEOUT creates the same device without mknod.
 TEST(Device, CannotBePlantedByRename) {
   CONFORMS("R-FILES-17");
@@ -93,7 +126,8 @@ TEST(Device, CannotBeMadeAnywhereInside) {
   }
 }
 
-/// The kernel requires a capability here; the payload has none, in any namespace.
+/// The kernel requires a capability here; the payload has none, in any namespace. In the user namespace that maps only
+/// its caller, the kernel alone refuses these even to a payload with all capabilities.
 TEST(PrivilegedAttribute, CannotBeSet) {
   CONFORMS("R-FILES-17", "R-SYSCALL-13");
   const TempDir workspace;

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "security/attack.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -19,6 +20,7 @@ std::ostream& operator<<(std::ostream& out, const Bound& bound) { return out << 
 class KernelBound : public testing::TestWithParam<Bound> {};
 
 TEST_P(KernelBound, StopsSandboxBelowWhatItsCallerHas) {
+  CONFORMS("R-LIMIT-14");
   expectOnlyStoppedBy(GetParam().protections, {.verb = GetParam().verb});
 }
 
@@ -32,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(All, KernelBound,
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(KernelQuotas, WatchesAreQuarterOfHosts) {
+  CONFORMS("R-LIMIT-14");
   const std::uint64_t host = std::stoull(readFile("/proc/sys/fs/inotify/max_user_watches"));
   const std::vector<std::string> rest{"--workspace", ":none", "--", "cat", "/proc/sys/user/max_inotify_watches"};
   const auto with = [&](std::vector<std::string> words) {
@@ -85,6 +88,7 @@ TEST(KernelQuotas, TcpBuffersAreBounded) {
 }
 
 TEST(KernelQuotas, AreInResult) {
+  CONFORMS("R-LIMIT-14");
   const auto result = runCaisson({"run", "--json", "--workspace", ":none", "--", "true"}).json();
   EXPECT_EQ(result["layers"]["kernel_quotas"], "inotify, fanotify, namespaces") << result.dump();
 }

@@ -75,6 +75,7 @@ TEST(LoopbackOfTheHost, CannotBeReached) {
 }
 
 TEST(PathnameSocket, OfTheHostCannotBeReached) {
+  CONFORMS("R-PROCESS-16");
   const TempDir directory;
   directory.openToAll();
   const Listener listener(directory / "agent.sock");

@@ -158,7 +158,8 @@ TEST(SyscallFilter, AnswersCallsNobodyKnowsYetAsAKernelWithoutThem) {
   const auto builtin = plan::builtinProgram();
   const std::vector<sock_filter> program(builtin.begin(), builtin.end());
   for (const int number : {600, 1000, 9999}) {
-    EXPECT_EQ(plan::evaluate(program, plan::nativeArchitecture(), number, {0, 0, 0, 0, 0, 0}), SECCOMP_RET_ERRNO | 38U);
+    EXPECT_EQ(plan::evaluate(program, plan::nativeArchitecture(), number, {0, 0, 0, 0, 0, 0}),
+              SECCOMP_RET_USER_NOTIF | 38U);
   }
 }
 
@@ -273,6 +274,7 @@ INSTANTIATE_TEST_SUITE_P(All, InternetProtocol,
 
 /// Go tries MPTCP before TCP: every result of a Go program would list it.
 TEST(InternetProtocol, MptcpIsRefusedWithoutRecordAndOthersWithOne) {
+  CONFORMS("R-SYSCALL-4");
   const auto violations = [](const std::string& protocol) {
     return runCaisson({"run", "--json", "--workspace", ":none", "--ro", payloadPath(), "--", payloadPath(), "socket",
                        "2", "1", protocol})

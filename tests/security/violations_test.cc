@@ -33,7 +33,7 @@ std::uint64_t total(const json& result, const std::string& call) {
 }
 
 TEST(Violation, IsWrittenDownWithNameNumberArgumentsPidAndProgram) {
-  CONFORMS("R-SYSCALL-4");
+  CONFORMS("R-SYSCALL-4", "R-SYSCALL-18");
   const json result =
       resultOf({.verb = {"call", numberOf("keyctl"), "0x123456789abc", "2", "3", "4", "5", "0xffffffffffffffff"}});
   ASSERT_EQ(result["violations"].size(), 1U) << result;
@@ -48,6 +48,58 @@ TEST(Violation, IsWrittenDownWithNameNumberArgumentsPidAndProgram) {
   EXPECT_EQ(seen["errno"], "EPERM");
   ASSERT_EQ(result["denials"].size(), 1U);
   for (const char* key : {"rule", "object", "operation", "remedy"}) EXPECT_NE(result["denials"][0][key], "") << key;
+}
+
+/// S3: calls that no list has, known to the kernel or not, are probes: counted, and answered as by a kernel without
+/// them.
+TEST(Violation, OfAnUnlistedCallIsCountedAsLow) {
+  CONFORMS("R-SYSCALL-4");
+  for (const std::string& number : {numberOf("remap_file_pages"), std::string("9999")}) {
+    const json result = resultOf({.verb = {"repeat-call", "3", number}});
+    EXPECT_EQ(result["stdout"], "refused: 3 calls: ENOSYS\n") << result;
+    EXPECT_EQ(result["outcome"], "exited") << result;
+    ASSERT_EQ(result["violations"].size(), 1U) << result;
+    const json& seen = result["violations"][0];
+    EXPECT_EQ(seen["number"], std::stoi(number));
+    EXPECT_EQ(seen["severity"], "LOW");
+    EXPECT_EQ(seen["count"], 3);
+    EXPECT_EQ(seen["errno"], "ENOSYS");
+    EXPECT_EQ(result["denials"][0]["rule"], "syscalls.allow") << result;
+  }
+}
+
+/// A payload that walks through all numbers makes the record no longer than a few entries.
+TEST(Violation, OfManyUnknownNumbersTakesFewEntries) {
+  std::string walk = "import ctypes\nfor n in range(5000, 5200): ctypes.CDLL(None).syscall(n)\n";
+  const TempDir state;
+  const RunOutput output = runCaisson({"run", "--json", "--workspace", ":none", "--", "python3", "-c", walk},
+                                      {.env = {{"CAISSON_HOME", state.path()}}});
+  const json result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_LE(result["violations"].size(), 8U) << result;
+  std::uint64_t total = 0;
+  for (const json& one : result["violations"]) total += one["count"].get<std::uint64_t>();
+  EXPECT_EQ(total, 200U) << result;
+}
+
+/// The probes that docs/syscalls.md names are made by ordinary programs at every start: they leave nothing.
+TEST(Violation, ProbesInSilenceLeaveNoRecord) {
+  CONFORMS("R-SYSCALL-4");
+  const TempDir state;
+  for (const std::vector<std::string>& verb :
+       std::vector<std::vector<std::string>>{{"call", numberOf("clone3")},
+                                             {"call", numberOf("openat2"), "-100"},
+                                             {"call", numberOf("memfd_secret")},
+                                             {"call", numberOf("io_setup")},
+                                             {"call", numberOf("ioctl"), "0", "0x1234"}}) {
+    Attack attack{.verb = verb, .options = {}, .how = {.env = {{"CAISSON_HOME", state.path()}}}};
+    const json result = resultOf(attack);
+    EXPECT_EQ(result["stdout"].get<std::string>().substr(0, 8), "refused:") << result;
+    EXPECT_TRUE(result["violations"].empty()) << result;
+    EXPECT_TRUE(result["denials"].empty()) << result;
+  }
+  EXPECT_EQ(runCaisson({"audit", "show", "--event", "syscall_blocked"}, {.env = {{"CAISSON_HOME", state.path()}}}).out,
+            "");
 }
 
 /// Without a listener the call is denied in the same way, but not reported.
@@ -213,6 +265,7 @@ TEST(Listener, SeesCallsBelowAFilterOfThePayloadsOwn) {
 }
 
 TEST(Listener, ThatIsKilledTakesTheSandboxWithIt) {
+  CONFORMS("R-SYSCALL-17");
   for (const std::vector<std::string>& place :
        {std::vector<std::string>{"--workspace", ":none", "--ro", payloadPath()},
         std::vector<std::string>{"--tier", "landlock", "--workspace",
@@ -251,6 +304,7 @@ class SeverityTable : public testing::Test {
 };
 
 TEST_F(SeverityTable, CanBeStricter) {
+  CONFORMS("R-SYSCALL-16");
   EXPECT_EQ(run("syscalls.critical = [\"keyctl\"]\n", {"call", numberOf("keyctl"), "999"})["outcome"], "denied");
   EXPECT_EQ(run("syscalls.high_limit = 2\n", {"repeat-call", "2", numberOf("keyctl")})["outcome"], "denied");
   // Also for calls that are otherwise denied without notification.
@@ -261,6 +315,7 @@ TEST_F(SeverityTable, CanBeStricter) {
 }
 
 TEST_F(SeverityTable, CountsAttemptsAtIoUringAsLow) {
+  CONFORMS("R-SYSCALL-16");
   const json result = run("", {"call", numberOf("io_uring_setup")});
   EXPECT_EQ(result["outcome"], "exited") << result;
   EXPECT_EQ(result["stdout"], "refused: call " + numberOf("io_uring_setup") + ": ENOSYS\n");
@@ -269,10 +324,23 @@ TEST_F(SeverityTable, CountsAttemptsAtIoUringAsLow) {
 }
 
 TEST_F(SeverityTable, CanBeLooserButNothingGetsThrough) {
+  CONFORMS("R-SYSCALL-16");
   const json result = run("syscalls.critical = []\n", {"call", numberOf("bpf"), "99"});
   EXPECT_EQ(result["outcome"], "exited") << result;
   EXPECT_EQ(result["stdout"], "refused: call " + numberOf("bpf") + ": EPERM\n");
   EXPECT_EQ(result["violations"][0]["severity"], "LOW");
+}
+
+TEST_F(SeverityTable, DenylistTakesCallsAway) {
+  CONFORMS("R-SYSCALL-15");
+  const std::string number = numberOf("getppid");
+  EXPECT_FALSE(run("", {"call", number})["stdout"].get<std::string>().starts_with("refused")) << "it is allowed";
+  const json denied =
+      run("syscalls.mode = \"denylist\"\nsyscalls.names = [\"getppid\", \"clone3\"]\n", {"call", number});
+  EXPECT_EQ(denied["stdout"], "refused: call " + number + ": EPERM\n") << denied;
+  EXPECT_EQ(denied["denials"][0]["rule"], "syscalls.names") << denied;
+  const json forbidden = run("syscalls.mode = \"denylist\"\nsyscalls.names = []\n", {"call", numberOf("keyctl")});
+  EXPECT_EQ(forbidden["violations"][0]["errno"], "EPERM") << "it stays forbidden: " << forbidden;
 }
 
 TEST_F(SeverityTable, RefusesWhatEveryProgramTries) {

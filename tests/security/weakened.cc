@@ -4,7 +4,8 @@
 // without them. It builds the plan that caisson would execute, changes the plan's data, and passes it to the same
 // supervisor. Never as root: attacks really succeed.
 //
-// Options: --workspace DIR[:MODE]  --ro PATH  --deny PATH  --level LEVEL  --tier TIER  --profile NAME  --policy FILE
+// Options: --workspace DIR[:MODE]  --ro PATH  --rw PATH  --deny PATH  --level LEVEL  --tier TIER  --profile NAME
+//          --policy FILE
 //          --swap LINK   after planning and before launch the workspace is moved aside and LINK put in its place
 #include <unistd.h>
 
@@ -58,6 +59,8 @@ std::optional<CommandLine> parse(int argc, char** argv) {
       if (colon != std::string::npos) line.settings.emplace_back("filesystem.workspace.mode", value.substr(colon + 1));
     } else if (option == "--ro") {
       line.settings.emplace_back("filesystem.read_only", value);
+    } else if (option == "--rw") {
+      line.settings.emplace_back("filesystem.read_write", value);
     } else if (option == "--deny") {
       line.settings.emplace_back("filesystem.denied", value);
     } else if (option == "--level") {
@@ -88,7 +91,7 @@ int runWeakened(const CommandLine& line) {
   auto policy = line.file.empty() ? Policy::profile(line.profile) : Policy::load(line.file);
   if (!policy) return complain(policy.error().message());
   for (const auto& [key, value] : line.settings) {
-    const bool list = key == "filesystem.read_only" || key == "filesystem.denied";
+    const bool list = key == "filesystem.read_only" || key == "filesystem.read_write" || key == "filesystem.denied";
     const auto set = list ? policy->append(key, value) : policy->set(key, value);
     if (!set) return complain(set.error().message());
   }

@@ -9,6 +9,7 @@
 
 #include "functional/commit.h"
 #include "session/layers/steps.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -43,6 +44,7 @@ TEST_F(CommitConflict, HostChangesBetweenReviewAndCommitAreKept) {
 std::function<void()> change_on_the_host;
 
 TEST_F(CommitConflict, HostChangesDuringTheApplyAreKept) {
+  CONFORMS("R-SESSION-17");
   for (const char* name : {"changed", "removed", "gone"}) workspace.write(name, "old\n");
   Session session = create();
   output(session, "for f in changed removed new; do echo session > $f; done; rm gone; echo fine > other");

@@ -170,6 +170,7 @@ class CommitCrash : public SessionCrash {
 };
 
 TEST_F(CommitCrash, NextUseFinishesTheCommitOrNothingHappened) {
+  CONFORMS("R-SESSION-18");
   for (const char* name : {"f0", "f1", "kind"}) workspace.write(name, "old\n");
   workspace.write("tree/a/b", "old\n");
   Session session = create();
@@ -213,6 +214,7 @@ TEST_F(CommitCrash, NextUseFinishesTheCommitOrNothingHappened) {
 }
 
 TEST_F(CommitCrash, RecoveryMayBeKilledToo) {
+  CONFORMS("R-SESSION-18");
   for (const char* name : {"f0", "f1", "kind"}) workspace.write(name, "old\n");
   workspace.write("tree/a/b", "old\n");
   Session session = create();

@@ -1,5 +1,6 @@
 // Secret files that are created in a workspace during a session.
 #include "functional/session.h"
+#include "support/conforms.h"
 #include "support/scripts.h"
 
 namespace caisson::test {
@@ -10,6 +11,7 @@ using SessionSecrets = SessionTest;
 constexpr const char* kReadAll = "find . -type f -exec cat {} + 2>/dev/null | sort";
 
 TEST_F(SessionSecrets, FileThatAppearsLaterIsHiddenFromTheNextCommand) {
+  CONFORMS("R-FILES-25");
   workspace.write("backend/app.py", "code\n");
   Session session = create();
   EXPECT_EQ(output(session, kReadAll), "code\n");

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "functional/session.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -21,6 +22,7 @@ std::string connectScript(const std::string& socket) {
 }
 
 TEST_F(SessionSocket, IsPrivateAndOutOfTheSandboxesSight) {
+  CONFORMS("R-SESSION-13");
   Session session = create();
   struct stat status{};
   ASSERT_EQ(::stat((home_path + "/sessions").c_str(), &status), 0);

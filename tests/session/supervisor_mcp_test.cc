@@ -67,6 +67,34 @@ class KilledMcpServer : public testing::Test {
   std::string own_session_, lost_, kept_;
 };
 
+TEST_F(KilledMcpServer, ProcessesEndByThemselves) {
+  CONFORMS("R-SESSION-4");
+  expectOnlyLostSandboxEnded();
+}
+
+TEST_F(KilledMcpServer, FilesStayUntilTheSandboxExpires) {
+  CONFORMS("R-SESSION-4");
+  auto server = startServer();
+  const std::string lasting = server->tool("sandbox_create", json::object()).value("sandbox_id", "");
+  const std::string brief = server->tool("sandbox_create", {{"timeout_seconds", 10}}).value("sandbox_id", "");
+  for (const std::string& id : {lasting, brief})
+    server->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "file"}, {"content", "kept\n"}});
+  server->signal(SIGKILL);
+  ASSERT_EQ(server->wait(), 128 + SIGKILL);
+  EXPECT_EQ(cli.caisson({"session", "read", lasting, "file"}).out, "kept\n");
+  // A request would extend its time; the list does not. Uncommitted changes are kept for a grace period after it.
+  EXPECT_TRUE(eventually(
+      [&] {
+        const std::string list = cli.caisson({"session", "list"}).out;
+        const std::size_t at = list.find(brief);
+        return at != std::string::npos &&
+               list.substr(at, list.find('\n', at) - at).find("expired") != std::string::npos;
+      },
+      seconds(40)));
+  EXPECT_EQ(cli.exec(brief, {"true"}).exit_status, 125);
+  EXPECT_EQ(cli.caisson({"session", "read", lasting, "file"}).out, "kept\n");
+}
+
 TEST_F(KilledMcpServer, NextServerEndsItsSandboxes) {
   CONFORMS("R-SESSION-4");
   const auto server = startServer();

@@ -13,6 +13,7 @@
 
 #include "mcp/conformance/fixture.h"
 #include "mcp/http/endpoint.h"
+#include "support/conforms.h"
 
 namespace caisson::mcp {
 namespace {
@@ -91,6 +92,7 @@ class McpHttp : public testing::Test {
 };
 
 TEST_F(McpHttp, OnlyThoseWithTheTokenAndFromThisMachineGetIn) {
+  CONFORMS("R-SESSION-19");
   const std::string request = post(1, "tools/list", Json::object());
   EXPECT_EQ(statusOf(exchange(request)), 200);
   const auto changed = [&](std::string_view from, std::string_view to) {
@@ -157,6 +159,7 @@ TEST_F(McpHttp, ClosingTheConnectionCancels) {
 }
 
 TEST_F(McpHttp, ManyClientsAtOnceGetTheirOwnAnswers) {
+  CONFORMS("R-SESSION-19");
   constexpr int kClients = 64;
   constexpr int kRounds = 8;
   std::atomic<int> right = 0;

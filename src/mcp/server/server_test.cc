@@ -6,6 +6,7 @@
 #include <condition_variable>
 
 #include "mcp/conformance/fixture.h"
+#include "support/conforms.h"
 
 namespace caisson::mcp {
 namespace {
@@ -75,6 +76,7 @@ class McpServer : public testing::Test {
 };
 
 TEST_F(McpServer, ServesBothErasOnOneConnection) {
+  CONFORMS("R-SESSION-19");
   initialize("2025-06-18");
   EXPECT_EQ(channel->answer("init")["result"]["protocolVersion"], "2025-06-18");
   send({{"id", 1}, {"method", "tools/list"}});

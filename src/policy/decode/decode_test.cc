@@ -53,6 +53,7 @@ TEST(Decode, AFileStartsFromBash) {
 }
 
 TEST(Decode, TheThreeFormatsMakeTheSamePolicy) {
+  CONFORMS("R-POLICY-14");
   const auto a = toml(
       "name = 'x'\n[resources]\nmemory = '256M'\nwall_seconds = '2m'\n[filesystem]\nworkspace.mode = 'ro'\n"
       "tmpfs = [{path = '/tmp', size = 1048576, exec = true}]\n[network]\nallowed_ports = [443, '8000-8010']\n"
@@ -88,6 +89,7 @@ TEST(Decode, AListThatIsGivenReplacesTheBasesWhole) {
 }
 
 TEST(Decode, TableInPlaceOfListChangesEntriesByKey) {
+  CONFORMS("R-POLICY-15");
   const Policy base = *builtin("bash");
   const auto changed = toml("filesystem.tmpfs.'/home/sandbox/'.size = '1G'\nfilesystem.tmpfs.'/scratch'.size = '8M'\n");
   ASSERT_TRUE(changed) << changed.error().message();
@@ -251,7 +253,7 @@ TEST(Decode, UnsetClearsAnOptionalKey) {
 }
 
 TEST(Decode, ExtendsFilesBesideTheOneThatNamesThem) {
-  CONFORMS("R-POLICY-3");
+  CONFORMS("R-POLICY-3", "R-POLICY-15");
   Files files;
   files.write("base.yaml", "extends: strict\nresources: {memory: 64M}\n");
   const std::string path = files.write("top.toml", "extends = 'base.yaml'\n[resources]\nopen_files = 64\n");

@@ -350,6 +350,7 @@ TEST(Import, AnEmptyListDoesNotBecomeEverything) {
 }
 
 TEST(Import, SrtSettings) {
+  CONFORMS("R-POLICY-18");
   const Imported result = imported(R"({
   "network": {"allowedDomains": ["github.com", "*.npmjs.org:443", "localhost"], "deniedDomains": ["evil.example"],
               "allowUnixSockets": ["/run/docker.sock"], "allowLocalBinding": true},
@@ -414,6 +415,7 @@ TEST(Import, SrtRulesOfOlderSettings) {
 }
 
 TEST(Import, Devcontainer) {
+  CONFORMS("R-POLICY-18");
   const Imported result = imported(withoutComments(R"({
   // a comment, "quoted"
   "name": "app", "image": "debian:12", /* two

@@ -138,6 +138,14 @@ TEST_F(Limits, UsageCountsWhatIsReadAndWritten) {
   EXPECT_GE(reading["usage"]["read_bytes"].get<std::uint64_t>(), 8U << 20) << reading["usage"];
 }
 
+/// A reservation is kept by cgroup v2; elsewhere the result says that it is not.
+TEST_F(Limits, AReservationIsKeptOrReported) {
+  CONFORMS("R-LIMIT-13");
+  const json result = with("[resources]\nmemory = \"128M\"\nmemory_reservation = \"32M\"\n", {"true"});
+  const bool held = result["layers"]["cgroup"].get<std::string>().starts_with("v2: memory");
+  EXPECT_EQ(warns(result, "memory_reservation"), !held) << result["warnings"].dump() << result["layers"]["cgroup"];
+}
+
 /// A share of a CPU is held where a cgroup can; elsewhere the result says that it is not.
 TEST_F(Limits, ProgramsGetAsMuchCpuAsThePolicyGives) {
   CONFORMS("R-LIMIT-2");
