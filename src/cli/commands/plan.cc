@@ -17,7 +17,11 @@ namespace {
 
 constexpr Option kJson{.name = "json", .help = "Print the plan as JSON."};
 constexpr Option kOutputOptions[] = {kJson};
-constexpr Option kLearnOptions[] = {kLearn, kTrace};
+constexpr Option kPlanLearn{.name = kLearn.name,
+                            .value = kLearn.value,
+                            .help = "Show the plan of a run with --learn. Nothing is written to FILE."};
+constexpr Option kPlanTrace{.name = kTrace.name, .value = kTrace.value, .help = "Show the plan of a run with --trace."};
+constexpr Option kLearnOptions[] = {kPlanLearn, kPlanTrace};
 constexpr OptionGroup kOwnGroups[] = {{"Output", kOutputOptions}, {"Learning", kLearnOptions}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
