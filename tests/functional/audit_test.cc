@@ -97,7 +97,7 @@ TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
 /// A requested path that climbs out is refused, and that is on record as a FILESYSTEM indicator.
 TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
   CONFORMS("R-FILES-12", "R-SYSCALL-6");
-  const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
+  const std::string id = caisson({"session", "create"}).out;
   const std::string session = id.substr(0, id.find('\n'));
   EXPECT_NE(caisson({"session", "read", session, "absent"}).exit_status, 0);
   EXPECT_TRUE(events({"--event", "policy_violation"}).empty());
@@ -108,6 +108,7 @@ TEST_F(Audit, APathThatLeavesTheWorkspaceIsAnIndicator) {
                                              {"read", session, "/workspace/../etc/passwd"},
                                              {"read", session, "a/../../etc/passwd"},
                                              {"write", session, outside},
+                                             {"commit", session, outside},
                                              {"cp", session + ":" + outside, workspace / "copy"},
                                              {"cp", workspace / "file", session + ":" + outside}}) {
     std::vector<std::string> command{"session"};
@@ -409,6 +410,27 @@ TEST_F(Audit, AnExportedHeadShowsAnOlderCopyOfTheLog) {
   const RunOutput anchored = audit({"verify", "--anchor", anchor});
   EXPECT_EQ(anchored.exit_status, 1) << anchored.describe();
   EXPECT_TRUE(contains(anchored.out, "is not in the log")) << anchored.describe();
+}
+
+/// U1: on a full disk nothing runs unseen, and the log stays whole. The disk is a small one of a namespace of its own.
+TEST_F(Audit, AFullDiskStopsNewRuns) {
+  CONFORMS("R-AUDIT-2");
+  workspace.openToAll();
+  const std::string script =
+      R"(mount -t tmpfs -o size=512k none "$1" && export CAISSON_HOME="$1/state" && cd "$2" || exit 77
+"$0" run -q --workspace .:rw -- touch before || exit 1
+head -c 2M /dev/zero > "$1/fill" 2> /dev/null
+for i in 1 2 3 4 5 6 7 8 9; do "$0" run -q --workspace .:rw -- touch mark-$i || { echo refused $?; break; }; done
+test -e mark-$i && echo "ran without a record"
+rm "$1/fill"; "$0" run -q --workspace .:rw -- touch after && "$0" audit verify > /dev/null && echo whole)";
+  std::vector<std::string> words{"unshare", "--mount"};
+  if (!runsAsRoot()) words.insert(words.end(), {"--user", "--map-current-user", "--keep-caps"});
+  words.insert(words.end(), {"sh", "-c", script, caissonBinary(), home_.path(), workspace.path()});
+  const RunOutput output = runProgram(words);
+  requireOrSkip(output.exit_status != 77, "no mount in a namespace here: " + output.describe());
+  EXPECT_EQ(output.out, "refused 125\nwhole\n") << output.describe();
+  EXPECT_TRUE(contains(output.err, "nothing runs unseen")) << output.describe();
+  EXPECT_TRUE(exists(workspace / "before") && exists(workspace / "after"));
 }
 
 /// The payload would create a file in the workspace; it must not have run.

@@ -162,7 +162,10 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   }
   MergeBases bases(directory_, metadata_, *roots, *committed);
   CommitPlanner planner(metadata_, *now, tree, *committed, bases, staging ? &*staging : nullptr);
-  if (auto planned = planner.plan(*changes, request); !planned) return fail(planned.error());
+  if (auto planned = planner.plan(*changes, request); !planned) {
+    if (planned.error().code == ErrorCode::path_escapes) record_.pathRefused(id(), metadata_.policy, planned.error());
+    return fail(planned.error());
+  }
   CommitReport& report = planner.report();
   report.digest = manifestDigest(metadata_.workspace, report.applied);
   report.consistent = request.dry_run || *use != LayerUse::live;

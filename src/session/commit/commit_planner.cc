@@ -82,8 +82,9 @@ Result<std::string> normalCommitPath(std::string_view path, const std::string& w
     path.remove_prefix(11);
   }
   const auto refuse = [&] {
-    return fail(plainError(Stage::usage, "session commit", path, "not a path below the workspace",
-                           "name it relative to /workspace"));
+    return fail(withCode(plainError(Stage::usage, "session commit", path, "not a path below the workspace",
+                                    "name it relative to /workspace"),
+                         ErrorCode::path_escapes));
   };
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return refuse();
   for (std::size_t begin = 0; begin <= path.size();) {
