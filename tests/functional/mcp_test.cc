@@ -160,6 +160,16 @@ TEST_F(Mcp, ToolsTakeTheArgumentsOfTheDocument) {
   EXPECT_NEAR(client->tool("sandbox_info", {{"sandbox_id", brief}})["expires_in_seconds"].get<double>(), 900, 60);
 }
 
+TEST_F(Mcp, CeilingsBindTheMemoryOfASandbox) {
+  CONFORMS("R-POLICY-4");
+  const auto client = start();
+  const Json refused = client->call("sandbox_create", {{"empty", true}, {"profile", "bash"}, {"memory", "64G"}});
+  EXPECT_EQ(refused.value("isError", false), true) << refused;
+  EXPECT_NE(refused.dump().find("ceiling"), std::string::npos) << refused;
+  EXPECT_FALSE(
+      client->call("sandbox_create", {{"empty", true}, {"profile", "bash"}, {"memory", "1G"}}).value("isError", false));
+}
+
 TEST_F(Mcp, EachCommandIsRecordedAsEnteredAndExited) {
   CONFORMS("R-AUDIT-3");
   const auto client = start();

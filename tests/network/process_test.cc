@@ -89,7 +89,7 @@ TEST_F(Egress, IsGoneWithTheRunHoweverThatEnds) {
 }
 
 TEST_F(Egress, EveryRequestIsInTheAuditLog) {
-  CONFORMS("R-NETWORK-9");
+  CONFORMS("R-NETWORK-9", "R-AUDIT-14");
   RunOptions how;
   how.cwd = files.path();
   how.env["CAISSON_HOME"] = files.makeDir("home", 0700);
@@ -109,6 +109,7 @@ TEST_F(Egress, EveryRequestIsInTheAuditLog) {
     }
     return nlohmann::json();
   };
+  EXPECT_GT(runCaisson({"stats", "--json"}, how).json()["network_bytes"], 0);
   const auto allowed = event("proxy_request", "example.org");
   ASSERT_TRUE(allowed.is_object());
   EXPECT_EQ(allowed["port"], 80) << allowed;

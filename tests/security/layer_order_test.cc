@@ -266,7 +266,8 @@ TEST(LayerOrder, IsSeenToBeBrokenWithoutALayer) {
        {std::pair{"landlock,self-test", "Landlock is missing"},
         std::pair{"no-new-privileges,capabilities,self-test", "no_new_privs is missing"},
         std::pair{"capabilities,self-test", "capabilities is missing"},
-        std::pair{"seccomp,self-test", "seccomp is missing"}}) {
+        std::pair{"seccomp,self-test", "seccomp is missing"},
+        std::pair{"closed-descriptors,self-test", "close descriptors is missing"}}) {
     const CallTrace trace = traceCalls({"/usr/bin/env", "CAISSON_HOME=" + state.path(), weakenedPath(), protection,
                                         "--workspace", ":none", "--", kProgram});
     EXPECT_EQ(wrongStep(stepsOf(trace.calls)), step) << "without " << protection << ", status " << trace.exit_status;
