@@ -263,6 +263,8 @@ TEST_F(AuditLog, StartsANewChainAndSaysSoWhenTheHeadIsGone) {
 
 TEST_F(AuditLog, RotatesAndPrunesAndPutsThatOnRecord) {
   CONFORMS("R-AUDIT-11");
+  EXPECT_EQ(Settings{}.rotate_bytes, 16U << 20) << "what every run uses";
+  EXPECT_EQ(Settings{}.total_bytes, 256U << 20);
   Log log = opened({.rotate_bytes = 4000, .total_bytes = 20000});
   for (int i = 0; i < 200; ++i) write(log, i);
   EXPECT_FALSE(test::exists(file(1)));

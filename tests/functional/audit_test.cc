@@ -412,7 +412,8 @@ TEST_F(Audit, AnExportedHeadShowsAnOlderCopyOfTheLog) {
   EXPECT_TRUE(contains(anchored.out, "is not in the log")) << anchored.describe();
 }
 
-/// U1: on a full disk nothing runs unseen, and the log stays whole. The disk is a small one of a namespace of its own.
+/// U1: on a full disk nothing runs unseen, and the log stays whole. The disk is a small one, in a private mount
+/// namespace.
 TEST_F(Audit, AFullDiskStopsNewRuns) {
   CONFORMS("R-AUDIT-2");
   workspace.openToAll();

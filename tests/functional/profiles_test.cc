@@ -121,6 +121,8 @@ TEST_F(Profile, DevIsTheDefault) {
       "echo executable; head -c 150M /dev/zero > ~/large && echo large";
   const RunOutput by_default = script(show, {"--json"});
   EXPECT_EQ(by_default.json()["stdout"], "16384\n0\nexecutable\nlarge\n") << by_default.describe();
+  EXPECT_EQ(by_default.json()["layers"]["level"], "full");
+  EXPECT_TRUE(contains(by_default.json()["layers"]["network"], "none")) << by_default.describe();
   EXPECT_EQ(script(show, {"--profile", "dev"}).out, "16384\n0\nexecutable\nlarge\n");
   EXPECT_EQ(script(show, {"--profile", "bash"}).out, "1024\n2\nexecutable\n");
   const RunOutput plan = runCaisson({"plan", "--json", "--", "true"}, {.cwd = workspace.path()});
@@ -170,7 +172,7 @@ TEST_F(Profile, DiskLetsTheWorkspaceExceedTheMemoryLimit) {
 }
 
 TEST_F(Profile, AdviceForAFullDirectoryWorks) {
-  CONFORMS("R-POLICY-15");
+  CONFORMS("R-POLICY-15", "R-USE-5");
   const std::string fill = "head -c 100M /dev/zero > ~/large && echo filled && ls -d /tmp /run";
   const RunOutput full = script(fill, {"--profile", "bash"});
   EXPECT_NE(full.exit_status, 0);

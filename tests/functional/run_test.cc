@@ -1,5 +1,6 @@
 // The interface of `caisson run`: exit statuses, the JSON object, the result file, environment.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <set>
@@ -272,6 +273,24 @@ TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
             "1000\n1000\n1000\nsandbox\nsandbox\nsandbox\n0022\n1024\n0\n"
             "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 1 2\n")
       << output.describe();
+}
+
+TEST_F(Environment, AnOrdinaryUserNeedsNoHelper) {
+  CONFORMS("R-LEVEL-23");
+  struct stat status{};
+  ASSERT_EQ(::stat(caissonBinary().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & (S_ISUID | S_ISGID), 0U);
+  const TempDir state;
+  state.openToAll();
+  workspace.openToAll();
+  ASSERT_EQ(::chmod(state.path().c_str(), 0777), 0);
+  std::vector<std::string> words;
+  if (runsAsRoot()) words = {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"};
+  words.insert(words.end(),
+               {caissonBinary(), "run", "--workspace", workspace.path(), "--", "sh", "-c", "id -u; echo x > f; cat f"});
+  const RunOutput output =
+      runProgram(words, {.env = {{"CAISSON_HOME", state / "home"}, {"HOME", state.path()}}, .cwd = workspace.path()});
+  EXPECT_EQ(output.out, "1000\nx\n") << output.describe();
 }
 
 TEST_F(Environment, CpuCountTellsTheTruth) {
