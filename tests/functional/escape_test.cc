@@ -167,6 +167,11 @@ TEST_F(EscapeResponse, DirectWorkspaceIsSaidAtTheStartAndInTheAlert) {
   EXPECT_EQ(direct.find("cannot be rolled back", warned + 1), std::string::npos) << "said twice: " << direct;
   EXPECT_EQ(streams("--workspace .:overlay"), "started\n");
   EXPECT_EQ(streams("-q --workspace .:rw"), "started\n");
+  // A home directory is not shown unless it is named, so nothing in it can be changed.
+  how.env["HOME"] = workspace.path();
+  const std::string home = streams("--policy " + config_.write("rw.toml", "filesystem.workspace.mode = 'rw'\n"));
+  EXPECT_FALSE(contains(home, "cannot be rolled back")) << home;
+  EXPECT_TRUE(contains(home, "no workspace")) << home;
 
   const std::string told = config_ / "told";
   config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/sh\", \"-c\", \"cat > " + told + "\"]\n");

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include "cli/network_offer.h"
@@ -35,11 +37,21 @@ Result<RunResult> execute(const Arguments& arguments, const Result<Request>& req
   return result;
 }
 
+/// Whether the workspace would be the current directory and that is a home directory or above one: it is not shown then.
+bool hasNoWorkspace(const policy::Workspace& workspace) {
+  const char* home = std::getenv("HOME");
+  if (!workspace.path.empty()) return false;
+  std::error_code problem;
+  const std::string here = std::filesystem::current_path(problem);
+  return here == "/" || (home != nullptr && plan::below(home, here));
+}
+
 /// A line to print before the program starts: what an escape attempt could not undo. Empty: nothing.
 std::string warningBefore(const Arguments& arguments, const Request& request) {
   const policy::Policy& policy = request.policy.model();
-  const bool direct =
-      policy.filesystem.workspace.mode == policy::WorkspaceMode::rw && policy.isolation.level != policy::Level::none;
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  const bool direct = workspace.mode == policy::WorkspaceMode::rw && !hasNoWorkspace(workspace) &&
+                      policy.isolation.level != policy::Level::none;
   if (!direct || arguments.has(kResultJson) || arguments.has(kQuiet)) return {};
   return "warning: " + std::string(plan::kNoRollback);
 }
