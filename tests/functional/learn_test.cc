@@ -231,6 +231,16 @@ TEST_F(LearnMerge, LaterLessonsAreAddedToEarlierOnes) {
   EXPECT_EQ(both.out, "1\n2\n") << both.describe() << readFile(file);
 }
 
+TEST_F(LearnMerge, ShowsAllThatTheFileWidens) {
+  outside_.write("one", "1\n");
+  outside_.openToAll();
+  const std::string file = state_ / "l.toml";
+  (void)learnInto(file, {}, {"cat", outside_ / "one"});
+  state_.write("l.toml", readFile(file) + "network.allowed_hosts = ['evil.example.org']\n");
+  const RunOutput second = learnInto(file, {}, {"cat", outside_ / "one"});
+  EXPECT_TRUE(contains(second.err, "network.allowed_hosts: [] -> [evil.example.org]")) << second.err;
+}
+
 TEST_F(LearnMerge, OfThePolicyOfTheRunDoesNotExtendItself) {
   outside_.write("one", "1\n");
   outside_.write("two", "2\n");

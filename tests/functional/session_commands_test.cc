@@ -168,7 +168,9 @@ class Completion : public SessionCommands {
     how.env["CAISSON"] = caissonBinary();
     const RunOutput output =
         runProgram({"bash", "-c",
-                    "source <(\"$CAISSON\" __completions bash); COMP_WORDS=(\"$CAISSON\" " + words +
+                    // Not the program that the line names: pressing a key must not run a file of this directory.
+                    "caisson() { \"$CAISSON\" \"$@\"; }; source <(caisson __completions bash); COMP_WORDS=(./caisson " +
+                        words +
                         "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _caisson; printf '%s\\n' \"${COMPREPLY[@]}\""},
                    how);
     EXPECT_EQ(output.err, "") << output.describe();

@@ -120,6 +120,9 @@ int learn(const Arguments& arguments, const LearnFile& learning, const Request& 
   tell("changes to " + safeLine(learning.path) + ":");
   if (merged->diff.empty()) tell("  nothing: the file has what the run needs");
   for (const std::string& line : merged->diff) tell(safeLine(line));
+  // The file may have had more in it than runs with --learn wrote.
+  if (!merged->widenings.empty()) tell("with it, the file widens:");
+  for (const std::string& line : merged->widenings) tell("  " + safeLine(line));
   for (const std::string& line : proposal.refused) tell("  # " + line);
   for (const std::string& line : proposal.remarks) tell("  # " + line);
   return 0;

@@ -141,8 +141,8 @@ Error cannotMerge(const std::string& path, const std::string& key) {
                     "give --learn another file, or write the key as one line `" + key + " = ...`");
 }
 
-/// The edited file must be a policy that has every lesson; nothing else is written.
-Result<void> checkMerged(const std::string& path, const MergedPolicy& merged) {
+/// Only a file that is a policy is written. Returns what it allows.
+Result<std::vector<std::string>> checkMerged(const std::string& path, const MergedPolicy& merged) {
   auto document = policy::readText(merged.text, policy::Format::toml, path);
   if (!document) return fail(document.error());
   const policy::Ceilings none = approval::noCeilings();
@@ -151,7 +151,9 @@ Result<void> checkMerged(const std::string& path, const MergedPolicy& merged) {
   origin.ceilings = &none;
   const auto decoded = policy::decode(*document, origin);
   if (!decoded) return fail(decoded.error());
-  return {};
+  std::vector<std::string> lines;
+  for (const policy::Widening& one : decoded->widenings) lines.push_back(one.key + ": " + one.from + " -> " + one.to);
+  return lines;
 }
 
 }  // namespace
@@ -191,8 +193,10 @@ Result<MergedPolicy> mergeLessons(const std::string& path, std::string_view text
     merged = std::move(step.text);
     diff.insert(diff.end(), step.diff.begin(), step.diff.end());
   }
-  MergedPolicy result{std::move(merged), std::move(diff)};
-  if (auto checked = checkMerged(path, result); !checked) return fail(checked.error());
+  MergedPolicy result{.text = std::move(merged), .diff = std::move(diff), .widenings = {}};
+  auto widenings = checkMerged(path, result);
+  if (!widenings) return fail(widenings.error());
+  result.widenings = *std::move(widenings);
   return result;
 }
 
