@@ -166,13 +166,12 @@ class Completion : public SessionCommands {
   [[nodiscard]] std::string complete(const std::string& words) const {
     RunOptions how = cli.options();
     how.env["CAISSON"] = caissonBinary();
-    const RunOutput output =
-        runProgram({"bash", "-c",
-                    // Not the program that the line names: pressing a key must not run a file of this directory.
-                    "caisson() { \"$CAISSON\" \"$@\"; }; source <(caisson __completions bash); COMP_WORDS=(./caisson " +
-                        words +
-                        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _caisson; printf '%s\\n' \"${COMPREPLY[@]}\""},
-                   how);
+    const RunOutput output = runProgram(
+        {"bash", "-c",
+         // Not the program that the line names: pressing a key must not run a file of this directory.
+         "caisson() { \"$CAISSON\" \"$@\"; }; source <(caisson __completions bash); COMP_WORDS=(./caisson " + words +
+             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _caisson; printf '%s\\n' \"${COMPREPLY[@]}\""},
+        how);
     EXPECT_EQ(output.err, "") << output.describe();
     return "\n" + output.out;
   }

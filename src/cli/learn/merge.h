@@ -12,7 +12,7 @@ namespace caisson::cli {
 
 struct MergedPolicy {
   std::string text;
-  std::vector<std::string> diff;  ///< "- key = value", "+ key = value    # why"; empty: nothing changed
+  std::vector<std::string> diff;       ///< "- key = value", "+ key = value    # why"; empty: nothing changed
   std::vector<std::string> widenings;  ///< all that the file allows beyond what it extends, one line each
 };
 

@@ -37,7 +37,8 @@ Result<RunResult> execute(const Arguments& arguments, const Result<Request>& req
   return result;
 }
 
-/// Whether the workspace would be the current directory and that is a home directory or above one: it is not shown then.
+/// Whether the workspace would be the current directory and that is a home directory or above one: it is not shown
+/// then.
 bool hasNoWorkspace(const policy::Workspace& workspace) {
   const char* home = std::getenv("HOME");
   if (!workspace.path.empty()) return false;
