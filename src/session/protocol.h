@@ -47,9 +47,10 @@ enum class MessageType : std::uint32_t {
   signal_left,        ///< SignalOptions, to those processes -> done with ProcessList: the processes
   freeze,             ///< begins a new upper layer, the caller holding the session's lock -> done, or failed with EBUSY
   // from the supervisor to its launcher (supervisor/launcher.h)
+  // A request that is answered has a socket for its reply as its last descriptor.
   remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
   mask,       ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
-  measure,    ///< a layer -> done with LayerSize
+  measure,    ///< MeasureOptions, a directory, a pipe that gets a ClosedReport
   alert,      ///< a text for the owner's alert programs -> done with what did not work
   squash,     ///< SquashRequest; no answer
   keep_port,  ///< PortOptions, its lock and its listener, for the next supervisor; no answer

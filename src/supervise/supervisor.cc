@@ -26,6 +26,7 @@ namespace caisson::supervise {
 namespace {
 
 constexpr int kDrainTimeoutMs = 5000;
+constexpr auto kCacheTimeout = std::chrono::milliseconds(1000);
 
 }  // namespace
 
@@ -198,7 +199,7 @@ void SandboxRun::collect(Clock::time_point start) {
   CommandExit& exit = runner_.exit();
   limits_->finish(exit.killed || !exit.wait_status || WIFSIGNALED(*exit.wait_status), result_);
   if (ranIntoFileSize(exit)) limits_->findFullDirectory();
-  limits_->noteCaches();
+  limits_->noteCaches(kCacheTimeout);
   exit.out_of_memory = limits_->ranOutOfMemory();
   exit.met = limits_->met();
   if (runner_.monitor()) result_.escape = runner_.monitor()->escape();

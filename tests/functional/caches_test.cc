@@ -1,4 +1,6 @@
 // Caches of package managers: kept for the next sandbox of the same workspace, and for no other.
+#include <cstdlib>
+
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -16,6 +18,14 @@ class CacheDirectories : public SandboxTest {
                              std::vector<std::string> options = {}) const {
     options.insert(options.end(), {"--workspace", directory.path()});
     return run(options, {"sh", "-c", script}, how_);
+  }
+
+  /// A policy with a cache of 100 MiB and 500 files.
+  [[nodiscard]] std::string smallCache() const {
+    workspace.openToAll();
+    return workspace.write("p.toml",
+                           "extends = 'bash'\n[[filesystem.tmpfs]]\npath = '/cache'\nstore = 'disk'\nsize = '100M'\n"
+                           "inodes = 500\ncache = 'workspace'\n");
   }
 
   const TempDir state_, other_;
@@ -65,6 +75,32 @@ TEST_F(CacheDirectories, HaveASizeAndAreEmptiedByClean) {
   EXPECT_EQ(in(workspace, "echo x > /cache/file", {"--policy", policy}).exit_status, 0);
   EXPECT_EQ(runCaisson({"clean", "--all"}, how_).exit_status, 0);
   EXPECT_EQ(in(workspace, "ls /cache", {"--policy", policy}).out, "");
+}
+
+TEST_F(CacheDirectories, WithTooManyFilesIsEmptiedForTheNextRun) {
+  const std::string policy = smallCache();
+  const RunOutput full =
+      in(workspace, "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); : > /cache/$i; done; sleep 5; echo not ended",
+         {"--policy", policy, "--json"});
+  EXPECT_EQ(full.json()["limit"], "disk") << full.describe();
+  const RunOutput next = in(workspace, "ls /cache | wc -l; sleep 1", {"--policy", policy});
+  EXPECT_EQ(next.out, "0\n") << "it would end every run: " << next.describe();
+  EXPECT_EQ(next.exit_status, 0) << next.describe();
+}
+
+TEST_F(CacheDirectories, HoldTheirSizeAlsoInClosedDirectories) {
+  const std::string policy = smallCache();
+  for (const char* rest : {"sleep 1", ":"}) {
+    for (int i = 0; i < 6; ++i) {
+      const std::string name = "/cache/" + std::to_string(i);
+      (void)in(workspace,
+               "mkdir -p -m 0300 " + name + "; head -c 24000000 /dev/zero > " + name + "/f; " + std::string(rest),
+               {"--policy", policy});
+    }
+    const RunOutput size = in(workspace, "chmod 0700 /cache/*; du -sm /cache | cut -f1", {"--policy", policy});
+    EXPECT_LE(std::atoi(size.out.c_str()), 124)
+        << "144 MB went to a cache of 100 MiB, with " << rest << size.describe();
+  }
 }
 
 TEST_F(CacheDirectories, AreSharedWithSessionsOfTheWorkspace) {

@@ -87,7 +87,7 @@ class HiddenSize {
     }
     const auto opened = layers_[layer].openFile(path, {.flags = O_RDONLY, .types = {FileType::directory}});
     if (!opened) return;
-    const auto size = supervise::measureTree(opened->get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
+    const auto size = supervise::measureTree(opened->get(), {.deadline = deadline_});
     sum_.bytes += size.bytes;
     sum_.inodes += size.inodes + 1;
   }

@@ -1,17 +1,14 @@
 #include "session/layers/layer_sizes.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <map>
 #include <set>
 
-#include "session/layers/squash.h"
+#include "supervise/limits/closed_tree.h"
 #include "supervise/limits/tree_size.h"
 
 namespace caisson::session {
@@ -19,7 +16,10 @@ namespace {
 
 constexpr const char* kSizes = ".sizes";  // removed whenever layers are: links then count anew
 constexpr std::uint64_t kMaxSizes = 1U << 20;
-constexpr int kMeasureTimeoutMs = 2000;
+constexpr auto kMeasureTimeout = std::chrono::milliseconds(2000);
+constexpr auto kWalkTime = std::chrono::milliseconds(250);  // of one layer, which may be huge
+
+using Clock = std::chrono::steady_clock;
 
 /// "name bytes inodes" per line.
 std::map<std::string, LayerSize> readSizes(const sys::RootDir& store) {
@@ -41,32 +41,9 @@ std::map<std::string, LayerSize> readSizes(const sys::RootDir& store) {
 
 }  // namespace
 
-std::optional<LayerSize> measureClosed(int layer) {
-  if (!seeClosedDirectories()) return std::nullopt;
-  const auto size = supervise::measureTree(layer, ~0ULL - 1, ~0ULL - 1, std::nullopt);
-  return LayerSize{size.bytes, size.inodes};
-}
-
-std::optional<LayerSize> measureClosedInChild(int layer) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  const sys::Fd ours(ends[0]);
-  sys::Fd theirs(ends[1]);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto whole = measureClosed(layer);
-    ::_exit(whole && ::write(theirs.get(), &*whole, sizeof(*whole)) == static_cast<ssize_t>(sizeof(*whole)) ? 0 : 1);
-  }
-  if (child < 0) return std::nullopt;
-  theirs.reset();
-  LayerSize size;
-  pollfd wait{ours.get(), POLLIN, 0};
-  const bool measured = ::poll(&wait, 1, kMeasureTimeoutMs) > 0 &&
-                        ::read(ours.get(), &size, sizeof(size)) == static_cast<ssize_t>(sizeof(size));
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  if (!measured) return std::nullopt;
-  return size;
+std::optional<LayerSize> measureInHelper(int layer) {
+  const auto size = supervise::ClosedSizes().measure(layer, {}, kMeasureTimeout);
+  return size ? std::optional(LayerSize{size->bytes, size->inodes}) : std::nullopt;
 }
 
 LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata,
@@ -83,12 +60,16 @@ LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata,
     if (known == sizes.end()) {
       auto directory = store->openFile(layer, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
       if (!directory) continue;
-      auto size = supervise::measureTree(directory->get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
-      if (const auto whole = size.hidden ? closed(directory->get()) : std::nullopt) {
-        size.bytes = std::max(size.bytes, whole->bytes);
-        size.inodes = std::max(size.inodes, whole->inodes);
+      const auto seen = supervise::measureTree(directory->get(), {.deadline = Clock::now() + kWalkTime});
+      LayerSize size{seen.bytes, seen.inodes};
+      const auto whole = seen.hidden ? closed(directory->get()) : std::nullopt;
+      if (whole) size = {std::max(size.bytes, whole->bytes), std::max(size.inodes, whole->inodes)};
+      if (seen.hidden && (!whole || !whole->complete)) {  // not a figure to keep
+        sum.bytes += size.bytes;
+        sum.inodes += size.inodes;
+        continue;
       }
-      known = sizes.emplace(layer, LayerSize{size.bytes, size.inodes}).first;
+      known = sizes.emplace(layer, size).first;
       measured = true;
     }
     sum.bytes += known->second.bytes;
@@ -111,8 +92,9 @@ LayerSize sizeOfUpper(const SessionPaths& paths, const Metadata& metadata) {
   if (!store) return {};
   auto directory = store->openFile(metadata.upper, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
   if (!directory) return {};
-  const auto size = supervise::measureTree(directory->get(), ~0ULL - 1, ~0ULL - 1, std::nullopt);
-  return {size.bytes, size.inodes};
+  const auto seen = supervise::measureTree(directory->get(), {.deadline = Clock::now() + kWalkTime});
+  const auto whole = seen.hidden ? measureInHelper(directory->get()) : std::nullopt;
+  return whole.value_or(LayerSize{seen.bytes, seen.inodes});
 }
 
 }  // namespace caisson::session

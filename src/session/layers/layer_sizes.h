@@ -12,18 +12,16 @@ namespace caisson::session {
 
 struct LayerSize {
   std::uint64_t bytes = 0, inodes = 0;
+  bool complete = true;
 };
 
-/// Measures a layer with directories that a payload has closed, in a user namespace in which their owner may look.
-/// This process has to be single-threaded, and stays in that namespace.
-std::optional<LayerSize> measureClosed(int layer);
-/// The same in a child process.
-std::optional<LayerSize> measureClosedInChild(int layer);
+/// Measures a layer that this process cannot read completely, in a helper process (supervise/closed_tree.h).
+std::optional<LayerSize> measureInHelper(int layer);
 
-/// Frozen layers and checkpoints. Measured once per layer; the figures are kept beside them. `closed`: for callers that
-/// may not make a namespace.
+/// Frozen layers and checkpoints. Measured once per layer; the figures are kept beside them. `closed` measures a layer
+/// that this process cannot read completely; unless it returns a complete size, the layer is measured again next time.
 LayerSize sizeOfFrozen(const SessionPaths& paths, const Metadata& metadata,
-                       const std::function<std::optional<LayerSize>(int layer)>& closed = measureClosedInChild);
+                       const std::function<std::optional<LayerSize>(int layer)>& closed = measureInHelper);
 LayerSize sizeOfUpper(const SessionPaths& paths, const Metadata& metadata);
 
 }  // namespace caisson::session

@@ -1,8 +1,6 @@
 #include "session/layers/squash.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "session/client/session_context.h"
 #include "session/layers/steps.h"
+#include "supervise/limits/closed_tree.h"
 #include "sys/merge_layers.h"
 
 namespace caisson::session {
@@ -18,11 +17,6 @@ namespace {
 
 constexpr const char* kSquashLock = "squash.lock";
 constexpr const char* kFailure = "squash.failed";
-
-bool writeTo(const char* path, const std::string& text) {
-  const sys::Fd file(::open(path, O_WRONLY | O_CLOEXEC));
-  return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
 
 /// `run` within `layers` becomes `one`; false when it is not in there.
 bool replaceRun(std::vector<std::string>& layers, const std::vector<std::string>& run, const std::string& one) {
@@ -62,7 +56,9 @@ Result<void> squashLayers(SessionContext& handle, std::size_t least) {
   const SessionPaths& paths = handle.store().paths();
   auto store = paths.stores().enter(family);
   if (!store) return fail(store.error());
-  if (auto seen = seeClosedDirectories(); !seen) return seen;
+  if (const long entered = supervise::enterOwnersNamespace(); entered < 0) {
+    return fail(sysError(Stage::state, "unshare", "user namespace", static_cast<int>(-entered)));
+  }
   const std::string one = newLayerName();
   step("squash: begun");
   auto merged = sys::mergeLayers(*store, run, one);
@@ -80,21 +76,6 @@ Result<void> squashLayers(SessionContext& handle, std::size_t least) {
 }
 
 }  // namespace
-
-Result<void> seeClosedDirectories() {
-  const uid_t uid = ::geteuid();
-  const gid_t gid = ::getegid();
-  if (uid == 0) return {};
-  ::prctl(PR_SET_DUMPABLE, 1);  // or the process may not write its own id maps
-  if (::unshare(CLONE_NEWUSER) != 0) return fail(sysError(Stage::state, "unshare", "user namespace", errno));
-  const std::string ids = std::to_string(uid) + " " + std::to_string(uid) + " 1";
-  const std::string groups = std::to_string(gid) + " " + std::to_string(gid) + " 1";
-  if (writeTo("/proc/self/setgroups", "deny") && writeTo("/proc/self/uid_map", ids) &&
-      writeTo("/proc/self/gid_map", groups)) {
-    return {};
-  }
-  return fail(sysError(Stage::state, "write", "id maps", errno));
-}
 
 Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, const SquashOptions& options) {
   auto found = store->find("session squash", id);

@@ -25,10 +25,6 @@ struct SquashOptions {
 /// the session as it was, or with the new layer.
 Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, const SquashOptions& options = {});
 
-/// Lets this process, which has to be single-threaded, look into directories that a payload has closed: their owner may
-/// not, but the owner of a user namespace in which the same ids are mapped may.
-Result<void> seeClosedDirectories();
-
 /// Why the last attempt failed, or empty.
 std::string whyNotSquashed(const sys::RootDir& session);
 

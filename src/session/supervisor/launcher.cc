@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "session/client/worker.h"
@@ -31,19 +32,26 @@ template <class A, Of<OverlayOptions> T>
 void fields(A& archive, T& v) {
   archive(v.target, v.lower, v.upper, v.work, v.executable, v.uid, v.gid);
 }
-template <class A, Of<LayerSize> T>
-void fields(A& archive, T& v) {
-  archive(v.bytes, v.inodes);
-}
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRemountTimeout = std::chrono::seconds(12);
-constexpr auto kMeasureTimeout = std::chrono::seconds(3);
 constexpr auto kAlertTimeout = std::chrono::seconds(60);
 constexpr int kReapPauseMs = 100;
+
+/// TreeBounds in a message.
+struct MeasureOptions {
+  std::uint64_t bytes = 0, inodes = 0;
+  std::uint64_t timeout_ms = 0;
+  bool has_since = false;
+  std::int64_t since_seconds = 0, since_nanoseconds = 0;
+};
+template <class A, Of<MeasureOptions> T>
+void fields(A& archive, T& v) {
+  archive(v.bytes, v.inodes, v.timeout_ms, v.has_since, v.since_seconds, v.since_nanoseconds);
+}
 
 struct Problems {
   std::vector<std::string> list;
@@ -118,13 +126,12 @@ class LauncherProcess {
       case MessageType::squash: return squash(packet);
       case MessageType::remount: return remount(packet);
       case MessageType::mask: return mask(packet);
-      // Work that allocates memory or enters a namespace runs in a forked process.
-      case MessageType::measure:
+      case MessageType::measure: return measure(packet);
       case MessageType::alert: {
         const pid_t child = ::fork();
         if (child > 0) ++children_;
         if (child != 0) return;
-        packet.type == MessageType::alert ? sendAlert(packet) : measure(packet);
+        sendAlert(packet);
         ::_exit(0);
       }
       default: return;
@@ -147,12 +154,13 @@ class LauncherProcess {
 
   void remount(const Packet& packet) const {
     const auto options = codec::decode<OverlayOptions>(packet.value);
-    if (!options || packet.descriptors.size() != 2) return;
+    if (!options || packet.descriptors.size() != 3) return;
     const auto mounted = remountOverlay(packet.descriptors[0].get(), packet.descriptors[1].get(), *options);
+    const int reply = packet.descriptors[2].get();
     if (mounted) {
-      (void)sendPacket(socket_.get(), MessageType::done, {});
+      (void)sendPacket(reply, MessageType::done, {});
     } else {
-      (void)sendPacket(socket_.get(), MessageType::failed, codec::encode(mounted.error()));
+      (void)sendPacket(reply, MessageType::failed, codec::encode(mounted.error()));
     }
   }
 
@@ -163,15 +171,23 @@ class LauncherProcess {
     if (helper > 0) ++children_;  // otherwise the closed pipe reports it
   }
 
-  void measure(const Packet& packet) const {
-    if (packet.descriptors.size() != 1) return;
-    const auto size = measureClosed(packet.descriptors[0].get());
-    (void)sendPacket(socket_.get(), size ? MessageType::done : MessageType::failed,
-                     codec::encode(size.value_or(LayerSize{})));
+  void measure(const Packet& packet) {
+    const auto options = codec::decode<MeasureOptions>(packet.value);
+    if (!options || packet.descriptors.size() != 2) return;
+    supervise::TreeBounds bounds{.bytes = options->bytes, .inodes = options->inodes};
+    if (options->has_since) {
+      bounds.since = timespec{.tv_sec = static_cast<time_t>(options->since_seconds),
+                              .tv_nsec = static_cast<long>(options->since_nanoseconds)};
+    }
+    bounds.deadline = Clock::now() + std::chrono::milliseconds(options->timeout_ms);
+    const long helper = supervise::startMeasureHelper(packet.descriptors[0].get(), bounds, packet.descriptors[1].get());
+    if (helper > 0) ++children_;  // otherwise the closed pipe reports it
   }
 
-  void sendAlert(const Packet& packet) const {
-    (void)sendPacket(socket_.get(), MessageType::done, codec::encode(Problems{supervise::sendAlert(packet.value)}));
+  static void sendAlert(const Packet& packet) {
+    if (packet.descriptors.size() != 1) return;
+    (void)sendPacket(packet.descriptors[0].get(), MessageType::done,
+                     codec::encode(Problems{supervise::sendAlert(packet.value)}));
   }
 
   const Store& store_;
@@ -183,26 +199,29 @@ class LauncherProcess {
 
 }  // namespace
 
-Result<Packet> Launcher::ask(MessageType type, const std::string& value, std::vector<int> descriptors,
-                             Clock::duration timeout) {
-  if (!socket_) return fail(launcherGone());
+Result<Packet> Launcher::request(MessageType type, const std::string& value, std::vector<int> descriptors,
+                                 Clock::duration timeout) {
+  int ends[2];
+  if (!socket_ || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail(launcherGone());
+  const sys::Fd ours(ends[0]);
+  sys::Fd theirs(ends[1]);
+  descriptors.push_back(theirs.get());
   if (sendPacket(socket_.get(), type, value, std::move(descriptors)) != 0) return fail(launcherGone());
+  theirs.reset();
   const auto deadline = Clock::now() + timeout;
   for (;;) {
-    pollfd wait{socket_.get(), POLLIN, 0};
+    pollfd wait{ours.get(), POLLIN, 0};
     const int ready = ::poll(&wait, 1, sys::millisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
     Packet packet;
-    const Receipt receipt = ready > 0 ? receivePacket(socket_.get(), packet) : Receipt::closed;
+    const Receipt receipt = ready > 0 ? receivePacket(ours.get(), packet) : Receipt::closed;
     if (receipt == Receipt::message) return packet;
-    if (receipt == Receipt::nothing) continue;
-    socket_.reset();  // a late response must not be mistaken for that to another request
-    return fail(launcherGone());
+    if (receipt == Receipt::closed) return fail(launcherGone());
   }
 }
 
 Result<void> Launcher::remount(int init_pidfd, int layer, const OverlayOptions& options) {
-  auto answer = ask(MessageType::remount, codec::encode(options), {init_pidfd, layer}, kRemountTimeout);
+  auto answer = request(MessageType::remount, codec::encode(options), {init_pidfd, layer}, kRemountTimeout);
   if (!answer) return fail(answer.error());
   if (answer->type == MessageType::done) return {};
   auto failure = codec::decode<Error>(answer->value);
@@ -221,14 +240,25 @@ Result<supervise::LiveMask> Launcher::mask(int init_pidfd, const supervise::Mask
   return supervise::LiveMask(std::move(ours));
 }
 
-std::optional<LayerSize> Launcher::measure(int layer) {
-  auto answer = ask(MessageType::measure, {}, {layer}, kMeasureTimeout);
-  if (!answer || answer->type != MessageType::done) return std::nullopt;
-  return codec::decode<LayerSize>(answer->value);
+std::optional<supervise::ClosedMeasure> Launcher::measure(int directory, const supervise::TreeBounds& bounds) {
+  int ends[2];
+  if (!socket_ || !bounds.deadline || ::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  sys::Fd ours(ends[0]);
+  const sys::Fd theirs(ends[1]);
+  MeasureOptions options{.bytes = bounds.bytes, .inodes = bounds.inodes, .has_since = bounds.since.has_value()};
+  options.timeout_ms = static_cast<std::uint64_t>(std::max(0, sys::millisecondsUntil(*bounds.deadline)));
+  if (bounds.since) {
+    options.since_seconds = bounds.since->tv_sec;
+    options.since_nanoseconds = bounds.since->tv_nsec;
+  }
+  if (sendPacket(socket_.get(), MessageType::measure, codec::encode(options), {directory, theirs.get()}, false) != 0) {
+    return std::nullopt;
+  }
+  return supervise::ClosedMeasure(std::move(ours));
 }
 
 std::vector<std::string> Launcher::sendAlert(const std::string& text) {
-  auto answer = ask(MessageType::alert, text, {}, kAlertTimeout);
+  auto answer = request(MessageType::alert, text, {}, kAlertTimeout);
   if (!answer) return {answer.error().message()};
   const auto problems = codec::decode<Problems>(answer->value);
   return problems ? problems->list : std::vector<std::string>{launcherGone().message()};

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "session/layers/layer_sizes.h"
 #include "session/protocol.h"
 #include "session/store/store.h"
 #include "session/supervisor/ports.h"
 #include "session/supervisor/remount.h"
+#include "supervise/limits/closed_tree.h"
 #include "supervise/workspace/live_mask.h"
 
 namespace caisson::session {
@@ -36,8 +36,8 @@ class Launcher {
   Result<void> remount(int init_pidfd, int layer, const OverlayOptions& options);
   /// Hides a file of the running sandbox, as supervise::LiveMask does. Does not wait.
   Result<supervise::LiveMask> mask(int init_pidfd, const supervise::MaskTarget& target);
-  /// Measures a layer with directories that the supervisor cannot read.
-  std::optional<LayerSize> measure(int layer);
+  /// Measures a tree that the supervisor cannot read completely (supervise/closed_tree.h). Does not wait.
+  std::optional<supervise::ClosedMeasure> measure(int directory, const supervise::TreeBounds& bounds);
   /// Sends a text to the owner's alert programs and webhooks; returns the failures.
   std::vector<std::string> sendAlert(const std::string& text);
   /// Merges the session's layers in a worker: deep histories, or with `reclaim` whenever there are two.
@@ -46,8 +46,9 @@ class Launcher {
   bool succeed(int listener, int client, const std::string& start, const std::vector<KeptPort>& ports);
 
  private:
-  Result<Packet> ask(MessageType type, const std::string& value, std::vector<int> descriptors,
-                     std::chrono::steady_clock::duration timeout);
+  /// Each request carries a new socket for the reply, so that a late one is not taken for that to another request.
+  Result<Packet> request(MessageType type, const std::string& value, std::vector<int> descriptors,
+                         std::chrono::steady_clock::duration timeout);
 
   sys::Fd socket_;
 };

@@ -51,6 +51,7 @@ class LiveSandbox {
   [[nodiscard]] int sizedDirectory(std::string_view target) const;
   /// Of the watches of all its commands.
   [[nodiscard]] supervise::DiskWatch::Pace& diskPace() const { return *disk_pace_; }
+  [[nodiscard]] supervise::ClosedSizes& closedSizes() const { return *closed_sizes_; }
   /// The size-limited directories on disk, in the order of the plan.
   [[nodiscard]] const std::vector<sys::Fd>& diskDirectories() const { return disk_directories_.descriptors; }
   /// Changes since start() that a result must report ("layers", warnings).
@@ -134,6 +135,8 @@ class LiveSandbox {
   std::vector<sys::Fd> sized_;
   supervise::DiskDirectories disk_directories_;
   std::unique_ptr<supervise::DiskWatch::Pace> disk_pace_ = std::make_unique<supervise::DiskWatch::Pace>();
+  std::unique_ptr<supervise::ClosedSizes> closed_sizes_ = std::make_unique<supervise::ClosedSizes>(
+      [this](int directory, const supervise::TreeBounds& bounds) { return launcher_.measure(directory, bounds); });
   bool time_namespace_ = true;
   bool reaped_ = false;
 };

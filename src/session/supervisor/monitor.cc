@@ -130,7 +130,7 @@ void Supervisor::drainLogs(Command& command) {
 
 void Supervisor::beginWatching() {
   if (limits_ || limits_timer_ != 0 || !sandbox_ || !SessionLimits::needed(sandbox_->plan())) return;
-  limits_.emplace(paths_, metadata_, *sandbox_, launcher_);
+  limits_.emplace(paths_, metadata_, *sandbox_);
   limits_timer_ = loop_.at(*limits_->next(), [this] { lookAtLimits(); });
 }
 

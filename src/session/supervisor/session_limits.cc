@@ -15,6 +15,12 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr auto kHiddenTime = std::chrono::milliseconds(100);
 constexpr int kHiddenPause = 4;  ///< times the duration of the last measurement: at most a fifth of a processor
 
+constexpr auto kMaxFrozenPause = std::chrono::seconds(10);
+constexpr auto kEmptyingTime = std::chrono::milliseconds(250);
+constexpr auto kCacheTimeout = std::chrono::milliseconds(100);  // the event loop waits meanwhile
+
+using Clock = std::chrono::steady_clock;
+
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
 /// Directories that were over a limit before `start` may still be emptied; what was written since then counts.
@@ -23,8 +29,9 @@ void allowEmptying(plan::DiskQuota& quota, const std::vector<sys::Fd>& directori
   for (std::size_t index = 0; index < std::min(quota.directories.size(), directories.size()); ++index) {
     plan::DirectoryQuota& own = quota.directories[index];
     const int directory = directories[index].get();
-    const auto now = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, std::nullopt);
-    const auto written = supervise::measureTree(directory, ~0ULL - 1, ~0ULL - 1, start);
+    const auto now = supervise::measureTree(directory, {.deadline = Clock::now() + kEmptyingTime});
+    const auto written = supervise::measureTree(directory, {.since = start, .deadline = Clock::now() + kEmptyingTime});
+    if (written.hidden) continue;  // part of it would count as older
     own.stated_bytes = own.bytes;
     own.stated_inodes = own.inodes;
     own.bytes = std::max(own.bytes, less(now.bytes, written.bytes));
@@ -44,9 +51,10 @@ plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& froz
   quota.stated_inodes = whole.inodes;
   if (whole.bytes) quota.bytes = less(*whole.bytes, frozen.bytes);
   if (whole.inodes) quota.inodes = less(*whole.inodes, frozen.inodes);
-  const auto now = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, std::nullopt);
+  const auto now = supervise::measureTree(upper, {.deadline = Clock::now() + kEmptyingTime});
   if (now.bytes <= quota.bytes.value_or(~0ULL) && now.inodes <= quota.inodes.value_or(~0ULL)) return quota;
-  const auto written = supervise::measureTree(upper, ~0ULL - 1, ~0ULL - 1, start);
+  const auto written = supervise::measureTree(upper, {.since = start, .deadline = Clock::now() + kEmptyingTime});
+  if (written.hidden) return quota;
   if (quota.bytes) quota.bytes = std::max(*quota.bytes, less(now.bytes, written.bytes));
   if (quota.inodes) quota.inodes = std::max(*quota.inodes, less(now.inodes, written.inodes));
   return quota;
@@ -54,12 +62,10 @@ plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& froz
 
 }  // namespace
 
-SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox,
-                             Launcher& launcher)
+SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox)
     : paths_(paths),
       metadata_(metadata),
       sandbox_(sandbox),
-      launcher_(launcher),
       plan_(sandbox.plan()),
       whole_(plan_.disk),
       first_(Clock::now() + kFirstLook) {
@@ -71,7 +77,7 @@ SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata
 }
 
 SessionLimits::~SessionLimits() {
-  if (watch_) watch_->noteCaches();
+  if (watch_) watch_->noteCaches(kCacheTimeout);
 }
 
 bool SessionLimits::needed(const plan::Plan& plan) { return plan.disk || plan.memory_bytes > 0 || plan.max_tasks > 0; }
@@ -103,8 +109,11 @@ std::optional<SessionLimits::Clock::time_point> SessionLimits::next() const {
 
 void SessionLimits::begin(Clock::time_point now) {
   const int upper = sandbox_.upper();
+  frozen_unknown_ = false;
+  next_frozen_ = now + frozen_pause_;
+  frozen_pause_ = std::min<Clock::duration>(frozen_pause_ * 4, kMaxFrozenPause);
   if (whole_ && upper >= 0) {
-    LayerSize frozen = sizeOfFrozen(paths_, metadata_, [this](int layer) { return launcher_.measure(layer); });
+    LayerSize frozen = sizeOfFrozen(paths_, metadata_, [this](int layer) { return sizeOfClosed(layer); });
     frozen.bytes = less(frozen.bytes, hidden_.bytes);
     frozen.inodes = less(frozen.inodes, hidden_.inodes);
     plan_.disk = quotaOfUpper(*whole_, frozen, upper, start_);
@@ -117,16 +126,25 @@ void SessionLimits::begin(Clock::time_point now) {
   watch_->addDirectories(sandbox_.diskDirectories());
   if (!sandbox_.diskDirectories().empty()) watch_->useDiskPace(sandbox_.diskPace());
   // What a command wrote before the first look, and then closed, shows in no free space that was noted since.
-  watch_->setMeasureClosed([this](int directory) -> std::optional<supervise::TreeSize> {
-    const auto size = launcher_.measure(directory);
-    return size ? std::optional(supervise::TreeSize{size->bytes, size->inodes}) : std::nullopt;
-  });
+  watch_->useClosedSizes(sandbox_.closedSizes());
   watch_->begin(sandbox_.init(), now);
+}
+
+/// The size of a frozen layer with closed directories, once a helper has measured it.
+std::optional<LayerSize> SessionLimits::sizeOfClosed(int layer) {
+  const auto known = sandbox_.closedSizes().last(layer);
+  const bool complete = known && !known->size.hidden;
+  if (!complete) {
+    sandbox_.closedSizes().request(layer, {}, 0, 0);
+    frozen_unknown_ = true;
+  }
+  return known ? std::optional(LayerSize{known->size.bytes, known->size.inodes, complete}) : std::nullopt;
 }
 
 std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   if (!needed(plan_)) return std::nullopt;
   if (!watch_) begin(now);
+  if (frozen_unknown_ && now >= next_frozen_) begin(now);
   const auto reached = watch_->look(now);
   if (reached != Limit::disk) return reached;
   // Only now: measuring what was there before takes time.

@@ -12,7 +12,6 @@
 #include "session/layers/layer_sizes.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
-#include "session/supervisor/launcher.h"
 #include "session/supervisor/live_sandbox.h"
 #include "supervise/limits/limit_watch.h"
 
@@ -22,7 +21,7 @@ class SessionLimits {
  public:
   using Clock = std::chrono::steady_clock;
 
-  SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox, Launcher& launcher);
+  SessionLimits(const SessionPaths& paths, const Metadata& metadata, const LiveSandbox& sandbox);
   ~SessionLimits();
   SessionLimits(const SessionLimits&) = delete;
   SessionLimits& operator=(const SessionLimits&) = delete;
@@ -49,6 +48,7 @@ class SessionLimits {
 
  private:
   void begin(Clock::time_point now);
+  std::optional<LayerSize> sizeOfClosed(int layer);
   bool measureHidden(Clock::time_point now);
   [[nodiscard]] std::uint64_t freeSpace() const;
   [[nodiscard]] std::uint64_t memoryKills() const;
@@ -56,12 +56,13 @@ class SessionLimits {
   const SessionPaths& paths_;
   const Metadata& metadata_;
   const LiveSandbox& sandbox_;
-  Launcher& launcher_;
   plan::Plan plan_;
   std::optional<plan::DiskQuota> whole_;  ///< of the session; the plan has what is left of it
   LayerSize hidden_;                      ///< in frozen layers, when last measured
   bool allow_emptying_ = false;           ///< a limit was reached: directories may have been over it before
-  Clock::time_point next_measure_;
+  bool frozen_unknown_ = false;           ///< a frozen layer is being measured
+  Clock::time_point next_measure_, next_frozen_;
+  Clock::duration frozen_pause_ = std::chrono::milliseconds(100);
   Clock::time_point first_;
   timespec start_{};
   std::uint64_t free_before_ = 0, kills_before_ = 0;

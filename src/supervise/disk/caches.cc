@@ -23,28 +23,30 @@ using sys::RootDir;
 
 constexpr const char* kData = "data";
 constexpr const char* kOldData = "old";
+constexpr const char* kEvidence = "evidence";
+constexpr const char* kOldEvidence = "old-evidence";
 constexpr const char* kSize = "size";
 constexpr const char* kRemoved = ".removed-";
 
 // `caisson clean` keeps caches that were used some days ago, so the time need not be noted at every launch.
 constexpr time_t kNoteUseAfter = 600;
 
-std::string cachesPath() { return sys::stateHome() + "/caches"; }
-
 Result<RootDir> openCaches() {
-  const std::string path = cachesPath();
-  if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
-  return RootDir::open(path);
+  auto directory = sys::openStateDirectory("caches");
+  if (!directory) return fail(directory.error());
+  return RootDir::adopt(std::move(*directory), {.known_as = sys::stateHome() + "/caches"});
 }
 
-/// One name for a path inside the sandbox.
+/// A different name for each path inside the sandbox, and none that begins like kRemoved.
 std::string nameOfTarget(const std::string& target) {
   std::string name;
   for (const char letter : target.substr(1)) {
     if (letter == '/') {
-      name += '%';
+      name += "%2f";
     } else if (letter == '%') {
       name += "%25";
+    } else if (letter == '.' && name.empty()) {
+      name += "%2e";
     } else {
       name += letter;
     }
@@ -53,25 +55,31 @@ std::string nameOfTarget(const std::string& target) {
 }
 
 /// The directory of one cache, which no payload can open: it holds the data, which sandboxes see, and what we note.
-Result<RootDir> openOne(const std::string& key, const std::string& name) {
-  auto cache = RootDir::open(cachesPath() + "/" + key + "/" + name);
+Result<RootDir> openOne(const RootDir& caches, const std::string& name) {
+  auto cache = caches.enter(name);
   if (cache || cache.error().sys_errno != ENOENT) return cache;
-  auto caches = openCaches();
-  if (!caches) return fail(caches.error());
-  if (auto made = caches->makeDirs(key + "/" + name, 0700); !made) return fail(made.error());
-  return caches->enter(key + "/" + name);
+  if (auto made = caches.makeDirs(name, 0700); !made) return fail(made.error());
+  return caches.enter(name);
 }
 
 Fd openSize(const RootDir& cache, int flags) {
   return Fd(::openat(cache.descriptor(), kSize, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
-std::uint64_t readSize(const Fd& file) {
-  char text[32];
+/// "bytes inodes"
+CacheSize readSize(const Fd& file) {
+  char text[64];
   const ssize_t length = file ? ::pread(file.get(), text, sizeof(text), 0) : 0;
-  std::uint64_t bytes = 0;
-  if (length > 0) std::from_chars(text, text + length, bytes);
-  return bytes;
+  CacheSize size;
+  if (length <= 0) return size;
+  const char* end = text + length;
+  const char* after = std::from_chars(text, end, size.bytes).ptr;
+  if (after < end) std::from_chars(after + 1, end, size.inodes);
+  return size;
+}
+
+bool isNearlyFull(const CacheSize& size, const plan::MountTmpfs& step) {
+  return size.bytes > step.bytes / 10 * 9 || (step.inodes > 0 && size.inodes > step.inodes / 10 * 9);
 }
 
 /// Locks are on the directory above the data.
@@ -94,23 +102,32 @@ Result<Fd> openData(const RootDir& cache) {
   return again;
 }
 
+/// Removes a directory that an earlier use set aside, if there is one.
+void removeOld(const RootDir& cache, const char* name) {
+  struct stat status{};
+  if (::fstatat(cache.descriptor(), name, &status, AT_SYMLINK_NOFOLLOW) == 0) (void)cache.removeTree(name);
+}
+
 Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
-  const std::string name = nameOfTarget(step.target);
-  auto cache = openOne(step.cache, name);
+  auto caches = openCaches();
+  if (!caches) return fail(caches.error());
+  const std::string name = step.cache + "/" + nameOfTarget(step.target);
+  auto cache = openOne(*caches, name);
   if (!cache) return fail(cache.error());
   auto lock = openLock(*cache);
   if (!lock) return fail(lock.error());
-  if (readSize(openSize(*cache, O_RDONLY)) > step.bytes / 10 * 9 && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) {
+  if (isNearlyFull(readSize(openSize(*cache, O_RDONLY)), step) && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) {
     if (cache->rename(kData, kOldData, false)) (void)cache->remove(kSize);
   }
   // Waits only for another caisson that renames a directory.
   if (::flock(lock->get(), LOCK_SH) != 0) return fail(sysError(Stage::state, "flock", name, errno));
-  struct stat locked{}, now{};
-  const std::string named = cachesPath() + "/" + step.cache + "/" + name;
-  if (::fstat(lock->get(), &locked) != 0 || ::lstat(named.c_str(), &now) != 0 || now.st_ino != locked.st_ino)
+  struct stat locked{};
+  const auto now = caches->stat(name);
+  if (::fstat(lock->get(), &locked) != 0 || !now || now->inode != locked.st_ino)
     return fail(sysError(Stage::state, "open", name, ENOENT));  // `caisson clean` removed it meanwhile
   if (std::time(nullptr) - locked.st_mtime > kNoteUseAfter) ::futimens(lock->get(), nullptr);  // see removeCaches()
-  if (::fstatat(cache->descriptor(), kOldData, &now, AT_SYMLINK_NOFOLLOW) == 0) (void)cache->removeTree(kOldData);
+  removeOld(*cache, kOldData);
+  removeOld(*cache, kOldEvidence);
   auto data = openData(*cache);
   if (!data) return fail(data.error());
   auto path = sys::canonicalPath(data->get());
@@ -143,13 +160,31 @@ Result<CacheDirectory> openCache(const plan::MountTmpfs& step) {
   return opened;
 }
 
-void noteCacheSize(const plan::MountTmpfs& step, std::uint64_t bytes) {
-  const auto cache = RootDir::open(cachesPath() + "/" + step.cache + "/" + nameOfTarget(step.target));
+void noteCacheSize(const plan::MountTmpfs& step, const CacheSize& size) {
+  auto caches = openCaches();
+  if (!caches) return;
+  auto cache = caches->enter(step.cache + "/" + nameOfTarget(step.target));
   if (!cache) return;
   const Fd file = openSize(*cache, O_RDWR | O_CREAT);
-  if (!file || readSize(file) == bytes) return;
-  const std::string text = std::to_string(bytes);
+  if (!file || readSize(file) == size) return;
+  const std::string text = std::to_string(size.bytes) + " " + std::to_string(size.inodes);
   if (::ftruncate(file.get(), 0) == 0) (void)!::pwrite(file.get(), text.data(), text.size(), 0);
+}
+
+Result<std::string> discardCache(const plan::MountTmpfs& step) {
+  auto caches = openCaches();
+  if (!caches) return fail(caches.error());
+  const std::string name = step.cache + "/" + nameOfTarget(step.target);
+  auto cache = caches->enter(name);
+  if (!cache) return fail(cache.error());
+  const std::string path = caches->knownAs() + "/" + name + "/" + kEvidence;
+  if (!cache->stat(kData) && cache->stat(kEvidence)) return path;  // several commands of a session were caught
+  // The earlier one is removed last: the rename must not wait for a tree that a payload made large.
+  const bool earlier = cache->rename(kEvidence, kOldEvidence, false).has_value();
+  if (auto set_aside = cache->rename(kData, kEvidence, false); !set_aside) return fail(set_aside.error());
+  (void)cache->remove(kSize);
+  if (earlier) (void)cache->removeTree(kOldEvidence);
+  return path;
 }
 
 Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused) {

@@ -24,8 +24,17 @@ struct CacheDirectory {
 /// Opens the cache of a plan's step, and makes it if it is missing. It belongs to the caller, also if that is root.
 Result<CacheDirectory> openCache(const plan::MountTmpfs& step);
 
-/// Notes how much a cache holds, for the next openCache().
-void noteCacheSize(const plan::MountTmpfs& step, std::uint64_t bytes);
+struct CacheSize {
+  std::uint64_t bytes = 0, inodes = 0;
+
+  bool operator==(const CacheSize&) const = default;
+};
+/// Notes how much a cache holds, for the next openCache(): nearly full in bytes or inodes, it is emptied.
+void noteCacheSize(const plan::MountTmpfs& step, const CacheSize& size);
+
+/// After an escape attempt: sets the content aside, as `evidence` beside it, so that no later sandbox sees it; one that
+/// was set aside earlier is removed. Returns the evidence's path. Sandboxes that use the cache now keep what they have.
+Result<std::string> discardCache(const plan::MountTmpfs& step);
 
 /// Removes caches that no sandbox uses and that were last used so long ago; returns their names.
 Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused);

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "support/temp_dir.h"
 
@@ -53,7 +55,7 @@ TEST_F(Caches, AreEmptiedWhenNearlyFullAndUnused) {
   auto first = openCache(step("w"));
   ASSERT_TRUE(first);
   write(first->descriptor.get(), "kept");
-  noteCacheSize(step("w"), 950);
+  noteCacheSize(step("w"), {950, 1});
   {
     const auto beside = openCache(step("w"));
     ASSERT_TRUE(beside);
@@ -90,9 +92,60 @@ TEST_F(Caches, NoteTheirSizeAgainWhenItChanges) {
   ASSERT_TRUE(cache);
   const std::string size = cache->path.substr(0, cache->path.rfind('/')) + "/size";
   for (const std::uint64_t bytes : {12345U, 12345U, 7U}) {
-    noteCacheSize(step("w"), bytes);
-    EXPECT_EQ(readFile(size), std::to_string(bytes));
+    noteCacheSize(step("w"), {bytes, 3});
+    EXPECT_EQ(readFile(size), std::to_string(bytes) + " 3");
   }
+}
+
+TEST_F(Caches, AreEmptiedWhenTheirInodesAreNearlyUsed) {
+  plan::MountTmpfs few = step("w");
+  few.inodes = 100;
+  {
+    const auto first = openCache(few);
+    ASSERT_TRUE(first);
+    write(first->descriptor.get(), "kept");
+  }
+  noteCacheSize(few, {10, 80});
+  EXPECT_TRUE(exists(openCache(few)->path + "/kept"));
+  noteCacheSize(few, {10, 95});
+  EXPECT_FALSE(exists(openCache(few)->path + "/kept"));
+}
+
+TEST_F(Caches, AreSetAsideAfterAnEscapeAttempt) {
+  const auto attacked = openCache(step("w"));
+  ASSERT_TRUE(attacked);
+  for (const char* planted : {"first", "second"}) {
+    const auto cache = openCache(step("w"));
+    ASSERT_TRUE(cache);
+    write(cache->descriptor.get(), planted);
+    const auto evidence = discardCache(step("w"));
+    ASSERT_TRUE(evidence) << evidence.error().message();
+    EXPECT_TRUE(exists(*evidence + "/" + planted));
+    EXPECT_FALSE(exists(openCache(step("w"))->path + "/" + planted)) << "although another sandbox uses it";
+  }
+  EXPECT_FALSE(exists(home / "caches/w/home%2fsandbox%2f.cache/evidence/first")) << "one is kept";
+}
+
+TEST_F(Caches, HaveANameOfTheirOwnForEachPath) {
+  std::set<std::string> paths;
+  for (const char* target : {"/a/25b", "/a%b", "/a/b", "/a%2fb", "/.removed-a", "/removed-a"}) {
+    plan::MountTmpfs one = step("w");
+    one.target = target;
+    const auto cache = openCache(one);
+    ASSERT_TRUE(cache) << target;
+    EXPECT_TRUE(paths.insert(cache->path).second) << target << " has the name of another";
+    EXPECT_EQ(cache->path.find("/.removed-"), std::string::npos) << "`caisson clean` removes it while it is used";
+  }
+}
+
+TEST_F(Caches, AreRefusedInADirectoryThatOthersCanWrite) {
+  ASSERT_TRUE(openCache(step("w")));
+  ASSERT_EQ(::chmod((home / "caches").c_str(), 0777), 0);
+  EXPECT_FALSE(openCache(step("w")));
+  ASSERT_EQ(::chmod((home / "caches").c_str(), 0700), 0);
+  ASSERT_EQ(::rename((home / "caches").c_str(), (home / "elsewhere").c_str()), 0);
+  ASSERT_EQ(::symlink("elsewhere", (home / "caches").c_str()), 0);
+  EXPECT_FALSE(openCache(step("w"))) << "a link";
 }
 
 TEST_F(Caches, AreOpenedAgainAfterAPayloadClosedThem) {
@@ -118,7 +171,7 @@ TEST_F(Caches, AreRemovedWhenUnusedForLong) {
   EXPECT_TRUE(young->empty());
   const auto old = removeCaches(std::chrono::seconds(0));
   ASSERT_TRUE(old);
-  EXPECT_EQ(*old, std::vector<std::string>{"w/home%sandbox%.cache"});
+  EXPECT_EQ(*old, std::vector<std::string>{"w/home%2fsandbox%2f.cache"});
   EXPECT_FALSE(exists(home / "caches/w"));
 }
 

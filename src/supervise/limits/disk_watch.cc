@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "supervise/limits/paused_tree.h"
 #include "supervise/limits/tree_size.h"
 
 namespace caisson::supervise {
@@ -14,6 +15,11 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::uint64_t kMaxFloor = 1024 * kMiB;
+constexpr std::uint64_t kMaxInodeFloor = 100'000;
+constexpr auto kWalkTime = milliseconds(250);  // of one tree: the event loop waits meanwhile
+constexpr auto kLongWalk = milliseconds(20);   // a payload could write much in that time
+constexpr auto kConfirmTime = milliseconds(250);
+constexpr std::uint64_t kFewInodes = 200;
 constexpr auto kLongestBlindness = milliseconds(500);
 constexpr auto kShortestPause = milliseconds(5);  // between two polls while the disk fills
 constexpr auto kShortPause = milliseconds(20);
@@ -23,14 +29,16 @@ constexpr std::uint64_t kBytesPerMs = 16 * kMiB;
 constexpr std::uint64_t kFilesPerMs = 1000;
 
 struct Room {
-  std::uint64_t free = 0, total = 0, inodes = 0;
+  std::uint64_t free = 0, total = 0, inodes = 0, total_inodes = 0;
 };
+
+std::uint64_t without(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
 std::optional<Room> roomOf(int fd) {
   struct statfs status{};
   if (::fstatfs(fd, &status) != 0) return std::nullopt;
   const auto unit = static_cast<std::uint64_t>(status.f_bsize);
-  return Room{status.f_bavail * unit, status.f_blocks * unit, status.f_ffree};
+  return Room{status.f_bavail * unit, status.f_blocks * unit, status.f_ffree, status.f_files};
 }
 
 /// CPU time of this thread: waiting on a busy machine is not a cost.
@@ -68,29 +76,32 @@ void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since, std::optio
             .directory = directory,
             .free_at_start = room->free,
             .free = room->free,
+            .inodes_at_start = room->inodes,
             .free_inodes = room->inodes,
-            .inodes_at_start = room->inodes};
+            .free_at_walk = room->free,
+            .free_inodes_at_walk = room->inodes};
   // A twentieth of the disk, but a disk that is nearly full already must not fail every run.
   tree.floor = std::min({room->total / 20, kMaxFloor, room->free / 2});
+  tree.inode_floor = std::min({room->total_inodes / 20, kMaxInodeFloor, room->inodes / 2});
   trees_.push_back(std::move(tree));
 }
 
-/// What may be written until the first limit is reached.
+/// What may be written until the first limit is reached, as of the last walk.
 std::uint64_t DiskWatch::bytesLeft() const {
-  const auto rest = [](std::uint64_t most, std::uint64_t used) { return most - std::min(most, used); };
-  std::uint64_t left = rest(quota_.bytes.value_or(~0ULL), bytes_);
-  for (const Fill& one : directories()) left = std::min(left, rest(one.quota->bytes, one.bytes));
+  std::uint64_t left = without(quota_.bytes.value_or(~0ULL), bytes_);
+  for (const Fill& one : directories()) left = std::min(left, without(one.quota->bytes, one.bytes));
   return left;
 }
 
 /// No limit can be reached earlier.
 milliseconds DiskWatch::timeLeft() const {
-  std::uint64_t bytes = bytesLeft();
-  for (const Tree& tree : trees_) bytes = std::min(bytes, tree.free - std::min(tree.free, tree.floor));
-  std::uint64_t files = quota_.inodes.value_or(~0ULL);
-  files -= std::min(files, inodes_);
-  for (const Fill& one : directories())
-    files = std::min(files, one.quota->inodes - std::min(one.quota->inodes, one.inodes));
+  std::uint64_t bytes = without(bytesLeft(), grownSinceWalk());
+  std::uint64_t files = without(quota_.inodes.value_or(~0ULL), inodes_);
+  for (const Tree& tree : trees_) {
+    bytes = std::min(bytes, without(tree.free, tree.floor));
+    if (tree.inode_floor > 0) files = std::min(files, without(tree.free_inodes, tree.inode_floor));
+  }
+  for (const Fill& one : directories()) files = std::min(files, without(one.quota->inodes, one.inodes));
   return milliseconds(std::min<std::uint64_t>({bytes / kBytesPerMs, files / kFilesPerMs, 1000}));
 }
 
@@ -101,32 +112,67 @@ milliseconds DiskWatch::pause() const {
 
 bool DiskWatch::limitsInodesOnly() const { return !quota_.bytes && quota_.directories.empty(); }
 
+/// The disk lost more than the limit left at the last walk.
+bool DiskWatch::couldExceed() const { return grownSinceWalk() > bytesLeft(); }
+
 bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   if (!quota_.bytes && !quota_.inodes && quota_.directories.empty()) return false;
   const auto since = now - pace_->walked;
-  if (since < pace_->cost * 10) return false;  // a huge tree must not use a whole processor
+  // A huge tree must not use a whole processor, but a payload must not use the time until the next walk either: if a
+  // limit may be exceeded, walk at once, and after that as soon as two thirds of the time remain for other work.
+  if (since < pace_->cost * 10) return couldExceed() && (!forced_ || since >= pace_->cost * 3);
   // Only the number of files is limited: while the disk lost less than half as many inodes, the tree cannot have
   // reached it.
   if (limitsInodesOnly() && counts_inodes_ && inodes_gone_ < *quota_.inodes / 2) return false;
-  const std::uint64_t left = bytesLeft();
-  const std::uint64_t grown = grown_ - std::min(grown_, grown_at_walk_);
-  if (grown >= std::max(left / 4, kMiB)) return true;
+  if (grownSinceWalk() >= std::max(bytesLeft() / 4, kMiB)) return true;
   // Free space is not enough: another program may free as much as the payload writes.
   const auto soonest = std::clamp(timeLeft(), milliseconds(100), kLongestBlindness);
   return since >= (changed ? soonest : kLongestBlindness);
 }
 
-TreeSize DiskWatch::measure(const Tree& tree) const {
-  std::uint64_t most_bytes = quota_.bytes.value_or(~0ULL - 1), most_inodes = quota_.inodes.value_or(~0ULL - 1);
+TreeBounds DiskWatch::boundsOf(const Tree& tree) const {
+  TreeBounds bounds;
+  bounds.since = tree.since;
+  if (quota_.bytes && counts(tree)) bounds.bytes = *quota_.bytes;
+  if (quota_.inodes) bounds.inodes = *quota_.inodes;
   if (tree.directory) {
-    most_bytes = std::min(most_bytes, quota_.directories[*tree.directory].bytes);
-    most_inodes = quota_.directories[*tree.directory].inodes;
+    bounds.bytes = std::min(bounds.bytes, quota_.directories[*tree.directory].bytes);
+    bounds.inodes = quota_.directories[*tree.directory].inodes;
   }
-  TreeSize size = measureTree(tree.fd.get(), most_bytes, most_inodes, tree.since);
-  if (!size.hidden || tree.since || !measure_closed_) return size;
-  const auto whole = measure_closed_(tree.fd.get());
-  return whole ? TreeSize{std::max(size.bytes, whole->bytes), std::max(size.inodes, whole->inodes), whole->hidden}
-               : size;
+  return bounds;
+}
+
+void DiskWatch::measure(Tree& tree) {
+  TreeBounds bounds = boundsOf(tree);
+  bounds.deadline = Clock::now() + kWalkTime;
+  const TreeSize seen = measureTree(tree.fd.get(), bounds);
+  tree.bytes = seen.bytes;
+  tree.inodes = seen.inodes;
+  tree.estimated_bytes = tree.estimated_inodes = 0;
+  tree.hidden = seen.hidden;
+  tree.walked = true;
+  tree.free_at_walk = tree.free;
+  tree.free_inodes_at_walk = tree.free_inodes;
+  if (!seen.hidden) {
+    if (seen.bytes <= bounds.bytes && seen.inodes <= bounds.inodes)  // else the walk stopped there
+      closed_->set(tree.fd.get(), {seen, tree.free, tree.free_inodes});
+    return;
+  }
+  const auto last = closed_->last(tree.fd.get());
+  const bool complete = last && !last->size.hidden;
+  const std::uint64_t bytes = complete ? last->size.bytes : 0, inodes = complete ? last->size.inodes : 0;
+  if (last) {
+    tree.bytes = std::max(tree.bytes, last->size.bytes);
+    tree.inodes = std::max(tree.inodes, last->size.inodes);
+  }
+  // Since then the file system lost this much; who wrote it is not known.
+  const std::uint64_t lost = without(complete ? last->free_bytes : tree.free_at_start, tree.free);
+  const std::uint64_t lost_inodes = without(complete ? last->free_inodes : tree.inodes_at_start, tree.free_inodes);
+  tree.estimated_bytes = without(bytes + lost, tree.bytes);
+  tree.estimated_inodes = without(inodes + lost_inodes, tree.inodes);
+  tree.bytes += tree.estimated_bytes;
+  tree.inodes += tree.estimated_inodes;
+  closed_->request(tree.fd.get(), boundsOf(tree), tree.free, tree.free_inodes);
 }
 
 /// Adds files that have no name any more, at most `missing` bytes: what the disk lost and the trees do not explain.
@@ -146,26 +192,59 @@ void DiskWatch::addDeleted(const std::vector<DeletedFile>& files, std::uint64_t 
   bytes_ += std::min(sum, missing);
 }
 
+void DiskWatch::sumUp() {
+  bytes_ = inodes_ = 0;
+  std::uint64_t estimated_bytes = 0, estimated_inodes = 0;
+  for (const Tree& tree : trees_) {
+    // Several trees on one file system see the same loss.
+    if (counts(tree)) {
+      bytes_ += tree.bytes - tree.estimated_bytes;
+      estimated_bytes = std::max(estimated_bytes, tree.estimated_bytes);
+    }
+    if (!tree.directory) {
+      inodes_ += tree.inodes - tree.estimated_inodes;
+      estimated_inodes = std::max(estimated_inodes, tree.estimated_inodes);
+    }
+  }
+  bytes_ += estimated_bytes;
+  inodes_ += estimated_inodes;
+}
+
+/// Other programs may have written what the file system lost: waits for helpers, at most kConfirmTime for each tree.
+/// What they could not measure in that time stays estimated.
+void DiskWatch::confirmEstimates() {
+  for (Tree& tree : trees_) {
+    if (tree.estimated_bytes == 0 && tree.estimated_inodes == 0) continue;
+    const auto whole = closed_->measure(tree.fd.get(), boundsOf(tree), kConfirmTime);
+    if (!whole) continue;
+    tree.bytes = whole->bytes;
+    tree.inodes = whole->inodes;
+    tree.estimated_bytes = tree.estimated_inodes = 0;
+    closed_->set(tree.fd.get(), {*whole, tree.free, tree.free_inodes});
+  }
+  sumUp();
+}
+
 void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
   const auto before = worked();
-  bytes_ = inodes_ = 0;
-  std::uint64_t all = 0;
-  bool hidden = false;
-  for (Tree& tree : trees_) {
-    const TreeSize size = measure(tree);
-    // Files in directories that are closed to us show only in the file system's free space.
-    tree.bytes = size.hidden && tree.directory ? std::max(size.bytes, grown_) : size.bytes;
-    tree.inodes = size.inodes;
-    all += size.bytes;
-    hidden = hidden || (size.hidden && counts(tree));
-    if (counts(tree)) bytes_ += size.bytes;
-    if (!tree.directory) inodes_ += size.inodes;
+  forced_ = now - pace_->walked < pace_->cost * 10;
+  std::optional<PausedTree> paused;
+  if (couldExceed() && pace_->cost > kLongWalk) paused.emplace(processes);
+  for (Tree& tree : trees_) measure(tree);
+  sumUp();
+  auto cost = worked() - before;
+  if (std::ranges::any_of(trees_, &Tree::hidden) && findExceeded()) {
+    const auto begin = Clock::now();
+    if (!paused) paused.emplace(processes);
+    confirmEstimates();
+    cost += Clock::now() - begin;
   }
+  std::uint64_t all = 0;
+  for (const Tree& tree : trees_) all += tree.bytes;
   if (grown_ > all + kMiB) addDeleted(processes.deletedFiles(), grown_ - all);
-  if (hidden) bytes_ = std::max(bytes_, grown_);
   grown_at_walk_ = grown_;
   changed_since_walk_ = false;
-  *pace_ = {now, worked() - before};
+  *pace_ = {now, cost};
 }
 
 std::vector<DiskWatch::Fill> DiskWatch::directories() const {
@@ -178,7 +257,27 @@ std::vector<DiskWatch::Fill> DiskWatch::directories() const {
 
 std::vector<DiskWatch::Fill> DiskWatch::measureDirectories() {
   for (Tree& tree : trees_) {
-    if (tree.directory) tree.bytes = measure(tree).bytes;
+    if (tree.directory) measure(tree);
+  }
+  return directories();
+}
+
+std::vector<DiskWatch::Fill> DiskWatch::measureCaches(milliseconds timeout) {
+  for (Tree& tree : trees_) {
+    if (!tree.directory || !quota_.directories[*tree.directory].cache) continue;
+    const auto room = roomOf(tree.fd.get());
+    if (!room) continue;
+    tree.free = room->free;
+    tree.free_inodes = room->inodes;
+    const bool changed =
+        tree.free + kMiB < tree.free_at_walk || tree.free_inodes + kFewInodes < tree.free_inodes_at_walk;
+    if (!changed && !tree.hidden) continue;
+    measure(tree);
+    if (!tree.hidden) continue;
+    const plan::DirectoryQuota& quota = quota_.directories[*tree.directory];
+    const auto whole = closed_->measure(tree.fd.get(), boundsOf(tree), timeout);
+    tree.bytes = whole ? whole->bytes : quota.bytes;
+    tree.inodes = whole ? whole->inodes : quota.inodes;
   }
   return directories();
 }
@@ -207,6 +306,7 @@ std::optional<DiskWatch::Exceeded> DiskWatch::findExceeded() const {
 }
 
 std::optional<DiskWatch::Exceeded> DiskWatch::look(Clock::time_point now, const ProcessTree& processes) {
+  last_walk_ = {};
   bool changed = false;
   std::uint64_t grown = 0, gone = 0;
   counts_inodes_ = true;
@@ -222,13 +322,17 @@ std::optional<DiskWatch::Exceeded> DiskWatch::look(Clock::time_point now, const 
     if (room->free < tree.free_at_start) grown = std::max(grown, tree.free_at_start - room->free);
     if (room->free < tree.floor && tree.free_at_start > room->free)
       return Exceeded{"the host's disk has only " + mebibytes(room->free) + " left", ""};
+    if (room->inodes < tree.inode_floor && tree.inodes_at_start > room->inodes)
+      return Exceeded{"the host's disk has only " + std::to_string(room->inodes) + " inodes left", ""};
   }
   growing_ = grown > grown_;
   grown_ = grown;
   inodes_gone_ = gone;
   changed_since_walk_ = changed_since_walk_ || changed;
   if (!worthAWalk(now, changed_since_walk_)) return std::nullopt;
+  const auto begin = Clock::now();
   walk(now, processes);
+  last_walk_ = Clock::now() - begin;
   return findExceeded();
 }
 

@@ -2,18 +2,24 @@
 //
 // Data written between two polls is the overshoot. A poll is cheap while nothing grows: it queries free space, and sums
 // up the tree only if that fell noticeably, or from time to time. RLIMIT_FSIZE limits single files. There is also a
-// floor: some space always stays free for the host.
+// floor: some space and some inodes always stay free for the host.
+//
+// A walk lasts at most kWalkTime per tree. What it could not see (closed directories, a huge tree) a helper measures in
+// the background; until its report comes, what the file system lost since the last complete size counts as written.
+// Before that ends a run, the payload is stopped and a report awaited for a short time.
+// While a walk is due because the disk lost more than the limit leaves, the payload is stopped if the walk is long.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plan/plan.h"
+#include "supervise/limits/closed_tree.h"
 #include "supervise/limits/tree_size.h"
 #include "supervise/processes/process_tree.h"
 #include "sys/fd.h"
@@ -33,10 +39,9 @@ class DiskWatch {
   void addUpper(int directory);
   /// The directories of DiskQuota::directories, in that order.
   void addDirectories(const std::vector<sys::Fd>& descriptors);
-  /// Measures a tree with directories that this process cannot read. Without it, their size is estimated from the
-  /// decrease of free space.
-  using MeasureClosed = std::function<std::optional<TreeSize>(int directory)>;
-  void setMeasureClosed(MeasureClosed measure) { measure_closed_ = std::move(measure); }
+  /// Shares what is known of trees that this process cannot read with the watches before and after this one. It must
+  /// outlive this.
+  void useClosedSizes(ClosedSizes& sizes) { closed_ = &sizes; }
 
   /// When the trees were last summed up, and what that cost.
   struct Pace {
@@ -59,6 +64,8 @@ class DiskWatch {
   [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t inodes() const { return inodes_; }
+  /// How long the last look() measured trees.
+  [[nodiscard]] Clock::duration lastWalk() const { return last_walk_; }
   struct Fill {
     const plan::DirectoryQuota* quota;
     std::uint64_t bytes = 0, inodes = 0;
@@ -67,14 +74,21 @@ class DiskWatch {
   [[nodiscard]] std::vector<Fill> directories() const;
   /// Measures them now.
   std::vector<Fill> measureDirectories();
+  /// At the end: measures caches that may have changed since the last walk. Waits for a helper at most `timeout`; one
+  /// whose size is not known then counts as full.
+  std::vector<Fill> measureCaches(std::chrono::milliseconds timeout);
 
  private:
   struct Tree {
     sys::Fd fd;
     std::optional<timespec> since;
     std::optional<std::size_t> directory;  ///< index in DiskQuota::directories
-    std::uint64_t free_at_start = 0, floor = 0, free = 0, free_inodes = 0, inodes_at_start = 0;
-    std::uint64_t bytes = 0, inodes = 0;  ///< as last measured
+    std::uint64_t free_at_start = 0, floor = 0, free = 0;
+    std::uint64_t inodes_at_start = 0, inode_floor = 0, free_inodes = 0;
+    std::uint64_t bytes = 0, inodes = 0;                      ///< as last measured
+    std::uint64_t estimated_bytes = 0, estimated_inodes = 0;  ///< the part of them that is only estimated
+    std::uint64_t free_at_walk = 0, free_inodes_at_walk = 0;
+    bool hidden = false, walked = false;
   };
   void add(sys::Fd fd, const std::optional<timespec>& since, std::optional<std::size_t> directory = {});
   [[nodiscard]] bool counts(const Tree& tree) const {
@@ -85,12 +99,18 @@ class DiskWatch {
   [[nodiscard]] bool limitsInodesOnly() const;
   void addDeleted(const std::vector<DeletedFile>& files, std::uint64_t missing);
   [[nodiscard]] std::optional<Exceeded> findExceeded() const;
-  [[nodiscard]] TreeSize measure(const Tree& tree) const;
+  [[nodiscard]] TreeBounds boundsOf(const Tree& tree) const;
+  void measure(Tree& tree);
+  [[nodiscard]] std::uint64_t grownSinceWalk() const { return grown_ - std::min(grown_, grown_at_walk_); }
+  [[nodiscard]] bool couldExceed() const;
   [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
   void walk(Clock::time_point now, const ProcessTree& processes);
+  void sumUp();
+  void confirmEstimates();
 
   plan::DiskQuota quota_;
-  MeasureClosed measure_closed_;
+  ClosedSizes own_closed_;
+  ClosedSizes* closed_ = &own_closed_;
   timespec start_{};
   std::vector<Tree> trees_;
   std::uint64_t bytes_ = 0, inodes_ = 0;
@@ -98,6 +118,8 @@ class DiskWatch {
   std::uint64_t inodes_gone_ = 0;                ///< decrease of free inodes since the start
   bool counts_inodes_ = false;                   ///< all file systems of the trees count inodes
   bool changed_since_walk_ = false, growing_ = false;
+  bool forced_ = false;  ///< the last walk was made earlier than its cost allows
+  Clock::duration last_walk_{};
   Pace own_pace_;
   Pace* pace_ = &own_pace_;
 };

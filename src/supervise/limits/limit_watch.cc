@@ -127,8 +127,8 @@ int LimitWatch::sizedDirectory(std::string_view target) const {
   return found == sized_.end() ? -1 : found->fd.get();
 }
 
-void LimitWatch::setMeasureClosed(DiskWatch::MeasureClosed measure) {
-  if (disk_) disk_->setMeasureClosed(std::move(measure));
+void LimitWatch::useClosedSizes(ClosedSizes& sizes) {
+  if (disk_) disk_->useClosedSizes(sizes);
 }
 
 void LimitWatch::addUpper(int directory) {
@@ -233,13 +233,17 @@ void LimitWatch::findFullDirectory() {
   }
 }
 
-void LimitWatch::noteCaches() const {
+void LimitWatch::noteCaches(milliseconds timeout) {
   if (!disk_) return;
-  for (const DiskWatch::Fill& one : disk_->directories()) {
-    if (!one.quota->cache || one.bytes == 0) continue;
+  for (const DiskWatch::Fill& one : disk_->measureCaches(timeout)) {
+    if (!one.quota->cache || (one.bytes == 0 && one.inodes == 0)) continue;
+    // One that ended the run would end the next one too.
+    const bool full = one.quota->target == full_;
     for (const plan::Step& step : plan_.steps) {
       const auto* directory = std::get_if<plan::MountTmpfs>(&step);
-      if (directory != nullptr && directory->target == one.quota->target) noteCacheSize(*directory, one.bytes);
+      if (directory == nullptr || directory->target != one.quota->target) continue;
+      noteCacheSize(*directory,
+                    full ? CacheSize{directory->bytes, directory->inodes} : CacheSize{one.bytes, one.inodes});
     }
   }
 }
@@ -276,7 +280,8 @@ std::optional<Limit> LimitWatch::look(Clock::time_point now) {
     noteUse(Limit::cpu, "cpu time", used, *plan_.cpu_seconds);
     if (!reached && used >= *plan_.cpu_seconds) reached = Limit::cpu;
   }
-  planNext(now, Clock::now() - now);
+  // Free space is polled at the same pace while walks are long (DiskWatch limits their share itself).
+  planNext(now, Clock::now() - now - (disk_ ? disk_->lastWalk() : Clock::duration{}));
   return reached;
 }
 

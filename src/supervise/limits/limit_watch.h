@@ -56,8 +56,8 @@ class LimitWatch {
   void addDirectories(const std::vector<sys::Fd>& descriptors);
   /// As DiskWatch::usePace.
   void useDiskPace(DiskWatch::Pace& pace);
-  /// As DiskWatch::setMeasureClosed.
-  void setMeasureClosed(DiskWatch::MeasureClosed measure);
+  /// As DiskWatch::useClosedSizes.
+  void useClosedSizes(ClosedSizes& sizes);
   /// For a reused cgroup: the number of earlier OOM kills.
   void ignoreMemoryKills(std::uint64_t count) { earlier_kills_ = count; }
   /// Bytes in System V objects, as counted by pid 1.
@@ -75,8 +75,9 @@ class LimitWatch {
 
   /// After a write was refused for its size: finds the directory on disk that is full, for full().
   void findFullDirectory();
-  /// Notes the sizes of caches for the next sandbox that uses them (caches.h).
-  void noteCaches() const;
+  /// Notes the sizes of caches for the next sandbox that uses them (caches.h). Waits at most `timeout` for the size of
+  /// each that has closed directories.
+  void noteCaches(std::chrono::milliseconds timeout);
 
   /// Call before the tree is killed: the last chance to measure its processes.
   void beforeTheEnd();

@@ -1,6 +1,7 @@
 // Measures a directory tree on disk while a payload may be changing it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -10,13 +11,19 @@ namespace caisson::supervise {
 struct TreeSize {
   std::uint64_t bytes = 0;   ///< allocated, so a sparse file counts its actual blocks
   std::uint64_t inodes = 0;  ///< without the top directory
-  bool hidden = false;       ///< some files could not be measured: in an unreadable directory, or too deep
+  bool hidden = false;       ///< not complete: a directory was unreadable, or the time was up
 };
 
-/// Sums up the tree below `directory` (or the file, if it is one). Follows no link. Stops when a bound is exceeded.
-/// With `since`, counts only what was written (bytes) or created (inodes) from then on, by ctime, which a payload
-/// cannot set back.
-TreeSize measureTree(int directory, std::uint64_t most_bytes, std::uint64_t most_inodes,
-                     const std::optional<timespec>& since);
+struct TreeBounds {
+  std::uint64_t bytes = ~0ULL - 1, inodes = ~0ULL - 1;  ///< stop once one is exceeded
+  std::optional<timespec> since;  ///< count only bytes written and inodes made from then on, by ctime, which a payload
+                                  ///< cannot set back
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  int reader = -1;  ///< the write end of a pipe: stop when its reader is gone
+};
+
+/// Sums up the tree below `directory` (or the file, if it is one). Follows no link. Uses a fixed number of descriptors
+/// at any depth, and neither allocates nor locks: a copy of a process with threads may call it.
+TreeSize measureTree(int directory, const TreeBounds& bounds);
 
 }  // namespace caisson::supervise

@@ -20,7 +20,7 @@ class TreeSizeTest : public testing::Test {
   [[nodiscard]] TreeSize measure(const std::optional<timespec>& since = {}, std::uint64_t bytes = kAny,
                                  std::uint64_t inodes = kAny) const {
     const sys::Fd top(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    return measureTree(top.get(), bytes, inodes, since);
+    return measureTree(top.get(), {.bytes = bytes, .inodes = inodes, .since = since});
   }
   const test::TempDir directory;
 };
@@ -34,6 +34,43 @@ TEST_F(TreeSizeTest, CountsBlocksAndEntries) {
   EXPECT_GE(size.bytes, 100'000U);
   EXPECT_LT(size.bytes, 400'000U);
   EXPECT_FALSE(size.hidden);
+}
+
+TEST_F(TreeSizeTest, CountsBelowAnyDepth) {
+  constexpr int kDepth = 250;
+  std::string path;
+  for (int i = 0; i < kDepth; ++i) {
+    path += "d/";
+    directory.write(path + "beside", "x");
+  }
+  directory.write(path + "file", std::string(100'000, 'x'));
+  const TreeSize size = measure();
+  EXPECT_EQ(size.inodes, 2U * kDepth + 1);
+  EXPECT_GE(size.bytes, 100'000U);
+  EXPECT_FALSE(size.hidden);
+}
+
+TEST_F(TreeSizeTest, ReportsDirectoriesThatItCannotRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
+  directory.write("a/b", "x");
+  for (const mode_t mode : {0300, 0400, 0000}) {
+    ASSERT_EQ(::chmod((directory / "a").c_str(), mode), 0);
+    EXPECT_TRUE(measure().hidden) << "mode " << mode;
+  }
+  ASSERT_EQ(::chmod((directory / "a").c_str(), 0700), 0);
+  EXPECT_FALSE(measure().hidden);
+  const sys::Fd top(::open(directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0300), 0);
+  EXPECT_TRUE(measureTree(top.get(), {}).hidden) << "the top directory";
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
+}
+
+TEST_F(TreeSizeTest, StopsAtItsDeadline) {
+  for (int i = 0; i < 500; ++i) directory.write("f" + std::to_string(i), "x");
+  const sys::Fd top(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const TreeSize size = measureTree(top.get(), {.deadline = std::chrono::steady_clock::now()});
+  EXPECT_TRUE(size.hidden);
+  EXPECT_LT(size.inodes, 500U);
 }
 
 TEST_F(TreeSizeTest, FollowsNoLink) {
@@ -70,19 +107,22 @@ TEST_F(TreeSizeTest, SaysWhenItCannotLook) {
   EXPECT_TRUE(measure().hidden);
 }
 
-TEST_F(TreeSizeTest, SaysWhenSomethingLiesTooDeep) {
+TEST_F(TreeSizeTest, CountsWhatNoPathReaches) {
   sys::Fd at(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  for (int i = 0; i < 300; ++i) {
+  constexpr int kDepth = 2500;  // more than a path of 4096 bytes can name
+  for (int i = 0; i < kDepth; ++i) {
     ASSERT_EQ(::mkdirat(at.get(), "d", 0755), 0);
     at = sys::Fd(::openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
-  EXPECT_TRUE(measure().hidden);
+  const TreeSize size = measure();
+  EXPECT_EQ(size.inodes, static_cast<std::uint64_t>(kDepth));
+  EXPECT_FALSE(size.hidden);
 }
 
 TEST_F(TreeSizeTest, OfAFileIsTheFilesOwn) {
   const std::string path = directory.write("file", std::string(100'000, 'x'));
   const sys::Fd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  EXPECT_GE(measureTree(file.get(), kAny, kAny, {}).bytes, 100'000U);
+  EXPECT_GE(measureTree(file.get(), {}).bytes, 100'000U);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ class ProcessTree {
   /// Counts processes and threads only, which costs a tenth of look().
   [[nodiscard]] TaskCounts countTasks() const;
 
+  [[nodiscard]] pid_t init() const { return init_; }
   /// pid 1 and every process below it.
   [[nodiscard]] std::vector<pid_t> members() const;
 
