@@ -9,6 +9,7 @@
 #include "audit/redact.h"
 #include "policy/describe/explain.h"
 #include "policy/rules/severity.h"
+#include "supervise/disk/caches.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -111,6 +112,19 @@ std::string rollbackOf(const plan::Plan& plan) {
   return "every change is discarded";
 }
 
+/// Caches outlive the sandbox: what the attacker left there must not reach the next one.
+std::string discardCaches(const plan::Plan& plan) {
+  std::string text;
+  for (const plan::Step& step : plan.steps) {
+    const auto* directory = std::get_if<plan::MountTmpfs>(&step);
+    if (directory == nullptr || directory->cache.empty()) continue;
+    const auto evidence = discardCache(*directory);
+    text += evidence ? "; the cache " + directory->target + " was emptied, its content is kept in " + *evidence
+                     : "; the cache " + directory->target + " was NOT emptied: " + evidence.error().message();
+  }
+  return text;
+}
+
 /// Puts the tool, or exactly this command, into quarantine.
 void putAway(const Request& request, audit::Log* log, RunResult& result) {
   Escape& escape = *result.escape;
@@ -152,7 +166,7 @@ void recordViolation(audit::Log* log, const std::string& sandbox_id, const Viola
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
                      RunResult& result, const std::string& kept, const AlertSender& send) {
   Escape& escape = *result.escape;
-  escape.rollback = kept.empty() ? rollbackOf(plan) : kept;
+  escape.rollback = (kept.empty() ? rollbackOf(plan) : kept) + discardCaches(plan);
   result.notices.push_back("rollback: " + escape.rollback);
   if (auto trace = keepTrace(plan, request, last, result)) {
     escape.trace = *trace;

@@ -123,9 +123,20 @@ TEST_F(EscapeResponse, OfARunLeavesTheWorkspaceAsItWas) {
   const std::string script =
       "import os; open('kept', 'w').write('changed'); open('new', 'w').write('x'); " + attempt()[2];
   const RunOutput output = run({"--json"}, {"python3", "-c", script}, owned());
-  EXPECT_EQ(output.json()["escape"]["rollback"], "every change is discarded") << output.describe();
+  const std::string rollback = output.json()["escape"]["rollback"];
+  EXPECT_TRUE(rollback.starts_with("every change is discarded; the cache /cache was emptied")) << output.describe();
   EXPECT_EQ(readFile(workspace / "kept"), "before\n");
   EXPECT_FALSE(exists(workspace / "new"));
+}
+
+TEST_F(EscapeResponse, KeepsWhatWasLeftInTheCacheFromTheNextRun) {
+  const std::string script = "open('/cache/planted', 'w').write('x'); " + attempt()[2];
+  const RunOutput output = run({"--json"}, {"python3", "-c", script}, owned());
+  const std::string rollback = output.json()["escape"]["rollback"];
+  EXPECT_TRUE(contains(rollback, "the cache /cache was emptied")) << rollback;
+  const RunOutput next = run({}, {"ls", "/cache"}, owned());
+  EXPECT_EQ(next.exit_status, 0) << next.describe();
+  EXPECT_EQ(next.out, "") << "the attacker's file is still there";
 }
 
 TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {

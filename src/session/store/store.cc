@@ -158,10 +158,11 @@ Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
   layers.insert(layers.begin(), after.upper);
   after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
   after.upper = newLayerName();
+  // What the attacker left in /tmp and the home must not reach the next command. Removing it takes time: see clean().
+  auto renamed = session.rename(kScratchDirectory, std::string(kDiscarded) + evidence, false);
+  if (!renamed && renamed.error().sys_errno != ENOENT) return fail(renamed.error());
   if (auto written = writeMetadata(session, after); !written) return fail(written.error());
   metadata = std::move(after);
-  // What the attacker left in /tmp and the home must not reach the next command. Removing it takes time: see clean().
-  (void)session.rename(kScratchDirectory, std::string(kDiscarded) + evidence, false);
   return evidence;
 }
 
