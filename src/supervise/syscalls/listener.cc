@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -31,6 +32,12 @@ union Room {
 
 void Listener::keepPace(std::chrono::steady_clock::time_point now) {
   if (paused_until_ && now >= *paused_until_) paused_until_.reset();
+}
+
+void Listener::pause(std::chrono::steady_clock::duration duration) {
+  if (duration <= duration.zero()) return;
+  const auto until = std::chrono::steady_clock::now() + duration;
+  paused_until_ = std::max(paused_until_.value_or(until), until);
 }
 
 std::optional<Attempt> Listener::next(std::chrono::steady_clock::time_point now) {

@@ -43,6 +43,9 @@ class Listener {
   /// caller waits, and we use at most a few percent of a processor.
   std::optional<Attempt> next(std::chrono::steady_clock::time_point now);
 
+  /// Leaves further callers waiting for this long.
+  void pause(std::chrono::steady_clock::duration duration);
+
   /// Answers the attempt with an errno.
   void refuse(const Attempt& attempt, int error) const;
 

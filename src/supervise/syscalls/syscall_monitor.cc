@@ -49,7 +49,11 @@ void SyscallMonitor::onEvents(short events) {
 
 /// The filter allows the call; only the limits on processes and threads can refuse it.
 void SyscallMonitor::judgeObserved(const Attempt& attempt) {
-  if (tasks_ && !tasks_->allows(attempt)) return listener_.refuse(attempt, EAGAIN);
+  if (tasks_) {
+    const bool allowed = tasks_->allows(attempt);
+    listener_.pause(tasks_->takePause());
+    if (!allowed) return listener_.refuse(attempt, EAGAIN);
+  }
   if (observer_ != nullptr) observer_->note(attempt, listener_);
   if (processes_) processes_->note(attempt, listener_);
   return observer_ != nullptr ? listener_.letGoOn(attempt) : listener_.letGoOnSlowly(attempt);
