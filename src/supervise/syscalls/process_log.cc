@@ -67,7 +67,7 @@ void ProcessLog::add(const Kind& kind, pid_t pid, Clock::time_point now) {
   ++(kind.how == How::fork ? forks_ : kind.how == How::exec ? execs_ : signals_);
   auto known = counts_.find(kind);
   if (known == counts_.end()) {
-    if (counts_.size() >= kMaxKinds) return;  // in the totals only
+    if (counts_.size() >= kMaxKinds) return noteOverflow();  // in the totals only
     known = counts_.emplace(kind, 0).first;
   }
   const std::uint64_t count = ++known->second;
@@ -80,6 +80,14 @@ void ProcessLog::add(const Kind& kind, pid_t pid, Clock::time_point now) {
   }
   fields.text("how", kind.how == How::fork ? "fork" : "exec").text("program", kind.program);
   fields.text("parent", kind.parent).number("pid", pid).number("count", count);
+  record_(audit::EventType::process_created, std::move(fields));
+}
+
+/// Made-up names must not hide a later program without a trace of that.
+void ProcessLog::noteOverflow() {
+  if (std::exchange(overflowed_, true)) return;
+  audit::Fields fields;
+  fields.text("how", "overflow").number("kinds", kMaxKinds).number("recorded", events_);
   record_(audit::EventType::process_created, std::move(fields));
 }
 

@@ -29,7 +29,8 @@ class ProcessLog {
 
   explicit ProcessLog(Record record) : record_(std::move(record)) {}
 
-  /// Counts a reported call while its thread waits, and records it if it is the 1st, 2nd, 4th ... of its kind.
+  /// Counts a reported call while its thread waits, and records it if it is the 1st, 2nd, 4th ... of its kind. After
+  /// kMaxKinds, new kinds are in the totals only; the first of them is recorded as "overflow".
   void note(const Attempt& attempt, const Listener& listener);
   /// Records the totals, if not every call has an event.
   void finish();
@@ -46,12 +47,14 @@ class ProcessLog {
  private:
   [[nodiscard]] std::optional<Kind> kindOf(const Attempt& attempt, const Listener& listener) const;
   [[nodiscard]] bool hasRoom(Clock::time_point now);
+  void noteOverflow();
 
   Record record_;
   std::map<Kind, std::uint64_t> counts_;
   std::uint64_t forks_ = 0, execs_ = 0, signals_ = 0, events_ = 0;
   Clock::time_point second_;
   std::uint64_t in_second_ = 0;
+  bool overflowed_ = false;        ///< there were more kinds than kMaxKinds
   std::uint64_t finished_at_ = 0;  ///< the sum of calls in the last totals
 };
 

@@ -47,10 +47,11 @@ TEST_F(ProcessLogTest, IsBoundedInKindsAndRate) {
   for (std::size_t i = 0; i < 10 * ProcessLog::kMaxKinds; ++i) {
     log.add({How::exec, "/tmp/" + std::to_string(i), "/bin/sh"}, 7, now);
   }
-  EXPECT_EQ(events.size(), ProcessLog::kMaxEventsPerSecond);
+  ASSERT_EQ(events.size(), ProcessLog::kMaxEventsPerSecond + 1);
+  EXPECT_EQ(events.back().fields, R"({"how":"overflow","kinds":256,"recorded":32})") << "what follows is not recorded";
   now += 1s;
   log.add({How::exec, "/tmp/0", "/bin/sh"}, 7, now);
-  EXPECT_EQ(events.size(), ProcessLog::kMaxEventsPerSecond + 1);
+  EXPECT_EQ(events.size(), ProcessLog::kMaxEventsPerSecond + 2);
   log.finish();
   EXPECT_NE(events.back().fields.find(R"("execs":2561)"), std::string::npos) << events.back().fields;
 }
