@@ -139,6 +139,17 @@ TEST_F(EscapeResponse, KeepsWhatWasLeftInTheCacheFromTheNextRun) {
   EXPECT_EQ(next.out, "") << "the attacker's file is still there";
 }
 
+TEST_F(EscapeResponse, DeniedConnectionIsOnRecordAsANetworkIndicator) {
+  const std::string script =
+      "import socket; s = socket.create_connection(('127.0.0.1', 3128)); "
+      "s.sendall(b'CONNECT denied.example:443 HTTP/1.1\\r\\nHost: denied.example:443\\r\\n\\r\\n'); print(s.recv(20))";
+  const RunOutput output =
+      run({"--json", "--net", "proxy", "--allow-host", "allowed.example"}, {"python3", "-c", script}, owned());
+  const auto denied = events({"--event", "proxy_denied"});
+  ASSERT_EQ(denied.size(), 1U) << output.describe();
+  EXPECT_EQ(denied[0]["data"]["indicator"], "NETWORK") << denied[0];
+}
+
 TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
   CONFORMS("R-SYSCALL-8", "R-AUDIT-5", "R-SYSCALL-4", "R-AUDIT-9", "R-AUDIT-14");
   const RunOutput output = run({"--json", "--workspace", ".:rw"}, attempt(), owned());

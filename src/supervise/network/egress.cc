@@ -5,6 +5,7 @@
 #include "audit/chain.h"
 #include "base/error.h"
 #include "egress/process.h"
+#include "policy/severity.h"
 
 namespace caisson::supervise {
 namespace {
@@ -47,6 +48,8 @@ bool recordRequest(const egress::Request& request, audit::Log& log, const std::s
   if (!request.address.empty()) fields.text("address", request.address);
   fields.flag("allowed", request.allowed).text("rule", request.rule);
   if (!request.allowed) fields.text("class", name(request.category));
+  if (!request.allowed && request.operation != egress::kUnreachable)
+    fields.text("indicator", policy::name(policy::Indicator::network));
   fields.number("sent_bytes", request.sent).number("received_bytes", request.received);
   fields.real("duration_ms", request.milliseconds);
   if (!error.empty()) fields.text("error", error);
