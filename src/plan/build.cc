@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <limits>
 
 #include "plan/build_sandbox.h"
 #include "plan/credentials.h"
@@ -182,11 +183,21 @@ void reportForLearning(const Policy& policy, SyscallFilter& filter) {
   if (policy.network.mode == policy::NetworkMode::none) observeNetwork(filter);
 }
 
+/// Whether each fork is counted when it happens. Without a cgroup the tree is polled, and a program that is denied a
+/// process may exit between two polls. Counting costs more the more processes there are, so only small limits get it.
+bool countsEachTask(const Policy& policy, const Plan& plan) {
+  constexpr std::uint64_t kMaxCounted = 64;
+  const bool counted_by_kernel = plan.cgroup && plan.cgroup->pids;
+  return !counted_by_kernel && plan.namespaces.pid && policy.process.allow_fork &&
+         policy.process.max_processes <= kMaxCounted;
+}
+
 /// Makes the filter report what the policy records or limits. The built-in filter reports no allowed call, so this one
 /// is adapted.
 Result<void> planObservation(const Policy& policy, bool learn, Plan& plan) {
   const bool records = policy.audit.enabled && policy.audit.processes;
-  if (!records && !policy.resources.threads && !learn) return {};
+  const bool limits = policy.resources.threads || countsEachTask(policy, plan);
+  if (!records && !limits && !learn) return {};
   if (plan.builtin_syscalls) {
     auto filter = filterForFull(policy, {});
     if (!filter) return fail(filter.error());
@@ -198,9 +209,10 @@ Result<void> planObservation(const Policy& policy, bool learn, Plan& plan) {
     plan.log_processes = true;
     plan.layers["process_log"] = "on";
   }
-  if (policy.resources.threads) {
+  if (limits) {
     observeTasks(*plan.syscalls);
-    plan.task_limits = {.processes = policy.process.max_processes, .threads = *policy.resources.threads};
+    plan.task_limits = {.processes = policy.process.max_processes,
+                        .threads = policy.resources.threads.value_or(std::numeric_limits<std::uint64_t>::max())};
   }
   if (learn) reportForLearning(policy, *plan.syscalls);
   return {};
@@ -459,8 +471,8 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   if (planned) planKernelQuotas(host, plan);
   if (planned) planned = checkCredentials(policy, host, plan);
   if (planned) planned = planLandlock(policy, host, plan);
-  if (planned) planned = planSyscalls(policy, learn, plan);
   if (planned) planned = planCgroup(policy, host, plan);
+  if (planned) planned = planSyscalls(policy, learn, plan);
   if (!planned) return fail(planned.error());
   planLimits(policy, host, interactive, plan);
   if (auto quota = planQuota(policy, host, plan); !quota) return fail(quota.error());

@@ -424,7 +424,6 @@ TEST(Limits, ThreadsAreCountedApartOnlyIfThePolicyLimitsThem) {
   Policy policy = profile();
   policy.process.max_processes = 9;
   const Plan together = planned(policy);
-  EXPECT_FALSE(together.task_limits);
   EXPECT_EQ(together.max_tasks, 9U);
   policy.resources.threads = 5;
   const Plan apart = planned(policy);
@@ -434,6 +433,17 @@ TEST(Limits, ThreadsAreCountedApartOnlyIfThePolicyLimitsThem) {
   EXPECT_EQ(apart.max_tasks, 14U) << "the kernel counts both";
   EXPECT_EQ(*limitCalled(apart, "nproc"), 15U);
   EXPECT_FALSE(apart.builtin_syscalls) << "the filter reports forks";
+}
+
+TEST(Limits, EachTaskIsCountedOnlyForASmallLimitWithoutACgroup) {
+  Policy policy = profile();
+  policy.process.max_processes = 64;
+  const Plan counted = planned(policy);
+  ASSERT_TRUE(counted.task_limits);
+  EXPECT_EQ(counted.task_limits->processes, counted.max_tasks);
+  EXPECT_FALSE(counted.builtin_syscalls) << "the filter reports forks";
+  policy.process.max_processes = 65;
+  EXPECT_FALSE(planned(policy).task_limits);
 }
 
 TEST(Limits, WithoutAWishAreNotSet) {

@@ -201,7 +201,7 @@ void SandboxRun::collect(Clock::time_point start) {
   if (ranIntoFileSize(exit)) limits_->findFullDirectory();
   limits_->noteCaches(kCacheTimeout);
   exit.out_of_memory = limits_->ranOutOfMemory();
-  exit.met = limits_->met();
+  exit.met = runner_.monitor() && runner_.monitor()->deniedTasks() > 0 ? Limit::processes : limits_->met();
   if (runner_.monitor()) result_.escape = runner_.monitor()->escape();
   classify(std::move(exit), plan_, result_);
   if (runner_.monitor()) runner_.monitor()->report(result_);

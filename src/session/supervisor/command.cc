@@ -49,10 +49,9 @@ RunResult resultOf(const Command& command, const std::string& session) {
   if (command.runner->monitor()) command.runner->monitor()->report(result);
   supervise::CommandExit exit = command.runner->exit();
   exit.in_session = true;
-  if (command.denied_forks > 0) {
-    exit.met = Limit::processes;
-    result.denials.push_back(supervise::deniedForks(command.denied_forks));
-  }
+  const bool counted = command.runner->monitor() && command.runner->monitor()->deniedTasks() > 0;  // and reported above
+  if (counted || command.denied_forks > 0) exit.met = Limit::processes;
+  if (!counted && command.denied_forks > 0) result.denials.push_back(supervise::deniedForks(command.denied_forks));
   if (command.exited) exit.wait_status = command.exited->status;
   classify(std::move(exit), *command.plan, result);
   return result;

@@ -1,4 +1,5 @@
-// Limits processes and threads apart: `process.max_processes` together with `resources.threads`.
+// Limits processes and threads apart: `process.max_processes` together with `resources.threads`. Without the latter it
+// limits their sum, for small limits that no cgroup enforces.
 //
 // The kernel counts both together and enforces the sum. Each limit alone is enforced here: the filter reports every
 // fork and clone (plan/observation.h), and the caller waits for the decision. Counting reads /proc for every task, so
@@ -64,6 +65,7 @@ class TaskLimit {
 
  private:
   TaskLedger processes_, threads_;
+  bool together_;  ///< `processes_` counts both
   ProcessTree tree_;
   std::uint64_t denied_processes_ = 0, denied_threads_ = 0;
 };

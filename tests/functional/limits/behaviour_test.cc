@@ -253,6 +253,26 @@ TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
   EXPECT_LT(time.duration, seconds(5));
 }
 
+/// A program that is denied a process and exits at once is not seen by polling.
+TEST_F(Limits, ProcessesAreNamedIfTheProgramExitsAtOnce) {
+  requireOrSkip(systemHas("python3"), "no python3");
+  const std::string script =
+      "import os, time\n"
+      "for i in range(20):\n"
+      "    try: pid = os.fork()\n"
+      "    except OSError: os._exit(7)\n"
+      "    if pid == 0: time.sleep(5); os._exit(0)\n";
+  for (int round = 0; round < 3; ++round) {
+    const json result = run({"--json", "--pids", "5"}, {"/usr/bin/python3", "-c", script}).json();
+    EXPECT_EQ(result["exit_code"], 7) << result.dump();
+    EXPECT_EQ(result["limit"], "processes") << result.dump();
+    EXPECT_TRUE(contains(result["denials"].dump(), "process.max_processes")) << result.dump();
+  }
+  const json fits = run({"--json", "--pids", "30"}, {"/usr/bin/python3", "-c", script}).json();
+  EXPECT_EQ(fits["exit_code"], 0) << fits.dump();
+  EXPECT_TRUE(fits["limit"].is_null()) << fits.dump();
+}
+
 /// T-107: a result must not reveal how long the program really took, only between which two ticks it ended.
 TEST_F(Limits, ResultsComeBackOnATimeQuantum) {
   CONFORMS("R-LIMIT-10");
