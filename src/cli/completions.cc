@@ -8,6 +8,8 @@
 #include "caisson/session.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
+#include "mcp/install.h"
+#include "policy/profiles/presets.h"
 
 namespace caisson::cli {
 namespace {
@@ -49,6 +51,13 @@ std::string profiles() {
   return list;
 }
 
+/// Lists of hosts that have a name. Other hosts are not known here.
+std::string presetNames(std::string_view prefix) {
+  std::string list;
+  for (const policy::Preset& preset : policy::presets()) addWord(list, prefix, preset.name);
+  return list;
+}
+
 /// Escapes text for single quotes of a shell.
 std::string escapeSingleQuotes(std::string_view text) {
   std::string out;
@@ -65,6 +74,10 @@ void forEachOption(const Verb& verb, Visit visit) {
   visit(kHelp);
 }
 
+Completes completesOption(const Option& option) {
+  return option.name == "allow-host" ? Completes::hosts : completes(option.value);
+}
+
 /// Printed by `caisson __completions sessions`: ids and names change, so the shell asks for them each time.
 constexpr std::string_view kListSessions = "__completions sessions 2>/dev/null";
 
@@ -75,6 +88,8 @@ std::string bashValue(Completes kind, std::string_view value_name) {
     case Completes::events: return "COMPREPLY=($(compgen -W '" + audit::eventNames() + "' -- \"$current\"))";
     case Completes::words: return "COMPREPLY=($(compgen -W '" + spaced(value_name) + "' -- \"$current\"))";
     case Completes::profiles: return "COMPREPLY=($(compgen -W '" + profiles() + "' -- \"$current\"))";
+    case Completes::hosts:
+      return "COMPREPLY=($(compgen -W '" + presetNames(policy::kPresetPrefix) + "' -- \"$current\"))";
     case Completes::files: return "COMPREPLY=($(compgen -f -- \"$current\"))";
     case Completes::directories: return "COMPREPLY=($(compgen -d -- \"$current\"))";
     case Completes::nothing: break;
@@ -90,7 +105,7 @@ std::string bashVerb(const Verb& verb) {
     addWord(names, "--", option.name);
     if (option.value.empty()) return;
     addWord(valued, "--", option.name);
-    cases += "        --" + std::string(option.name) + ") " + bashValue(completes(option.value), option.value) +
+    cases += "        --" + std::string(option.name) + ") " + bashValue(completesOption(option), option.value) +
              "; return ;;\n";
   });
   std::string out = "    '" + std::string(verb.path) + "')\n";
@@ -113,6 +128,7 @@ std::string zshValue(Completes kind, std::string_view value_name) {
     case Completes::events: return "(" + audit::eventNames() + ")";
     case Completes::words: return "(" + spaced(value_name) + ")";
     case Completes::profiles: return "(" + profiles() + ")";
+    case Completes::hosts: return "_caisson_hosts";
     case Completes::files: return "_files";
     case Completes::directories: return "_files -/";
     case Completes::nothing: break;
@@ -137,7 +153,7 @@ std::string zshVerb(const Verb& verb) {
     out += option.value.empty() ? "" : "=";
     out += "[" + zshPlain(option.help) + "]";
     if (!option.value.empty())
-      out += ":" + zshPlain(option.value) + ":" + zshValue(completes(option.value), option.value);
+      out += ":" + zshPlain(option.value) + ":" + zshValue(completesOption(option), option.value);
     out += "'";
   });
   if (!verb.syntax.command.empty()) out += " \\\n        '*::command:_normal'";
@@ -155,6 +171,7 @@ std::string fishValue(Completes kind, std::string_view value_name) {
     case Completes::events: return " -x -a '" + audit::eventNames() + "'";
     case Completes::words: return " -x -a '" + spaced(value_name) + "'";
     case Completes::profiles: return " -x -a '" + profiles() + "'";
+    case Completes::hosts: return " -x -a '" + presetNames(policy::kPresetPrefix) + "'";
     case Completes::files: return " -r -F";
     case Completes::directories: return " -x -a '(__fish_complete_directories)'";
     case Completes::nothing: break;
@@ -173,18 +190,24 @@ std::string fishVerb(const Verb& verb) {
   forEachOption(verb, [&](const Option& option) {
     out += "complete -c caisson -n '" + seen + "' -l " + std::string(option.name);
     if (option.letter != 0) out += std::string(" -s ") + option.letter;
-    if (!option.value.empty()) out += fishValue(completes(option.value), option.value);
+    if (!option.value.empty()) out += fishValue(completesOption(option), option.value);
     out += " -d '" + escapeSingleQuotes(option.help) + "'\n";
   });
   for (const Operand& operand : operandsOf(verb)) {
     if (operand.kind == Completes::files) out += "complete -c caisson -n '" + seen + "' -F\n";
-    if (operand.kind == Completes::sessions || operand.kind == Completes::words)
+    if (operand.kind == Completes::sessions || operand.kind == Completes::words || operand.kind == Completes::hosts)
       out += "complete -c caisson -n '" + seen + "'" + fishValue(operand.kind, operand.name) + "\n";
   }
   if (!verb.syntax.command.empty())
     out += "complete -c caisson -n '" + seen +
            "; and contains -- -- (commandline -opc)' -x -a '(__fish_complete_subcommand)'\n";
   return out;
+}
+
+std::string agentHostNames() {
+  std::string list;
+  for (const mcp::AgentHost& host : mcp::agentHosts()) addWord(list, "", host.name);
+  return list;
 }
 
 int listSessions() {
@@ -211,6 +234,7 @@ int perform(const Arguments& arguments) {
 Completes completes(std::string_view value_name) {
   if (value_name == "PROFILE") return Completes::profiles;
   if (value_name == "EVENT") return Completes::events;
+  if (value_name.starts_with("HOST")) return Completes::hosts;
   if (value_name.starts_with("DIR")) return Completes::directories;
   if (value_name.starts_with("PATH") || value_name.starts_with("SRC") ||
       value_name.find("FILE") != std::string_view::npos)
@@ -228,7 +252,11 @@ std::vector<Operand> operandsOf(const Verb& verb) {
     begin = end + 1;
     std::erase_if(name, [](char letter) { return letter == '[' || letter == ']' || letter == '.'; });
     const bool session = operands.empty() && name == "ID" && verb.path.starts_with("session ");
-    const Completes kind = session ? Completes::sessions : completes(name);
+    Completes kind = session ? Completes::sessions : completes(name);
+    if (verb.path == "mcp") {
+      kind = Completes::words;
+      if (name == "HOST") name = agentHostNames();
+    }
     operands.push_back({std::move(name), kind});
   }
   return operands;
@@ -249,6 +277,13 @@ std::string bashCompletion(std::span<const Verb* const> verbs) {
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} at "
       "position\n"
       "  COMPREPLY=()\n"
+      "  # A colon divides words.\n"
+      "  if [[ $current == : ]]; then current=; at=$COMP_CWORD; else at=$((COMP_CWORD - 1)); fi\n"
+      "  if [[ ${COMP_WORDS[at]} == : && ${COMP_WORDS[at-1]} == preset ]]; then\n"
+      "    COMPREPLY=($(compgen -W '" +
+      presetNames("") +
+      "' -- \"$current\")); return\n"
+      "  fi\n"
       "  if ((COMP_CWORD == 1)); then\n"
       "    COMPREPLY=($(compgen -W '" +
       words(verbs) +
@@ -277,6 +312,9 @@ std::string zshCompletion(std::span<const Verb* const> verbs) {
   std::string out =
       "#compdef caisson\n# zsh completion for caisson, printed by `caisson __completions zsh`\n"
       "_caisson_sessions() { compadd -- ${(f)\"$(caisson __completions sessions 2>/dev/null)\"}; }\n"
+      "_caisson_hosts() { compadd -- " +
+      presetNames(policy::kPresetPrefix) +
+      "; }\n"
       "_caisson() {\n  local verb=${words[2]}\n"
       "  if ((CURRENT == 2)); then compadd -- " +
       words(verbs) + " --help --version; return; fi\n";

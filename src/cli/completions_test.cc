@@ -36,6 +36,7 @@ TEST(Completions, KnowWhatAValueIsByItsName) {
   EXPECT_EQ(completes("DIR[:MODE]"), Completes::directories);
   EXPECT_EQ(completes("FILE..."), Completes::files);
   EXPECT_EQ(completes("PROFILE"), Completes::profiles);
+  EXPECT_EQ(completes("HOST:PORT"), Completes::hosts);
   EXPECT_EQ(completes("SIZE"), Completes::nothing);
 }
 

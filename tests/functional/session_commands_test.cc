@@ -190,6 +190,14 @@ TEST_F(Completion, OffersSessionsByNameAndId) {
   EXPECT_EQ(complete("session destroy fix-login fix"), "\nfix-login\n");
 }
 
+TEST_F(Completion, OffersHosts) {
+  EXPECT_TRUE(contains(complete("run --allow-host pre"), "\npreset:npm\n"));
+  EXPECT_TRUE(contains(complete("session network fix-login allow ''"), "\npreset:npm\n"));
+  EXPECT_EQ(complete("run --allow-host preset : np"), "\nnpm\n") << "bash divides words at a colon";
+  EXPECT_TRUE(contains(complete("run --allow-host preset :"), "\nnpm\n"));
+  EXPECT_EQ(complete("mcp install curs"), "\ncursor\n");
+}
+
 TEST_F(Completion, OffersEventsAndProfiles) {
   EXPECT_TRUE(contains(complete("audit show --event proxy"), "\nproxy_request\n"));
   EXPECT_TRUE(contains(complete("run --profile str"), "\nstrict\n"));
