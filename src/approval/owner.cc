@@ -322,7 +322,7 @@ Result<Owner> decodeOwner(const policy::Document& document) {
     constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "alerts"};
     const bool known = std::ranges::find(kTables, name) != std::end(kTables);
     if (!known || table.type != Node::Type::table) {
-      return fail(configError(policy::place(document.name, table.line, known ? name : "?"),
+      return fail(configError(policy::place(document.name, table.line, name),
                               "expected one of the tables ceilings, defaults, filesystem, network and alerts"));
     }
     if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());

@@ -200,6 +200,10 @@ TEST_F(Owner, ABrokenConfigurationStopsEverythingAndSaysWhere) {
   EXPECT_EQ(output.exit_status, 125);
   EXPECT_TRUE(contains(output.err, "config.toml:2")) << output.describe();
   EXPECT_TRUE(contains(output.err, "ceilings.memmory")) << output.describe();
+  configure("memory = '8G'\n");
+  const RunOutput top = caisson({"run", "--", "true"});
+  EXPECT_EQ(top.exit_status, 125);
+  EXPECT_TRUE(contains(top.err, "config.toml:1: memory: ")) << top.describe();
 }
 
 TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {

@@ -72,6 +72,8 @@ TEST_F(Verbs, PolicyReferenceDescribesKeys) {
   EXPECT_EQ(output.exit_status, 0);
   EXPECT_TRUE(contains(output.out, "resources.memory\n")) << output.describe();
   EXPECT_TRUE(contains(output.out, "at most 2 GiB")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "filesystem.max_file_size\n    The largest file the payload may write.\n"))
+      << output.describe();
 }
 
 TEST_F(Verbs, APolicyFileIsInForce) {
@@ -99,6 +101,16 @@ TEST_F(Verbs, EveryMistakeOfAPolicyIsReportedAtOnce) {
     EXPECT_FALSE(contains(output.err, "stage")) << output.describe();
     EXPECT_FALSE(contains(output.err, "decode(")) << output.describe();
   }
+}
+
+TEST_F(Verbs, PolicyCheckNamesWhatThisMachineRefuses) {
+  workspace.write("here.toml", "[filesystem]\nread_only = ['/nonexistent-directory']\n");
+  const RunOutput output = caisson({"policy", "check", "here.toml"});
+  EXPECT_EQ(output.exit_status, 0) << "the file itself is correct: " << output.describe();
+  EXPECT_TRUE(contains(output.err, "here.toml: `caisson run` refuses it on this machine")) << output.describe();
+  EXPECT_TRUE(contains(output.err, "/nonexistent-directory")) << output.describe();
+  workspace.write("fine.toml", "[filesystem]\nread_only = ['/usr']\n");
+  EXPECT_EQ(caisson({"policy", "check", "fine.toml"}).err, "");
 }
 
 struct BadPolicy {

@@ -1,8 +1,11 @@
 // `caisson policy check|explain|schema|import`; policy_author.cc has init and reference, policy_trial.cc has test.
 #include "caisson/policy.h"
 
+#include <optional>
+
 #include "approval/owner.h"
 #include "base/json_writer.h"
+#include "caisson/run.h"
 #include "cli/commands/policy_author.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
@@ -32,6 +35,16 @@ constexpr Option kSchemaOptions[] = {kOfResult};
 constexpr OptionGroup kSchemaGroups[] = {{"Options", kSchemaOptions}};
 constexpr OptionGroup kExplainGroups[] = {{"Options", kExplainOptions}};
 
+/// Why a run with this policy would be refused on this machine, for example since a directory is missing.
+std::optional<Error> refusalHere(const Policy& policy) {
+  Request request{.policy = policy};
+  request.command = {"true"};
+  request.policy.model().commands = {};  // this command is not the user's
+  const auto plan = describePlan(request, false);
+  const bool host = !plan && (plan.error().stage == Stage::host || plan.error().stage == Stage::plan);
+  return host ? std::optional(plan.error()) : std::nullopt;
+}
+
 int check(const Arguments& arguments) {
   if (arguments.operands.empty())
     return complain(usageError("policy check", "no file given", "caisson policy check caisson.toml"));
@@ -41,6 +54,10 @@ int check(const Arguments& arguments) {
     const auto policy = Policy::load(std::string(file));
     if (policy) {
       good += safeLine(file) + ": ok\n";
+      if (const auto refusal = refusalHere(*policy)) {
+        tell(std::string(file) + ": `caisson run` refuses it on this machine:");
+        complain(*refusal);
+      }
     } else {
       complain(policy.error());
       status = 1;
