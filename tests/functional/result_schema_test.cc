@@ -1,5 +1,7 @@
 // Real results of every outcome against the schema that `caisson policy schema --result` prints.
+#include <csignal>
 #include <functional>
+#include <optional>
 
 #include "functional/sandbox.h"
 #include "support/conforms.h"
@@ -71,6 +73,29 @@ TEST_F(ResultSchema, OfASessionsCommandIsTheSame) {
   const std::string id = made.out.substr(0, made.out.find('\n'));
   expectValid(runCaisson({"session", "exec", id, "--json", "--", "sh", "-c", "echo x; exit 2"}, how_).out, "exited");
   expectValid(runCaisson({"session", "exec", id, "--json", "--timeout", "1s", "--", "sleep", "60"}, how_).out, "limit");
+  runCaisson({"session", "destroy", id}, how_);
+}
+
+/// The third request to end kills a command that ignores the first two.
+TEST_F(ResultSchema, DescribesACancelledCommand) {
+  const RunOutput made = runCaisson({"session", "create", "--workspace", workspace.path()}, how_);
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const std::string file = state_ / "cancelled.json";
+  {
+    BackgroundProgram command({"sh", "-c", "exec \"$0\" session exec \"$1\" --json -- sh -c \"$2\" > \"$3\"",
+                               caissonBinary(), id, "trap : INT; echo x > started; while :; do sleep 0.1; done", file},
+                              how_);
+    ASSERT_TRUE(eventually([&] { return runCaisson({"session", "read", id, "started"}, how_).exit_status == 0; },
+                           std::chrono::seconds(30)));
+    std::optional<int> status;
+    for (int i = 0; i < 300 && !status; ++i) {  // equal signals that are pending count once
+      command.signal(SIGINT);
+      status = command.wait(std::chrono::milliseconds(100));
+    }
+    EXPECT_EQ(status, 128 + SIGTERM);
+  }
+  expectValid(readFile(file), "cancelled");
   runCaisson({"session", "destroy", id}, how_);
 }
 
