@@ -145,7 +145,11 @@ Result<Policy> basePolicy(const Arguments& arguments) {
   if (file) return Policy::load(std::string(*file));
   if (profile) {
     auto policy = Policy::profile(*profile);
-    return policy ? policy : fail(blame(policy.error(), {&kProfile, *profile}));
+    if (!policy) return fail(blame(policy.error(), {&kProfile, *profile}));
+    // The profile's hosts are for the egress filter, which the host's network does not pass.
+    const auto host_network = [](const Given& given) { return given.option->name == "net" && given.value == "host"; };
+    if (std::ranges::any_of(arguments.given, host_network)) policy->model().network.allowed_hosts.clear();
+    return policy;
   }
   auto project = projectPolicy();
   if (!project) return fail(project.error());

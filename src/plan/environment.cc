@@ -45,6 +45,21 @@ void addCacheVariables(const Plan& plan, std::map<std::string, std::string>& val
   values["GOMODCACHE"] = std::string(kCache) + "/go-mod";
 }
 
+/// A policy that lists a package manager's registry but has no network tells it so: otherwise it waits for hosts that
+/// it cannot reach.
+void addOfflineVariables(const policy::Network& network, std::map<std::string, std::string>& values) {
+  struct Switch {
+    std::string_view preset, variable, value;
+  };
+  constexpr Switch kSwitches[] = {{"preset:npm", "npm_config_offline", "true"},
+                                  {"preset:pip", "PIP_NO_INDEX", "1"},
+                                  {"preset:cargo", "CARGO_NET_OFFLINE", "true"}};
+  for (const Switch& one : kSwitches) {
+    if (std::ranges::find(network.allowed_hosts, one.preset) != network.allowed_hosts.end())
+      values[std::string(one.variable)] = one.value;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,
@@ -83,6 +98,7 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
   for (const std::string& name : wish.pass) fromCaller(name);
   dropSecretVariables(policy, values);
   if (plan.egress && addsCredentials(policy.network)) addCredentialVariables(policy, values);
+  if (policy.network.mode == policy::NetworkMode::none) addOfflineVariables(policy.network, values);
   for (const auto& [name, value] : wish.set) values[name] = value;
 
   std::vector<std::string> environment;

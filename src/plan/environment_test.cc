@@ -88,6 +88,18 @@ TEST(Environment, WhatAPolicySetsWinsOverEverything) {
   EXPECT_EQ(got.at("ODD"), "a=b c\n");
 }
 
+TEST(Environment, PackageManagersAreOfflineOnlyWithoutANetwork) {
+  Policy policy;
+  policy.network.allowed_hosts = {"preset:pip", "preset:cargo"};
+  policy.environment.set = {{"CARGO_NET_OFFLINE", "false"}};
+  const auto offline = variables(policy, hostWithVariables());
+  EXPECT_EQ(offline.at("PIP_NO_INDEX"), "1");
+  EXPECT_EQ(offline.at("CARGO_NET_OFFLINE"), "false") << "what the policy sets wins";
+  EXPECT_FALSE(offline.contains("npm_config_offline")) << "its registry is not listed";
+  policy.network.mode = policy::NetworkMode::proxy;
+  EXPECT_FALSE(variables(policy, hostWithVariables()).contains("PIP_NO_INDEX"));
+}
+
 TEST(Environment, ATerminalIsNamedOnlyWhenThereIsOne) {
   EXPECT_FALSE(variables(Policy{}, hostWithVariables()).contains("TERM"));
   EXPECT_EQ(variables(Policy{}, hostWithVariables(), true).at("TERM"), "screen");

@@ -1,5 +1,6 @@
 """internet.py STATE: the servers of world.sh. STATE/queries lists every question that reached the DNS server."""
 import http.server
+import io
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 STATE = sys.argv[1]
 V4, OTHER, BARE, V6 = "93.184.0.2", "93.184.0.3", "93.184.0.4", "2606:4700:aa::2"
@@ -40,11 +42,27 @@ ZONE = {
     "any.pypi.org": [V4],
     "any.pypi.python.org": [V4],
     "any.crates.io": [V4],
+    "other.crates.io": [V4],
 }
 FLIP = {"count": 0}
+
+
+def wheel():
+    """A package for pip, without code."""
+    data, about = io.BytesIO(), "leaf-1.2.3.dist-info/"
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("leaf.py", "print('from the index')\n")
+        archive.writestr(about + "METADATA", "Metadata-Version: 2.1\nName: leaf\nVersion: 1.2.3\n")
+        archive.writestr(about + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(about + "RECORD", f"leaf.py,,\n{about}METADATA,,\n{about}WHEEL,,\n{about}RECORD,,\n")
+    return data.getvalue()
+
+
 FILES = {  # what package managers ask for
     "/npm/leaf": json.dumps({"name": "leaf", "dist-tags": {"latest": "1.2.3"}, "versions": {"1.2.3": {
         "name": "leaf", "version": "1.2.3", "dist": {"tarball": "http://example.org/npm/leaf.tgz"}}}}).encode(),
+    "/simple/leaf/": b'<!DOCTYPE html><a href="/simple/leaf-1.2.3-py3-none-any.whl">leaf-1.2.3-py3-none-any.whl</a>',
+    "/simple/leaf-1.2.3-py3-none-any.whl": wheel(),
     "/apt/./Packages": b"Package: leaf\nVersion: 1.2.3\nArchitecture: all\nFilename: ./leaf.deb\nSize: 1\n"
                        b"MD5sum: d41d8cd98f00b204e9800998ecf8427e\nDescription: a leaf\n\n",
 }
@@ -153,7 +171,8 @@ class Web(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/redirect?"):
             return self.reply(302, b"", [("Location", self.path.split("?", 1)[1])])
         if self.path in FILES:
-            return self.reply(200, FILES[self.path], [("Content-Type", "application/json")])
+            kind = "text/html" if self.path.endswith("/") else "application/json"
+            return self.reply(200, FILES[self.path], [("Content-Type", kind)])
         if self.path.startswith("/repo.git/"):
             return self.repository(self.path.split("?")[0][1:])
         if self.path.startswith("/apt/"):

@@ -100,7 +100,7 @@ void readConfig(ImportBuilder& in) {
   if (const auto enabled = in.reader().boolean("sandbox_config.network.enabled"); enabled && *enabled) {
     in.set("sandbox_config.network.enabled", "network.mode", "proxy");
     in.note(NoteKind::widening, "sandbox_config.network.enabled", "network access through the egress filter");
-    in.policy().environment.set["CARGO_NET_OFFLINE"] = "false";  // the profile has no network and says so to cargo
+    std::erase(in.policy().network.allowed_hosts, "preset:cargo");  // the profile's; the file lists its hosts
   }
   Texts more;
   for (const std::string& host : in.reader().texts("sandbox_config.network.allowlist")) {
