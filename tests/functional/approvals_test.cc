@@ -135,7 +135,7 @@ TEST_F(Owner, AnApprovalForATimeHoldsForEachRunUntilItIsOver) {
   for (const auto& [flag, value, what, field] : std::vector<std::array<std::string, 4>>{
            {"--level", "none", "level:none", "level"}, {"--net", "host", "net:host", "network"}}) {
     const std::vector<std::string> command{"run", flag, value, "--approve", what, "--", "echo", "ran"};
-    ASSERT_EQ(onTerminal({"approvals", "grant", what, "--for", "8s"}, "[y/N]"), 0);
+    ASSERT_EQ(onTerminal({"approvals", "grant", what, "--for", std::to_string(8 * slowness()) + "s"}, "[y/N]"), 0);
     EXPECT_EQ(caisson(command).out, "ran\n") << what;
     EXPECT_EQ(caisson(command).out, "ran\n") << what << " once more";
     EXPECT_TRUE(eventually([&] { return caisson({"approvals", "list"}).out == "nothing is approved\n"; },
