@@ -1,7 +1,15 @@
 # caisson_precompile(target from): `target` uses the precompiled headers of `from`, which has the same flags.
 function(caisson_precompile target from)
-  if(CAISSON_PRECOMPILE)
+  if(TARGET ${from})
     target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+endfunction()
+
+# caisson_optimize(source...): -O2 in release builds, for loops over much data.
+function(caisson_optimize)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -O2)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
@@ -62,13 +70,16 @@ endfunction()
 # caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ... ALONE ...)
 #   One static library per folder of src/. DEPENDS names the layers below; scripts/check_layers.py
 #   checks the includes against the same order. TESTS are the *_test.cc files that stand beside the sources.
-#   ALONE are the sources that cannot be compiled together with others (caisson_unity), or ALL.
+#   ALONE are the sources that cannot be compiled together with others (caisson_unity).
+#   HEADERS is a target of caisson_precompiled; caisson_headers unless given.
 function(caisson_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;TESTS;LIBS;ALONE" ${ARGN})
-  add_library(caisson_${name} STATIC ${ARG_SOURCES})
-  if(NOT ARG_ALONE STREQUAL "ALL")
-    caisson_unity(caisson_${name} ${ARG_ALONE})
+  cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;DEPENDS;TESTS;LIBS;ALONE" ${ARGN})
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS caisson_headers)
   endif()
+  add_library(caisson_${name} STATIC ${ARG_SOURCES})
+  caisson_unity(caisson_${name} ${ARG_ALONE})
+  caisson_precompile(caisson_${name} ${ARG_HEADERS})
   target_include_directories(caisson_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(caisson_${name} PRIVATE caisson_flags)
   foreach(lower IN LISTS ARG_DEPENDS)

@@ -64,7 +64,7 @@ void appendVerb(std::string& out, const Verb& verb) {
   if (!verb.examples.empty()) out += ".PP\nExamples:\n" + exampleBlock(verb.examples);
 }
 
-int perform(const Arguments&) {
+int printManPage(const Arguments&) {
   std::string out = ".TH CAISSON 1 \"\" \"caisson " CAISSON_VERSION "\" \"User Commands\"\n";
   out += ".SH NAME\ncaisson \\- run untrusted code and protect the host\n";
   out += ".SH SYNOPSIS\n.B caisson\n.I COMMAND\n[\\fIOPTION\\fR]...\n";
@@ -86,7 +86,7 @@ constinit const Verb kMan{
     .path = "__man",
     .summary = "Print the manual page",
     .topic = Topic::hidden,
-    .perform = perform,
+    .perform = printManPage,
 };
 
 }  // namespace caisson::cli
