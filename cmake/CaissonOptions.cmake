@@ -38,7 +38,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # False alarms where std::function and std::expected are inlined, seen when several sources are compiled together.
   target_compile_options(caisson_flags INTERFACE -Wno-free-nonheap-object)
 endif()
-target_compile_definitions(caisson_flags INTERFACE FMT_HEADER_ONLY=1)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_options(caisson_flags INTERFACE -ffunction-sections -fdata-sections)
   target_link_options(caisson_flags INTERFACE -Wl,--gc-sections)

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "audit/chain.h"
+#include "base/json_value.h"
 #include "base/json_writer.h"
 #include "base/sha256.h"
 #include "sys/root_dir.h"
@@ -56,19 +56,14 @@ Result<std::optional<sys::RootDir>> openStore(bool make) {
   return std::optional<sys::RootDir>(std::move(*root));
 }
 
-std::string textOf(const nlohmann::json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 Result<Quarantined> readEntry(const sys::RootDir& root, const std::string& file) {
   const auto text = root.readFile(file, kLongestFile);
   if (!text) return fail(text.error());
-  const auto object = nlohmann::json::parse(*text, nullptr, false);
+  const auto object = JsonValue::parse(*text);
   Quarantined what;
-  if (object.is_object()) {
-    what = {textOf(object, "key"), textOf(object, "reason"), textOf(object, "sandbox"), textOf(object, "preview"),
-            textOf(object, "since")};
+  if (object) {
+    const auto member = [&](std::string_view name) { return object->textAt(name).value_or(""); };
+    what = {member("key"), member("reason"), member("sandbox"), member("preview"), member("since")};
   }
   // A damaged entry stays in force: its file name identifies the key, and it was not released.
   if (what.key.empty() || fileFor(what.key) != file) {

@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
+#include <concepts>
 
 #include "audit/chain.h"
 #include "audit/files.h"
 #include "audit/head.h"
+#include "base/json_value.h"
 #include "sys/state_home.h"
 
 namespace caisson::audit {
@@ -18,17 +19,17 @@ namespace {
 
 constexpr std::size_t kChunk = 256 * 1024;
 
-template <class T>
-bool take(const nlohmann::ordered_json& object, const char* key, T& to) {
-  const auto found = object.find(key);
-  if (found == object.end()) return false;
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (!found->is_string()) return false;
-  } else {
-    if (!found->is_number_integer()) return false;
-  }
-  found->get_to(to);
-  return true;
+bool take(const JsonValue& object, std::string_view key, std::string& to) {
+  auto found = object.textAt(key);
+  if (found) to = std::move(*found);
+  return found.has_value();
+}
+
+template <std::integral T>
+bool take(const JsonValue& object, std::string_view key, T& to) {
+  const auto found = object.integerAt(key);
+  if (found) to = static_cast<T>(*found);
+  return found.has_value();
 }
 
 /// Sorted.
@@ -49,18 +50,19 @@ std::vector<std::uint32_t> numbersOf(int directory, std::uint32_t (*number_of)(s
 std::optional<Entry> parseEntry(std::string_view line) {
   SealedLine sealed;
   if (!takeApart(line, sealed)) return std::nullopt;
-  const auto object = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
+  const auto object = JsonValue::parse(line);
+  if (!object) return std::nullopt;
   Entry entry;
   std::string severity;
-  if (!take(object, "seq", entry.seq) || !take(object, "time", entry.time) || !take(object, "event", entry.event) ||
-      !take(object, "severity", severity) || !take(object, "sandbox", entry.sandbox) || !take(object, "pid", entry.pid))
+  if (!take(*object, "seq", entry.seq) || !take(*object, "time", entry.time) || !take(*object, "event", entry.event) ||
+      !take(*object, "severity", severity) || !take(*object, "sandbox", entry.sandbox) ||
+      !take(*object, "pid", entry.pid))
     return std::nullopt;
   const auto known = severityNamed(severity);
-  const auto data = object.find("data");
-  if (!known || data == object.end() || !data->is_object()) return std::nullopt;
+  const auto data = object->find("data");
+  if (!known || !data || !data->isObject()) return std::nullopt;
   entry.severity = *known;
-  entry.data = data->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  entry.data = data->written();
   return entry;
 }
 

@@ -1,6 +1,5 @@
 // A plan as text and as JSON.
-#include <fmt/format.h>
-
+#include "base/format.h"
 #include "base/json_writer.h"
 #include "base/syscall_names.h"
 #include "plan/plan.h"
@@ -10,42 +9,40 @@ namespace caisson::plan {
 namespace {
 
 struct Line {
-  std::string operator()(const MakeDirectory& s) const {
-    return fmt::format("directory  {} ({:04o})", s.target, s.mode);
-  }
-  std::string operator()(const MakeSymlink& s) const { return fmt::format("link       {} -> {}", s.target, s.to); }
+  std::string operator()(const MakeDirectory& s) const { return format("directory  {} ({})", s.target, octal(s.mode)); }
+  std::string operator()(const MakeSymlink& s) const { return format("link       {} -> {}", s.target, s.to); }
   std::string operator()(const MakeFile& s) const {
-    return fmt::format("file       {} ({} bytes, written afresh)", s.target, s.content.size());
+    return format("file       {} ({} bytes, written afresh)", s.target, s.content.size());
   }
   std::string operator()(const Bind& s) const {
-    return fmt::format("{:<10} {}{}{}{}{}", s.writable ? "writable" : "read-only", s.target,
-                       s.source == s.target ? "" : " from " + s.source, s.executable ? "" : ", noexec",
-                       s.devices ? ", device" : "", s.optional ? ", if present" : "");
+    return format("{} {}{}{}{}{}", padded(s.writable ? "writable" : "read-only", 10), s.target,
+                  s.source == s.target ? "" : " from " + s.source, s.executable ? "" : ", noexec",
+                  s.devices ? ", device" : "", s.optional ? ", if present" : "");
   }
   std::string operator()(const MountTmpfs& s) const {
-    return fmt::format("{:<10} {} ({} KiB, {} inodes{}{})", s.on_disk ? "directory" : "tmpfs", s.target, s.bytes / 1024,
-                       s.inodes, s.on_disk ? ", on disk" : "", s.executable ? "" : ", noexec");
+    return format("{} {} ({} KiB, {} inodes{}{})", padded(s.on_disk ? "directory" : "tmpfs", 10), s.target,
+                  s.bytes / 1024, s.inodes, s.on_disk ? ", on disk" : "", s.executable ? "" : ", noexec");
   }
   std::string operator()(const MountProc& s) const {
     std::string entries;
     for (const std::string& name : s.shown) entries += " " + name;
-    return fmt::format("proc       {} (own processes only; of the rest{})", s.target, entries);
+    return format("proc       {} (own processes only; of the rest{})", s.target, entries);
   }
   std::string operator()(const MountDevpts& s) const {
-    return fmt::format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
+    return format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
   }
   std::string operator()(const MountOverlay& s) const {
-    std::string text = s.read_only ? fmt::format("read-only  {} from {}", s.target, s.lower)
-                                   : fmt::format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower,
-                                                 s.bytes / 1024, s.on_disk ? "on disk" : "in memory");
+    std::string text = s.read_only ? format("read-only  {} from {}", s.target, s.lower)
+                                   : format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower,
+                                            s.bytes / 1024, s.on_disk ? "on disk" : "in memory");
     for (const std::string& name : s.whiteouts) text += "\n               hidden: " + name;
     for (const ReplacedFile& file : s.replaced) text += "\n               without credentials: " + file.path;
     return text;
   }
-  std::string operator()(const MaskPath& s) const { return fmt::format("masked     {}", s.target); }
-  std::string operator()(const CoverFile& s) const { return fmt::format("values     {} of the sandbox", s.target); }
+  std::string operator()(const MaskPath& s) const { return format("masked     {}", s.target); }
+  std::string operator()(const CoverFile& s) const { return format("values     {} of the sandbox", s.target); }
   std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
-  std::string operator()(const SetKernelQuota& s) const { return fmt::format("quota      {} = {}", s.name, s.value); }
+  std::string operator()(const SetKernelQuota& s) const { return format("quota      {} = {}", s.name, s.value); }
 };
 
 std::string accessNames(std::uint64_t access) {
@@ -76,34 +73,34 @@ std::optional<SyscallFilter> rulesOf(const Plan& plan) {
   return filter ? std::optional<SyscallFilter>(std::move(*filter)) : std::nullopt;
 }
 
-std::string seconds(const std::optional<double>& value) { return value ? fmt::format("{} s", *value) : "none"; }
+std::string seconds(const std::optional<double>& value) { return value ? format("{} s", *value) : "none"; }
 
 }  // namespace
 
 std::string describe(const Plan& plan) {
   std::string text;
-  const auto head = [&](std::string_view title) { text += fmt::format("\n{}\n", title); };
+  const auto head = [&](std::string_view title) { text += format("\n{}\n", title); };
   text += "command    ";
   for (const std::string& word : plan.command) text += word + " ";
-  text += fmt::format("\ndirectory  {}\n", plan.working_directory);
+  text += format("\ndirectory  {}\n", plan.working_directory);
   head("layers");
-  for (const auto& [name, state] : plan.layers) text += fmt::format("  {:<18} {}\n", name, state);
-  for (const std::string& warning : plan.warnings) text += fmt::format("  warning: {}\n", warning);
-  for (const std::string& notice : plan.notices) text += fmt::format("  note: {}\n", notice);
+  for (const auto& [name, state] : plan.layers) text += format("  {} {}\n", padded(name, 18), state);
+  for (const std::string& warning : plan.warnings) text += format("  warning: {}\n", warning);
+  for (const std::string& notice : plan.notices) text += format("  note: {}\n", notice);
   head("identity");
-  text += fmt::format("  uid {} and gid {} inside are {} and {} on the host\n", plan.identity.inside_uid,
-                      plan.identity.inside_gid, plan.identity.outside_uid, plan.identity.outside_gid);
+  text += format("  uid {} and gid {} inside are {} and {} on the host\n", plan.identity.inside_uid,
+                 plan.identity.inside_gid, plan.identity.outside_uid, plan.identity.outside_gid);
   head("file tree");
   for (const Step& step : plan.steps) text += "  " + std::visit(Line{}, step) + "\n";
   head("landlock");
   for (const LandlockRule& rule : plan.landlock.rules)
-    text += fmt::format("  {:<24} {}\n", rule.path, accessNames(rule.access));
+    text += format("  {} {}\n", padded(rule.path, 24), accessNames(rule.access));
   head("limits");
-  text += fmt::format("  wall time {}, cpu time {}, output {} bytes\n", seconds(plan.wall_seconds),
-                      seconds(plan.cpu_seconds), plan.output_bytes);
+  text += format("  wall time {}, cpu time {}, output {} bytes\n", seconds(plan.wall_seconds),
+                 seconds(plan.cpu_seconds), plan.output_bytes);
   if (plan.memory_bytes > 0)
-    text += fmt::format("  memory {} bytes, processes and threads {}\n", plan.memory_bytes, plan.max_tasks);
-  for (const ResourceLimit& limit : plan.rlimits) text += fmt::format("  {:<12} {}\n", limit.name, limit.value);
+    text += format("  memory {} bytes, processes and threads {}\n", plan.memory_bytes, plan.max_tasks);
+  for (const ResourceLimit& limit : plan.rlimits) text += format("  {} {}\n", padded(limit.name, 12), limit.value);
   head("environment");
   for (const std::string& variable : plan.environment) text += "  " + variable + "\n";
   if (const auto filter = rulesOf(plan)) {
@@ -121,8 +118,8 @@ std::string describe(const Plan& plan) {
         refused += " " + name;
       }
     }
-    text += fmt::format("  allowed:{}\n  answered by caisson:{}\n  by argument:{}\n  refused:{}\n  all others: {}\n",
-                        allowed, answered, partly, refused, actionText(filter->unlisted));
+    text += format("  allowed:{}\n  answered by caisson:{}\n  by argument:{}\n  refused:{}\n  all others: {}\n",
+                   allowed, answered, partly, refused, actionText(filter->unlisted));
   }
   return text;
 }

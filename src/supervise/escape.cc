@@ -1,12 +1,11 @@
 #include "supervise/escape.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "audit/quarantine.h"
 #include "audit/redact.h"
+#include "base/format.h"
 #include "policy/describe/explain.h"
 #include "policy/rules/severity.h"
 #include "supervise/disk/caches.h"
@@ -30,7 +29,7 @@ Severity severityOf(const std::string& text) {
 
 Fields fieldsOf(const Violation& violation) {
   std::string arguments = "[";
-  for (int i = 0; i < 6; ++i) arguments += fmt::format("{}\"{:#x}\"", i == 0 ? "" : ",", violation.arguments[i]);
+  for (int i = 0; i < 6; ++i) arguments += format("{}\"{}\"", i == 0 ? "" : ",", hex(violation.arguments[i]));
   Fields fields;
   fields.text("syscall", violation.syscall).number("number", violation.number);
   fields.text("architecture", violation.architecture).raw("arguments", arguments + "]");

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "approval/owner.h"
 #include "audit/quarantine.h"
+#include "base/json_value.h"
+#include "base/json_writer.h"
 #include "policy/decode/decode.h"
 #include "policy/decode/validate.h"
 #include "policy/describe/json.h"
@@ -14,8 +15,6 @@
 
 namespace caisson::tool {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kDirectory = "tools";
 constexpr std::string_view kEnding = ".json";
@@ -74,46 +73,46 @@ Result<void> checkName(std::string_view name) {
 }
 
 Result<Tool> readTool(std::string_view text, std::string_view name) {
-  const Json object = Json::parse(text, nullptr, false);
-  if (!object.is_object()) return fail(damaged(name, "its entry is not JSON"));
+  const auto object = JsonValue::parse(text);
+  if (!object || !object->isObject()) return fail(damaged(name, "its entry is not JSON"));
   Tool tool;
-  const Json* policy = nullptr;
-  for (const auto& [key, value] : object.items()) {
+  std::optional<JsonValue> policy;
+  for (const auto& [key, value] : object->members()) {
     if (key == "format_version") {
-      if (!value.is_number_integer() || value != kFormat)
+      if (value.integer() != kFormat)
         return fail(damaged(name, "its entry has a format that this version does not know"));
-    } else if (key == "name" && value.is_string()) {
-      tool.name = value.get<std::string>();
-    } else if (key == "description" && value.is_string()) {
-      tool.description = value.get<std::string>();
-    } else if (key == "command" && value.is_array()) {
-      for (const Json& word : value) {
-        if (!word.is_string()) return fail(damaged(name, "its command is not a list of words"));
-        tool.command.push_back(word.get<std::string>());
+    } else if (key == "name" && value.text()) {
+      tool.name = *value.text();
+    } else if (key == "description" && value.text()) {
+      tool.description = *value.text();
+    } else if (key == "command" && value.isArray()) {
+      for (const JsonValue& word : value.items()) {
+        if (!word.text()) return fail(damaged(name, "its command is not a list of words"));
+        tool.command.push_back(*word.text());
       }
-    } else if (key == "policy" && value.is_object()) {
-      policy = &value;
+    } else if (key == "policy" && value.isObject()) {
+      policy = value;
     } else {
       return fail(damaged(name, "its entry has an unknown key or a value of the wrong type"));
     }
   }
-  if (!object.contains("format_version") || tool.name != name || policy == nullptr)
+  if (!object->find("format_version") || tool.name != name || !policy)
     return fail(damaged(name, "its entry lacks its format, its name or its policy"));
   if (auto checked = checkName(tool.name); !checked) return fail(checked.error());
   if (auto checked = checkTemplate(tool.command); !checked) return fail(checked.error());
-  auto decoded = readPolicy(policy->dump(), name);
+  auto decoded = readPolicy(policy->written(), name);
   if (!decoded) return fail(decoded.error());
   tool.policy = std::move(*decoded);
   return tool;
 }
 
 std::string writeTool(const Tool& tool) {
-  Json object = {{"format_version", kFormat},
-                 {"name", tool.name},
-                 {"description", tool.description},
-                 {"command", tool.command},
-                 {"policy", Json::parse(policy::toJson(tool.policy), nullptr, false)}};
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  JsonWriter json;
+  json.beginObject().key("format_version").number(kFormat).key("name").string(tool.name);
+  json.key("description").string(tool.description).key("command").strings(tool.command);
+  json.key("policy").raw(policy::toJson(tool.policy)).end();
+  const auto object = JsonValue::parse(json.text());
+  return (object ? object->indented() : json.text()) + "\n";
 }
 
 Result<Registry> Registry::open() {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <ctime>
 #include <deque>
-#include <nlohmann/json.hpp>
 
 #include "audit/chain.h"
 #include "audit/check.h"
 #include "audit/reader.h"
+#include "base/json_value.h"
 #include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
@@ -123,11 +123,11 @@ std::string padded(std::string text, std::size_t width) {
 
 /// {"limit":"time","n":3} as `limit=time n=3`.
 std::string plainDetails(const std::string& data) {
-  const auto object = nlohmann::ordered_json::parse(data, nullptr, false);
+  const auto object = JsonValue::parse(data);
   std::string text;
-  if (!object.is_object()) return text;
-  for (const auto& [key, value] : object.items()) {
-    std::string word = value.is_string() ? value.get<std::string>() : value.dump();
+  if (!object) return text;
+  for (const auto& [key, value] : object->members()) {
+    std::string word = value.text().value_or(value.written());
     if (word.empty() || word.find(' ') != std::string::npos) word = "'" + word + "'";
     text += (text.empty() ? "  " : " ") + key + "=" + word;
   }

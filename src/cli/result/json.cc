@@ -1,12 +1,11 @@
 #include "cli/result/json.h"
 
-#include <fmt/format.h>
-
 #include <csignal>
 #include <cstring>
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json_writer.h"
 #include "base/utf8.h"
 
@@ -122,7 +121,7 @@ void writeViolations(JsonWriter& json, const std::vector<Violation>& violations)
       json.key("syscall").string(violation.syscall).key("number").number(violation.number);
       json.key("architecture").string(violation.architecture);
       json.key("arguments").beginArray();
-      for (const std::uint64_t argument : violation.arguments) json.string(fmt::format("{:#x}", argument));
+      for (const std::uint64_t argument : violation.arguments) json.string(hex(argument));
       json.end();
       json.key("pid").number(violation.pid).key("program").string(violation.program);
       json.key("errno").string(errnoName(violation.error));

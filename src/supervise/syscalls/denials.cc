@@ -1,12 +1,12 @@
 #include "supervise/syscalls/denials.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "base/format.h"
 #include "base/never_allowed_calls.h"
 #include "base/syscall_arguments.h"
 #include "base/syscall_names.h"
@@ -66,7 +66,7 @@ std::string socketName(const Violation& call) {
   const std::uint32_t family = low(call, 0);
   const auto* const known = std::ranges::find(kNames, family, &Name::family);
   const std::string name = known != std::end(kNames) ? std::string(known->name) : "family " + std::to_string(family);
-  return fmt::format("{}({}, type {}, protocol {})", call.syscall, name, low(call, 1) & 0xfU, low(call, 2));
+  return format("{}({}, type {}, protocol {})", call.syscall, name, low(call, 1) & 0xfU, low(call, 2));
 }
 
 /// For calls that are allowed, but not with these arguments.
@@ -154,13 +154,13 @@ Denial explainCall(const plan::Plan& plan, const Violation& call) {
             .operation = "system call that no list of this build knows",
             .remedy = syscallName(call.number).empty()
                           ? "the program must do without"
-                          : fmt::format("add \"{}\" to syscalls.allow in the policy", name)};
+                          : format("add \"{}\" to syscalls.allow in the policy", name)};
   }
   if (isPartlyAllowed(plan, call.number)) return explainArguments(plan, call);
   return {.rule = "syscalls.names",
           .object = call.syscall,
           .operation = "system call",
-          .remedy = fmt::format("let the policy's list of system calls allow \"{}\"", name)};
+          .remedy = format("let the policy's list of system calls allow \"{}\"", name)};
 }
 
 /// A large file in a directory that is in memory is the likely cause: say where else it could be.
@@ -170,8 +170,8 @@ std::string memoryRemedy(const plan::Plan& plan, const FilesInMemory& files) {
   const std::string advice = files.directory == plan::kWorkspace || plan.host_view
                                  ? "with --disk SIZE (filesystem.overlay_store = \"disk\") they are on disk"
                                  : "with --profile dev, or store = \"disk\" in the policy, they are on disk";
-  return fmt::format("{}; {} MiB of it are files in {}, which is in memory: {}", kRaise, files.bytes >> 20U,
-                     files.directory, advice);
+  return format("{}; {} MiB of it are files in {}, which is in memory: {}", kRaise, files.bytes >> 20U, files.directory,
+                advice);
 }
 
 /// Advice with a line for a policy file, which changes this entry and keeps the others.
@@ -179,7 +179,7 @@ std::string directoryRemedy(const plan::Plan& plan, const std::string& path) {
   for (const plan::Step& step : plan.steps) {
     const auto* directory = std::get_if<plan::MountTmpfs>(&step);
     if (directory == nullptr || directory->target != path || path.starts_with("/dev")) continue;
-    const std::string line = fmt::format("filesystem.tmpfs.\"{}\".size = \"{}M\"", path, directory->bytes >> 19U);
+    const std::string line = format("filesystem.tmpfs.\"{}\".size = \"{}M\"", path, directory->bytes >> 19U);
     return directory->on_disk ? "raise it with --disk, or with " + line + " in a policy"
                               : "raise it with " + line + " in a policy, or use --profile dev";
   }
@@ -208,14 +208,14 @@ void noteUnheardForeignCall(RunResult& result) {
 }
 
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many) {
-  std::string text = many ? fmt::format("{} grave attempts within {} s, the last one ", plan.severities.high_limit,
-                                        plan.severities.high_window_seconds)
+  std::string text = many ? format("{} grave attempts within {} s, the last one ", plan.severities.high_limit,
+                                   plan.severities.high_window_seconds)
                           : "an attempt at ";
   text += call.syscall + "(";
   const bool native = call.architecture == plan::nativeArchitectureName();
   const std::size_t count = native ? syscallArgumentCount(call.number) : std::size(call.arguments);
-  for (std::size_t i = 0; i < count; ++i) text += fmt::format("{}{:#x}", i == 0 ? "" : ", ", call.arguments[i]);
-  text += fmt::format(") by {} (pid {})", call.program.empty() ? "a program" : call.program, call.pid);
+  for (std::size_t i = 0; i < count; ++i) text += format("{}{}", i == 0 ? "" : ", ", hex(call.arguments[i]));
+  text += format(") by {} (pid {})", call.program.empty() ? "a program" : call.program, call.pid);
   return text;
 }
 
@@ -231,15 +231,15 @@ void explainLimits(const plan::Plan& plan, const std::string& full, const FilesI
   if (result.outcome == OutcomeKind::limit) {
     switch (result.limit) {
       case Limit::time:
-        add("resources.wall_seconds", fmt::format("{} s", plan.wall_seconds.value_or(0)), "run on",
+        add("resources.wall_seconds", format("{} s", plan.wall_seconds.value_or(0)), "run on",
             "raise the limit with --timeout");
         break;
       case Limit::cpu:
-        add("resources.cpu_seconds", fmt::format("{} s", plan.cpu_seconds.value_or(0)), "use the processor",
+        add("resources.cpu_seconds", format("{} s", plan.cpu_seconds.value_or(0)), "use the processor",
             "raise resources.cpu_seconds in the policy");
         break;
       case Limit::memory:
-        add("resources.memory", fmt::format("{} bytes", plan.memory_bytes), "use memory",
+        add("resources.memory", format("{} bytes", plan.memory_bytes), "use memory",
             memoryRemedy(plan, files_in_memory));
         break;
       case Limit::file_size:
@@ -263,7 +263,7 @@ void explainLimits(const plan::Plan& plan, const std::string& full, const FilesI
   } streams[] = {{result.out, "standard output"}, {result.err, "standard error"}};
   for (const auto& [stream, name] : streams) {
     if (stream.truncated)
-      add("resources.output", fmt::format("{} bytes of {}", stream.dropped, name), "write",
+      add("resources.output", format("{} bytes of {}", stream.dropped, name), "write",
           "raise the limit with --output-limit");
   }
 }

@@ -1,6 +1,5 @@
 #include "supervise/syscalls/violations.h"
 
-#include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/syscall_arguments.h"
 #include "base/syscall_names.h"
 #include "plan/syscalls.h"
@@ -31,7 +31,7 @@ std::string architectureName(const Attempt& attempt) {
   if (attempt.architecture == AUDIT_ARCH_AARCH64) return "aarch64";
   if (attempt.architecture == AUDIT_ARCH_I386) return "i386";
   if (attempt.architecture == AUDIT_ARCH_ARM) return "arm";
-  return fmt::format("architecture {:#x}", attempt.architecture);
+  return "architecture " + hex(attempt.architecture);
 }
 
 /// A number is a different call on another architecture, so only native calls are named.
