@@ -56,7 +56,7 @@ test-mcp: ## the MCP server under the official conformance suite and clients (in
 	@sh scripts/test_mcp.sh
 
 test-mcp-stress: ## 64 clients at one MCP server built with ThreadSanitizer; some minutes (CLIENTS=64 ROUNDS=1)
-	@sh scripts/build.sh tsan caisson && python3 tests/mcp/stress.py build-tsan/caisson $${CLIENTS:-64} $${ROUNDS:-1}
+	@sh scripts/build.sh tsan caisson-mcp && python3 tests/mcp/stress.py build-tsan/caisson $${CLIENTS:-64} $${ROUNDS:-1}
 
 test-neighbours: ## whether abuse in one sandbox slows another (measured, so on a quiet machine)
 	@sh scripts/build.sh --tests release && cd build && CAISSON_MEASURE=1 tests/functional/functional_limits --gtest_filter='*Neighbour*'

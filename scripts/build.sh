@@ -1,6 +1,6 @@
 #!/bin/sh
 # build.sh [--once] [--tests] [--bench] PRESET [TARGET...]: installs what is missing, configures, builds.
-# --once: nothing to do if another process built the binary while we waited for the lock.
+# --once: nothing to do if another process built the first TARGET while we waited for the lock.
 # Progress goes to standard error, everything to <build directory>/build.log.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
@@ -23,7 +23,7 @@ case $preset in release) dir=$root/build ;; *) dir=$root/build-$preset ;; esac
 
 own_build_directory "$dir"
 lock_build_directory "$dir"
-if [ -n "$once" ] && [ -z "${CAISSON_REBUILD:-}" ] && [ -x "$dir/caisson" ]; then exit 0; fi
+if [ -n "$once" ] && [ -z "${CAISSON_REBUILD:-}" ] && [ -x "$dir/$1" ]; then exit 0; fi
 
 log=$dir/build.log
 : >"$log"

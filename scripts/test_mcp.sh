@@ -1,16 +1,16 @@
 #!/bin/sh
 # test_mcp.sh [--built]: the MCP server under the official conformance suite and the official clients. Everything comes
 # from npm, Node 22 included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
-# --built: build/caisson and build/caisson-mcp-conformance exist already, and other builds may be running.
+# --built: build/caisson, build/caisson-mcp and build/caisson-mcp-conformance exist already, and other builds may be running.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
-if [ "${1:-}" != --built ]; then sh "$root/scripts/build.sh" release caisson caisson-mcp-conformance; fi
+if [ "${1:-}" != --built ]; then sh "$root/scripts/build.sh" release caisson-mcp caisson-mcp-conformance; fi
 suite=$root/build/mcp-suite
 mkdir -p "$suite"
 # Copies, so that the tested programs do not change during other builds.
 caisson=$suite/caisson
 cp "$root/build/caisson" "$caisson.new" && mv "$caisson.new" "$caisson"
-cp "$root/build/caisson-mcp-conformance" "$suite/"
+cp "$root/build/caisson-mcp" "$root/build/caisson-mcp-conformance" "$suite/"
 if ! command -v npm >/dev/null 2>&1; then
   CAISSON_LOG_FILE=$suite/install.log sh "$root/scripts/install_dependencies.sh" --optional mcp
 fi

@@ -1,6 +1,7 @@
 // `caisson mcp` over stdio with real sandboxes, as an agent host uses it.
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "functional/sandbox.h"
 #include "mcp_fixture.h"
@@ -50,6 +51,15 @@ TEST_F(Mcp, ConformanceStartsTheProgramWithTheFixtures) {
   EXPECT_EQ(tools.find("sandbox_create"), std::string::npos) << tools;
   client.closeInput();
   EXPECT_EQ(client.wait(), 0);
+}
+
+TEST_F(Mcp, MissingServerProgramIsAnErrorThatNamesIt) {
+  const std::string alone = workspace / "caisson";
+  std::filesystem::copy_file(caissonBinary(), alone);
+  const RunOutput output = runProgram({alone, "mcp"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_NE(output.err.find(alone + "-mcp: No such file"), std::string::npos) << output.describe();
+  EXPECT_NE(output.err.find("install caisson-mcp beside caisson"), std::string::npos) << output.describe();
 }
 
 TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {

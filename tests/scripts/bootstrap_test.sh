@@ -43,6 +43,20 @@ equal "sh caisson" "$(sh caisson </dev/null || :)" "$clone|0|"
 printf '#!/bin/sh\necho reached\n' >"$clone/build/caisson"
 equal "empty PATH" "$(PATH=/nonexistent ./caisson x 2>&1)" reached
 
+# `mcp` needs a second program, which is built when it is not there; its help does not need it.
+mv "$clone/scripts/bootstrap.sh" "$place/bootstrap.sh"
+cat >"$clone/scripts/bootstrap.sh" <<'STANDIN'
+echo "building $1"
+STANDIN
+equal "mcp without its program" "$(./caisson mcp)" "building caisson-mcp
+reached"
+equal "help of mcp" "$(./caisson mcp --help)" reached
+printf '#!/bin/sh\n' >"$clone/build/caisson-mcp"
+chmod 755 "$clone/build/caisson-mcp"
+equal "mcp with its program" "$(./caisson mcp)" reached
+rm "$clone/build/caisson-mcp"
+mv "$place/bootstrap.sh" "$clone/scripts/bootstrap.sh"
+
 # A user who may not install gets the one line for an administrator, on standard error, and 125.
 rm -f "$clone/build/caisson"
 mkdir "$place/shims"

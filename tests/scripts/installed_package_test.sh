@@ -20,7 +20,7 @@ step() {
 }
 
 step cmake --install "$build" --prefix "$prefix"
-for file in bin/caisson libexec/caisson/caisson-broker include/caisson/caisson.h share/bash-completion/completions/caisson share/man/man1/caisson.1 \
+for file in bin/caisson libexec/caisson/caisson-broker libexec/caisson/caisson-mcp include/caisson/caisson.h share/bash-completion/completions/caisson share/man/man1/caisson.1 \
   share/zsh/site-functions/_caisson share/fish/vendor_completions.d/caisson.fish share/caisson/policy.schema.json; do
   test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
 done
@@ -38,3 +38,4 @@ test "$said" = 'uid 1000' || { echo "the example said: $said"; exit 1; }
 said=$("$prefix/bin/caisson" run -- sh -c 'id -u; hostname') || { echo "the installed caisson failed: $said"; exit 1; }
 test "$said" = "1000
 sandbox" || { echo "the installed caisson said: $said"; exit 1; }
+said=$("$prefix/bin/caisson" mcp </dev/null 2>&1) || { echo "the installed caisson does not serve MCP: $said"; exit 1; }

@@ -1,73 +1,66 @@
-// `caisson mcp`: serves sandboxes to agent hosts.
+// `caisson mcp`: serves sandboxes to agent hosts. The server is the program caisson-mcp; this file parses its options
+// and starts it.
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <string>
+#include <vector>
 
-#include "cli/commands/mcp_install.h"
+#include "cli/commands/mcp_options.h"
 #include "cli/output.h"
 #include "cli/verb.h"
-#include "mcp/serve.h"
 #include "sys/helper_process.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr Option kHttp{.name = "http",
-                       .value = "ADDR",
-                       .help =
-                           "Serve Streamable HTTP at PORT or HOST:PORT instead of standard input and output. Only "
-                           "loopback addresses; clients need the token that is named at the start."};
-constexpr Option kWithoutToken{.name = "http-without-token",
-                               .help = "Let every program of this machine in that can reach the port."};
-constexpr Option kWorkspace{.name = "workspace",
-                            .value = "DIR",
-                            .help =
-                                "A directory that sandboxes may show; the first is the default. Without it: the "
-                                "project the host names (CLAUDE_PROJECT_DIR), or the current directory unless that "
-                                "is a home.",
-                            .repeatable = true};
-constexpr Option kAllowCommit{.name = "allow-commit",
-                              .help =
-                                  "Let the model write its changes to the real files without asking, except what "
-                                  "this machine would execute later."};
-constexpr Option kOptions[] = {kWorkspace, kAllowCommit, kHttp, kWithoutToken};
-constexpr Option kYes{.name = "yes", .help = "With install: write the entry without asking."};
-constexpr Option kInstallOptions[] = {kYes};
+namespace fs = std::filesystem;
+
+constexpr Option kServerOptions[] = {kMcpWorkspace, kMcpAllowCommit, kMcpHttp, kMcpWithoutToken};
+constexpr Option kInstallOptions[] = {kMcpYes};
 /// For protocol tests only, so not in the help.
 constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures of the official conformance suite."};
 constexpr Option kTestOptions[] = {kConformance};
-constexpr OptionGroup kGroups[] = {{"Server", kOptions}, {"Install", kInstallOptions}, {"", kTestOptions}};
+constexpr OptionGroup kGroups[] = {{"Server", kServerOptions}, {"Install", kInstallOptions}, {"", kTestOptions}};
 
-/// Replaces this process by the program with the fixtures, which is built beside this one.
-int serveFixtures(const std::string& http) {
-  std::error_code problem;
-  const std::filesystem::path own = std::filesystem::read_symlink(sys::kOwnProgram, problem);
-  const std::string program = (own.parent_path() / "caisson-mcp-conformance").string();
-  std::vector<const char*> words{program.c_str()};
-  if (!http.empty()) words.insert(words.end(), {"--http", http.c_str()});
+/// Replaces this process; returns only if that fails.
+int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint) {
+  std::vector<const char*> words;
+  for (const std::string& word : line) words.push_back(word.c_str());
   words.push_back(nullptr);
   ::execv(program.c_str(), const_cast<char* const*>(words.data()));
-  return complain(sysError(Stage::usage, "execv", program, errno, "build the target caisson-mcp-conformance"));
+  return complain(sysError(Stage::usage, "execv", program, errno, hint));
+}
+
+/// Beside caisson, as it is built, or in libexec, as it is installed.
+std::string serverProgram(const fs::path& directory) {
+  for (const fs::path& path :
+       {directory / "caisson-mcp", directory / "../libexec/caisson/caisson-mcp", fs::path(CAISSON_INSTALLED_MCP)})
+    if (::access(path.c_str(), X_OK) == 0) return path.string();
+  return (directory / "caisson-mcp").string();
 }
 
 int perform(const Arguments& arguments) {
-  if (!arguments.operands.empty()) {
-    if (arguments.operands.size() != 2 || arguments.operands[0] != "install")
-      return complain(usageError(arguments.operands[0], "`install HOST` or nothing is expected", "caisson mcp --help"));
-    return installInHost(arguments.operands[1], arguments.has(kYes));
+  const auto& operands = arguments.operands;
+  if (!operands.empty() && (operands.size() != 2 || operands[0] != "install"))
+    return complain(usageError(operands[0], "`install HOST` or nothing is expected", "caisson mcp --help"));
+  std::error_code problem;
+  const fs::path own = fs::read_symlink(sys::kOwnProgram, problem);
+  if (problem) return complain(usageError("mcp", "can't find out where caisson is", "is /proc mounted?"));
+  if (arguments.has(kConformance)) {
+    const std::string program = (own.parent_path() / "caisson-mcp-conformance").string();
+    std::vector<std::string> line{program};
+    if (const auto http = arguments.value(kMcpHttp)) line.insert(line.end(), {"--http", std::string(*http)});
+    return becomeProgram(program, line, "build the target caisson-mcp-conformance");
   }
-  std::vector<std::string> workspaces;
-  for (const Given& given : arguments.given)
-    if (given.option->name == kWorkspace.name) workspaces.emplace_back(given.value);
-  const std::string http(arguments.value(kHttp).value_or(""));
-  if (arguments.has(kConformance)) return serveFixtures(http);
-  const auto served = mcp::serve({.transport = {.http = http, .without_token = arguments.has(kWithoutToken)},
-                                  .allow_commit = arguments.has(kAllowCommit),
-                                  .workspaces = std::move(workspaces),
-                                  .version = CAISSON_VERSION,
-                                  .program = sys::kOwnProgram});
-  return served ? 0 : complain(served.error());
+  std::vector<std::string> line{own.string(), std::string(kMcp.path)};
+  for (const Given& given : arguments.given) {
+    line.push_back("--" + std::string(given.option->name));
+    if (!given.option->value.empty()) line.back() += "=" + std::string(given.value);
+  }
+  line.insert(line.end(), operands.begin(), operands.end());
+  return becomeProgram(serverProgram(own.parent_path()), line, "install caisson-mcp beside caisson; in a clone: make");
 }
 
 }  // namespace

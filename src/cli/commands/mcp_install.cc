@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "cli/options.h"
@@ -61,13 +60,10 @@ Result<std::string> currentText(const sys::RootDir& base, const std::string& pat
 
 }  // namespace
 
-int installInHost(std::string_view name, bool without_asking) {
+int installInHost(std::string_view name, bool without_asking, const std::string& program) {
   const mcp::AgentHost* host = mcp::findAgentHost(name);
   if (host == nullptr)
     return complain(usageError(name, "unknown host; there are " + hostNames(), "caisson mcp install claude-code"));
-  std::error_code problem;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", problem).string();
-  if (problem) return complain(usageError("mcp install", "can't find out where caisson is", "is /proc mounted?"));
   const auto base = baseOf(*host);
   if (!base) return complain(base.error());
   const std::string directory(host->directory);
