@@ -8,7 +8,7 @@
 #include "caisson/session.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
-#include "mcp/install.h"
+#include "mcp/agent_hosts.h"
 #include "policy/profiles/presets.h"
 
 namespace caisson::cli {
@@ -206,7 +206,7 @@ std::string fishVerb(const Verb& verb) {
 
 std::string agentHostNames() {
   std::string list;
-  for (const mcp::AgentHost& host : mcp::agentHosts()) addWord(list, "", host.name);
+  for (const mcp::AgentHost& host : mcp::kAgentHosts) addWord(list, "", host.name);
   return list;
 }
 

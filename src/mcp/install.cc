@@ -7,14 +7,6 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;  // keeps the order of the user's file
 
-constexpr AgentHost kHosts[] = {
-    {"claude-code", "Claude Code (this project)", false, "", ".mcp.json", "mcpServers"},
-    {"claude-desktop", "Claude Desktop", true, ".config/Claude", "claude_desktop_config.json", "mcpServers"},
-    {"cursor", "Cursor", true, ".cursor", "mcp.json", "mcpServers"},
-    {"vscode", "VS Code (this project)", false, ".vscode", "mcp.json", "servers"},
-    {"codex", "Codex", true, ".codex", "config.toml", ""},
-    {"gemini", "Gemini CLI", true, ".gemini", "settings.json", "mcpServers"},
-};
 
 constexpr std::string_view kTomlTable = "[mcp_servers.caisson]";
 
@@ -78,10 +70,10 @@ Result<std::string> withTomlEntry(const AgentHost& host, std::string_view before
 
 }  // namespace
 
-std::span<const AgentHost> agentHosts() { return kHosts; }
+std::span<const AgentHost> agentHosts() { return kAgentHosts; }
 
 const AgentHost* findAgentHost(std::string_view name) {
-  for (const AgentHost& host : kHosts)
+  for (const AgentHost& host : kAgentHosts)
     if (host.name == name) return &host;
   return nullptr;
 }

@@ -9,17 +9,9 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "mcp/agent_hosts.h"
 
 namespace caisson::mcp {
-
-struct AgentHost {
-  std::string_view name;       ///< as typed: "cursor"
-  std::string_view title;      ///< "Cursor"
-  bool below_home = true;      ///< otherwise below the current directory: the project's configuration
-  std::string_view directory;  ///< of the file, relative; empty: the base itself
-  std::string_view file;
-  std::string_view key;  ///< of the servers in JSON; empty: the file is TOML
-};
 
 std::span<const AgentHost> agentHosts();
 const AgentHost* findAgentHost(std::string_view name);

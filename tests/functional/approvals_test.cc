@@ -129,7 +129,7 @@ TEST_F(Owner, LevelNoneAndTheHostsNetworkNeedAnApprovalForEachRun) {
   }
 }
 
-/// SPEC N1 and document 000: both are on record as what they are, with the approval.
+/// Both are on record as what they are, with the approval.
 TEST_F(Owner, AnApprovalForATimeHoldsForEachRunUntilItIsOver) {
   CONFORMS("R-LEVEL-7", "R-LEVEL-20");
   for (const auto& [flag, value, what, field] : std::vector<std::array<std::string, 4>>{

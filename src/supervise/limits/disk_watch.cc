@@ -13,8 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kMiB = 1024 * 1024;
-constexpr std::uint64_t kMaxFloor = 1024 * kMiB;
+constexpr std::uint64_t kMaxFloor = 1024 * policy::kMiB;
 constexpr std::uint64_t kMaxInodeFloor = 100'000;
 constexpr auto kWalkTime = milliseconds(250);  // of one tree: the event loop waits meanwhile
 constexpr auto kLongWalk = milliseconds(20);   // a payload could write much in that time
@@ -25,7 +24,7 @@ constexpr auto kShortestPause = milliseconds(5);  // between two polls while the
 constexpr auto kShortPause = milliseconds(20);
 constexpr auto kLongPause = milliseconds(250);
 // No program writes or creates more in a millisecond.
-constexpr std::uint64_t kBytesPerMs = 16 * kMiB;
+constexpr std::uint64_t kBytesPerMs = 16 * policy::kMiB;
 constexpr std::uint64_t kFilesPerMs = 1000;
 
 struct Room {
@@ -48,7 +47,7 @@ std::chrono::nanoseconds worked() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / policy::kMiB) + " MiB"; }
 
 }  // namespace
 
@@ -124,7 +123,7 @@ bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   // Only the number of files is limited: while the disk lost less than half as many inodes, the tree cannot have
   // reached it.
   if (limitsInodesOnly() && counts_inodes_ && inodes_gone_ < *quota_.inodes / 2) return false;
-  if (grownSinceWalk() >= std::max(bytesLeft() / 4, kMiB)) return true;
+  if (grownSinceWalk() >= std::max(bytesLeft() / 4, policy::kMiB)) return true;
   // Free space is not enough: another program may free as much as the payload writes.
   const auto soonest = std::clamp(timeLeft(), milliseconds(100), kLongestBlindness);
   return since >= (changed ? soonest : kLongestBlindness);
@@ -241,7 +240,7 @@ void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
   }
   std::uint64_t all = 0;
   for (const Tree& tree : trees_) all += tree.bytes;
-  if (grown_ > all + kMiB) addDeleted(processes.deletedFiles(), grown_ - all);
+  if (grown_ > all + policy::kMiB) addDeleted(processes.deletedFiles(), grown_ - all);
   grown_at_walk_ = grown_;
   changed_since_walk_ = false;
   *pace_ = {now, cost};
@@ -270,7 +269,7 @@ std::vector<DiskWatch::Fill> DiskWatch::measureCaches(milliseconds timeout) {
     tree.free = room->free;
     tree.free_inodes = room->inodes;
     const bool changed =
-        tree.free + kMiB < tree.free_at_walk || tree.free_inodes + kFewInodes < tree.free_inodes_at_walk;
+        tree.free + policy::kMiB < tree.free_at_walk || tree.free_inodes + kFewInodes < tree.free_inodes_at_walk;
     if (!changed && !tree.hidden) continue;
     measure(tree);
     if (!tree.hidden) continue;

@@ -23,7 +23,6 @@ constexpr auto kSeldom = milliseconds(250);    // the kernel enforces the limits
 constexpr auto kBlind = milliseconds(200);     // the longest interval between polls, if possible
 constexpr double kNear = 0.8;                  // of a limit, for a warning
 constexpr std::uint64_t kClockSlack = 50'000;  // microseconds: /proc counts in ticks of 10 ms per process
-constexpr std::uint64_t kMiB = 1024 * 1024;
 
 std::string amount(Limit limit, double value) {
   const auto rounded = static_cast<std::uint64_t>(value);
@@ -31,7 +30,7 @@ std::string amount(Limit limit, double value) {
     case Limit::memory:
     case Limit::disk:
     case Limit::output:
-      return rounded >= kMiB ? std::to_string(rounded / kMiB) + " MiB" : std::to_string(rounded) + " bytes";
+      return rounded >= policy::kMiB ? std::to_string(rounded / policy::kMiB) + " MiB" : std::to_string(rounded) + " bytes";
     case Limit::time:
     case Limit::cpu: return std::to_string(std::llround(value * 1000)) + " ms";
     default: return std::to_string(rounded);
@@ -229,7 +228,7 @@ void LimitWatch::findFullDirectory() {
   if (!disk_) return;
   for (const DiskWatch::Fill& one : disk_->measureDirectories()) {
     // The file that was refused ends at the limit; its last block may be missing.
-    if (one.bytes + kMiB > one.quota->bytes) full_ = one.quota->target;
+    if (one.bytes + policy::kMiB > one.quota->bytes) full_ = one.quota->target;
   }
 }
 

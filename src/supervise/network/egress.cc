@@ -5,7 +5,7 @@
 #include "audit/chain.h"
 #include "base/error.h"
 #include "egress/process.h"
-#include "policy/severity.h"
+#include "policy/rules/severity.h"
 
 namespace caisson::supervise {
 namespace {

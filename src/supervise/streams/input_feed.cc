@@ -9,7 +9,7 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr std::size_t kChunk = 16 * 1024;
+constexpr std::size_t kInputChunk = 16 * 1024;
 
 bool isNullDevice(int descriptor) {
   struct stat status;
@@ -39,7 +39,7 @@ void InputFeed::pump(const std::vector<pollfd>& polls) {
 }
 
 void InputFeed::readSome() {
-  char buffer[kChunk];
+  char buffer[kInputChunk];
   const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
   if (got > 0) {
     pending_.assign(buffer, static_cast<std::size_t>(got));
