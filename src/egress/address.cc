@@ -149,7 +149,7 @@ bool mayBeExcepted(std::string_view range) {
          range == "benchmark" || range == "documentation" || range == "this host";
 }
 
-bool isOfThisHost(std::string_view range) {
+bool isLocalRange(std::string_view range) {
   return range == "loopback" || range == "link-local" || range == "this host";
 }
 

@@ -36,11 +36,11 @@ class Address {
 /// a public address. IPv6 forms that embed an IPv4 address are checked by that one as well.
 std::string_view blockedRange(const Address& address);
 
-/// Whether the owner may allow this blocked range for a named host: private networks and loopback, never cloud
-/// metadata, multicast or reserved space.
+/// Whether the owner may allow this blocked range in network.private_hosts: private networks, loopback, link-local,
+/// this host and similar; never cloud metadata, multicast or reserved space.
 bool mayBeExcepted(std::string_view range);
-/// Whether a blocked range is reached without leaving this machine or its link. An exception for a name does not open
-/// it: who answers the DNS query would choose among the services of this machine.
-bool isOfThisHost(std::string_view range);
+/// True for loopback, link-local and this host's own addresses. An exception by host name does not allow these, only
+/// one by address: otherwise the server that answers the DNS query could point the name at local services.
+bool isLocalRange(std::string_view range);
 
 }  // namespace caisson::egress

@@ -57,7 +57,6 @@ void Askers::onEvents(int descriptor, std::uint32_t) {
   if (got <= 0 || !onChange(*asker, {packet, static_cast<std::size_t>(got)})) drop(asker);
 }
 
-/// False for a message that clients never send.
 bool Askers::onChange(Asker& asker, std::string_view packet) {
   const auto change = decodeChange(packet);
   if (!change) return false;

@@ -33,15 +33,17 @@ class Askers final : public Watcher {
  public:
   explicit Askers(Server& server) : server_(server) {}
 
+  /// Adds a client and sends it `ready`. Closes the connection if there are too many clients.
   void add(sys::Fd client);
   [[nodiscard]] bool any() const { return !askers_.empty(); }
 
-  /// Returns the connection's ticket, or 0 if there is no client to ask. Server::answer() receives the ticket with the
-  /// answer.
+  /// Sends every client a claim for a connection to `target`. Returns the connection's ticket, or 0 if there is no
+  /// client to ask. Server::answer() gets the answer with the ticket.
   std::uint64_t ask(const HostPort& target, const Endpoint& from, const Endpoint& to);
   /// Call when the connection is closed or no longer needs an answer.
   void forget(std::uint64_t ticket) { waiting_.erase(ticket); }
-  /// A new session rule answers all questions about exactly this pattern.
+  /// A rule for exactly this pattern was added or removed: closes the clients' questions about it. If `denied`, none is
+  /// asked about it again.
   void ruled(const std::string& pattern, bool denied);
   /// Denies connections that no client has claimed in time.
   void tick(Clock::time_point now);
@@ -56,16 +58,26 @@ class Askers final : public Watcher {
   struct Waiting {
     HostPort target;
     std::set<std::uint64_t> unheard;  ///< clients that have not replied to the claim yet
-    std::uint64_t owner = 0;
+    std::uint64_t owner = 0;          ///< the client that claimed it; 0: none yet
     Clock::time_point since;
   };
 
+  /// A packet from a client: the reply to a claim, or the user's answer. False for a message that clients never send;
+  /// the client is dropped then.
   bool onChange(Asker& asker, std::string_view packet);
+  /// A client replied whether its command holds the connection. If so, sends it the question, unless one is pending or
+  /// was answered with no. False for a malformed ticket.
   bool onClaim(Asker& asker, const Change& change);
+  /// The user of this client answered: answers all connections to `target` that it owns.
   void onAnswer(Asker& asker, const HostPort& target, bool permitted);
+  /// The connection is not held by this client's command, or the client is gone. Denies the connection if that client
+  /// owned it or was the last one to reply.
   void notTheirs(std::uint64_t asker, std::uint64_t ticket);
+  /// Removes a client and denies the connections that wait for it.
   void drop(std::list<Asker>::iterator asker);
+  /// Passes the answer on to the server, unless the ticket was forgotten.
   void answer(std::uint64_t ticket, bool permitted);
+  /// Sends a report without blocking. False if the client does not read; its pending connections are denied then.
   static bool tell(const Asker& asker, const Report& report);
 
   Server& server_;

@@ -19,7 +19,9 @@ class BrokerLink final : public Watcher {
  public:
   BrokerLink(Server& server, sys::Fd link) : server_(server), link_(std::move(link)) {}
 
+  /// Registers the link with the server's loop; false on failure.
   bool watch();
+  /// A report of the broker arrived, or the broker has exited: records it.
   void onEvents(int descriptor, std::uint32_t events) override;
 
   /// Whether connections to `target` must go through the broker.
@@ -29,7 +31,8 @@ class BrokerLink final : public Watcher {
   struct Ends {
     sys::Fd client, upstream;
   };
-  /// On error returns the reason; the connection must then be denied, not made without the broker.
+  /// Gives the broker a new connection to `target`. On error returns the reason; the connection must then be denied,
+  /// not made without the broker.
   std::expected<Ends, std::string_view> handOver(const HostPort& target);
 
  private:

@@ -22,13 +22,14 @@ class LookupBudget {
 
   explicit LookupBudget(std::uint64_t per_minute) : per_minute_(per_minute) {}
 
-  /// Charges a lookup of `name`, whose first `free_bytes` are not fixed by a pattern.
+  /// Counts a lookup of `name`, whose first `free_bytes` are not fixed by a pattern, and charges them if the name is
+  /// new. If the verdict is not `fine`, do not look it up.
   Verdict charge(const std::string& name, std::size_t free_bytes, Clock::time_point now);
 
  private:
   std::uint64_t per_minute_;
   std::uint64_t questions_ = 0;
-  double text_ = kTextAtOnce;  ///< bytes that may be sent now
+  double text_ = kTextAtOnce;  ///< bytes of new text that may be sent now
   Clock::time_point minute_{}, refilled_{};
   std::unordered_set<std::string> known_;
 };

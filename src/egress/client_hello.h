@@ -27,6 +27,7 @@ struct ClientHello {
 /// Maximum size of a hello.
 inline constexpr std::size_t kHelloBytes = 16 * 1024;
 
+/// `bytes`: all that the client has sent so far.
 ClientHello parseClientHello(std::span<const std::uint8_t> bytes);
 
 }  // namespace caisson::egress

@@ -14,14 +14,14 @@ namespace caisson::egress {
 struct Confinement {
   std::optional<uid_t> become;  ///< if the caller is root, run as this user and group
   int landlock_abi = 0;
-  std::uint64_t descriptors = 256;
+  std::uint64_t descriptors = 256;  ///< new limit on open descriptors
   plan::SyscallFilter filter;
 };
 
 /// Denies files, privileges, core dumps and ptrace by others, and allows only the system calls of the filter.
 Result<void> confineSelf(const Confinement& wish);
 
-/// Confines the egress process.
+/// Confines the egress process: confineSelf() with its own filter and limits.
 Result<void> confine(const Settings& settings);
 
 }  // namespace caisson::egress

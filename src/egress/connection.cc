@@ -74,7 +74,6 @@ void Connection::aim(HostPort target, Style style) {
   watchAll();
 }
 
-/// A one-time permission by the user holds only while no rule denies the target.
 Decision Connection::judge() const {
   Decision decision = server_.rules.judge(target_.host, target_.port);
   if (!decision.allowed && decision.askable && permitted_ == target_) return {true, "allowed once by a person", {}};
@@ -125,7 +124,6 @@ void Connection::onAddresses(const Server::Addresses& addresses) {
   });
 }
 
-/// Sends the proxy the checked address, not the name: the proxy must not resolve the name differently.
 void Connection::askProxy() {
   phase_ = Phase::proxying;
   const std::string where = HostPort{{{}, address_}, target_.port}.text();
@@ -256,7 +254,6 @@ void Connection::finishAfterFlush() {
   progress();
 }
 
-/// At once and not only at the end: the sandbox or its supervisor may be killed before that.
 void Connection::reportOpened() {
   Request request;
   request.operation = kOpened;
@@ -357,7 +354,7 @@ void Connection::watchAll() {
 
 void Connection::onEvents(int descriptor, std::uint32_t events) {
   active_ = Clock::now();
-  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);  // same as below
+  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);  // the client disconnected, as below
   if (phase_ == Phase::proxying) return descriptor == client_.get() ? close(true) : onProxyAnswer();
   if (phase_ == Phase::connecting) {
     if (descriptor == client_.get()) return close(true);  // only errors are watched: the client disconnected
@@ -376,7 +373,6 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
   progress();
 }
 
-/// Processes available data according to the phase.
 void Connection::progress() {
   if (phase_ == Phase::tunnel) return pumpTunnel();
   if (phase_ == Phase::http) return pumpHttp();

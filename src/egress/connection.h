@@ -24,17 +24,20 @@ inline constexpr std::size_t kBufferBytes = 64 * 1024;
 
 class Connection final : public Watcher {
  public:
-  /// `accepted_on`: the address that the client connected to.
+  /// `accepted_on`: the address that the client connected to, before any redirection.
   Connection(Server& server, sys::Fd client, const Endpoint& accepted_on);
   ~Connection();
 
-  /// Accepted on the proxy port: the client will name its target.
+  /// Call one of the two begin functions once, right after construction. This one: accepted on the proxy port, so the
+  /// client will name its target (SOCKS or HTTP).
   void beginProxy();
-  /// Captured on its way to `target`.
+  /// The connection was captured on its way to `target`.
   void beginCaptured(const Endpoint& target);
 
   void onEvents(int descriptor, std::uint32_t events) override;
+  /// Continues after Server::again(): the connection had used up its share of the last turn.
   void resume() { phase_ == Phase::brokered ? pumpBrokered() : pumpTunnel(); }
+  /// Enforces the timeouts of the current phase and adds the bytes of this connection to the totals.
   void tick(Clock::time_point now);
   /// After a rule change: closes the connection if it is no longer allowed; a pending one may continue.
   void judgeAgain();
@@ -42,7 +45,8 @@ class Connection final : public Watcher {
   void answered(const HostPort& target, bool permitted);
   /// Same, where connections to one target may wait for different users' answers.
   void answered(std::uint64_t ticket, bool permitted);
-  /// The supervisor has recorded the first `connections` reports.
+  /// The supervisor has recorded the reports of the first `connections` opened connections; if this one is among them
+  /// and waits for that, it starts to carry data.
   void recorded(std::uint64_t connections);
   [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
 
@@ -61,77 +65,136 @@ class Connection final : public Watcher {
     finishing,    ///< flushing remaining bytes to the client
     closed,
   };
+  /// How the client named its target, which decides how it gets errors: captured: only a reset; tunnel_request: an HTTP
+  /// CONNECT; socks; http: requests in plain HTTP.
   enum class Style : std::uint8_t { captured, tunnel_request, socks, http };
 
   // connection.cc: lifecycle and target
+  /// Sets the target and checks it: connects, waits for the user's answer, or denies. Call again for a request to
+  /// another host.
   void aim(HostPort target, Style style);
+  /// The user's answer for this connection arrived: connects or denies. Rules are checked again, since they may have
+  /// changed.
   void takeAnswer(bool permitted);
+  /// Tells Askers that this connection no longer waits for its ticket. Nothing without a ticket.
   void returnTicket();
+  /// Checks the target against the rules. A one-time permission by the user counts only while no rule denies the
+  /// target.
   [[nodiscard]] Decision judge() const;
+  /// Starts resolving the target, which `decision` allows; onAddresses() continues.
   void goToTarget(const Decision& decision);
+  /// The target was resolved: connects to the first address, or to the upstream proxy. Denies if one address is
+  /// blocked.
   void onAddresses(const Server::Addresses& addresses);
+  /// Starts connecting to the next untried address, always by way of the upstream proxy if there is one. Reports the
+  /// host as unreachable if none is left.
   void connectNext();
+  /// Connected to the upstream proxy: sends it a CONNECT. Names the checked address, not the host, since the proxy must
+  /// not resolve the name differently.
   void askProxy();
+  /// The socket to the upstream proxy is ready: sends the rest of the CONNECT and reads the reply. On success continues
+  /// with onConnected().
   void onProxyAnswer();
+  /// The connection to the target is made: reports it and, if needed, waits until the supervisor has recorded it.
   void onConnected();
+  /// Reports the new connection at once and not only when it closes: the sandbox or its supervisor may be killed before
+  /// that.
   void reportOpened();
+  /// Tells the client that the connection is made and starts to forward bytes.
   void beginTransfer();
+  /// Reports an allowed target that could not be reached and answers the client in its protocol. Reads errno for the
+  /// SOCKS reply.
   void unreachable(std::string_view why);
+  /// Reports a denied request for the target and answers the client in its protocol, or resets the connection.
   void deny(std::string operation, const Decision& decision);
+  /// The same for another target than the connection's, such as that of a redirect.
   void denyObject(std::string operation, const HostPort& target, const Decision& decision);
+  /// Closes the connection to the target now, and that to the client once it has received what is buffered.
   void finishAfterFlush();
+  /// Reports the bytes and the duration of the current target, once. Nothing if it was denied or never connected.
   void reportAllowed();
+  /// Adds the bytes since the last call to the server's totals, which network.max_bytes limits.
   void countBytes();
+  /// Closes all sockets and retires this object. `reset`: the client gets a TCP reset instead of a normal end.
   void close(bool reset);
+  /// Sets the events to wait for by phase and by what is buffered. Tunnels and brokered connections set their own.
   void watchAll();
+  /// Appends what can be read without blocking, up to kBufferBytes. Sets `ended` at end of file; false on an error.
   bool readInto(int descriptor, std::string& buffer, bool& ended);
+  /// Sends as much of `buffer` as possible without blocking and removes it. False on an error.
   bool flush(int descriptor, std::string& buffer);
+  /// Processes available data according to the phase.
   void progress();
 
   // connection_start.cc: the client's first bytes
+  /// First bytes on the proxy port: tells SOCKS 5, SOCKS 4 (denied) and HTTP apart.
   void onHello();
+  /// Handles a SOCKS request once it is complete.
   void onSocks();
+  /// Handles the first HTTP request to the proxy: a CONNECT, or a request with an absolute URL.
   void onProxyRequest();
+  /// Detects the protocol by the client's first bytes: TLS, HTTP, or another one, which is denied on ports 80 and 443.
   void onFirstBytes();
+  /// Once the TLS hello is complete: starts the transfer if its server name is the target, else denies it with a TLS
+  /// alert.
   void checkTls();
+  /// From now on forwards raw bytes in both directions.
   void beginTunnel();
+  /// Forwards what is available in both directions, up to the share of one turn. Closes the connection at its end, or
+  /// if network.max_bytes is used up.
   void pumpTunnel();
 
   // connection_broker.cc: hosts with a credential
+  /// Hands the connection to the credential broker. Denies it if that fails: the request would reach the host without
+  /// its credential.
   void beginBrokered();
+  /// `descriptor`, one of the four sockets of a brokered connection, is ready.
   void onBrokeredEvents(int descriptor);
+  /// As pumpTunnel(), between client and broker and between broker and host.
   void pumpBrokered();
+  /// Forwards bytes between broker and host; true if there is more to do at once. If the host disconnects, closes the
+  /// broker's end too, and the broker tells the client.
   bool pumpUpstreamSide();
+  /// Closes our ends of the pairs to the broker, if any.
   void dropBroker();
 
   // connection_http.cc: plain HTTP
+  /// Forwards HTTP requests and responses as far as possible without blocking, each of them checked.
   void pumpHttp();
+  /// Checks and forwards the next request's head. False: it is incomplete, was denied, or goes to another target, to
+  /// which the connection is then made first.
   bool takeRequest();
+  /// Forwards what is available of the response; true if that was something. Answers with 502 for a malformed head, and
+  /// breaks off if there was no request or the body is malformed.
   bool takeResponse();
+  /// Whether a redirect may be forwarded. If not, the client gets the reason: its next connection would be denied
+  /// anyway.
   bool judgeRedirect(std::string_view location);
+  /// Answers the client's request with a response of our own and closes the connection. In the middle of another
+  /// response, only resets it.
   void answer(int code, std::string_view reason, const std::string& text);
 
   Server& server_;
   Phase phase_ = Phase::hello;
   Style style_ = Style::captured;
   sys::Fd client_, upstream_;
-  bool upstream_ready_ = false;
+  bool upstream_ready_ = false;  ///< connected to the target, not only connecting
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false, upstream_shut_ = false;
 
   const Endpoint accepted_on_;
   std::uint64_t ticket_ = 0;  ///< of the pending answer, if tickets are used
   HostPort target_;
-  bool has_target_ = false;
+  bool has_target_ = false;            ///< aim() was called
   std::optional<HostPort> permitted_;  ///< by the user, for this connection only
-  std::string rule_;
+  std::string rule_;                   ///< that allowed the target
   std::vector<Address> addresses_;
   std::size_t next_address_ = 0;
-  Address address_;
+  Address address_;                ///< the one that is being connected to, or is connected
   std::optional<Endpoint> proxy_;  ///< the upstream proxy, if the policy has one
   Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
-  bool reported_ = false;
-  std::uint64_t opened_number_ = 0;  ///< number of its open report (Server::reportOpened)
+  bool reported_ = false;            ///< the current target has its report: allowed or denied
+  std::uint64_t opened_number_ = 0;  ///< number of its report as opened (Server::reportOpened); 0: need not wait
 
   Flow up_, down_;
   sys::Fd broker_client_, broker_upstream_;  ///< our ends of the pairs to the broker

@@ -57,7 +57,6 @@ void Connection::pumpBrokered() {
   if (more || up == Flow::State::more || down == Flow::State::more) server_.again(this);
 }
 
-/// True if there is more to do at once. If the host disconnects, the broker is informed and reports it to the client.
 bool Connection::pumpUpstreamSide() {
   if (!upstream_) return false;
   const Flow::State up = up_.pump(server_.pipes, broker_upstream_.get(), upstream_.get());

@@ -46,7 +46,6 @@ void Connection::pumpHttp() {
   watchAll();
 }
 
-/// Handles the next request's head; true if it was forwarded.
 bool Connection::takeRequest() {
   const http::RequestHead head = http::parseRequest(from_client_, pinned_ ? target_.port : 80);
   if (head.status == http::Status::more) {
@@ -104,7 +103,6 @@ bool Connection::takeRequest() {
   return true;
 }
 
-/// Handles the server's response; true if something was forwarded.
 bool Connection::takeResponse() {
   if (!response_due_) {
     if (!from_upstream_.empty()) close(true);  // a response without a request
@@ -156,8 +154,6 @@ bool Connection::takeResponse() {
   return true;
 }
 
-/// Whether a redirect may be forwarded. Its target would be checked when the client follows it; denying it now gives
-/// the client the reason.
 bool Connection::judgeRedirect(std::string_view location) {
   const bool plain = http::sameName(location.substr(0, 7), "http://");
   const bool secure = http::sameName(location.substr(0, 8), "https://");

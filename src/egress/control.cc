@@ -36,7 +36,6 @@ void Control::accept() {
   clients_.push_back(std::move(client));
 }
 
-/// One request, one response: a change is applied before the response is sent.
 void Control::answer(int descriptor) {
   char packet[4096];
   const ssize_t got = ::recv(descriptor, packet, sizeof(packet), MSG_DONTWAIT);

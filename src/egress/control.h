@@ -19,13 +19,17 @@ class Control final : public Watcher {
   /// `init`: pidfd of pid 1 of the sandbox; `listener`: socket for requests of processes of the same user.
   Control(Server& server, sys::Fd init, sys::Fd listener);
 
+  /// Registers both descriptors with the server's loop.
   [[nodiscard]] bool watch();
+  /// pid 1 has exited: ends the server. The listener: accepts a client. A client: answers its request.
   void onEvents(int descriptor, std::uint32_t events) override;
 
   Askers askers;
 
  private:
   void accept();
+  /// Reads one request of a client, applies the change, replies and disconnects. A client that asks for prompts is
+  /// moved to `askers` instead.
   void answer(int descriptor);
 
   Server& server_;

@@ -16,7 +16,7 @@ constexpr int kDatagramsATurn = 32;
 constexpr std::size_t kMaxStreams = 16;
 constexpr auto kStreamTimeout = std::chrono::seconds(10);
 
-/// Responses are sent from the address that was queried: clients with a configured server check that.
+/// Sender of a query, and the address it was sent to: the response must come from there, since clients check that.
 struct Asker {
   sockaddr_storage from{};
   socklen_t from_size = 0;
@@ -178,8 +178,6 @@ void DnsServer::handle(dns::Bytes message, const void* owner, const Reply& reply
   resolveFor(*question, *host, owner, reply);
 }
 
-/// The user is prompted when the program connects, since no resolver waits that long. Until then the name gets a
-/// synthetic address, and no query is sent.
 void DnsServer::answerUnasked(const dns::Question& question, const std::string& name, const Reply& reply) {
   dns::Answer answer;
   answer.ttl = kAnswerTtl;
@@ -221,7 +219,6 @@ void DnsServer::refuse(const dns::Question& question, const std::string& name, c
   reply(dns::buildAnswer(question, answer));
 }
 
-/// 1.0.18.198.in-addr.arpa -> the name behind 198.18.0.1. IPv6 is not supported, since programs rarely use it.
 std::string DnsServer::pointerFor(std::string_view name) const {
   constexpr std::string_view kTop = ".in-addr.arpa";
   if (!name.ends_with(kTop)) return {};

@@ -18,8 +18,10 @@ class DnsServer final : public Watcher {
   explicit DnsServer(Server& server);
   ~DnsServer();
 
+  /// Serves DNS by UDP at `datagrams` and by TCP at `listener` (-1: none). The caller keeps owning both.
   void serve(int datagrams, int listener);
   void onEvents(int descriptor, std::uint32_t events) override;
+  /// Closes TCP connections that are older than ten seconds.
   void tick(Clock::time_point now);
 
  private:
@@ -28,10 +30,17 @@ class DnsServer final : public Watcher {
 
   void onDatagrams();
   void accept();
+  /// Handles one query and calls `reply`, at once or later. `owner` identifies it for Resolver::cancel().
   void handle(dns::Bytes message, const void* owner, const Reply& reply);
+  /// For an allowed name: looks it up, and replies with its synthetic address if it exists.
   void resolveFor(const dns::Question& question, const Host& host, const void* owner, const Reply& reply);
+  /// For a name that the user can be prompted for: replies with a synthetic address and sends no query. The prompt
+  /// comes when the program connects, since no resolver waits that long.
   void answerUnasked(const dns::Question& question, const std::string& name, const Reply& reply);
+  /// Reports the denied name and replies that it does not exist, with the reason as an extended error.
   void refuse(const dns::Question& question, const std::string& name, const Decision& decision, const Reply& reply);
+  /// The name behind a synthetic address, for "1.0.18.198.in-addr.arpa"; else "". Only IPv4, since programs rarely use
+  /// the other.
   [[nodiscard]] std::string pointerFor(std::string_view name) const;
 
   Server& server_;

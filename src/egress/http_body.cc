@@ -56,7 +56,6 @@ std::size_t BodyFramer::feedChunks(std::string_view bytes) {
   return at;
 }
 
-/// Consumes one byte of the chunk framing; false if it is invalid here.
 bool BodyFramer::step(char c) {
   const bool control = (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
   switch (part_) {

@@ -23,7 +23,9 @@ class BodyFramer {
  private:
   enum class Part : std::uint8_t { size, extension, size_end, data, data_return, data_end, trailer, trailer_end };
 
+  /// feed() for a chunked body.
   std::size_t feedChunks(std::string_view bytes);
+  /// Consumes one byte of the chunk framing; false if it is invalid here.
   bool step(char c);
 
   Framing::Kind kind_ = Framing::Kind::none;

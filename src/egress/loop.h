@@ -22,6 +22,7 @@ class Watcher {
 
 class Loop {
  public:
+  /// Creates the epoll descriptor; call before anything else.
   Result<void> open();
   /// Level-triggered unless `events` has EPOLLET. A second call changes the events.
   bool watch(int descriptor, std::uint32_t events, Watcher* watcher);

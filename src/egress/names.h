@@ -16,7 +16,8 @@ namespace caisson::egress {
 
 class SyntheticNames {
  public:
-  /// The address of `name`, stable for the life of the sandbox; nullopt if there are too many names.
+  /// Returns the address of `name`, and assigns one to a new name; stable for the life of the sandbox. nullopt if there
+  /// are too many names.
   std::optional<Address> addressOf(std::string_view name, bool v4);
   /// The name behind an address, or empty.
   [[nodiscard]] std::string_view nameOf(const Address& address) const;

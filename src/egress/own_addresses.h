@@ -9,6 +9,7 @@ namespace caisson::egress {
 
 class OwnAddresses {
  public:
+  /// Opens the netlink socket; call before confine().
   Result<void> open();
   /// Whether a connection to `address` would stay on this machine, or go to a broadcast or similar address. Returns
   /// true if the kernel gives no answer.

@@ -81,7 +81,6 @@ bool PacketLog::receive() {
   return true;
 }
 
-/// If a program sends faster than we read, the kernel drops messages but keeps numbering them.
 void PacketLog::countMissing(std::uint32_t sequence) {
   const std::uint32_t missing = sequence - next_sequence_;
   next_sequence_ = sequence + 1;

@@ -15,12 +15,14 @@ struct PacketTarget {
   std::uint16_t port = 0;
 };
 
+/// nullopt if it is not the beginning of an IP packet.
 std::optional<PacketTarget> readPacket(std::span<const std::uint8_t> bytes);
 
 class PacketLog final : public Watcher {
  public:
   explicit PacketLog(Server& server) : server_(server) {}
 
+  /// Watches the NFLOG socket, which the caller keeps owning.
   void serve(int netlink);
   void onEvents(int descriptor, std::uint32_t events) override;
   /// After the sandbox is gone: reads what is left in the socket.
@@ -29,8 +31,12 @@ class PacketLog final : public Watcher {
  private:
   /// Handles one datagram; false if there is none.
   bool receive();
+  /// Counts the packets between the last number and this one as denied: the kernel numbers messages that it drops
+  /// because we read too slowly.
   void countMissing(std::uint32_t sequence);
+  /// Parses one NFLOG message: its sequence number and its packet.
   void takeMessage(std::span<const std::uint8_t> rest);
+  /// Reports one blocked packet as a denied request.
   void take(std::span<const std::uint8_t> packet);
 
   Server& server_;

@@ -19,6 +19,7 @@ class PipePool {
   /// The pipe must be empty.
   void giveBack(Pipe pipe);
 
+  /// Capacity of each pipe.
   static constexpr int kBytes = 256 * 1024;
 
  private:

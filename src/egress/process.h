@@ -17,7 +17,7 @@ std::string programPath(const std::string& requested);
 
 /// The two ends over which pid 1 of a sandbox passes its sockets to its egress process.
 struct Link {
-  sys::Fd sandbox, egress;
+  sys::Fd sandbox, egress;  ///< the end for pid 1, and the end for the egress process
 };
 Result<Link> makeLink();
 
@@ -35,15 +35,18 @@ class Process {
   static Result<Process> startForSession(const std::string& program, Settings settings, sys::Fd link, sys::Fd broker,
                                          int init, int listener);
 
+  /// After startForSession(): which ports are captured, for the plan's layers ("every port", "permitted ports").
   [[nodiscard]] const std::string& capture() const { return capture_; }
   /// Readable if receive() has something.
   [[nodiscard]] int descriptor() const { return control_.get(); }
-  /// Passes on every report that has arrived; false once the process is gone. Connections reported as opened wait for
-  /// confirmRecorded().
+  /// Passes on every report that has arrived, without waiting; false once the process is gone. Connections reported as
+  /// opened carry no data before confirmRecorded().
   bool receive(const std::function<void(const Report&)>& take);
-  /// For live sessions: takes effect at once; connections that are no longer allowed are closed.
+  /// Sends a change, which takes effect at once: connections that are no longer allowed are closed. An error if the
+  /// pattern is malformed.
   Result<void> change(const Change& change);
-  /// Call after everything that receive() delivered is recorded: opened connections may then carry data.
+  /// Tells the process that everything receive() delivered is recorded, so that opened connections may carry data. If
+  /// its socket is full, the next call covers this one.
   void confirmRecorded();
   /// Requests its totals, which it sends after all earlier reports.
   void requestTotals();

@@ -18,7 +18,8 @@ class Questions {
   Step about(const std::string& target);
   /// Whether about() could return anything but a denial.
   [[nodiscard]] bool mayAsk(const std::string& target) const;
-  /// Handles an answer. A denied target is never asked about again; one allowed once is.
+  /// Closes the question about `target`, if one is pending. After a "no" it is never asked about again; after a
+  /// one-time permission it is.
   void answered(const std::string& target, bool refused);
 
  private:

@@ -17,10 +17,13 @@ class Flow {
     broken,
   };
 
+  /// Moves bytes from one socket to the other until one of them would block or the share of a turn is used up. Shuts
+  /// down writing to `to` when the sender has closed.
   State pump(PipePool& pipes, int from, int to);
   /// Marks the source as possibly readable or closed. Once pump() has found nothing to read, it does not try again
   /// before this call.
   void setReadable() { readable_ = true; }
+  /// Gives the pipe back; one that still holds bytes is closed, and they are lost.
   void release(PipePool& pipes);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] bool ended() const { return ended_; }
@@ -30,7 +33,7 @@ class Flow {
 
  private:
   Pipe pipe_;
-  std::size_t inside_ = 0;
+  std::size_t inside_ = 0;  ///< bytes in the pipe
   std::uint64_t bytes_ = 0;
   bool readable_ = true;
   bool sender_ended_ = false;

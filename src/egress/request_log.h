@@ -30,8 +30,9 @@ class RequestLog {
   static constexpr std::uint64_t kMaxAllowed = 20'000;  ///< allowed requests that get an individual record
   static constexpr std::size_t kMaxKinds = 1000;        ///< distinct ones per category, denied or beyond kMaxAllowed
 
-  /// Returns the record to send for `request` now; nullopt if it is a repetition or does not fit. `has_room`: whether
-  /// the receiver can take another record.
+  /// Counts `request` and returns the record to send now: for the first kMaxAllowed allowed ones, and for the 1st,
+  /// 10th, 100th ... of equal requests. nullopt: it was only counted. `has_room`: whether the receiver can take another
+  /// record.
   std::optional<Request> add(Request request, WallClock::time_point now, bool has_room = true);
   /// Counts denials without details.
   void addUnknown(std::uint64_t count, WallClock::time_point now);
@@ -43,6 +44,7 @@ class RequestLog {
   std::vector<Request> takeRepetitions();
 
  private:
+  /// Equal requests: how many there were, and how many the last record showed.
   struct Kind {
     Request latest;
     std::uint64_t count = 0, reported = 0;
@@ -54,6 +56,7 @@ class RequestLog {
   };
 
   [[nodiscard]] Group& groupOf(Category category, bool allowed);
+  /// Adds to the count of the requests that get no record.
   static void overflow(Group& group, std::uint64_t count, WallClock::time_point now);
 
   std::array<Group, 2 * kCategories> groups_;  // denied, then allowed requests

@@ -27,6 +27,7 @@ class Resolver {
 
   /// Calls back at once if the result is cached, otherwise later. `owner` identifies the call for cancel().
   void resolve(const std::string& name, const void* owner, Callback callback);
+  /// Drops the callbacks of this owner; the lookup itself continues.
   void cancel(const void* owner);
   /// Whether resolve() would answer from the cache.
   [[nodiscard]] bool knows(const std::string& name) const;
@@ -43,6 +44,7 @@ class Resolver {
     Clock::time_point until;
   };
 
+  /// Caches the result of a lookup, unless it failed, and calls everyone who waits for it.
   void finish(Lookup* lookup, Resolution resolution, std::uint32_t ttl);
 
   Loop& loop_;

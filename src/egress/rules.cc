@@ -211,7 +211,7 @@ Decision Rules::judgeAddress(const Host& host, const Address& address, bool own)
   std::string_view range = blockedRange(address);
   if (range.empty() && own) range = "this host";
   if (range.empty()) return {true, {}, {}};
-  const bool by_name = mayBeExcepted(range) && !isOfThisHost(range);
+  const bool by_name = mayBeExcepted(range) && !isLocalRange(range);
   if (by_name && hasException(host)) return {true, "network.private_hosts: " + host.text(), {}};
   if (mayBeExcepted(range) && hasException({.address = address}))
     return {true, "network.private_hosts: " + address.text(), {}};

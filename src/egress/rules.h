@@ -57,15 +57,18 @@ std::expected<HostPattern, std::string_view> parsePattern(std::string_view text)
 
 class Rules {
  public:
+  /// Parses the texts; an error names the key and the entry.
   static Result<Rules> from(const RuleTexts& texts);
 
   /// Whether any port of the host could be allowed: used for DNS queries.
   [[nodiscard]] Decision judgeName(const Host& host) const;
+  /// Whether this host may be reached on this port. Denials win; else an allowed pattern must match, and the port must
+  /// be in it or in the allowed ports.
   [[nodiscard]] Decision judge(const Host& host, std::uint16_t port) const;
   /// Whether `host`, already allowed, may be reached at this address. `own`: the address belongs to this machine.
   [[nodiscard]] Decision judgeAddress(const Host& host, const Address& address, bool own) const;
-  /// Bytes of the name that no pattern fixes. 0 for names that are listed exactly, and under "*", where a program needs
-  /// no tunnel.
+  /// Leading bytes of the name that no allowed pattern fixes; all of them if no pattern matches. 0 for addresses, for
+  /// names that are listed exactly, and under "*", where a program needs no tunnel.
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
 
   /// Live changes. The last one wins: allowing a pattern removes a denial of the same text, and vice versa.
@@ -77,12 +80,15 @@ class Rules {
  private:
   struct PortRange {
     std::uint16_t first = 0, last = 0;
-    bool allowed = false;
+    bool allowed = false;  ///< whether the policy allows or denies the range
     [[nodiscard]] int width() const { return last - first; }
   };
 
+  /// Checks a port against the port lists only: the narrowest entry wins.
   [[nodiscard]] Decision judgePort(std::uint16_t port) const;
+  /// The denying pattern, or null. With nullopt for `port`, only patterns without a port count.
   [[nodiscard]] const HostPattern* deniedBy(const Host& host, std::optional<std::uint16_t> port) const;
+  /// Whether network.private_hosts lists the host.
   [[nodiscard]] bool hasException(const Host& host) const;
   static Result<std::vector<HostPattern>> patterns(const std::vector<std::string>& texts, std::string_view key);
   Result<void> addPorts(const std::vector<std::string>& texts, bool allowed);

@@ -112,11 +112,11 @@ void Server::onEvents(int descriptor, std::uint32_t events) {
   accept(descriptor, !isCapture(descriptor));
 }
 
-void Server::accept(int listener, bool proxy) {
+void Server::accept(int listener, bool on_proxy_port) {
   for (int i = 0; i < kAcceptsATurn; ++i) {
     sys::Fd client(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!client) return;
-    const auto local = originalTarget(client.get(), !proxy && sockets_.redirected);
+    const auto local = originalTarget(client.get(), !on_proxy_port && sockets_.redirected);
     std::string_view refusal;
     if (!local) refusal = "the connection has no target";
     if (connections_.size() >= settings.max_connections) refusal = "network.max_connections are open";
@@ -133,7 +133,7 @@ void Server::accept(int listener, bool proxy) {
     }
     connections_.push_back(std::make_unique<Connection>(*this, std::move(client), *local));
     // The listeners accept on every address of the sandbox; only loopback is the proxy.
-    if (proxy && blockedRange(local->address) == "loopback") {
+    if (on_proxy_port && blockedRange(local->address) == "loopback") {
       connections_.back()->beginProxy();
     } else {
       connections_.back()->beginCaptured(*local);
@@ -141,7 +141,6 @@ void Server::accept(int listener, bool proxy) {
   }
 }
 
-/// A name that is looked up although no pattern matches was approved by the user, so it is not charged.
 std::size_t Server::freeBytes(const Host& host) const {
   return (settings.ask || settings.for_session) && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
 }
@@ -177,7 +176,6 @@ void Server::lookUp(const Host& host, const void* owner, std::function<void(cons
   resolver->resolve(host.name, owner, judged);
 }
 
-/// The owner configured it, so it may be in a blocked range, even on this machine.
 void Server::findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback) {
   const auto proxy = canonicalAuthority(settings.upstream_proxy, 0);
   if (!proxy) return callback(std::nullopt);

@@ -30,9 +30,10 @@ class Control;
 class DnsServer;
 class PacketLog;
 
-/// How the sandbox's connections arrive (isolation/network.cc makes the sockets).
+/// How the sandbox's connections arrive (isolation/egress_sockets.cc makes the sockets).
 struct SandboxSockets {
   bool redirected = false;  ///< `capture` gets every port by redirection; else one listener per allowed port
+  /// Listeners for the proxy and for DNS by UDP and TCP; `log`: blocked packets (PacketLog), or invalid.
   sys::Fd proxy, dns, dns_stream, log;
   std::vector<sys::Fd> capture;
 };
@@ -42,7 +43,9 @@ class Server final : public Watcher {
   Server(Settings settings, Rules rules, sys::Fd supervisor);
   ~Server();
 
+  /// Opens the event loop and the netlink socket. Call before confine(), which forbids both.
   Result<void> open();
+  /// Watches the sandbox's sockets and reports `ready` to the supervisor. run() then does the work.
   Result<void> serve(SandboxSockets sockets);
   /// For a session: pidfd of pid 1, and the listener for changes. Call before serve().
   void useControl(sys::Fd init, sys::Fd listener);
@@ -71,20 +74,24 @@ class Server final : public Watcher {
     bool failed = false;  ///< no server answered
     std::vector<Address> list;
   };
+  /// Calls back with the addresses of `host`, at once or later. `owner` identifies the call for Resolver::cancel().
   void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
   /// Why there are no addresses.
   static std::string_view describeFailure(const Addresses& addresses) {
     return addresses.failed ? "no DNS server answered" : "the name does not exist";
   }
 
-  /// Finds the upstream proxy of the policy; nullopt if its name does not resolve.
+  /// Calls back with the endpoint of network.upstream_proxy; nullopt if its name does not resolve. Its address is not
+  /// checked: the owner configured it, so it may be in a blocked range, even on this machine.
   void findProxy(const void* owner, std::function<void(std::optional<Endpoint>)> callback);
 
   /// Reports an allowed host that could not be reached; `port` may be 0.
   void reportUnreachable(const std::string& host, std::uint16_t port, std::string_view why);
-  /// Records a request. `blocked_range`: Decision::range of the denial. False: it was only counted.
+  /// Counts a request and sends its report, unless it is a repetition or over the limit of RequestLog: then false.
+  /// `blocked_range`: Decision::range of the denial.
   bool report(Request request, std::string_view blocked_range = {});
-  /// Reports a new connection. Returns its number for Connection::recorded(), or 0 if it need not wait.
+  /// Reports a new connection. Returns its number for Connection::recorded(), or 0 if it was only counted and so need
+  /// not wait.
   std::uint64_t reportOpened(Request request) { return report(std::move(request)) ? opened_ : 0; }
   /// Counts denials without details.
   void reportUnknown(std::uint64_t count);
@@ -97,15 +104,22 @@ class Server final : public Watcher {
     bool waits = false;
     std::uint64_t ticket = 0;  ///< if several users can be asked (Askers); else the target identifies the question
   };
+  /// Asks the user about `target`, or joins a question that is pending. Does not wait if no user can be prompted, the
+  /// rules forbid to ask, or the user denied it before. `client`: the connection's socket; `accepted_on`: its local
+  /// address.
   Wait ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on);
   /// Handles the answer for the connection with this ticket.
   void answer(std::uint64_t ticket, bool permitted);
   /// The connection with this ticket no longer waits.
   void forgetTicket(std::uint64_t ticket);
+  /// Applies an encoded Change to the rules, or the answer in it, and checks all connections again. An error if it is
+  /// malformed.
   Result<void> applyChange(std::string_view packet);
+  /// Makes run() return after the current turn.
   void end() { ended_ = true; }
   /// Removes a connection after the current turn of the loop.
   void retire(Connection* connection);
+  /// Adds to the totals, which network.max_bytes limits.
   void countBytes(std::uint64_t sent, std::uint64_t received);
   [[nodiscard]] bool overByteLimit() const {
     return settings.max_bytes > 0 && totals.sent + totals.received >= settings.max_bytes;
@@ -114,13 +128,23 @@ class Server final : public Watcher {
   void again(Connection* connection) { unfinished_.push_back(connection); }
 
  private:
-  void accept(int listener, bool proxy);
+  /// Accepts waiting connections; resets and reports those over a limit. `on_proxy_port`: from the proxy's listener,
+  /// where only connections to loopback are for the proxy; others were captured.
+  void accept(int listener, bool on_proxy_port);
+  /// Gives the user's answer about one host and port to the connections that wait for it.
   Result<void> answerQuestion(const Change& change);
+  /// Handles one packet of the supervisor: a request for totals, a confirmation of records, or a Change. Ends the
+  /// process if the supervisor is gone.
   void onSupervisor();
+  /// Queues a report and sends what fits. Never drops one: blocks if too many are queued.
   void sendReport(const Report& report);
+  /// Reports what was only counted since the last call.
   void sendOverflows();
+  /// Sends queued reports; with MSG_DONTWAIT in `flags`, only as many as fit.
   void sendUnsent(int flags);
+  /// Bytes of the name to charge to the lookup budget. 0 for a name that no pattern matches: the user approved it.
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
+  /// Runs every 250 ms while there are connections or lookups: timeouts of all parts, and overflow reports.
   void tick(Clock::time_point now);
   [[nodiscard]] bool isCapture(int descriptor) const;
 
@@ -132,9 +156,9 @@ class Server final : public Watcher {
   std::unique_ptr<PacketLog> packets_;
   std::unique_ptr<Control> control_;
   std::list<std::unique_ptr<Connection>> connections_;
-  std::vector<Connection*> unfinished_;
-  bool retired_ = false;
-  bool supervised_ = false;
+  std::vector<Connection*> unfinished_;  ///< see again()
+  bool retired_ = false;                 ///< a connection closed: run() must remove it
+  bool supervised_ = false;              ///< the supervisor's socket is watched
   bool ended_ = false;
   RequestLog requests_;
   std::uint64_t opened_ = 0;        // reports with the operation kOpened, counted like the supervisor does

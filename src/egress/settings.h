@@ -33,6 +33,8 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
+/// The settings that a policy determines. The caller sets `become`, `landlock_abi`, `ask` and, if the policy names no
+/// DNS servers, those of the host.
 Settings settingsFor(const policy::Network& network);
 
 std::string encode(const Settings& settings);

@@ -24,6 +24,7 @@ struct SocketAddress {
 };
 
 SocketAddress socketAddress(const Endpoint& endpoint);
+/// nullopt for a family other than IPv4 and IPv6.
 std::optional<Endpoint> endpointOf(const sockaddr_storage& storage);
 
 /// The original destination of an accepted connection: its address before the redirection or, without redirection, the

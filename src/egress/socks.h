@@ -40,6 +40,7 @@ struct Request {
   std::string why;  ///< the reason as text
 };
 
+/// The request that follows the greeting.
 Request parseRequest(std::span<const std::uint8_t> bytes);
 
 std::vector<std::uint8_t> buildReply(Reply reply);
