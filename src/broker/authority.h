@@ -31,9 +31,10 @@ Error tlsError(std::string_view call, std::string_view object);
 
 class Authority {
  public:
-  /// `hosts`: the only names that its certificate allows it to sign for.
+  /// Creates a new key and certificate. `hosts`: the only names that its certificate allows it to sign for.
   static Result<Authority> make(const std::vector<std::string>& hosts, std::uint64_t lifetime_seconds);
 
+  /// Its certificate as PEM, without the key.
   [[nodiscard]] Result<std::string> pem() const;
   /// TLS server context towards the client: a certificate for exactly this host, HTTP/1.1 only, no resumption.
   [[nodiscard]] Result<Context> serverFor(const std::string& host) const;

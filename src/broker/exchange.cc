@@ -86,7 +86,6 @@ bool Exchange::passRequestBody() {
   return used > 0;
 }
 
-/// Handles the next request's head; true if it was forwarded.
 bool Exchange::takeRequest() {
   if (!proved_ && failure_.empty()) return false;
   const http::RequestHead head = http::parseRequest(from_client_, kSecurePort);
@@ -133,7 +132,6 @@ void Exchange::sendRequest(const http::RequestHead& head) {
   from_client_.erase(0, head.used);
 }
 
-/// Handles the host's response; true if something was forwarded.
 bool Exchange::takeResponse() {
   if (!response_due_) {
     if (!from_upstream_.empty()) breakOff();  // a response without a request
@@ -141,7 +139,7 @@ bool Exchange::takeResponse() {
   }
   bool moved = false;
   while (!response_head_done_) {
-    if (!takeResponseHead()) return moved;
+    if (!forwardResponseHead()) return moved;
     moved = true;
     if (tunnel_) return true;
   }
@@ -163,8 +161,7 @@ bool Exchange::takeResponse() {
   return true;
 }
 
-/// Handles one response head, including interim ones; true if it was forwarded.
-bool Exchange::takeResponseHead() {
+bool Exchange::forwardResponseHead() {
   const http::ResponseHead head = http::parseResponse(from_upstream_, head_request_);
   if (head.status == http::Status::more) {
     if (upstream_ended_) answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " ended without an answer\n");
@@ -187,8 +184,6 @@ bool Exchange::takeResponseHead() {
   return true;
 }
 
-/// A host may echo the secret, for example in a cookie or a redirect: mask it, or the payload could read it. Bodies are
-/// not searched.
 std::string Exchange::withoutSecrets(std::string_view head) const {
   std::string text(head);
   for (const Injection& one : injections_) {

@@ -37,8 +37,10 @@ class Exchange {
   /// The memory that `injections` refer to must outlive this object.
   Exchange(egress::HostPort target, std::vector<Injection> injections);
 
+  /// Decrypted bytes that arrived. Both functions forward what they can to the two output buffers.
   void fromClient(std::string_view bytes);
   void fromUpstream(std::string_view bytes);
+  /// The client, or the host, has closed its side. A message that is cut off by this ends in broken().
   void clientEnded();
   void upstreamEnded();
   /// Allows requests to be sent from now on.
@@ -48,9 +50,12 @@ class Exchange {
 
   std::string& toClient() { return to_client_; }
   std::string& toUpstream() { return to_upstream_; }
+  /// Whether to read from the client (the host) now; false while buffers are full. The host is not read before
+  /// hostProved().
   [[nodiscard]] bool wantsClient() const;
   [[nodiscard]] bool wantsUpstream() const;
-  /// Call after removing bytes from toClient() or toUpstream(): there may be room to continue.
+  /// Forwards what is possible. Call after removing bytes from toClient() or toUpstream(): there may be room to
+  /// continue.
   void advance();
 
   /// Only the content of toClient() remains to be sent.
@@ -59,25 +64,39 @@ class Exchange {
   [[nodiscard]] bool owesUpstream() const { return tunnel_ && !upstream_ended_ && !to_upstream_.empty(); }
   /// The connection must be closed at once, in the middle of a message and visibly.
   [[nodiscard]] bool broken() const { return broken_; }
+  /// Returns the events since the last call.
   [[nodiscard]] std::vector<Event> takeEvents();
 
  private:
+  /// Forwards available bytes of the request's body; true if there were any.
   bool passRequestBody();
+  /// Checks and forwards the next request's head. False: it is incomplete, waits for the host's handshake, or was
+  /// answered with an error.
   bool takeRequest();
+  /// Forwards what is available of the response; true if that was something. Breaks off if there was no request or the
+  /// body is malformed.
   bool takeResponse();
-  bool takeResponseHead();
+  /// Forwards one complete response head, interim ones included, with secrets masked. False: it is incomplete, or the
+  /// client got a 502.
+  bool forwardResponseHead();
+  /// Forwards a checked head with the credential's header fields in place of the client's.
   void sendRequest(const egress::http::RequestHead& head);
+  /// Records a denied request and answers it with 400.
   void refuse(std::string_view flaw);
+  /// Sends a response of our own and finishes. In the middle of another response, breaks off instead.
   void answer(int code, std::string_view reason, const std::string& text);
+  /// Ends the exchange so that the connection is closed at once; see broken().
   void breakOff() { finished_ = broken_ = true; }
+  /// Replaces secrets in a response head by "***", or the payload could read one that the host echoes, as in a cookie.
+  /// Secrets under 8 bytes stay, since they occur by chance; bodies are not searched.
   [[nodiscard]] std::string withoutSecrets(std::string_view head) const;
 
   egress::HostPort target_;
   std::vector<Injection> injections_;
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false;
-  bool proved_ = false;
-  std::string failure_;
+  bool proved_ = false;  ///< see hostProved()
+  std::string failure_;  ///< why the host failed; empty: it did not
   bool tunnel_ = false, finished_ = false, broken_ = false;
   bool response_due_ = false, response_head_done_ = false;
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;

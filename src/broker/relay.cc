@@ -11,7 +11,7 @@ namespace caisson::broker {
 namespace {
 
 constexpr std::size_t kPiece = 16 * 1024;
-constexpr int kTurns = 64;  // per turn, then others run
+constexpr int kTurns = 64;  // rounds of progress() at once, then other connections run
 
 bool wouldBlock(SSL* tls, int result) {
   const int error = SSL_get_error(tls, result);
@@ -75,7 +75,6 @@ void Relay::progress() {
   }
 }
 
-/// False if the connection is over. Both handshakes run in parallel; requests wait for the host's.
 bool Relay::shakeHands() {
   if (!client_ready_) {
     const int result = SSL_do_handshake(client_.get());
@@ -119,7 +118,6 @@ void Relay::hostFailed() {
   exchange_.hostFailed(reason);
 }
 
-/// True if data was received.
 bool Relay::read(SSL* tls, bool from_client) {
   char piece[kPiece];
   const int got = SSL_read(tls, piece, sizeof(piece));
@@ -134,7 +132,6 @@ bool Relay::read(SSL* tls, bool from_client) {
   return true;
 }
 
-/// True if data was sent. Overwrites sent bytes, since they may contain a credential.
 bool Relay::write(SSL* tls, std::string& bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {

@@ -25,20 +25,29 @@ class Relay final : public egress::Watcher {
  public:
   Relay(Broker& broker, const Host& host, sys::Fd client, sys::Fd upstream);
 
-  /// Closes the connection at once on failure.
+  /// Starts both TLS handshakes and watches both sockets. Closes the connection if that fails. Call once.
   void begin();
   void onEvents(int descriptor, std::uint32_t events) override;
-  /// Does all work that is possible without blocking.
+  /// Does all work that is possible without blocking, up to the share of one turn (Broker::again).
   void progress();
   [[nodiscard]] bool closed() const { return closed_; }
 
  private:
+  /// Sets up both TLS objects and watches the sockets; false on failure.
   bool prepare();
+  /// Continues both handshakes, which run in parallel. False if the connection was closed because the client's failed.
+  /// If the host's fails, requests get a 502.
   bool shakeHands();
+  /// Reads decrypted bytes, or the end, into the exchange. False if there was neither.
   bool read(SSL* tls, bool from_client);
+  /// Sends and removes as much as possible; true if that was something. Overwrites what was sent, since it may contain
+  /// a credential.
   bool write(SSL* tls, std::string& bytes);
+  /// The host's handshake failed: reports the reason and passes it on to the exchange.
   void hostFailed();
+  /// Reports the exchange's events to the egress process.
   void tell();
+  /// Reports the last events and closes both sockets. `politely`: with a TLS close message to the client.
   void close(bool politely);
 
   Broker& broker_;
@@ -55,9 +64,11 @@ class Broker {
  public:
   egress::Loop loop;
 
+  /// Sends a report to the egress process.
   void say(const egress::BrokerWord& word) const;
   /// Runs `relay` again in the next turn, since it used up its share of this one.
   void again(Relay* relay) { unfinished_.push_back(relay); }
+  /// A relay has closed: it is removed after the current turn.
   void retire() { retired_ = true; }
 
  protected:

@@ -26,7 +26,7 @@ class SecretBytes {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::string_view text() const { return {data_, size_}; }
   [[nodiscard]] bool valid() const { return data_ != nullptr; }
-  /// Wipes what follows the first `size` bytes.
+  /// Shortens the text to its first `size` bytes and wipes the rest.
   void shrink(std::size_t size);
 
  private:
@@ -53,8 +53,9 @@ struct Settings {
   int landlock_abi = 0;
 };
 
+/// The packet for the broker, secrets included. Not valid() if there is no memory.
 SecretBytes encode(const Settings& settings);
-/// The result has views into `packet`.
+/// nullopt for a malformed packet. The result has views into `packet`, which must outlive it.
 std::optional<Settings> decodeSettings(std::string_view packet);
 
 /// The broker's open descriptors: to the process that started it, and to the egress process.
@@ -67,8 +68,9 @@ struct Answer {
   std::string text;
 };
 
-/// Length-prefixed messages. Each function returns whether it succeeded within ten seconds.
+/// Sends a message with its length in front; false on failure or after ten seconds.
 bool sendCounted(int socket, std::string_view bytes);
+/// Receives such a message; nullopt on failure or after ten seconds.
 std::optional<SecretBytes> receiveCounted(int socket);
 std::string encode(const Answer& answer);
 std::optional<Answer> decodeAnswer(std::string_view packet);
