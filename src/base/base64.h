@@ -8,6 +8,7 @@
 namespace caisson {
 
 std::string encodeBase64(std::string_view bytes);
+/// nullopt if the text is not the one encoding of some bytes: unused bits must be zero, too.
 std::optional<std::string> decodeBase64(std::string_view text);
 
 }  // namespace caisson

@@ -12,17 +12,19 @@ Error sysError(Stage stage, std::string_view call, std::string_view object, int 
 Error plainError(Stage stage, std::string_view call, std::string_view object, std::string_view reason,
                  std::string_view hint = {});
 
+/// `error` with another code, which callers compare instead of the text.
 inline Error withCode(Error error, ErrorCode code) {
   error.code = code;
   return error;
 }
 
-/// The first of several mistakes, with the others in it. `errors` is not empty.
+/// The first of several errors, with the rest in its `others`. `errors` must not be empty.
 Error together(std::vector<Error> errors);
 
 /// The symbolic name of an errno ("EPERM"), or "errno 123" if it is unknown.
 std::string errnoName(int sys_errno);
 
+/// For `return fail(error)` in a function that returns a Result.
 inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(std::move(error)); }
 
 }  // namespace caisson

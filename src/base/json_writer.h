@@ -31,12 +31,13 @@ class JsonWriter {
   JsonWriter& beginArray() { return open('[', ']'); }
   JsonWriter& end();  ///< ends the innermost object or array
 
+  /// Begins a member of the innermost object; a value must follow.
   JsonWriter& key(std::string_view name);
   JsonWriter& string(std::string_view text);
   JsonWriter& boolean(bool value) { return raw(value ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
   JsonWriter& number(std::integral auto value) { return raw(std::to_string(value)); }
-  JsonWriter& number(double value);  ///< with at most three decimals, never in exponent form
+  JsonWriter& number(double value);  ///< with at most three decimals, never in exponent form; null if it is not finite
 
   JsonWriter& raw(std::string_view json);  ///< appends a value that is already JSON
 
@@ -52,13 +53,15 @@ class JsonWriter {
 
  private:
   JsonWriter& open(char begin, char close);
+  /// Writes the comma and line break that the next key or value needs.
   void separate();
+  /// With Layout::indented: a line break and the indentation.
   void beginLine();
 
   Layout layout_;
   std::string text_;
-  std::vector<char> closers_;
-  bool first_ = true;
+  std::vector<char> closers_;  ///< `}` or `]` of each open object or array, innermost last
+  bool first_ = true;          ///< nothing is in the innermost object or array yet
   bool after_key_ = false;
 };
 

@@ -85,8 +85,8 @@ inline constexpr std::string_view kAbsentCalls[] = {
     "io_destroy",   "io_submit",  "io_cancel",         "io_getevents",      "io_pgetevents",
 };
 
-/// Those of kAbsentCalls that are recorded when they are tried. Not the others: every thread of the C library tries
-/// clone3.
+/// Whether an attempt at this call of kAbsentCalls is recorded. Only io_uring: every thread of the C library tries
+/// clone3, for example.
 constexpr bool isRecordedAbsence(std::string_view syscall) { return syscall.starts_with("io_uring_"); }
 
 constexpr bool isNeverAllowed(std::string_view syscall) {

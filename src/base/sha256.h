@@ -31,8 +31,8 @@ class Sha256 {
 
   std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<std::uint8_t, 64> pending_{};
-  std::size_t have_ = 0;
+  std::array<std::uint8_t, 64> pending_{};  ///< bytes that do not fill a block yet
+  std::size_t have_ = 0;                    ///< how many of them are valid
   std::uint64_t total_ = 0;
   [[maybe_unused]] Way way_;  // unused where the processor has no SHA instructions
 };

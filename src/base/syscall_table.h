@@ -32,7 +32,7 @@ inline constexpr Entry kNewer[] = {
     {"open_tree_attr", 467},    {"file_getattr", 468},      {"file_setattr", 469},
 };
 
-/// Calls that only some supported architectures have.
+/// Calls that only some supported architectures have; sorted. isSyscallName() accepts them everywhere.
 inline constexpr std::string_view kElsewhere[] = {
     "_sysctl",
     "access",
@@ -104,7 +104,7 @@ inline constexpr std::size_t kMost = std::size(kFromHeaders) + std::size(kNewer)
 struct Tables {
   std::array<Entry, kMost> by_name{};
   std::array<Entry, kMost> by_number{};
-  std::size_t count = 0;
+  std::size_t count = 0;  ///< of the valid entries at the start of both arrays
 };
 
 consteval Tables makeTables() {

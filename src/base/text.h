@@ -18,7 +18,7 @@ inline std::string lowered(std::string_view text) {
   return result;
 }
 
-/// Without these characters at both ends.
+/// The text without these characters at its start and end.
 constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t") {
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
@@ -42,7 +42,7 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   return parts;
 }
 
-/// Replaces control characters and cuts the text at `max_bytes`.
+/// Replaces ASCII control characters by `?` and cuts the text at `max_bytes`. Other deceptive characters stay.
 inline std::string printable(std::string_view text, std::size_t max_bytes = 120) {
   std::string result(text.substr(0, max_bytes));
   for (char& letter : result) {
@@ -51,7 +51,7 @@ inline std::string printable(std::string_view text, std::size_t max_bytes = 120)
   return result;
 }
 
-/// The same in double quotes, with an ellipsis if the text was cut.
+/// printable() text in double quotes, with an ellipsis if it was cut.
 inline std::string inQuotes(std::string_view text, std::size_t max_bytes = 100) {
   return "\"" + printable(text, max_bytes) + (text.size() > max_bytes ? "...\"" : "\"");
 }

@@ -13,7 +13,7 @@ struct Attempt {
   [[nodiscard]] bool tried() const { return sys_errno != kNotTried; }
 };
 
-/// The outcome of a system call that returned `result`.
+/// The outcome of a libc call that returned `result`; reads errno if that is negative.
 inline Attempt attempt(long result) { return {result >= 0 ? 0 : errno}; }
 
 }  // namespace caisson::sys

@@ -60,6 +60,7 @@ struct CgroupEnforced {
 /// Where cgroups can be made. Found with a few system calls; reads no mountinfo on the usual layouts.
 struct CgroupBase {
   enum class Kind : std::uint8_t { none, v1, v2 };
+  /// Looks where this process may make cgroups. `kind` is `none` if nowhere; `why_not` then says why.
   static CgroupBase find();
 
   Kind kind = Kind::none;
@@ -124,17 +125,19 @@ class Cgroup {
   /// on v1 than add(): a thread that moves only itself does not wait for a kernel grace period. create() opens them on
   /// v1, openEntries() on v2, where CLONE_INTO_CGROUP is refused.
   [[nodiscard]] std::span<const int> entries() const { return entry_numbers_; }
+  /// Opens entries(), replacing earlier ones. Needed on v2 only where CLONE_INTO_CGROUP is refused.
   Result<void> openEntries();
-  /// Call once the child has its copies.
+  /// Closes entries(). Call once the child has its copies.
   void closeEntries();
 
   /// Moves another process into the cgroup; takes some milliseconds on an idle kernel.
   [[nodiscard]] Result<void> add(pid_t pid) const;
 
+  /// Everything that can be read now, including current values. Slower than totals().
   [[nodiscard]] CgroupUsage usage() const;
-  /// Final numbers, on the critical path of the caller: only peaks and sums, no current values. Reads the events of a
-  /// limit (OOM kills, denied forks) only if the peak came near the limit or if `suspicious`: a process was killed,
-  /// perhaps because the host itself ran out of memory.
+  /// Final numbers, on the critical path of the caller: only peaks and sums, no current values. Reads denied forks only
+  /// if the peak reached the limit, and OOM kills only if the peak came near the limit or if `suspicious`: a process
+  /// was killed, perhaps because the host itself ran out of memory.
   [[nodiscard]] CgroupUsage totals(bool suspicious) const;
   /// Bytes of reclaimable page cache; 0 where the kernel does not count it. Slower than usage().
   [[nodiscard]] std::uint64_t pageCache() const;
@@ -144,20 +147,22 @@ class Cgroup {
   [[nodiscard]] Fd oomEvents() const;
 
   /// Sends SIGKILL to every process inside. v2: one kernel operation, which may return before the processes are gone.
-  /// Before 5.14 and on v1: blocks forks, then kills one by one until none is left (2 s at most). Do not keep a process
-  /// inside that must survive.
+  /// Before 5.14 and on v1: blocks forks, then kills one by one until none is left (2 s at most), but not those in
+  /// child cgroups; remove() kills these. Do not keep a process inside that must survive.
   [[nodiscard]] Result<void> kill() const;
 
   // cgroup_child.cc: child cgroups without limits, to account and kill the processes of one command.
-  /// v1: in the hierarchies that count memory and CPU time. v2: without controllers, since this cgroup holds a process;
-  /// the kernel still counts CPU time there and supports cgroup.kill. Removed with this cgroup at the latest.
+  /// Creates a child cgroup. v1: in the hierarchies that count memory and CPU time. v2: without controllers, since this
+  /// cgroup holds a process; the kernel still counts CPU time there and supports cgroup.kill. Removed with this cgroup
+  /// at the latest.
   [[nodiscard]] Result<Cgroup> createChild(std::string_view name) const;
   /// Lets a process of user `uid` move itself into a child, which CLONE_INTO_CGROUP requires.
   [[nodiscard]] Result<void> allowEntry(uid_t uid) const;
   /// Sends SIGKILL to every process inside without waiting. The caller must check empty() for survivors.
   void killNow() const;
+  /// Whether no process is inside (v2: nor in a child cgroup). False if that cannot be read.
   [[nodiscard]] bool empty() const;
-  /// Prepares an empty cgroup for reuse: resets the memory peak where the kernel supports that.
+  /// Prepares an empty cgroup for reuse: resets the memory peak. v1 only; children have no memory count on v2.
   void reset() const;
 
   /// Kills what is still inside, waits until it is gone (2 s at most), removes the directories.
@@ -176,16 +181,21 @@ class Cgroup {
 
  private:
   struct Part {
-    Fd parent, fd;
+    Fd parent, fd;  ///< of the directory above, and of our own (O_PATH)
     std::string path;
-    CgroupControllers has;
+    CgroupControllers has;  ///< controllers of this directory
     bool accounts_cpu = false;
   };
+  /// Makes the directories that `limits` need.
   Result<void> make(const CgroupBase& base, const CgroupLimits& limits);
+  /// Writes the limits and fills enforced_. An error if the kernel refuses a value.
   Result<void> setLimits(const CgroupLimits& limits);
+  /// The directory with this controller, or null.
   [[nodiscard]] const Part* part(bool CgroupControllers::* controller) const;
+  /// Adds CPU times to `usage`; addIo() adds bytes read and written.
   void addCpuTimes(CgroupUsage& usage) const;
   void addIo(CgroupUsage& usage) const;
+  /// The name of the file with the key `oom_kill`.
   [[nodiscard]] const char* oomFile() const;
 
   /// The parts of a cgroup that an earlier process made.
@@ -194,7 +204,7 @@ class Cgroup {
 
   CgroupBase::Kind kind_ = CgroupBase::Kind::none;
   std::string name_;
-  std::vector<Part> directories_;
+  std::vector<Part> directories_;  ///< v2: one; v1: one per hierarchy
   std::vector<Fd> entries_;
   std::vector<int> entry_numbers_;
   CgroupEnforced enforced_;

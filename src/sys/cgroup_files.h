@@ -30,7 +30,7 @@ bool holds(int directory, pid_t pid);
 /// Sends SIGKILL to the members of one of our directories; returns how many are left. A pid read from cgroup.procs may
 /// be reused by the time it is signalled, so a pidfd is opened and the pid must still be listed after that.
 std::size_t killMembers(int directory);
-/// Whether `directory` itself is empty or contains only this process.
+/// Whether `directory` itself holds no process other than `self`; -1: none at all.
 bool holdsOnly(int directory, pid_t self);
 
 /// One line of /proc/<pid>/cgroup.
@@ -50,10 +50,9 @@ CgroupControllers operator|(const CgroupControllers& a, const CgroupControllers&
 CgroupControllers operator-(const CgroupControllers& a, const CgroupControllers& b);
 bool any(const CgroupControllers& controllers);
 
-/// "123
-/// "; nullopt for "max" and invalid numbers.
+/// Parses "123" with or without a line end; nullopt for "max" and invalid numbers.
 std::optional<std::uint64_t> parseCount(std::string_view text);
-/// The value of one line "key value".
+/// The value of the line "key value"; nullopt if there is none.
 std::optional<std::uint64_t> parseKeyed(std::string_view text, std::string_view key);
 /// The sum of "key=value" over the devices of io.stat.
 std::uint64_t sumIoStat(std::string_view text, std::string_view key);
@@ -64,7 +63,8 @@ std::uint64_t sumBlkio(std::string_view text, std::string_view operation);
 std::string formatCpuList(std::vector<std::uint32_t> cpus);
 
 inline constexpr std::uint64_t kCpuPeriodUsec = 100'000;
-/// Microseconds per period, at least the kernel's minimum of a millisecond. nullopt for an invalid share.
+/// CPU time per kCpuPeriodUsec, in microseconds; at least the kernel's minimum of a millisecond. nullopt for an invalid
+/// share.
 std::optional<std::uint64_t> cpuQuota(double cpus);
 
 /// `caisson-<pid>-<start time>-<world>-<id>`. Pid and start time (clock ticks since boot) identify a process uniquely,
@@ -77,6 +77,7 @@ struct CgroupName {
   std::string id;
 };
 std::string formatCgroupName(const CgroupName& name);
+/// nullopt for a directory that caisson did not name.
 std::optional<CgroupName> parseCgroupName(std::string_view text);
 /// The name for this process, without an id.
 CgroupName ownCgroupName();

@@ -16,10 +16,10 @@ std::string_view name(CgroupLayout layout);
 /// One hierarchy and our own cgroup in it.
 struct CgroupHierarchy {
   bool v2 = false;
-  std::string controllers;  ///< v1: of the mount ("memory", "cpu,cpuacct"); v2: available to our own cgroup
-  std::string directory;    ///< path of our own cgroup; empty if the mount does not show it
-  Attempt make_child;       ///< creating and removing a directory below
-  bool procs_writable = false;
+  std::string controllers;      ///< v1: of the mount ("memory", "cpu,cpuacct"); v2: available to our own cgroup
+  std::string directory;        ///< path of our own cgroup; empty if the mount does not show it
+  Attempt make_child;           ///< creating and removing a directory below
+  bool procs_writable = false;  ///< cgroup.procs: processes can be moved here
   std::string subtree_control;  ///< v2: controllers that children of our own cgroup have
 };
 

@@ -20,7 +20,7 @@ class DbusWriter {
   void uint32(std::uint32_t value);
   void string(std::string_view value);
   void signature(std::string_view value);
-  /// Begins an array of elements with this alignment; endArray() writes its length.
+  /// Begins an array of elements with this alignment. Pass the result to endArray(), which writes the length.
   [[nodiscard]] std::size_t beginArray(std::size_t element_alignment);
   void endArray(std::size_t begun);
 
@@ -36,6 +36,7 @@ struct DbusCall {
   std::string_view body;
   std::uint32_t serial = 1;
 };
+/// The whole message: header and body.
 std::string encodeCall(const DbusCall& call);
 
 struct DbusMessage {

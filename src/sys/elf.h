@@ -26,6 +26,7 @@ using ByteSource = std::function<bool(std::uint64_t offset, std::span<char> room
 
 /// nullopt if the file is neither a supported ELF file nor a script.
 std::optional<ProgramNeeds> readProgram(const ByteSource& source);
+/// The same, for an open file.
 std::optional<ProgramNeeds> readProgram(int fd);
 
 }  // namespace caisson::sys

@@ -31,12 +31,14 @@ class EventLoop {
   /// Call it before closing the descriptor. Does nothing for an unknown one.
   void remove(int descriptor);
 
+  /// Calls `due` once, at `time` or soon after.
   TimerId at(Clock::time_point time, std::function<void()> due);
   /// Does nothing for an expired timer and for 0.
   void cancel(TimerId timer);
 
   /// Called after each round of callbacks.
   void afterTurn(std::function<void()> function) { after_turn_ = std::move(function); }
+  /// Calls callbacks until one of them calls stop(), which also skips the callbacks left in this round.
   void run();
   void stop() { stopped_ = true; }
 
@@ -48,7 +50,9 @@ class EventLoop {
   using Timers = std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>>;
 
   void runDueTimers();
+  /// Calls the callbacks of descriptors that poll() reported.
   void callReady();
+  /// Time until the next timer for poll(2); -1 without timers.
   [[nodiscard]] int waitMs() const;
 
   std::map<int, std::shared_ptr<Watch>> watches_;

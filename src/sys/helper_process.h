@@ -25,7 +25,7 @@ struct HelperOptions {
 
 class HelperProcess {
  public:
-  /// Returns an error if the program cannot be executed.
+  /// Returns once the program runs; an error if it cannot be executed.
   static Result<HelperProcess> start(const HelperOptions& options);
 
   HelperProcess() = default;
@@ -35,7 +35,7 @@ class HelperProcess {
   ~HelperProcess() { end(); }
 
   [[nodiscard]] bool started() const { return pid_ >= 0; }
-  /// Kills it and waits for it.
+  /// Kills the program and waits for its end. Nothing if it was not started.
   void end();
 
  private:

@@ -17,7 +17,7 @@ namespace caisson::sys {
 
 struct HostProgramOptions {
   struct Descriptor {
-    int ours, theirs;
+    int ours, theirs;  ///< our descriptor, and its number (below 16) in the program
   };
   std::vector<std::string> arguments;   ///< argv; visible to all users, so never a secret
   bool search_path = false;             ///< look for arguments[0] in PATH
@@ -27,6 +27,7 @@ struct HostProgramOptions {
 
 class HostProgram {
  public:
+  /// Starts arguments[0], by path or, with `search_path`, by name.
   static Result<HostProgram> start(const HostProgramOptions& options);
 
   HostProgram(HostProgram&& other) noexcept : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
@@ -41,7 +42,9 @@ class HostProgram {
 
  private:
   explicit HostProgram(pid_t pid) : pid_(pid) {}
+  /// Kills the program and waits for its end, unless it was waited for already.
   void end();
+  /// Waits for the exit and returns the wait status.
   int reap();
 
   pid_t pid_ = -1;

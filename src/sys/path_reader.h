@@ -23,25 +23,26 @@ class PathReader {
   /// `root` must outlive the reader.
   explicit PathReader(const RootDir& root) : root_(&root) {}
 
-  /// Paths are relative, without `.`, `..` and empty parts.
+  /// Of the object itself, not of a link's target. Paths are relative, without `.`, `..` and empty parts.
   Result<FileInfo> stat(const std::string& path);
   Result<std::string> readLink(const std::string& path);
   /// Opens a regular file for reading. Never follows a link and never waits for the other end of a FIFO. For trees in
   /// which no payload can make a device: the type is checked once it is open.
   Result<OpenedFile> open(const std::string& path);
 
-  /// Resolves the directory of the next path anew.
+  /// Forgets the cached directory, so that the next path is resolved from the root again.
   void forget() { known_ = false; }
 
  private:
-  /// The descriptor of the path's directory; `name` is the rest of `path`.
+  /// The descriptor of the path's directory, from the cache if the last path had the same one. `name` points to the
+  /// last part of `path`.
   Result<int> parentOf(const std::string& path, const char*& name);
 
   const RootDir* root_;
-  bool known_ = false;
+  bool known_ = false;  ///< `directory_` is cached
   std::string directory_;
   std::optional<RootDir> parent_;  ///< nothing: the directory could not be opened
-  std::optional<Error> problem_;
+  std::optional<Error> problem_;   ///< why it could not
 };
 
 }  // namespace caisson::sys

@@ -8,9 +8,9 @@
 
 namespace caisson::sys {
 
-/// In clock ticks since boot; 0 if there is no such process.
+/// The start time in clock ticks since boot; 0 if there is no such process.
 std::uint64_t processStart(pid_t pid);
-/// Same, from the content of /proc/PID/stat.
+/// The same from the content of /proc/PID/stat; 0 if it is malformed.
 std::uint64_t processStartIn(std::string_view stat);
 
 }  // namespace caisson::sys

@@ -27,9 +27,10 @@ std::optional<std::string> readText(pid_t process, std::uint64_t address);
 /// AT_FDCWD; empty if unknown.
 std::string directoryOf(pid_t process, int descriptor);
 
-/// Its root directory (O_PATH).
+/// The root directory of the process (O_PATH); invalid if it is gone.
 Fd rootOf(pid_t process);
 
+/// What a path leads to, as far as a lookup shows.
 struct Glance {
   int error = 0;  ///< ENOENT, ...: why the lookup failed
   bool regular = false, directory = false;

@@ -16,8 +16,8 @@ namespace caisson::sys {
 /// is the name of the tree in messages.
 Result<void> removeTreeAt(int parent, const std::string& name, std::string_view shown, Stage stage);
 
-/// Gives the owner access to a directory, known by an O_PATH descriptor. chmod by name would be a race: it follows
-/// links, and the name may have become one.
+/// Adds the owner's permissions to a directory, known by an O_PATH descriptor and its current `mode`. Ignores errors.
+/// chmod by name would be a race: it follows links, and the name may have become one.
 void unlockDirectory(int handle, unsigned mode);
 
 /// A file name that an attacker cannot predict: ".caisson-" and 128 random bits. nullopt with errno if getrandom fails.

@@ -83,6 +83,7 @@ struct RootDirOptions {
 
 class RootDir {
  public:
+  /// Opens the directory `path`, which the caller must trust; links in it are followed.
   static Result<RootDir> open(const std::string& path, RootDirOptions options = {});
   /// Takes ownership of a directory descriptor (O_PATH is enough).
   static Result<RootDir> adopt(Fd directory, RootDirOptions options);
@@ -111,6 +112,7 @@ class RootDir {
   [[nodiscard]] Result<void> makeDurable(std::string_view relative) const;
   /// Gives the owner full access to the directory `relative` itself, which must belong to this user.
   [[nodiscard]] Result<void> openToOwner(std::string_view relative) const;
+  /// Of the object itself, not of a link's target.
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
   [[nodiscard]] Result<std::string> readLink(std::string_view relative) const;
   /// Sorted by name. An error if there are more than `max_entries`.
@@ -132,11 +134,16 @@ class RootDir {
   };
 
   RootDir(Fd root, RootDirOptions options) : root_(std::move(root)), options_(std::move(options)) {}
+  /// Parses the request and resolves its directory. `call` is for errors; `stay_on_mount`: another mount on the way is
+  /// an error.
   Result<Place> locate(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
-  /// Like locate(), for calls that need a name.
+  /// Like locate(), for calls that need a name: an error if the request is the root or ends in `..`.
   Result<Place> locateName(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
+  /// Writes a temporary file and renames it over the target. `durable`: with fsync of both.
   Result<void> putFile(std::string_view relative, std::string_view data, mode_t mode, bool durable) const;
+  /// Opens an existing object after checking its type, even if a payload swaps its name meanwhile.
   Result<Fd> openPlace(const Place& place, std::string_view relative, const OpenOptions& options) const;
+  /// Returns an error of a failed call on `object`, with a hint for a full or read-only file system.
   std::unexpected<Error> refuse(std::string_view call, std::string_view object, int sys_errno,
                                 std::string_view reason = {}) const;
 

@@ -20,7 +20,7 @@ struct RequestedPath {
   std::string name;       ///< "" if the request is the root or ends in `..`
 };
 
-enum class BadRequest { climbs, nul_byte };
+enum class BadRequest { climbs, nul_byte };  ///< `climbs`: it leads out of the root by `..` or another prefix
 
 /// Purely lexical. `known_as` is the prefix of absolute requests. Removes `.`, doubled and trailing slashes: `link/`
 /// with O_NOFOLLOW would follow the link.
@@ -40,6 +40,7 @@ std::expected<struct statx, int> inspect(int directory, const char* name);
 
 FileInfo fileInfoOf(const struct statx& info);
 
+/// Whether both are the same file: device and inode.
 bool sameObject(const struct statx& a, const struct statx& b);
 /// Compares mount ids. st_dev does not work: a bind mount of the same file system has the same value, a btrfs subvolume
 /// a different one.

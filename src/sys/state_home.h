@@ -17,13 +17,13 @@ std::string stateHome();
 /// The home directory of `uid` in the user database, or "".
 std::string homeFromPasswd(uid_t uid);
 
-/// Creates each missing directory of an absolute path, private to this user.
+/// Creates each missing directory of an absolute path with mode 0700; existing ones are not changed.
 Result<void> makePrivatePath(const std::string& path);
 
 /// Opens a private directory below the state directory; creates it if missing. An error if it is a link, belongs to
 /// another user or is writable by others, since its content is trusted later.
 Result<Fd> openStateDirectory(const std::string& name);
-/// Same, for any absolute path.
+/// The same for any absolute path.
 Result<Fd> openPrivateDirectory(const std::string& path);
 
 }  // namespace caisson::sys
