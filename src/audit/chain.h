@@ -29,7 +29,9 @@ inline constexpr std::size_t kSealBytes = 9 + kHashText + 9 + kHashText + 3;
 /// The writer never exceeds this length, and the reader rejects longer lines.
 inline constexpr std::size_t kLongestLine = 64 * 1024;
 
+/// The key for the line after the one sealed with `key`. One-way: an earlier key cannot be computed from a later one.
 Digest nextKey(const Digest& key);
+/// The MAC of a line with this hash.
 Digest macOf(const Digest& key, const Digest& hash);
 
 /// Appends the event as one sealed line and advances `link`. `time_ns` is since the epoch.

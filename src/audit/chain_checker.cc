@@ -61,7 +61,6 @@ void ChainChecker::evolveTo(std::uint64_t seq) {
   for (; link_.seq < seq; ++link_.seq) link_.key = nextKey(link_.key);
 }
 
-/// The first line of a file starts a chain, or names the line that it continues.
 void ChainChecker::firstLine(const SealedLine& sealed) {
   const std::string_view event = eventOf(sealed.body);
   if (event == "log_started" || event == "log_head_lost") {

@@ -20,10 +20,10 @@ struct Finding {
 struct CheckReport {
   std::uint64_t files = 0, lines = 0;
   std::uint64_t first_seq = 0, last_seq = 0;
-  std::string head;  ///< "SEQ:HASH" of the last line: store it elsewhere and pass it as the anchor later
-  bool macs_checked = true;
-  std::vector<Finding> findings;  ///< at most kMaxFindings; empty: the log is intact
-  std::vector<std::string> notes;
+  std::string head;                ///< "SEQ:HASH" of the last line: store it elsewhere and pass it as the anchor later
+  bool macs_checked = true;        ///< false: some MACs could not be checked, since their key is unknown
+  std::vector<Finding> findings;   ///< at most kMaxFindings; empty: the log is intact
+  std::vector<std::string> notes;  ///< remarks about an intact log
   [[nodiscard]] bool whole() const { return findings.empty(); }
 };
 
@@ -34,6 +34,7 @@ struct CheckOptions {
   std::optional<Digest> first_key;  ///< of the oldest chain, if its key file was moved away
 };
 
+/// Verifies the log in `directory`. An error only if it cannot be read; damage is in the report.
 Result<CheckReport> checkLog(const std::string& directory, const CheckOptions& options = {});
 
 /// Checks the lines of a chain, fed in order. Pure; used by checkLog and the fuzzer.
@@ -45,20 +46,28 @@ class ChainChecker {
 
   /// `key`: the first key of this file's chain, if known and if the first line starts or continues a chain.
   void beginFile(const std::string& name, std::uint32_t number, const std::optional<Digest>& key);
+  /// Checks the next line, including its line end.
   void line(std::string_view text);
+  /// Sets the line that anchorSeen() reports.
   void watchFor(std::uint64_t seq, const Digest& hash) { anchor_ = {seq, hash}; }
 
+  /// Adds a finding at the current line, or at the file as a whole.
   void report(std::string what, bool whole_file = false);
   [[nodiscard]] const Link& link() const { return link_; }
   [[nodiscard]] bool keyKnown() const { return key_known_; }
   [[nodiscard]] bool anchorSeen() const { return anchor_seen_; }
   /// The oldest file kept according to the last pruning record, or 0.
   [[nodiscard]] std::uint32_t oldestKept() const { return oldest_kept_; }
+  /// Number of the file in which the current chain starts; 0: in none of these files.
   [[nodiscard]] std::uint32_t chainStart() const { return chain_start_; }
 
  private:
+  /// The first line of a file must start a chain or name the line that it continues. For the first file of all, takes
+  /// over the link that it names: earlier files were pruned.
   void firstLine(const SealedLine& sealed);
+  /// Checks sequence number, hash and MAC of a line against link_, and advances link_.
   void follow(const SealedLine& sealed);
+  /// Derives the key for the line after `seq`. If that is too far away, the key is unknown from then on.
   void evolveTo(std::uint64_t seq);
 
   struct Anchor {
@@ -69,13 +78,13 @@ class ChainChecker {
   CheckReport& report_;
   std::uint64_t steps_left_;
   Link link_;
-  bool linked_ = false;     ///< link_ is the predecessor of the next line
-  bool key_known_ = false;  ///< link_.key is the key of line link_.seq + 1
-  std::optional<Digest> file_key_;
+  bool linked_ = false;             ///< link_ is the predecessor of the next line
+  bool key_known_ = false;          ///< link_.key is the key of line link_.seq + 1
+  std::optional<Digest> file_key_;  ///< see beginFile()
   std::string file_;
   std::uint32_t number_ = 0;
   std::uint64_t line_ = 0;
-  bool first_of_all_ = true;
+  bool first_of_all_ = true;  ///< no line was checked yet
   Anchor anchor_;
   bool anchor_seen_ = false;
   std::uint32_t oldest_kept_ = 0;

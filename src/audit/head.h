@@ -28,11 +28,12 @@ using HeadBytes = std::array<std::uint8_t, kHeadBytes>;
 /// The slot for this head.
 inline std::size_t slotOf(const Head& head) { return head.writes % 2; }
 std::array<std::uint8_t, kSlotBytes> encode(const Head& head);
-/// The newer valid slot. Does not allocate.
+/// The newer of the valid slots; nullopt if none is valid. Does not allocate.
 std::optional<Head> decode(const HeadBytes& bytes);
 
-/// Name of the log file with this number: "00000001.jsonl". At most kNameBytes with the NUL.
+/// Upper bound of a log file's name ("00000001.jsonl") with its NUL.
 inline constexpr std::size_t kNameBytes = 20;
+/// Writes the name of the log file with this number to `to`, with room for kNameBytes. Does not allocate.
 void writeLogName(std::uint32_t number, char* to);
 std::string logName(std::uint32_t number);
 std::string keyName(std::uint32_t chain);

@@ -17,8 +17,8 @@ struct LiveSandbox {
   sys::Fd pidfd;  ///< of the supervisor, since the pid may be reused
 };
 
-/// Pids are reused. A process is taken for the supervisor if it belongs to this user and either started before the
-/// event or runs this same program (the clock may have been set forward meanwhile).
+/// Reads the whole log. Pids are reused: a process is taken for the supervisor if it belongs to this user and either
+/// started before the event or runs this same program (the clock may have been set forward meanwhile).
 Result<std::vector<LiveSandbox>> liveSandboxes(const std::string& log_directory);
 
 }  // namespace caisson::audit

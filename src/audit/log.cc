@@ -116,7 +116,6 @@ void Log::note(EventType type, Severity severity, Fields fields) {
   first_.push_back({type, severity, {}, std::move(fields)});
 }
 
-/// Does not block in flock: a stopped holder would block every caisson process of this user forever.
 Result<void> Log::lock(bool wait) {
   const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockTimeout;
   for (long pause = 20'000;; pause = std::min(2 * pause, 2'000'000L)) {
@@ -227,8 +226,6 @@ Result<void> Log::writeHead(bool durable) {
   return {};
 }
 
-/// Writes the lines first, then the head. A writer that dies in between leaves complete lines beyond the head's end,
-/// which the next writer adopts, or a partial line, which it truncates.
 Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
   const std::int64_t time = now(CLOCK_REALTIME);
   const int pid = ::getpid();

@@ -49,11 +49,12 @@ class Log {
   /// Like append(), but returns EWOULDBLOCK if another writer holds the log. Writes deferred events first.
   Result<void> tryAppend(std::span<const Event> events);
 
-  /// From now on, append() queues events instead of waiting for other writers; flush() writes them. For processes that
-  /// must not block. CRITICAL events, and events beyond kMaxDeferred, still wait.
+  /// From now on, append() queues events instead of waiting for other writers, or if the write fails; flush() writes
+  /// them. For processes that must not block; they must call flush(true) before they exit, since the destructor drops
+  /// queued events. CRITICAL events, and events beyond kMaxDeferred, still wait.
   void deferWhenBusy() { defer_ = true; }
   [[nodiscard]] bool hasDeferred() const { return !deferred_.empty(); }
-  /// Writes deferred events; if another writer holds the log, waits only if `wait`.
+  /// Writes deferred events; if another writer holds the log, waits only if `wait`. On failure they stay queued.
   void flush(bool wait = false);
 
   /// Makes everything appended so far durable within a second, without waiting: one separate process syncs for all
@@ -65,23 +66,45 @@ class Log {
 
   static constexpr std::size_t kMaxDeferred = 10'000;
 
+  /// Locks the head file; waits ten seconds at most, without blocking in flock: a stopped holder would block every
+  /// caisson process of this user. EWOULDBLOCK if it is held and not `wait`. An error if the log was removed or
+  /// replaced.
   Result<void> lock(bool wait);
+  /// Writes deferred events and then these. Call with the lock held; releases it.
   Result<void> appendWithDeferred(std::span<const Event> events);
+  /// Writes events: reads the head, continues or rotates the file, prunes old files.
   Result<void> appendLocked(std::span<const Event> events);
+  /// Reads head_ from the file. Starts a new chain if there is no valid head.
   Result<void> readHead();
+  /// Writes head_ to the slot that is not the newest. `durable`: with fdatasync.
   Result<void> writeHead(bool durable);
+  /// Writes first_ and `events` as lines, then the head. A writer that dies in between leaves complete lines beyond the
+  /// head's end, which the next writer adopts, or a partial line, which it truncates.
   Result<void> writeLines(std::span<const Event> events, bool durable);
 
   // log_files.cc: switching files
+  /// Starts a chain: the first run of this user, or a lost head. In the second case old files stay, and the new chain
+  /// records `why`.
   Result<void> startChain(std::string_view why);
+  /// Adds the first line of an empty file, which names what it continues. Any writer adds it, since the file's creator
+  /// may have died.
   void noteBeginning();
+  /// Opens the file that the head names. Recovers what a dead writer left beyond its end; if the file is gone or too
+  /// short, starts a new one and records the loss.
   Result<void> openCurrent();
+  /// Creates an empty file with the first free number from `number` on and makes it current, in the head too.
   Result<void> openNext(std::uint32_t number);
+  /// Handles data beyond the head's end, in a file of `size` bytes. Adopts lines with a valid MAC, whose writer died
+  /// before it updated the head. Truncates and records the rest: a partial line or foreign data.
   Result<void> recover(std::uint64_t size);
+  /// Selects the oldest files to remove and queues the record of that; removePruned() removes them once it is written.
   void planPruning();
+  /// If this append recorded a pruning, removes every file older than the oldest kept one.
   void removePruned() const;
 
+  /// Queues an event about the log itself; it is written before the caller's events.
   void note(EventType type, Severity severity, Fields fields);
+  /// An error of a failed call on the file `name` of the log.
   [[nodiscard]] Error failed(std::string_view call, std::string_view name, int sys_errno) const;
 
   std::string path_;

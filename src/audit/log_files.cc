@@ -37,8 +37,6 @@ bool fillRandom(Digest& key) {
 
 }  // namespace
 
-/// Starts a chain: the first run of this user, or a lost head. In the second case old files stay, and the new chain
-/// records the loss.
 Result<void> Log::startChain(std::string_view why) {
   auto numbers = logNumbers(directory_.get());
   // An empty file is left by a start that died.
@@ -63,7 +61,6 @@ Result<void> Log::startChain(std::string_view why) {
   return openNext(head_.file);
 }
 
-/// The first line of a file records what it continues. Any writer adds it, since the file's creator may have died.
 void Log::noteBeginning() {
   Event first{EventType::log_started, Severity::info, {}, Fields().number("chain", head_.chain)};
   if (head_.link.seq > 0) {
@@ -77,8 +74,6 @@ void Log::noteBeginning() {
   first_.insert(first_.begin(), std::move(first));
 }
 
-/// Creates an empty file with the next free number and makes it current. The head is updated before any line is
-/// written.
 Result<void> Log::openNext(std::uint32_t number) {
   constexpr std::uint32_t kTries = 1000;
   // Readers do not find a number beyond the last.
@@ -118,8 +113,6 @@ Result<void> Log::openCurrent() {
   return size > head_.end ? recover(size) : Result<void>{};
 }
 
-/// Handles data beyond the head's end. Adopts lines with a valid MAC, whose writer died before it updated the head.
-/// Truncates and records the rest: a partial line or foreign data.
 Result<void> Log::recover(std::uint64_t size) {
   const std::string name = logName(head_.file);
   std::string remains(std::min<std::uint64_t>(size - head_.end, kLongestRemains), '\0');
@@ -144,7 +137,6 @@ Result<void> Log::recover(std::uint64_t size) {
   return {};
 }
 
-/// Selects the files to remove, so that the removal is recorded before it happens.
 void Log::planPruning() {
   const auto numbers = logNumbers(directory_.get());
   std::uint64_t total = 0;

@@ -29,7 +29,7 @@ struct Histogram {
   double sum = 0;
 
   void add(double value, const std::array<double, 12>& bounds);
-  /// An upper estimate of the quantile, from the buckets.
+  /// The upper bound of the bucket that holds the quantile; for larger values, the largest bound. 0 without values.
   [[nodiscard]] double quantile(double part, const std::array<double, 12>& bounds) const;
   void add(const Histogram& other);
 };
@@ -60,13 +60,16 @@ struct Metrics {
   [[nodiscard]] double rateOfLastHour(std::uint64_t now) const;
 };
 
+/// Adds one event; `now` is in seconds since 1970.
 void count(Metrics& metrics, const Event& event, std::uint64_t now);
+/// Adds `other` to `into`.
 void merge(Metrics& into, const Metrics& other);
 
-/// All zero if there is no file yet.
+/// All zero if there is no file yet, or one of another version.
 Result<Metrics> readMetrics(const std::string& directory);
 
-/// Adds `counted` to the file. Ignores failures, since these are only statistics.
+/// Adds `counted` to the file in `directory`, whose name in messages is `path`. Ignores failures, since these are only
+/// statistics.
 void addMetrics(int directory, const std::string& path, const Metrics& counted);
 
 }  // namespace caisson::audit

@@ -39,10 +39,11 @@ std::optional<std::string> keyForQuarantine(std::span<const std::string> command
 
 /// Quarantines the key, durably. A second call updates reason and time. An error for interpreters.
 Result<void> quarantine(Quarantined what);
-/// Returns whether the key was quarantined.
+/// Ends the quarantine of the key. Returns whether there was one.
 Result<bool> release(const std::string& key);
+/// nullopt if the key is not quarantined.
 Result<std::optional<Quarantined>> findQuarantined(const std::string& key);
-/// Sorted by key.
+/// All entries, sorted by key. A damaged one has the key `damaged:FILE`, which release() accepts.
 Result<std::vector<Quarantined>> quarantined();
 
 /// Why something with one of these keys is denied, with the remedy; or nullopt. Skips empty keys.

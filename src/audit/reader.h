@@ -43,7 +43,7 @@ class LineCutter {
   bool skipping_ = false;
 };
 
-/// A consistent set of log files: opened together while no writer was active.
+/// One log file. All files of a set are opened together while no writer is active, so they are consistent.
 struct LogFile {
   std::uint32_t number = 0;
   std::string name;
@@ -60,15 +60,18 @@ std::vector<std::uint32_t> keyNumbers(int directory);
 /// The path of this user's log, whether it exists or not. Empty if there is no state directory.
 std::string logDirectory();
 
-/// Reads the log across its files from the start. A missing log counts as empty.
+/// Reads the log across its files from the start.
 class Reader {
  public:
+  /// Creates the directory if it is missing; the log is then empty.
   static Result<Reader> open(const std::string& directory);
-  /// Passes on what was added since the last call. Counts invalid lines in `foreign`.
+  /// Passes on every line that was added since the last call. Counts invalid lines in foreign(); skips lines that are
+  /// too long.
   Result<void> read(const std::function<void(Entry&&, std::string_view line)>& take);
   [[nodiscard]] std::uint64_t foreign() const { return foreign_; }
 
  private:
+  /// Reads the rest of the current file.
   Result<void> readFile(const std::function<void(Entry&&, std::string_view line)>& take);
 
   std::string path_;
