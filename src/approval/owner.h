@@ -50,24 +50,26 @@ struct Owner {
   std::vector<std::string> files;  ///< the files that were read
 
   [[nodiscard]] bool empty() const { return files.empty(); }
-  /// The ceilings at a level: the built-in ones, overridden by the owner's.
+  /// The ceilings for this policy: the built-in ones, overridden by the owner's.
   [[nodiscard]] policy::Ceilings ceilingsFor(const policy::Policy& policy) const;
-  /// Lowers what the policy has from profile `dev` unchanged to the owner's ceilings, adds the owner's exceptions, then
-  /// checks all of it. A value that a file or a flag sets is refused if it is above a ceiling, never lowered.
+  /// Applies the owner's configuration, except denied paths, and checks all of `policy`. Lowers defaults to the owner's
+  /// ceilings: values that profile `dev` has unchanged, unset time and output. A value that a file or a flag sets is
+  /// refused if it is above a ceiling, never lowered. Adds private_hosts, unless the policy chooses its own DNS servers
+  /// or proxy: those could resolve the names differently.
   Result<void> check(policy::Policy& policy) const;
 };
 
-/// For decoding a policy before its ceilings are known.
+/// Ceilings above every value, for decoding a policy before its real ceilings are known.
 policy::Ceilings noCeilings();
 
 /// Decodes the content of one file.
 Result<Owner> decodeOwner(const policy::Document& document);
-/// System first, then user.
+/// Combines both files. An error if the user's raises a ceiling of the system's.
 Result<Owner> mergeOwners(const Owner& system, const Owner& user);
 
 /// Reads both files; a missing one counts as empty.
 Result<Owner> loadOwner(const std::string& system_file, const std::string& user_file);
-/// Same, from the standard paths.
+/// The same from the standard paths.
 Result<Owner> loadOwner();
 
 /// Where the user's part of the configuration lies, or "" without a home directory.
@@ -77,8 +79,8 @@ std::string userConfigDirectory();
 /// path explicitly, or if the workspace is within one. `workspace` is its canonical host path, or empty.
 Result<void> denyAlways(const Owner& owner, const std::string& workspace, policy::Policy& policy);
 
-/// Applies the owner's configuration to `policy`: checks the ceilings, adds the denied paths. Every entry point calls
-/// this before planning.
+/// Returns `policy` with the owner's configuration applied: check() and denyAlways(). Every entry point calls this
+/// before planning.
 Result<policy::Policy> underOwner(const policy::Policy& policy);
 
 }  // namespace caisson::approval

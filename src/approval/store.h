@@ -30,15 +30,17 @@ struct Approval {
   Scope scope = Scope::once;
   std::string session;       ///< with Scope::session
   std::int64_t given = 0;    ///< seconds since 1970; set by grant()
-  std::int64_t expires = 0;  ///< always set, so that unused approvals expire
+  std::int64_t expires = 0;  ///< seconds since 1970; 0: grant() sets it, but a timed one must name its end
   std::string by;            ///< where the owner answered: "terminal", "elicitation", "console"
 };
 
 /// Maximum age at which an approval for once, or for a session, can be redeemed.
 inline constexpr std::int64_t kLongestUnused = 24L * 3600;
+/// Maximum time that a timed approval may be given for.
 inline constexpr std::int64_t kLongest = 365L * 24 * 3600;
 
-/// Records an answer that applies to one run and is not stored. An answer that cannot be recorded is not valid.
+/// Records an answer that applies to one run and is not stored. On error the answer must not be used. `by` as in
+/// Approval.
 Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes, std::string_view session = {});
 /// Records that the owner is being prompted.
 Result<void> recordQuestion(std::string_view what, std::string_view by, std::string_view session);
@@ -47,23 +49,30 @@ class Store {
  public:
   /// Opens CAISSON_HOME/approvals; creates it if missing.
   static Result<Store> open();
+  /// Uses an open directory. `audited`: false only in tests, which have no audit log.
   static Result<Store> adopt(sys::Fd directory, bool audited);
 
+  /// Records and stores an approval; returns it with its id. An error for an invalid `what`, time or session, and if
+  /// there are a thousand already. All times are in seconds since 1970.
   Result<Approval> grant(Approval approval, std::int64_t now);
   /// The approvals that can still be redeemed, oldest first.
   Result<std::vector<Approval>> list(std::int64_t now) const;
-  /// Whether there is an approval for exactly this (in this session, if any). Removes it if its scope is once.
+  /// Uses an approval for exactly this `what`, if there is one; those of another session do not count. Records the use
+  /// and, if its scope is once, removes it.
   Result<bool> redeem(std::string_view what, std::string_view session, std::int64_t now);
-  /// Same; returns the approval.
+  /// As redeem(), but returns the approval.
   Result<std::optional<Approval>> use(std::string_view what, std::string_view session, std::int64_t now);
-  /// Returns whether there was one with this id.
+  /// Removes the approval with this id. Returns whether there was one.
   Result<bool> revoke(std::string_view id, std::int64_t now);
 
  private:
   Store(sys::RootDir directory, bool audited) : directory_(std::move(directory)), audited_(audited) {}
+  /// Waits for the store's lock, which is held until the result is closed.
   Result<sys::Fd> lock() const;
+  /// The approvals in the file that are valid at `now`.
   Result<std::vector<Approval>> read(std::int64_t now) const;
   Result<void> write(const std::vector<Approval>& approvals) const;
+  /// Writes an audit event; `event` is "grant", "redeem" or "revoke".
   Result<void> record(std::string_view event, const Approval& approval) const;
 
   sys::RootDir directory_;

@@ -31,10 +31,11 @@ namespace caisson::approval {
 /// Succeeds if `what` is one of the above and well formed; the error lists what can be approved.
 Result<void> checkWhat(std::string_view what);
 
-/// What the user agrees to, as a sentence without a full stop.
+/// What the user agrees to with a valid `what`, as a sentence without a full stop.
 std::string meaning(std::string_view what);
 
-/// What of the above a policy asks for that lowers the protection and that a file or a model cannot decide alone.
+/// The texts of the above that `policy` needs approved: each lowers the protection, which a file or a model cannot
+/// decide alone.
 std::vector<std::string> loweredProtection(const policy::Policy& policy);
 
 }  // namespace caisson::approval

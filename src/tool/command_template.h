@@ -21,13 +21,14 @@ namespace caisson::tool {
 /// Checks whether a tool can be declared with this command. The error names the invalid argument and the reason.
 Result<void> checkTemplate(std::span<const std::string> words);
 
-/// The names of its placeholders, in the order of first use.
+/// The names of its placeholders, without {...}, in the order of first use.
 std::vector<std::string> parameters(std::span<const std::string> words);
 /// Whether it accepts further arguments ({...}).
 bool takesMore(std::span<const std::string> words);
 
-/// The command with its values. Missing and unknown values are errors. A value that begins with `-` and is a whole
-/// argument is an error unless it follows `--`: the program would read it as an option.
+/// The command with its values. Missing and unknown values are errors. A value at the start of an argument must not
+/// begin with `-` unless the argument follows `--`: the program would read it as an option. `more` replaces {...} and
+/// is not checked for that.
 Result<std::vector<std::string>> fillTemplate(std::span<const std::string> words,
                                               const std::map<std::string, std::string, std::less<>>& values,
                                               std::span<const std::string> more);

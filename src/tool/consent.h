@@ -13,10 +13,11 @@
 
 namespace caisson::tool {
 
-/// What needs the owner's approval, one sentence each, without full stop. Inspects the program on this host.
+/// What needs the owner's approval, one sentence each, without full stop; empty: nothing. Inspects the program on this
+/// host.
 std::vector<std::string> needsConsent(const Tool& tool);
 
-/// "tool:NAME".
+/// The text to approve (approval/what.h): "tool:NAME".
 std::string consentFor(const Tool& tool);
 
 /// Call before each run: an error if something needs the owner's approval and it is missing or expired. Uses up an

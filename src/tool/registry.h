@@ -30,16 +30,19 @@ struct Tool {
 /// Letters, digits, `-`, `_` and `.`. Rejects interpreters' names, which cannot be quarantine keys.
 Result<void> checkName(std::string_view name);
 
-/// Parses a tool file; `name` is the name it is stored under.
+/// Parses and checks a tool file; `name` is the name it is stored under. An error if the owner's ceilings are exceeded.
 Result<Tool> readTool(std::string_view text, std::string_view name);
+/// The content of the tool's file.
 std::string writeTool(const Tool& tool);
 
 class Registry {
  public:
+  /// Opens CAISSON_HOME/tools; creates it if missing.
   static Result<Registry> open();
 
-  /// An error if the name exists.
+  /// Checks and stores a tool. An error if the name exists.
   Result<void> add(const Tool& tool) const;
+  /// nullopt if there is no such tool; an error if its file is damaged or its policy is no longer allowed.
   [[nodiscard]] Result<std::optional<Tool>> find(std::string_view name) const;
   /// Sorted. An unreadable tool does not fail the list: its error is in `damaged`.
   struct Listing {
@@ -47,7 +50,7 @@ class Registry {
     std::vector<Error> damaged;
   };
   [[nodiscard]] Result<Listing> list() const;
-  /// Returns whether it existed.
+  /// Removes the tool's file. Returns whether it existed. Approvals stay: see dropConsent().
   [[nodiscard]] Result<bool> remove(std::string_view name) const;
 
  private:
