@@ -51,7 +51,7 @@ enum class Widens : std::uint8_t {
   changed,  ///< any other value: a user must judge it
 };
 
-/// Further checks of a value, beyond its kind (validate.cc).
+/// Further checks of a value, beyond its kind (decode/syntax.cc, decode/validate.cc).
 enum class Syntax : std::uint8_t {
   any,
   name,  ///< one printable line, not empty
@@ -85,6 +85,7 @@ enum class Syntax : std::uint8_t {
   protected_pattern,
 };
 
+/// Which member of Ceilings bounds a field.
 enum class Ceiling : std::uint8_t { none, cpus, memory, swap, processes, open_files, wall, output };
 
 struct Field {
@@ -101,6 +102,7 @@ struct Field {
   void (*put)(Policy&, Value) = nullptr;  ///< the value must be of the field's kind
 };
 
+/// All fields, in the order of files and help.
 std::span<const Field> fields();
 
 /// The field of a key path, or nullptr.

@@ -50,11 +50,13 @@ inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 constexpr double defaultWallSeconds(Level level) { return level == Level::full ? 120 : 60; }
 constexpr std::uint64_t defaultOutput(Level level) { return level == Level::full ? 10 * kMiB : 1 * kMiB; }
 
-/// `dev` has no time limit on the command line. Servers set one for the commands of a model.
+/// The time limit in force: the policy's, else the default of its level. `dev` has none on the command line; servers
+/// set one for the commands of a model.
 constexpr double effectiveWallSeconds(const Policy& policy) {
   const bool dev = policy.resources.ceilings == CeilingSet::dev;
   return policy.resources.wall_seconds.value_or(dev ? kNoTimeLimit : defaultWallSeconds(policy.isolation.level));
 }
+/// The output limit in force, in bytes.
 constexpr std::uint64_t effectiveOutput(const Policy& policy) {
   return policy.resources.output.value_or(defaultOutput(policy.isolation.level));
 }

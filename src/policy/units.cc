@@ -119,7 +119,7 @@ std::expected<double, std::string> parseSeconds(std::string_view text) {
   }
   for (const TimeUnit& unit : kTimeUnits) {
     if (unit.text != unit_text) continue;
-    // Dividing keeps "500ms" exactly 0.5; multiplying by 0.001 would not.
+    // Division gives the nearest double. 0.001 is not exact in binary, so multiplying could differ in the last bit.
     const double seconds = unit_text == "ms" ? value / 1000 : value * unit.seconds;
     if (!(seconds <= kMaxSeconds)) return std::unexpected(inQuotes(text) + ", which is too long");
     return seconds;

@@ -20,13 +20,15 @@ struct Mismatch {
 template <class T>
 using Converted = std::expected<T, Mismatch>;
 
-/// Converts `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports.
+/// Converts `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports. "unset" or null
+/// clears an optional field; `~` in host paths is expanded.
 Converted<Value> fromNode(const Field& field, const Node& node);
 
 /// Whether the entries of the list can be changed one by one by a key: tmpfs by path, credentials by name.
 bool hasKeyedEntries(const Field& field);
 
-/// Changes or adds the entries that the table `node` names; other entries of `inherited` stay.
+/// Changes or adds the entries that the table `node` names; other entries of `inherited` stay. Only if
+/// hasKeyedEntries().
 Converted<Value> fromEntries(const Field& field, const Node& node, const Value& inherited);
 
 /// The key of the entry at `index`, or "" if the list has none there.
@@ -39,13 +41,14 @@ std::string entrySuffix(std::string_view key);
 /// tmpfs is written "/path:64M" or "/path:64M:exec", an assignment "NAME=value".
 Converted<Value> fromText(const Field& field, std::string_view text);
 
-/// Appends the elements of `addition` to `value`. Only for lists and assignments.
+/// Appends the elements of `addition` to `value`; both are of the same list type. A name that an assignment repeats
+/// gets the new value.
 Value concatenated(Value value, Value addition);
 
-/// Whether the field holds several elements.
+/// Whether the field holds several elements: a list or assignments.
 bool isList(const Field& field);
 
-/// "a size in bytes or a string like \"512M\"".
+/// What the field accepts, for messages: "a size in bytes or a string like \"512M\"".
 std::string expectation(const Field& field);
 
 }  // namespace caisson::policy

@@ -24,18 +24,22 @@ struct Origin {
   std::vector<std::string> chain;      ///< files that led here by `extends`, to detect a cycle
 };
 
+/// Decodes and checks a document. An error lists its mistakes, 50 at most.
 Result<Policy> decode(const Document& document, const Origin& origin);
 
 /// Reads, decodes and checks a file; its extension selects the format.
 Result<Policy> load(const std::string& path);
+/// The same with these ceilings instead of those of the policy's level.
 Result<Policy> load(const std::string& path, const Ceilings& ceilings);
 
-/// The same from text. `extends` can name built-in profiles only, since a text has no directory.
+/// The same from text; `name` is its name in errors. `extends` can name built-in profiles only, since a text has no
+/// directory.
 Result<Policy> parse(std::string_view text, Format format, std::string name);
 
-/// Sets or extends one key from text, as a command-line flag does, and records a widening. Checks only the value;
+/// Sets one key from text, as a command-line flag does; a list is replaced. Records a widening. Checks only the value;
 /// validate() checks the policy as a whole.
 Result<void> setKey(Policy& policy, std::string_view key, std::string_view text);
+/// The same, but adds to a list. An error for a key that holds no list.
 Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text);
 
 }  // namespace caisson::policy

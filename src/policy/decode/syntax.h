@@ -10,10 +10,10 @@
 
 namespace caisson::policy {
 
-/// What is wrong with a text, or nothing. `hint` may be empty.
+/// What is wrong with a text.
 struct Flaw {
-  std::string expected;
-  std::string hint;
+  std::string expected;  ///< "an absolute path"
+  std::string hint;      ///< may be empty
 };
 
 /// Whether `~` is expanded in texts of this syntax: paths of the host, not those inside the sandbox.
@@ -22,7 +22,7 @@ bool isHostPath(Syntax syntax);
 /// Replaces a leading `~` with HOME. `~user` is not expanded.
 std::expected<std::string, Flaw> expandHome(std::string_view path);
 
-/// Checks one text against `syntax`.
+/// Checks one text against `syntax`; nullopt if it is valid.
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text);
 
 /// Normalizes an absolute path: no repeated or trailing slashes, no `.`. Lexical only: it does not resolve links.

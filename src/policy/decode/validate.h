@@ -25,11 +25,13 @@ std::optional<Problem> checkValue(const Field& field, const Value& value);
 /// The values above these ceilings: "resources.memory = 4 GiB, resources.cpus = 4"; or empty.
 std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings);
 
-/// Checks the whole policy: every value, the ceilings, and that no two rules contradict each other.
+/// Checks the whole policy: every value, the ceilings (except for Policy::typed) and, if those are valid, that no two
+/// rules contradict each other. Empty: valid.
 std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings);
 
-/// The same as a Result, for callers that have no file to name.
+/// findProblems() as a Result, with the ceilings of the policy's level.
 Result<void> validate(const Policy& policy);
+/// The same with these ceilings.
 Result<void> validate(const Policy& policy, const Ceilings& ceilings);
 
 }  // namespace caisson::policy

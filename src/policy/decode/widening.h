@@ -11,7 +11,7 @@ bool isWider(const Field& field, const Policy& base, const Policy& policy);
 /// Every key that is wider in `policy` than in `base`.
 std::vector<Widening> wideningsOver(const Policy& base, const Policy& policy);
 
-/// Records where `policy` is wider than `base`; a key recorded before keeps its first value.
+/// Records where `policy` is wider than `base`. A key that is recorded already keeps its original `from`.
 void recordWidenings(const Policy& base, Policy& policy);
 
 }  // namespace caisson::policy

@@ -9,12 +9,13 @@
 
 namespace caisson::policy {
 
-/// The maximum of a key, or empty.
+/// The maximum for display, or "" without a ceiling.
 std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings);
 
 /// The value in force; for keys whose default depends on the level or is a built-in table, that default.
 std::string valueInForce(const Field& field, const Policy& policy);
 
+/// The whole description, one row per key, with the ceilings of the policy's level. Safe for a terminal.
 std::string explain(const Policy& policy);
 std::string explain(const Policy& policy, const Ceilings& ceilings);
 

@@ -24,14 +24,17 @@ class JsonTree {
   std::string finish();
 
  private:
+  /// Begins the object of a table inside the current one.
   void enter(std::string_view name);
+  /// Ends the innermost object.
   void leave();
+  /// Writes the comma, if needed, and the name of the next member.
   void startMember(std::string_view name);
 
   Frame frame_;
   std::string text_;
-  std::vector<std::string> open_;
-  bool empty_ = true;  ///< whether the innermost table has no member yet
+  std::vector<std::string> open_;  ///< names of the open tables, outermost first
+  bool empty_ = true;              ///< whether the innermost table has no member yet
 };
 
 }  // namespace caisson::policy

@@ -46,8 +46,10 @@ struct Node {
   static Node ofInteger(std::int64_t value, int line = 0);
   static Node ofFloating(double value, int line = 0);
   static Node ofText(std::string value, int line = 0);
+  /// A node of this type with an empty value.
   static Node ofType(Type type, int line = 0);
 
+  /// The member `key` of a table, or nullptr.
   [[nodiscard]] const Node* find(std::string_view key) const;
 };
 
@@ -59,10 +61,10 @@ struct Document {
   Node root;         ///< a table
 };
 
-/// The format of a file name's extension.
+/// The format by a file name's extension; an error for an unknown one.
 Result<Format> formatOf(std::string_view path);
 
-/// Parses `text`; errors use `name`.
+/// Parses `text`, which must be a table at the top; errors use `name`.
 Result<Document> readText(std::string_view text, Format format, std::string name);
 
 /// Reads a regular file of at most kMaxDocumentBytes. A FIFO, device or directory is an error and never blocks.

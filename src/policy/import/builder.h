@@ -22,24 +22,31 @@ class ImportBuilder {
   ImportReader& reader() { return reader_; }
   Policy& policy() { return result_.policy; }
 
+  /// Adds a remark about the foreign `key` to the report.
   void note(Kind kind, std::string_view key, std::string text);
-  /// A known key that is not imported; reported if present.
+  /// Marks `key` as known but not imported; if the document has it, `text` is reported.
   void lossy(std::string_view key, std::string text);
+  /// Adds a line for an owner's configuration ("memory = ...") to the result.
   void ceiling(std::string text) { result_.extra_ceilings.push_back(std::move(text)); }
-  /// Records an error at this key; finish() returns the first one.
+  /// Records an error at the foreign key `from`; finish() returns the first one.
   void refuse(std::string_view from, std::string reason, std::string hint = "");
 
-  /// Sets one of our keys; an impossible value is an error that names the foreign key.
+  /// Sets our `key`, as setKey(). An invalid value is an error that names the foreign key `from`.
   void set(std::string_view from, std::string_view key, const std::string& value);
+  /// The same as appendKey().
   void append(std::string_view from, std::string_view key, const std::string& value);
+  /// Replaces our list `key` by these values.
   void setList(std::string_view from, std::string_view key, const Texts& values);
 
+  /// Imports the foreign size `key` as resources.memory, if the document has it.
   void takeMemory(std::string_view key);
+  /// Adds hosts of the foreign `key` to network.allowed_hosts and reports what became wider. Names of a local network
+  /// also become private_hosts.
   void takeHosts(std::string_view key, const Texts& hosts);
-  /// Sets the size of a tmpfs; reports one that the profile does not have.
+  /// Sets the size of the tmpfs at `path`; reports the key `from` as lossy if the profile has no such tmpfs.
   void resizeTmpfs(std::string_view from, std::string_view path, std::uint64_t bytes);
 
-  /// Returns the result if every key was known, well typed and possible.
+  /// Returns the result, or the first error: an unknown key, a wrong type, a refused value, or an invalid policy.
   Result<Imported> finish();
 
  private:
@@ -54,6 +61,7 @@ struct ShownPath {
   std::string_view why_not;    ///< empty: it may be shown
   bool only_readable = false;  ///< programs of the host start from it or read it as their settings
 };
+/// Judges a host path by its name. `writable`: the document wants to write there.
 ShownPath judgeShownPath(const std::string& path, bool writable);
 
 /// Converts "*.example.org" of other sandboxes to our pattern for the name and its subdomains.

@@ -45,7 +45,7 @@ struct Imported {
 /// Blanks out the comments and trailing commas that devcontainer.json may have; lines stay where they are.
 std::string withoutComments(std::string_view json);
 
-/// Detects the shape of a document and reads it.
+/// Detects the shape of a document and imports it. An error for an unknown shape.
 Result<Imported> importPolicy(const Document& document);
 
 }  // namespace caisson::policy

@@ -79,7 +79,7 @@ class SrtImport {
     }
   }
 
-  /// After allowWrite: what may not be written wins.
+  /// Call after allowWrite(): a denied path wins over an allowed one.
   void denyWrite(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
       const SrtPath path = resolveSrtPath(text);

@@ -36,6 +36,7 @@ std::string placeholderOf(const Credential& credential);
 /// For display: host, header, source of the secret.
 std::string describe(const Credential& credential);
 
+/// The first invalid entry of network.credentials, or nullopt.
 std::optional<Problem> findCredentialProblem(const Policy& policy);
 
 }  // namespace caisson::policy

@@ -20,7 +20,7 @@ std::span<const OrdinaryPattern> ordinaryPatterns();
 
 class OrdinaryFiles {
  public:
-  /// The built-in table and the patterns of a policy.
+  /// The built-in table and the patterns of a policy; skips those with a protectedPatternProblem().
   explicit OrdinaryFiles(std::span<const std::string> added = {});
 
   /// Whether the name of a path relative to the workspace is that of project content. Files below a hidden directory
@@ -32,6 +32,7 @@ class OrdinaryFiles {
     std::vector<std::string> parts;
     bool directory = false;
   };
+  /// Whether a pattern of the policy matches the folded `parts` of a path, or a directory above.
   [[nodiscard]] bool matchesAdded(std::span<const std::string> parts) const;
 
   std::unordered_set<std::string> endings_;  ///< of "*.ending"

@@ -71,6 +71,7 @@ class ProtectedFiles {
     bool directory = false;
     ProtectedCategory category = ProtectedCategory::custom;
   };
+  /// Adds one pattern to the indexes below.
   void add(std::string_view pattern, ProtectedCategory category);
 
   std::vector<Pattern> patterns_;

@@ -24,6 +24,7 @@ std::string_view name(Indicator indicator);  ///< "FILESYSTEM"
 /// Uses the policy's lists, or the built-in ones if the policy has none.
 Severity severityOf(const Syscalls& policy, std::string_view call);
 
+/// `syscall` for calls that are in no other group.
 Indicator indicatorOf(std::string_view call);
 
 /// For `syscalls.critical` and `syscalls.high`: the list in force.
