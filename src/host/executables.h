@@ -9,7 +9,7 @@
 
 namespace caisson::host {
 
-/// `toolchains` come before the system in the payload's PATH.
+/// Empty without lists. `toolchains` come before the system in the payload's PATH.
 plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains);
 
 }  // namespace caisson::host

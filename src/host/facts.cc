@@ -165,7 +165,7 @@ std::string realName(const std::string& path) {
   return rest;
 }
 
-/// Costs system calls, so only where the sandbox could reach it.
+/// Finds the owner's configuration directory. Costs system calls, so only where the sandbox could reach it.
 void observeOwnConfig(const policy::Policy& policy, HostFacts& facts) {
   const std::string directory = approval::userConfigDirectory();
   const policy::Filesystem& files = policy.filesystem;
@@ -296,8 +296,8 @@ void observeIdentity(const policy::Policy& policy, HostFacts& facts) {
   }
 }
 
-/// With `own_scope`, asks the user's service manager for a cgroup if there is no usable one.
-sys::CgroupBase observeCgroups(bool own_scope, HostFacts& facts) {
+/// With `own_scope` and no usable cgroup, moves this process into a new scope of the user's systemd.
+sys::CgroupBase findCgroups(bool own_scope, HostFacts& facts) {
   sys::CgroupBase cgroups = sys::CgroupBase::find();
   if (own_scope && cgroups.kind == sys::CgroupBase::Kind::none && sys::hasUserManager()) {
     if (const auto entered = sys::enterUserScope(); entered) {
@@ -409,7 +409,7 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
   HostFacts facts;
   observeKernel(facts);
   observeIdentity(policy, facts);
-  sys::CgroupBase cgroups = observeCgroups(own_scope, facts);
+  sys::CgroupBase cgroups = findCgroups(own_scope, facts);
   if (found != nullptr) *found = std::move(cgroups);
   observeMachine(facts);
   observePaths(policy, facts);

@@ -17,8 +17,8 @@ struct PathProbeLimits {
   int stuck_paths = 3;  ///< after this many, the rest is skipped
 };
 
-/// Fills in the fields about the host. Returns the paths without an answer, including those skipped after the last
-/// allowed hang.
+/// Fills in the fields of `requests` that describe the path on the host. Returns the paths without an answer, including
+/// those skipped after the last allowed hang.
 std::vector<std::string> probePaths(const std::vector<FileRequest*>& requests, PathProbeLimits limits = {});
 
 }  // namespace caisson::host

@@ -32,7 +32,7 @@ struct KernelVersion {
     return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
   }
 };
-/// Returns 0.0 if it is not a version.
+/// Parses "6.12.3-amd64"; 0.0 if it is not a version.
 KernelVersion parseKernelRelease(std::string_view release);
 
 /// Tried in one child, in this order; if `user` or `id_map` fails, the rest is not tried. A plain structure, since it
@@ -90,21 +90,24 @@ struct Probes {
   Obstacles obstacles;
   DiskProbe home;
   bool systemd = false;               ///< booted with it
-  bool systemd_user_manager = false;  ///< the user's manager answers
+  bool systemd_user_manager = false;  ///< the socket of the user's manager exists
 };
 
 Probes probeHost(const std::string& state_home);
 
-/// Single parts of probeHost().
+/// Single parts of probeHost(). This one sets `abi`, 0 without Landlock, and returns the attempt to read it.
 sys::Attempt landlockAttempt(int& abi);
 int landlockAbi();
+/// Tries namespaces and mounts as an ordinary launch does.
 NamespaceProbe userNamespaces();
 SeccompProbe probeSeccomp();
+/// Whether a filter, or one with a listener, can be installed. Each tries it in a child.
 bool seccompAvailable();
 bool seccompUserNotify();
 SyscallProbe probeSyscalls();
 sys::CgroupProbe probeCgroups();
 Obstacles readObstacles();
+/// Of the nearest existing directory to `path`.
 DiskProbe probeDisk(const std::string& path);
 
 }  // namespace caisson::host

@@ -11,6 +11,7 @@ namespace caisson::host {
 /// thread's locks stay held forever in the child.
 void runInChild(void (*body)(void* result), void* result, std::size_t size);
 
+/// The same with a typed result; T{} if it could not be tried.
 template <class T>
 T inChild(void (*body)(void* result)) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -7,7 +7,8 @@
 
 namespace caisson::host {
 
-/// Whether the policy may keep anything of a run on disk.
+/// Whether plans need probeStateDisk(): a directory or, with overlay_store `prefer_disk`, the overlay may be on disk.
+/// Not for overlay_store `disk`, which has no alternative: the launch fails if the disk cannot hold it.
 bool mayUseStateDisk(const policy::Policy& policy);
 
 /// Looks at the directory, or at the nearest existing one above it. Changes nothing.

@@ -12,7 +12,7 @@
 
 namespace caisson::host {
 
-/// Looks for what a separate user id needs; `why_not` says what is missing.
+/// Draws a subordinate uid and gid for a payload and finds the programs that map them; `why_not` says what is missing.
 plan::SubordinateIds observeSubordinateIds(uid_t uid, gid_t gid);
 
 /// Has newuidmap and newgidmap write the id maps of `pid`, a child of ours in a new user namespace.
@@ -28,6 +28,7 @@ struct Account {
   std::string name;
   gid_t gid = 0;
 };
+/// The entry of `uid` in the text of /etc/passwd.
 std::optional<Account> parseAccount(std::string_view passwd, uid_t uid);
 
 }  // namespace caisson::host

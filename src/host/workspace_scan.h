@@ -22,7 +22,7 @@ struct ScanOptions {
   std::chrono::milliseconds max_time{100};
 };
 
-/// For workspaces that are written to directly.
+/// Budget for workspaces that are written to directly: files that are not found stay writable.
 inline constexpr std::size_t kMaxGuardedEntries = 500'000;
 inline constexpr std::chrono::milliseconds kMaxGuardedTime{2000};
 
@@ -42,11 +42,12 @@ class ScanCache {
 /// What these patterns match now, relative to the workspace like them. Only the last part of a path is a pattern: lists
 /// one directory each.
 std::vector<std::string> deniedMatches(const std::string& workspace, const std::vector<std::string>& patterns);
-/// Whether a name can be the last part of a match.
+/// Whether a file of this name, in any directory, could match one of the patterns.
 bool mayMatch(const std::vector<std::string>& patterns, const std::string& name);
 
-/// No link is followed, no other file system entered. Directories that hold other people's code (node_modules and the
-/// like) come last; what the budget does not cover is named in the result.
+/// Scans `workspace`. Follows no link and enters no other file system. Directories that hold other people's code
+/// (node_modules and the like) come last; what the budget does not cover is named in the result. Empty if the workspace
+/// cannot be opened.
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache = nullptr);
 
 }  // namespace caisson::host
