@@ -25,11 +25,13 @@ class Arena {
     at_ += sizeof(T) * count;
     return result;
   }
+  /// A copy with a NUL at its end.
   const char* text(std::string_view value) {
     char* copy = array<char>(value.size() + 1);
     std::copy(value.begin(), value.end(), copy);
     return copy;
   }
+  /// Copies of all values, as a null-terminated list.
   const char* const* texts(const std::vector<std::string>& values) {
     const char** list = array<const char*>(values.size() + 1);
     for (std::size_t i = 0; i < values.size(); ++i) list[i] = text(values[i]);

@@ -32,15 +32,15 @@ enum StepFlag : std::uint32_t {
   kWritable = 1U << 0,
   kExecutable = 1U << 1,
   kDevices = 1U << 2,
-  kOptional = 1U << 3,
-  kInside = 1U << 4,
-  kCanonical = 1U << 5,
-  kOnDisk = 1U << 6,
-  kAbsentRefuse = 1U << 7,
-  kAbsentCreate = 1U << 8,
-  kOurs = 1U << 9,        ///< the target is in a tree that only we have written: its path cannot contain a link
-  kDirectory = 1U << 10,  ///< the source is a directory
-  kRefuseLinks = 1U << 12,
+  kOptional = 1U << 3,          ///< skip the step if its source or target is absent (symlink: if it cannot be made)
+  kInside = 1U << 4,            ///< `source` is a path of the new root
+  kCanonical = 1U << 5,         ///< `source` was resolved before: a link in it now is an error
+  kOnDisk = 1U << 6,            ///< tmpfs, overlay: in a directory on disk instead of memory
+  kAbsentRefuse = 1U << 7,      ///< mask: an absent target is an error
+  kAbsentCreate = 1U << 8,      ///< mask: create an absent target
+  kOurs = 1U << 9,              ///< the target is in a tree that only we have written: its path cannot contain a link
+  kDirectory = 1U << 10,        ///< the source is a directory
+  kRefuseLinks = 1U << 12,      ///< mask: a link in the target's path is an error, else the step is skipped
   kFile = 1U << 11,             ///< the source is a file
   kMaskOthers = 1U << 15,       ///< proc: mask entries that are not in `names`
   kReadOnlyOverlay = 1U << 14,  ///< overlay without an upper layer
@@ -56,13 +56,14 @@ struct FlatStep {
   const char* const* replaced;  ///< null-terminated: pairs of name and content, for an overlay
   std::uint32_t length;         ///< of a file's content
   mode_t mode;
-  const char* size_text;  ///< decimal bytes, for fsconfig; devpts: maximum ptys, or null; quota: its value
-  const char* inode_text;
-  const char* lower_names;  ///< overlay: its lower directories in the store, uppermost first
-  const char *upper_name, *work_name;
-  int mount_fd;  ///< a detached mount that the parent prepared for `source`, or -1
+  const char* size_text;               ///< decimal bytes, for fsconfig; devpts: maximum ptys, or null; quota: its value
+  const char* inode_text;              ///< decimal number of inodes
+  const char* lower_names;             ///< overlay: its lower directories in the store, uppermost first
+  const char *upper_name, *work_name;  ///< overlay: its upper and work directory in the store
+  int mount_fd;                        ///< a detached mount that the parent prepared for `source`, or -1
 };
 
+/// A Landlock rule; an optional one is skipped if its path cannot be opened.
 struct FlatRule {
   const char* path;
   std::uint64_t access;
@@ -79,7 +80,7 @@ struct ExecArguments {
   const char* const* envp;
   const char* const* candidates;  ///< null-terminated: full paths to try for the program, in PATH order
   const char* working_directory;
-  const char* apparmor_profile;  ///< or null
+  const char* apparmor_profile;  ///< "exec NAME", as written to /proc/self/attr, or null
 };
 
 /// A program that replaces the built-in pid 1 and starts payloads on request (sessions).
@@ -97,11 +98,11 @@ struct FlatBatch {
 
 /// The sandbox's connection to its egress, if it has one (egress_sockets.cc).
 struct FlatEgress {
-  bool on;
-  bool use_filter;      ///< try the packet filter; else one listener per allowed port
-  bool too_many_ports;  ///< for one listener per port
-  int link;             ///< to the egress process
-  FlatBatch route4, route6, filter, log, rules4, rules6;
+  bool on;                                                ///< there is an egress
+  bool use_filter;                                        ///< try the packet filter; else one listener per allowed port
+  bool too_many_ports;                                    ///< for one listener per port
+  int link;                                               ///< to the egress process
+  FlatBatch route4, route6, filter, log, rules4, rules6;  ///< built by netlink.h
   const std::uint16_t* ports;
   std::uint32_t port_count;
   std::uint16_t proxy_port, capture_port, dns_port;
@@ -195,21 +196,21 @@ inline constexpr std::uint32_t kAffinityBytes = 128;
 inline constexpr std::size_t kMaxCgroupEntries = 8;
 
 enum class MessageKind : std::uint32_t {
-  go,
-  prepared,
-  started,
-  running,
-  failure,
-  finished,
-  signal,
-  measure,
-  measured,
+  go,           ///< to pid 1: continue. At the end of the set-up: cgroups and audit record are made
+  prepared,     ///< from pid 1: the sandbox is built, the payload not started
+  started,      ///< from pid 1: the payload runs, with the filter's listener
+  running,      ///< the same without a listener
+  failure,      ///< from pid 1 or the payload's process: the launch failed
+  finished,     ///< from pid 1: the payload has exited
+  signal,       ///< to pid 1: send a signal to the payload
+  measure,      ///< to pid 1: count the memory of System V objects
+  measured,     ///< the reply
   host_ports,   ///< listeners inside, as descriptors
   make_socket,  ///< request for a TCP socket
   socket        ///< the reply, with a descriptor or `error`
 };
 
-inline constexpr std::uint8_t kFetch = 1U << 7;
+inline constexpr std::uint8_t kFetch = 1U << 7;  ///< in Message::descriptors: see Message::to_fetch
 /// Descriptors in `prepared`: the overlay's upper directory, the pty, and size-limited directories up to this many.
 inline constexpr std::uint32_t kMaxSized = 12;
 inline constexpr std::size_t kCallBytes = 40;
@@ -230,7 +231,7 @@ struct Message {
   bool time_namespace;               ///< in `prepared`: there is one
   std::uint8_t stage;                ///< caisson::Stage
   std::uint8_t code;                 ///< caisson::ErrorCode
-  std::uint8_t descriptors;          ///< bit 0: overlay store, bit 1: pty master (in this order, over SCM_RIGHTS)
+  std::uint8_t descriptors;          ///< sent with it: bit 0: the overlay's upper directory, bit 1: the pty master
   std::int32_t to_fetch[2];  ///< in `prepared` with bit 7 of `descriptors`: fetch these descriptors of pid 1 instead
   std::int32_t quota_error;  ///< in `prepared`: why some kernel quotas could not be written; 0: all were
   std::uint32_t sized;       ///< in `prepared`: bit mask of the plan's tmpfs steps that follow as descriptors

@@ -22,6 +22,7 @@ inline std::size_t length(const char* text) {
   return n;
 }
 
+/// Copies a text with its NUL; cuts it at `room` bytes. Null counts as empty.
 inline void copyText(char* to, std::size_t room, const char* from) {
   std::size_t n = 0;
   for (; from != nullptr && from[n] != 0 && n + 1 < room; ++n) to[n] = from[n];
@@ -57,7 +58,9 @@ inline long sendMessage(int control, const Message& message, const int* descript
 }
 
 // One facility each; all exit on failure.
+/// Maps the caller's own ids in a new user namespace.
 void writeIdMaps(const Block& block);
+/// Changes to the payload's user and group, if the plan gives it another than the caller's.
 void becomeInsideUser(const Block& block);
 /// `socket` must belong to the sandbox's network namespace.
 void bringUpLoopback(const Block& block, int socket);
@@ -73,27 +76,35 @@ struct BuiltTree {
   std::uint32_t sized_mask = 0;  ///< bit mask of the tmpfs steps they belong to, lowest bit first
   int quota_error = 0;           ///< why some kernel quotas could not be written; 0: all were
 };
-/// Afterwards the process is inside the new root.
+/// Applies the block's steps. Afterwards the process is inside the new root, if it has one.
 BuiltTree buildTree(const Block& block, Helper& helper);
-/// Whether the payload will have a time namespace; exits if the plan requires one that is not available.
+/// Makes a time namespace for later children, whose clocks start at zero. Returns whether there is one; exits if the
+/// plan requires one that is not available.
 bool enterTimeNamespace(const Block& block);
 /// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.
 int openTerminal(const Block& block, int* master);
+/// Enters the Landlock domain of the block, if it has one.
 void restrictWithLandlock(const Block& block);
-/// Drops all five sets, for a process that calls exec; dropOwnCapabilities() is for one that never does.
+/// Empties all five capability sets, for a process that calls exec; dropOwnCapabilities() is for one that never does.
 void dropCapabilities(const Block& block);
 void dropOwnCapabilities(const Block& block);
+/// True also if the sets cannot be read.
 bool hasAnyCapability();
 /// How the filter was installed, in memory that the payload's process shares with pid 1 until its exec.
 struct Listening {
   int descriptor = -1;  ///< of the filter's notifications; valid in pid 1 too, since they share descriptors
   int error = 0;        ///< why there is none
 };
+/// Installs the filter, with a listener if the block wants one. If another program already has the listener of this
+/// process, calls are denied without notification.
 Listening installFilter(const Block& block);
-/// Sends it to the supervisor and closes it.
+/// Tells the supervisor that the payload runs, with the listener if there is one, and closes the listener. If the
+/// supervisor cannot be told, shuts down the control socket, which ends the sandbox.
 void handOverListener(const Block& block, const Listening& listening);
+/// Tries forbidden actions with the payload's rights, without the filter; exits if one succeeds.
 void selfTest(const Block& block);
-/// Makes no call that triggers a notification: the supervisor does not answer before the program runs.
+/// Exits if the filter is not in force. Makes no call that triggers a notification: the supervisor does not answer
+/// before the program runs.
 void selfTestOfFilter(const Block& block);
 
 /// Steps that a caller adds to becomePayload(); each may be null.
@@ -112,7 +123,7 @@ struct PayloadHooks {
 /// Executes the init program of a session: without capabilities, not dumpable, with only its own descriptors.
 [[noreturn]] void becomeInitProgram(const Block& block);
 
-/// Entry of the process that clone made.
+/// Entry of the process that clone made: sets up the sandbox, starts the payload and becomes pid 1.
 [[noreturn]] void runChild(const Block& block);
 
 }  // namespace caisson::isolation

@@ -12,8 +12,8 @@
 
 namespace caisson::isolation {
 
-/// The lower directories of an overlay in its store, in the kernel's format. Masks apply to the host's directory only;
-/// a session may create files of the same names.
+/// The overlay's `lowerdir` option: names in its store, uppermost first. Masks apply to the host's directory only; a
+/// session may create files of the same names.
 std::string lowerNames(const plan::MountOverlay& step);
 
 /// Owns the mapping that contains a Block.
@@ -26,6 +26,7 @@ class BlockMapping {
   Block& operator*() const { return *block_; }
   Block* operator->() const { return block_; }
 
+  /// Compiles a plan into a new mapping, with stacks for pid 1 and the payload. The caller fills in descriptors.
   static Result<BlockMapping> compile(const plan::Plan& plan);
 
  private:

@@ -15,19 +15,21 @@ namespace caisson::isolation {
 std::size_t stepBytes(const plan::Step& step);
 void compileSteps(const plan::Plan& plan, Arena& arena, Block& block);
 
+/// Upper bound of what compileEgress() takes of the arena.
 inline constexpr std::size_t kEgressBytes = 16 * 1024;
 void compileEgress(const plan::Plan& plan, Arena& arena, Block& block);
 void compileHostPorts(const plan::Plan& plan, Arena& arena, Block& block);
 
 /// What is known of a block before there is memory for it.
 struct PreparedBlock {
-  std::vector<sock_filter> adapted;
-  std::span<const sock_filter> program;
-  Block facts{};
-  std::vector<std::string> programs;
-  std::size_t bytes = 0;  ///< without stacks
+  std::vector<sock_filter> adapted;      ///< the filter's program, if it is not the built-in one
+  std::span<const sock_filter> program;  ///< of the filter: built-in or `adapted`
+  Block facts{};                         ///< the new block starts as a copy of this: the exec token
+  std::vector<std::string> programs;     ///< paths to try for the command, in PATH order
+  std::size_t bytes = 0;                 ///< without stacks
 };
 
+/// Compiles the filter and computes how much memory the block needs.
 Result<PreparedBlock> prepareBlock(const plan::Plan& plan);
 /// Fills `block` and the memory behind it, which ends before `end`. Returns the end of what was used.
 char* fillBlock(Block* block, char* end, const plan::Plan& plan, const PreparedBlock& prepared);

@@ -17,20 +17,23 @@ class Helper {
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
-  /// Starts making the network namespace. Does it synchronously if no thread can be created (a low process limit).
+  /// Starts the thread, which makes the network namespace. Makes it synchronously if no thread can be created (a low
+  /// process limit).
   void start();
   /// Waits for the network namespace and enters it.
   void joinNetwork();
-  /// Starts detaching the old root, which pivot_root left on top of the new one.
+  /// Lets the thread detach the old root, which pivot_root left on top of the new one.
   void detachOldRoot();
-  /// For the payload's process: returns when no path leads to the old root.
+  /// For the payload's process: returns when no path leads to the old root; exits if the thread ended without that.
   void waitUntilOldRootIsGone() const;
   /// Returns when the thread has exited; after that its stack and this object may be reused.
   void waitForEnd() const;
 
  private:
   static int entry(void* self);
+  /// Makes the namespace with its loopback and sockets, and publishes it in network_.
   void makeNetwork();
+  /// Unmounts the old root.
   void detach() const;
 
   const Block& block_;

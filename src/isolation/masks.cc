@@ -16,7 +16,6 @@ void TreeBuilder::prepareMasks() {
   empty_directory_ = must("open", "mask", raw(SYS_openat, scratch_, ".mask-directory", O_PATH | O_CLOEXEC, 0));
 }
 
-/// The masks hold on to them; their names are not for the payload.
 void TreeBuilder::removeMaskSources() {
   if (empty_file_ < 0) return;
   raw(SYS_unlinkat, scratch_, ".mask-file", 0);

@@ -76,7 +76,6 @@ void TreeBuilder::makeParents(const char* target) {
   }
 }
 
-/// As makeMountPoint(), in a tree that a payload may have written: follows no link.
 void TreeBuilder::makeMountPointBeneath(const char* target, bool directory) {
   char path[4096];
   copyText(path, sizeof(path), target);
@@ -138,7 +137,6 @@ void TreeBuilder::makeDirectory(const FlatStep& step) {
   }
 }
 
-/// Makes the parents one by one from descriptor to descriptor: an absolute link in the path would lead to the host.
 void TreeBuilder::makeOptionalSymlink(const FlatStep& step) {
   char path[4096];
   copyText(path, sizeof(path), step.target);
@@ -172,7 +170,6 @@ void TreeBuilder::makeFile(const FlatStep& step) {
   closeFd(fd);
 }
 
-/// The source as a detached copy of its mount, or -1 when it is optional and absent.
 int TreeBuilder::openSource(const FlatStep& step) {
   if (step.mount_fd >= 0) return step.mount_fd;
   if ((step.flags & kInside) != 0) {
@@ -225,7 +222,6 @@ void TreeBuilder::bind(const FlatStep& step) {
   closeFd(tree);
 }
 
-/// Its own mount, so that it can be noexec and its attributes are not those of the host's file system.
 void TreeBuilder::directoryOnDisk(const FlatStep& step) {
   FlatStep source = step;
   source.flags = kCanonical;
@@ -275,10 +271,8 @@ void TreeBuilder::devpts(const FlatStep& step) {
   closeFd(mount);
 }
 
-/// The kernel counts an object in every user namespace up to the first: what is bounded in this one is bounded in the
-/// caller's account, too. Where /proc/sys is read-only, as in containers, the result says so.
 void TreeBuilder::setKernelQuota(const FlatStep& step) {
-  // Its entries are looked up among those of every user namespace there was, so the way there is gone once only.
+  // Opened once: the kernel searches the entries of every user namespace for this path.
   if (quotas_ < 0) {
     quotas_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
   }

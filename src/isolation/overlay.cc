@@ -24,13 +24,12 @@ void makeMaskParents(int store, const char* name, char (&path)[4096]) {
 
 }  // namespace
 
-/// A layer above the lower tree that hides some of its names and shows others with different content.
 void TreeBuilder::fillMaskLayer(int store, const FlatStep& step) {
   char path[4096];
   for (const char* const* name = step.names; name != nullptr && *name != nullptr; ++name) {
     makeMaskParents(store, *name, path);
-    // A character device 0:0 in a layer above means: not there. The plan's names are unique and none lies below
-    // another: one that exists already would stay visible.
+    // A whiteout (character device 0:0) hides the name. EEXIST is an error: what is there would stay visible. Only a
+    // kept layer may have the whiteout from an earlier start.
     const long masked = raw(SYS_mknodat, store, path, S_IFCHR, 0);
     if (masked != -EEXIST || (step.flags & kKept) == 0) must("mask", *name, masked);
   }

@@ -13,6 +13,7 @@
 
 namespace caisson::isolation {
 
+/// Bytes of shared memory, messages and semaphores in this IPC namespace, with an estimate per object.
 [[gnu::always_inline]] inline std::int64_t systemVBytes() {
   constexpr std::int64_t kPerSemaphore = 64, kPerObject = 512, kPageBytes = 4096;
   shm_info shared;  // not initialised: the compiler could emit a call to memset, which is unmapped by now

@@ -31,6 +31,7 @@ class TreeBuilder {
  public:
   TreeBuilder(const Block& block, Helper& helper) : block_(block), helper_(helper) {}
 
+  /// Applies all steps in order and enters the new root, if the block has one. Exits on failure.
   BuiltTree build();
 
  private:
@@ -45,33 +46,56 @@ class TreeBuilder {
   void apply(const FlatStep& step);
   void makeDirectory(const FlatStep& step);
   void makeSymlink(const FlatStep& step);
+  /// Makes the parents too, from descriptor to descriptor: an absolute link in the path would lead to the host. Skips
+  /// what exists or cannot be made.
   void makeOptionalSymlink(const FlatStep& step);
   void makeFile(const FlatStep& step);
   void bind(const FlatStep& step);
   void tmpfs(const FlatStep& step);
+  /// A size-limited directory on disk, as a separate mount: it can be noexec, and its attributes are not those of the
+  /// host's file system.
   void directoryOnDisk(const FlatStep& step);
   void proc(const FlatStep& step);
   void devpts(const FlatStep& step);
   void overlay(const FlatStep& step);
+  /// Fills the layer above the host's directory: whiteouts hide names, files replace others.
   void fillMaskLayer(int store, const FlatStep& step);
   void mask(const FlatStep& step);
+  /// Masks every file and directory of the new proc that is neither in `names` nor a process.
   void maskOthers(int proc, const FlatStep& step);
   void coverFile(const FlatStep& step);
+  /// Mounts the file `name` of the scratch directory over the target, by path; only in a root that no payload has
+  /// written to. False: use coverByDescriptor().
   bool coverByName(const char* name, const FlatStep& step);
+  /// The same without following a link, in any tree; skips an absent target.
   void coverByDescriptor(int file, const FlatStep& step);
+  /// Writes a limit of the sandbox's user namespace, which also bounds its share of the caller's account. A failure, as
+  /// in containers with a read-only /proc/sys, only goes into the result.
   void setKernelQuota(const FlatStep& step);
+  /// pivot_root into root_; the helper thread detaches the old root.
   void enterRoot();
 
+  /// Creates a detached mount. `options`: pairs of name and value (null: a flag), ended by null; `object` is for
+  /// errors.
   int newFilesystem(const char* type, const char* const* options, const char* object, std::uint64_t attributes);
   int newTmpfs(const char* bytes, const char* inodes, mode_t mode, const char* object, std::uint64_t attributes);
+  /// A detached copy of the mount at `path` below `fd` ("": `fd` itself), with the mounts below it.
   int cloneTree(int fd, const char* path, const char* object);
+  /// Adds mount attributes to a detached tree and makes it private.
   void setAttributes(int mount, const char* object, std::uint64_t set);
+  /// Creates the missing directories above `target`; ignores errors.
   void makeParents(const char* target);
+  /// Creates the target, an empty file or a directory, with its parents, unless it exists.
   void makeMountPoint(const FlatStep& step, bool directory);
+  /// As makeMountPoint(), in a tree that a payload may have written: follows no link.
   void makeMountPointBeneath(const char* target, bool directory);
+  /// Moves a detached mount to the step's target, which must exist.
   void attach(int mount, const FlatStep& step);
+  /// The source as a detached copy of its mount, or -1 when it is optional and absent.
   int openSource(const FlatStep& step);
+  /// Creates the empty file and directory that masks are copies of, once.
   void prepareMasks();
+  /// Removes their names before the payload can see them; the mounted masks stay.
   void removeMaskSources();
   bool isDirectory(int fd, const char* object);
 
