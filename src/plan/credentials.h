@@ -14,21 +14,23 @@ namespace caisson::plan {
 /// The host's authorities and that of the sandbox's broker.
 inline constexpr std::string_view kTrustFile = "/etc/caisson/trust.pem";
 
-/// Whether the egress of this policy adds credentials.
+/// Whether the policy has credentials and the egress that adds them (mode `proxy`).
 bool addsCredentials(const policy::Network& network);
 
-/// Adds the steps that create the trust file, still empty, below the new root.
+/// If addsCredentials(): adds the steps that create the trust file, still empty, and show it in place of the system's
+/// CA bundles.
 void addTrustFile(const policy::Policy& policy, Plan& plan);
 
-/// Rejects what would bring a secret into the sandbox, or a sandbox without a trust file.
+/// An error if the sandbox would show a secret's file, or cannot have a trust file. Call after the mounts are planned.
 Result<void> checkCredentials(const policy::Policy& policy, const HostFacts& host, const Plan& plan);
 
 /// Removes the variables that hold secrets from the program's environment.
 void dropSecretVariables(const policy::Policy& policy, std::map<std::string, std::string>& environment);
-/// Adds the variables that name the trust file, and the placeholders.
+/// Call if addsCredentials(). Sets the variables that programs read a CA file from (SSL_CERT_FILE ...) to the trust
+/// file, and each credential's `env` to its placeholder.
 void addCredentialVariables(const policy::Policy& policy, std::map<std::string, std::string>& environment);
 
-/// Fills the trust file of a plan that has one.
+/// Sets the content of the trust file; nothing if the plan has none.
 void putTrust(Plan& plan, std::string certificates);
 
 }  // namespace caisson::plan

@@ -8,17 +8,19 @@ namespace caisson::plan {
 /// Whether a path has wildcards in it.
 bool isPattern(std::string_view path);
 
-/// The denied patterns below the workspace, relative to it.
+/// The denied patterns below /workspace, relative to it.
 std::vector<std::string> deniedPatterns(const policy::Policy& policy);
 
-/// Denied paths below `directory`, where the workspace is shown; relative to it.
+/// The denied paths (not patterns) below `directory`, where the workspace is shown; relative to it.
 std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFacts& host, std::string_view directory);
 
-/// Adds masks for the denied paths that no overlay hides. Comes after every mount it could lie in, and so wins.
-/// In a tree that is writable directly, a path that does not exist yet cannot be held without privilege.
+/// Adds masks for the denied paths that no overlay hides. Call after every mount they could lie in, so that they win.
+/// An absent path makes the launch fail where the host or the payload could create it later, is created in a tmpfs, and
+/// is skipped elsewhere.
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan);
 
-/// Patterns, and paths through a link, are refused rather than half enforced.
+/// An error for what could not be enforced fully: patterns, except in the last part of a path in an overlay workspace,
+/// and paths of the workspace that lead through a link.
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host);
 
 }  // namespace caisson::plan

@@ -14,25 +14,28 @@
 
 namespace caisson::plan {
 
+/// Directories of the system in the payload's PATH.
 inline constexpr std::string_view kProgramPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Multi-call programs act by the name under which they are called: a list that names one applet cannot mean the rest.
 inline constexpr std::string_view kMultiCall[] = {"busybox", "toybox"};
 
+/// Whether the policy has an allowlist or a blocklist of programs.
 inline bool hasExecutableRules(const policy::Policy& policy) {
   return policy.process.allowed_executables || !policy.process.blocked_executables.empty();
 }
 
-/// Whether the lists can be enforced on this host.
+/// An error if the lists cannot be enforced on this host, level or tier.
 Result<void> checkExecutableLists(const policy::Policy& policy, const HostFacts& host);
 
-/// The same, and whether they allow `command` to start.
+/// The same, and an error if they do not allow `command`, which is not empty, to start.
 Result<void> checkExecutables(const policy::Policy& policy, const HostFacts& host, const Command& command);
 
-/// Adds /usr and similar directories without any program, for an allowlist at level `full`.
+/// Adds /usr and similar directories with empty program directories, for an allowlist at level `full`.
 void addSystemWithoutPrograms(const HostFacts& host, Plan& plan);
 
-/// Makes every mount so far noexec as the lists require, and adds what they allow. Only denied paths may follow.
+/// Makes every mount so far noexec as the lists require, adds executable mounts for what they allow and masks what they
+/// block. Only denied paths and links may follow.
 void addExecutables(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

@@ -8,8 +8,8 @@ namespace caisson::plan {
 inline constexpr std::string_view kWorkspace = "/workspace";
 inline constexpr std::string_view kHome = "/home/sandbox";
 
-/// Adds the steps for a private root to `plan`, with its working directory, notices and masked secrets. A denied path
-/// comes after, and so overrides, every mount that contains it.
+/// Adds the steps for a private root to `plan`, with its working directory, notices and masked secrets. Denied paths
+/// come after, and so override, every mount that contains them.
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 /// Adds the steps for level `process`: a read-only view of the host's root, with private /tmp, /run, /dev/shm, /proc

@@ -5,7 +5,8 @@
 
 namespace caisson::plan {
 
-/// Adds steps after the one that creates the root. Call after the plan's namespaces and network are decided.
+/// Adds steps after the one that creates the root; none without a user and a mount namespace. Call after these and the
+/// steps are planned.
 void planKernelQuotas(const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

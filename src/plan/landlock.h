@@ -11,15 +11,16 @@ namespace caisson::plan {
 std::uint64_t filesystemRights(int abi);
 
 inline constexpr std::uint64_t kNoRights = 0;
+/// To read files and list directories; executeRights() adds execution.
 std::uint64_t readRights();
 std::uint64_t executeRights();
-/// All rights except execute and creating devices.
+/// All rights of `abi` except execute and creating devices; reading is included.
 std::uint64_t writeRights(int abi);
 
 /// Rules for a private root: read everywhere, execute where programs are, write where `plan.steps` allows it.
 Landlock landlockForOwnRoot(const Plan& plan, int abi);
 
-/// Rules for the host's root: only system directories, a few files of /etc, and paths that the policy names.
+/// Rules for the host's root: system directories, a few files of /etc, private mounts, and paths that the policy names.
 Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi);
 
 }  // namespace caisson::plan

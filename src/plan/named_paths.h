@@ -6,21 +6,24 @@
 
 namespace caisson::plan {
 
-/// Names below `tree`, relative to it, that hold the caller's credentials and histories.
+/// Names below `tree`, relative to it, that usually hold the caller's credentials and histories; whether they exist is
+/// not checked.
 std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree);
 
 /// caisson's own state and configuration below `tree`, relative to it: a payload would read what others ran, and in a
 /// writable tree rewrite it. No policy can show it.
 std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree);
 
-/// Adds the paths of filesystem.read_only and read_write, each at its own name.
+/// Mounts the paths of filesystem.read_only and read_write at the same path as on the host (links resolved), and masks
+/// credentials and caisson's state in them. An error if a path is missing, is `/`, or is neither a file nor a
+/// directory.
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
-/// Adds a link at the name that the policy gives, where that leads through a link to the path that is mounted.
+/// Adds a link at each path that the policy names through a link, to the path that is mounted. Skips denied names.
 void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
-/// caisson's own state (audit log, approvals, quarantine) is hidden in what is shown; no tree of it can be shown
-/// itself, and none that holds it in the landlock tier, which can hide nothing. Comes after the workspace was added.
+/// An error if a shown path is in caisson's own state (audit log, approvals) or configuration, or holds it and cannot
+/// hide it, as in the landlock tier. Elsewhere masks hide it. Call after the workspace was added.
 Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, const Plan& plan);
 
 }  // namespace caisson::plan

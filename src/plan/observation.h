@@ -14,9 +14,11 @@
 
 namespace caisson::plan {
 
+/// What a call does with its path. `look`: only looks it up (attributes, link target, chdir); `write`: also renames and
+/// removes.
 enum class FileOperation : std::uint8_t { look, open, write, create, execute };
 
-/// A path among the arguments of a call. -1: the working directory.
+/// Where a call has a path: indexes of the arguments. directory -1: relative to the working directory.
 struct PathArgument {
   std::int8_t directory = -1;
   std::int8_t path = 0;
@@ -34,18 +36,20 @@ std::span<const ObservedCall> observedFileCalls();
 /// Calls that name a host: their arguments point to addresses or DNS queries.
 std::span<const std::string_view> observedNetworkCalls();
 
-/// Makes the filter report those calls, except the payload's own exec: the supervisor does not listen yet.
+/// Makes the filter report observedFileCalls(), except the payload's own exec: the supervisor does not listen yet.
 void observeFiles(SyscallFilter& filter);
+/// Makes the filter report observedNetworkCalls().
 void observeNetwork(SyscallFilter& filter);
 
 /// Makes the filter report new processes (not threads), execs, and signals to other processes: for `audit.processes`.
 void observeProcesses(SyscallFilter& filter);
 /// Makes the filter report new processes and threads, for separate limits on both. Call after observeProcesses().
 void observeTasks(SyscallFilter& filter);
-/// Whether this call creates a process or a thread, and whether with these arguments it is a thread.
+/// Whether this call creates a process or a thread.
 bool createsTask(std::string_view call);
+/// Whether this call with these arguments creates a thread and not a process.
 bool createsThread(std::string_view call, std::span<const std::uint64_t> arguments);
-/// Which argument of this call is a signal number; nothing if it sends none.
+/// Which argument of this call is a signal number; nullopt unless observeProcesses() reports it as a signal.
 std::optional<std::size_t> signalArgument(std::string_view call);
 
 }  // namespace caisson::plan

@@ -10,10 +10,10 @@
 
 namespace caisson::plan {
 
-/// Rules that allow these calls, and memory that is not executable.
+/// Rules that allow these calls; mmap and mprotect only without PROT_EXEC.
 rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists);
 
-/// The filter with these rules; every other call fails with EPERM.
+/// The filter with these rules; every other call fails with EPERM, without notification.
 SyscallFilter denyUnlisted(rules::Rules rules);
 
 }  // namespace caisson::plan

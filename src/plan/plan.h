@@ -2,7 +2,7 @@
 //
 // plan::build(policy, host, command) is pure: it reads nothing and changes nothing, so the same plan can be printed
 // (`caisson plan`), compared in tests, stored in the audit log and executed by isolation/. The host is described by
-// HostFacts, which supervise/host.cc probes.
+// HostFacts, which host/facts.cc collects.
 #pragma once
 
 #include <sys/types.h>
@@ -68,7 +68,7 @@ struct WorkspaceScan {
     std::string path;
     bool directory = false;  ///< protected with everything below
   };
-  std::vector<std::string> secrets;        ///< files and directories that usually hold secrets, sorted
+  std::vector<std::string> secrets;        ///< files and directories that usually hold secrets
   std::vector<ReplacedFile> redacted;      ///< git configurations, without their credentials
   std::vector<Protected> protected_paths;  ///< existing files that the host would execute; only for `rw`
   std::vector<std::string> unscanned;      ///< the first directories that the budget did not cover
@@ -90,7 +90,7 @@ struct Toolchain {
   std::vector<std::string> shown;  ///< its files and directories, canonical
 };
 
-/// Whether CAISSON_HOME can hold what a sandbox writes. Probed only if the policy may keep something there.
+/// Whether CAISSON_HOME can hold what a sandbox writes. Probed only if host::mayUseStateDisk().
 struct StateDisk {
   std::string why_not;         ///< not empty: it can hold no files of a payload
   std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
@@ -111,16 +111,16 @@ struct HostFacts {
   bool own_config_exists = false;
   std::string own_state;  ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   StateDisk state_disk;
-  std::vector<std::string> denied_through_links;
+  std::vector<std::string> denied_through_links;   ///< denied paths of the workspace that lead through a link: an error
   std::map<std::string, std::string> denied_real;  ///< denied paths through links, each with its canonical name
   std::vector<std::string> denied_matches;         ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                            ///< the host uid of a root caller's payload, used by no other user
   SubordinateIds subordinate;                      ///< looked for only when the policy asks for a separate user
   std::vector<Toolchain> toolchains;               ///< in the order of the caller's PATH; only if the policy shows them
-  HostPath current_directory;
-  HostPath workspace;         ///< as the policy names it, or the current directory
-  WorkspaceScan scan;         ///< of the workspace
-  bool mounts_below = false;  ///< file systems are mounted below the workspace: no overlay can show it
+  HostPath current_directory;                      ///< only `path` is set
+  HostPath workspace;                              ///< as the policy names it, or the current directory
+  WorkspaceScan scan;                              ///< of the workspace
+  bool mounts_below = false;  ///< mode `ro`: file systems are mounted below the workspace, so no overlay can show it
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
   std::map<std::string, std::string> system_directories;
@@ -155,7 +155,8 @@ struct MakeFile {
 };
 enum class SourceType : std::uint8_t { unknown, directory, file };
 
-/// Shows a host path (or, with `inside`, one of the new root) at `target`; creates the mount point.
+/// Shows a host path (with `inside`: a path of the new root) at `target`; creates the mount point, except with
+/// `inside`.
 struct Bind {
   std::string source;
   std::string target;
@@ -199,7 +200,7 @@ struct CoverFile {
 };
 struct MountDevpts {
   std::string target;
-  std::uint32_t most = 64;  ///< ptys; the kernel has 4096 for the whole machine. 0: no limit
+  std::uint32_t most = 64;  ///< maximum number of ptys, since the kernel has 4096 for the whole machine; 0: no limit
 };
 /// An overlay over `lower`: writes go to a private tmpfs (or to `store` on disk), names in `whiteouts` are hidden.
 struct MountOverlay {
@@ -226,6 +227,7 @@ struct MaskPath {
   Absent absent = Absent::skip;  ///< what to do if the target does not exist
   bool refuse_links = false;     ///< a link in its path is an error; otherwise it is skipped, like an absent path
 };
+/// Makes the new root itself read-only; mounts in it keep their own attributes.
 struct ReadOnlyRoot {};
 /// A limit of the sandbox's user namespace, set in /proc/sys/user of the host's proc while that is still reachable.
 struct SetKernelQuota {
@@ -250,6 +252,7 @@ struct WatchedWorkspace {
   std::vector<std::string> hidden;  ///< names that are hidden from the beginning, relative to it
 };
 
+/// Rights for everything below a path. `optional`: skip it if the path cannot be opened.
 struct LandlockRule {
   std::string path;
   std::uint64_t access = 0;
@@ -257,8 +260,8 @@ struct LandlockRule {
 };
 
 struct Landlock {
-  int abi = 0;  ///< 0: not applied
-  std::uint64_t handled_fs = 0;
+  int abi = 0;                   ///< 0: not applied
+  std::uint64_t handled_fs = 0;  ///< denied unless a rule grants them
   std::uint64_t handled_net = 0;
   std::uint64_t scoped = 0;
   std::vector<LandlockRule> rules;
@@ -309,8 +312,8 @@ struct TaskLimits {
 struct EgressPlan {
   policy::Network network;  ///< the rules of the egress
   std::vector<std::pair<std::uint16_t, std::uint16_t>>
-      ports;  ///< permitted for some host, for kernels without nf_tables
-  bool use_packet_filter = true;
+      ports;                      ///< permitted for some host, for kernels without nf_tables
+  bool use_packet_filter = true;  ///< false: one listener per port of `ports` instead
 };
 
 struct Namespaces {
@@ -349,7 +352,7 @@ struct Plan {
   std::string hostname;
   bool own_root = false;   ///< pivot_root into a private root
   bool host_view = false;  ///< that root is a read-only view of the host's, restricted by Landlock
-  bool loopback = false;
+  bool loopback = false;   ///< bring up lo in the new network namespace
   std::optional<EgressPlan> egress;
   std::vector<std::uint16_t> host_ports;       ///< of the host's loopback, reachable inside under the same number
   std::vector<std::uint16_t> published_ports;  ///< of the sandbox, reachable at the host's loopback
@@ -396,14 +399,14 @@ struct Plan {
   std::optional<GuardedWorkspace> guarded;
   std::optional<WatchedWorkspace> watched;
   std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
-  std::vector<std::string> warnings;
-  std::vector<std::string> notices;
+  std::vector<std::string> warnings;          ///< for the user: weaker protection than usual
+  std::vector<std::string> notices;           ///< for the user: other remarks
 };
 
 struct Command {
   std::vector<std::string> argv;
-  bool interactive = false;
-  bool learn = false;  ///< the filter reports files, hosts and unlisted calls (Request::learn)
+  bool interactive = false;  ///< on a terminal
+  bool learn = false;        ///< the filter reports files, hosts and unlisted calls (Request::learn)
 };
 
 /// Whether the policy limits bandwidth or operations of disks.
@@ -417,7 +420,7 @@ Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Co
 /// denies the command.
 Result<void> setCommand(const policy::Policy& policy, const HostFacts& host, const Command& command, Plan& plan);
 
-/// The plan as text or as JSON.
+/// The plan as text for `caisson plan`; describeJson() as JSON.
 std::string describe(const Plan& plan);
 std::string describeJson(const Plan& plan);
 

@@ -14,13 +14,14 @@ namespace caisson::plan {
 inline constexpr std::string_view kShownProc[] = {"filesystems", "mounts",  "net",        "self",
                                                   "sys",         "sysvipc", "thread-self"};
 
-/// The memory that a payload is told: its limit, or the machine's where that is less.
+/// The memory that a payload sees, in bytes: its limit, or the machine's where that is less; 0: unknown.
 std::uint64_t shownMemory(const policy::Policy& policy, const HostFacts& host);
 
-/// Covered by files of ours; programs size themselves by them. They are written once, at the start.
+/// Files with the sandbox's values that cover the kernel's; programs size themselves by them. Written once, at the
+/// start.
 std::vector<CoverFile> procFiles(const policy::Policy& policy, const HostFacts& host);
 
-/// Whether a path below /proc is masked.
+/// Whether a path below /proc is masked: neither shown, nor covered, nor a process.
 bool isMaskedProc(std::string_view path);
 
 }  // namespace caisson::plan

@@ -15,11 +15,12 @@ bool mayBePublic(std::string_view name);
 /// Whether a file of another name may hold a private key, so that its content should be looked at.
 bool mayHoldKey(std::string_view name);
 
+/// Whether the text has a PEM or PuTTY private key.
 bool hasPrivateKey(std::string_view content);
-/// Certificates or public keys, and no private key.
+/// Whether the text has certificates or public keys, and no private key.
 bool hasOnlyPublicKeys(std::string_view content);
 
-/// A git configuration without its passwords and tokens, if it has any.
+/// A git configuration without its passwords and tokens; nullopt if it has none.
 std::optional<std::string> redactGitConfig(std::string_view text);
 
 }  // namespace caisson::plan

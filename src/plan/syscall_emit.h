@@ -99,19 +99,20 @@ class Assembler {
     return backwards_.size() - 1;
   }
 
-  /// An instruction that continues at `next`.
+  /// Emits an instruction that continues at `next`.
   constexpr Label emitBefore(Label next, sock_filter instruction) {
     if (distance(next) != 0) emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(next))));
     return emit(instruction);
   }
 
-  /// A comparison of the accumulator.
+  /// Emits a comparison of the accumulator with `k`.
   constexpr Label emitJump(int comparison, std::uint32_t k, Label yes, Label no) {
     bringNear(no);
     bringNear(yes);
     return emit(jump(BPF_JMP | comparison | BPF_K, k, distance(yes), distance(no)));
   }
 
+  /// The label of an instruction that returns `action`; emits one if none is near.
   constexpr Label answerWith(Action action) {
     const sock_filter wanted = answer(action);
     for (Answer& known : answers_) {
@@ -123,7 +124,8 @@ class Assembler {
     return answers_.back().at;
   }
 
-  /// The label at which a rule is evaluated. Makes no assumption about the accumulator.
+  /// Emits the evaluation of a rule, or finds an equal one; returns its label. Makes no assumption about the
+  /// accumulator.
   constexpr Label decide(const SyscallRule& rule) {
     if (rule.branches.empty()) return answerWith(rule.otherwise);
     for (const Decision& known : decisions_) {
@@ -136,10 +138,12 @@ class Assembler {
     return start;
   }
 
+  /// Emits a load of the low half of an argument into the accumulator, which continues at `next`.
   constexpr Label emitLoad(Label next, std::uint8_t argument) {
     return emitBefore(next, statement(BPF_LD | BPF_W | BPF_ABS, argumentOffset({.argument = argument})));
   }
 
+  /// The finished program; call once.
   constexpr Code take() {
     std::reverse(backwards_.begin(), backwards_.end());
     return std::move(backwards_);
@@ -175,16 +179,17 @@ class Assembler {
     return at;
   }
 
-  /// From the next instruction to be written.
+  /// Instructions to skip from the next one to be written to `target`.
   [[nodiscard]] constexpr std::size_t distance(Label target) const { return backwards_.size() - target - 1; }
   [[nodiscard]] constexpr bool isNear(Label target) const { return distance(target) + 2 <= kMaxShortJump; }
-  /// Conditional jumps reach only 255 instructions; leaves room for two of these.
+  /// If `target` is too far for a conditional jump (255 instructions), emits a jump to it and sets `target` to that.
+  /// Leaves room for two of these.
   constexpr void bringNear(Label& target) {
     if (isNear(target)) return;
     target = emit(statement(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(distance(target))));
   }
   static constexpr bool isSame(const sock_filter& a, const sock_filter& b) { return a.code == b.code && a.k == b.k; }
-  /// A test that leaves its argument in the accumulator avoids loading and masking it again.
+  /// If `target` begins with this load (and mask), the label after it: the accumulator already holds the value.
   [[nodiscard]] constexpr Label behindLoad(Label target, const sock_filter& load, const sock_filter* mask) const {
     if (!isSame(backwards_[target], load)) return target;
     if (mask == nullptr) return target - 1;
@@ -218,6 +223,7 @@ struct Segment {
   const SyscallRule* rule;
 };
 
+/// Whether both rules treat every call in the same way.
 constexpr bool decideAlike(const SyscallRule& a, const SyscallRule& b) {
   return a.otherwise == b.otherwise && a.branches == b.branches;
 }
@@ -239,6 +245,7 @@ constexpr std::vector<Segment> fillGaps(const std::vector<Segment>& rules, const
   return result;
 }
 
+/// The filter's rules as segments that cover every number.
 constexpr std::vector<Segment> segments(const SyscallFilter& filter, const SyscallRule& unlisted) {
   std::vector<Segment> sorted;
   sorted.reserve(filter.rules.size());
@@ -255,10 +262,12 @@ struct Leaf {
   const SyscallRule* common;  ///< for all of them except the exceptions
 };
 
+/// Whether the segment covers one number only.
 constexpr bool isSingle(const std::vector<Segment>& all, std::size_t at) {
   return at + 1 < all.size() && all[at + 1].first == all[at].first + 1;
 }
 
+/// The longest leaf from `begin` on with this common rule.
 constexpr Leaf leafFrom(const std::vector<Segment>& all, std::size_t begin, const SyscallRule& common) {
   std::size_t end = begin;
   for (std::size_t exceptions = 0; end < all.size(); ++end) {
@@ -268,6 +277,7 @@ constexpr Leaf leafFrom(const std::vector<Segment>& all, std::size_t begin, cons
   return {begin, end, &common};
 }
 
+/// Splits all segments into leaves.
 constexpr std::vector<Leaf> leaves(const std::vector<Segment>& all) {
   std::vector<Leaf> result;
   for (std::size_t at = 0; at < all.size(); at = result.back().end) {
@@ -281,7 +291,7 @@ constexpr std::vector<Leaf> leaves(const std::vector<Segment>& all) {
   return result;
 }
 
-/// The accumulator holds the call's number.
+/// Emits the comparisons of a leaf. The accumulator holds the call's number.
 constexpr Assembler::Label emitLeaf(Assembler& code, const std::vector<Segment>& all, const Leaf& leaf) {
   Assembler::Label next = code.decide(*leaf.common);
   for (std::size_t at = leaf.end; at-- > leaf.begin;) {
@@ -300,7 +310,7 @@ constexpr Assembler::Label emitTree(Assembler& code, const std::vector<Segment>&
   return code.emitJump(BPF_JGE, all[part[middle].begin].first, right, left);
 }
 
-/// The values of a rule that isValueTable(); the first branch that names a value decides it.
+/// Emits a tree over the values of a rule that isValueTable(); the first branch that names a value decides it.
 constexpr std::size_t emitValueTable(Assembler& code, const SyscallRule& rule) {
   std::vector<SyscallRule> answers;  // one per value; segments point at them
   answers.reserve(rule.branches.size());
@@ -325,6 +335,7 @@ constexpr std::uint32_t kNativeArchitecture =
     AUDIT_ARCH_AARCH64;
 #endif
 
+/// The whole program: checks the architecture, then searches the call's number.
 constexpr Code emitProgram(const SyscallFilter& filter) {
   Assembler code;
   const SyscallRule unlisted{-1, {}, filter.unlisted};

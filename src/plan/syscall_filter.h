@@ -31,6 +31,7 @@ struct Action {
 };
 
 inline constexpr Action kAllow{ActionKind::allow, 0};
+/// Denies with this errno, not reported; notify() reports it.
 constexpr Action refuse(int error) { return Action{ActionKind::refuse, static_cast<std::uint16_t>(error)}; }
 constexpr Action notify(int error) { return Action{ActionKind::notify, static_cast<std::uint16_t>(error)}; }
 /// Allowed, but the supervisor is notified before the call continues (plan/observation.h). No errno has this number.
@@ -92,7 +93,7 @@ struct SyscallFilter {
   }
 };
 
-/// The program for the architecture this binary is built for.
+/// The program for the architecture this binary is built for. An error if it is too long for the kernel.
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter);
 
 /// Evaluates the program for a call like the kernel's interpreter: SECCOMP_RET_* value. The supervisor uses it to find

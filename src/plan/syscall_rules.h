@@ -53,6 +53,8 @@ constexpr ArgumentTest highEquals(std::uint8_t argument, std::uint32_t want) {
 /// Collects rules; a later rule for the same call replaces an earlier one.
 class Rules {
  public:
+  /// Sets the rule of a call, in place of an earlier one. Ignores names that this architecture lacks, as all functions
+  /// here do.
   constexpr void set(std::string_view name, Action otherwise, std::vector<Branch> branches = {}) {
     const std::optional<int> number = syscall_table::numberOf(name);
     if (!number) return;
@@ -76,7 +78,7 @@ class Rules {
     }
     return number && unlisted;
   }
-  /// Allows a call that has no rule yet.
+  /// Allows a call that has no rule yet, or one without branches; a partly allowed call stays as it is.
   constexpr void allowUnlisted(std::string_view name) {
     const std::optional<int> number = syscall_table::numberOf(name);
     if (!number) return;
@@ -87,7 +89,8 @@ class Rules {
     }
     rules_.push_back({*number, {}, kAllow});
   }
-  /// Notifies the supervisor of a call that is denied without notification; `unlisted` is for calls without a rule.
+  /// Notifies the supervisor of a call that is denied without notification. A call without a rule gets `unlisted`,
+  /// unless that allows it.
   constexpr void report(std::string_view name, Action unlisted) {
     const std::optional<int> number = syscall_table::numberOf(name);
     if (!number) return;

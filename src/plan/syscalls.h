@@ -13,11 +13,11 @@ namespace caisson::plan {
 /// Names of the built-in allowlist. A name the running architecture lacks (open on aarch64) is skipped.
 std::span<const std::string_view> allowedSyscalls();
 
-/// Names that stay denied even if a policy allows them: each is a known way out or reaches kernel code that a payload
-/// does not need.
+/// Names that no policy may allow, denied with EPERM: each is a known way out or reaches kernel code that a payload
+/// does not need. kAbsentCalls are not among them.
 std::span<const std::string_view> forbiddenSyscalls();
 
-/// The flags of clone that create a namespace.
+/// The flags of clone that create a namespace. Without CLONE_NEWTIME: in clone, that bit belongs to the exit signal.
 std::uint64_t namespaceFlags();
 
 /// Secret argument halves that identify the payload's one permitted exec (allow_exec = false). The kernel reads `dirfd`
@@ -30,15 +30,17 @@ struct ExecToken {
 /// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
 
-/// Whether `policy` uses the built-in filter unchanged.
+/// Whether the filter of `policy` at level `full` is the built-in one, unchanged.
 bool usesBuiltinFilter(const policy::Policy& policy);
 
-/// That filter as a program compiled at build time, and how many calls it allows.
+/// The built-in filter as a program compiled at build time.
 std::span<const sock_filter> builtinProgram();
+/// How many calls the built-in filter allows, at least with some arguments.
 std::size_t builtinAllowed();
 
-/// The filter for level `process` and for the tier without namespaces: everything except the forbidden calls, and, for
-/// the latter, only local sockets.
+/// The filter for level `process` and for the tier without namespaces: the policy's allowlist, else everything except
+/// forbidden calls and arguments. `without_namespaces`: also no sockets except pairs, and nothing that Landlock does
+/// not cover.
 Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces);
 
 }  // namespace caisson::plan

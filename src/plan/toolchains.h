@@ -6,7 +6,7 @@
 
 namespace caisson::plan {
 
-/// Adds the mounts of host.toolchains. Call before other paths of the host are added: those may lie below.
+/// Adds the mounts of host.toolchains. Call before other paths of the host are added: those may lie below one.
 void addToolchains(const HostFacts& host, Plan& plan);
 
 /// The payload's PATH: toolchains first, in the order of the caller's PATH.

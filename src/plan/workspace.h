@@ -13,21 +13,22 @@ inline constexpr std::string_view kNoRollback = "workspace is writable directly:
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 
-/// Whether the policy names no workspace and the current directory is `/`, a home, or above one.
+/// Whether the policy names no workspace and the current directory is `/`, a home, or above one: it is then not used.
 bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& host);
 
-/// Whether the current directory is too broad to be taken as workspace unasked: `/`, a home, or above one. Says so.
+/// If currentDirectoryIsTooBroad(): adds a notice and returns true; the sandbox then has no workspace.
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
-/// Where the workspace is shown at level full: /workspace, or its own path if the policy says so. Fails if that path is
-/// one that the sandbox builds itself.
+/// Where the workspace is shown at level full: /workspace, or its own path with workspace.same_path. Fails if that path
+/// is one that the sandbox builds itself.
 Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host);
 
 /// The directory `requested` (the policy's, or that of one command) as an absolute path inside: relative ones are in
-/// the workspace.
+/// the workspace. An error if there is none.
 Result<std::string> directoryInside(const Plan& plan, std::string_view requested);
 
-/// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`.
+/// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`. Adds
+/// nothing for mode `none`.
 Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan);
 
 }  // namespace caisson::plan
