@@ -190,7 +190,7 @@ void Connection::onConnected() {
   reportOpened();
   if (opened_number_ == 0) return beginTransfer();
   phase_ = Phase::recording;
-  server_.loop.forget(upstream_.get());  // its end is detected later
+  server_.loop.forget(upstream_.get());  // if the host closes it meanwhile, beginTransfer() notices
   watchAll();
 }
 

@@ -15,7 +15,7 @@
 namespace caisson::host {
 namespace {
 
-/// Below this a run would end at once: the host keeps some room (disk_watch.h).
+/// With less free space a run would end at once: a reserve is kept for the host (supervise/limits/disk_watch.h).
 constexpr std::uint64_t kLeastFree = 64ULL << 20;
 constexpr std::uint64_t kLeastFreeInodes = 1000;
 

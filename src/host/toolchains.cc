@@ -106,7 +106,7 @@ class Finder {
   Finder(const std::vector<std::string>& homes, const std::map<std::string, std::string>& environment)
       : homes_(homes), environment_(environment) {}
 
-  /// `directory` is one of PATH.
+  /// Adds the toolchain that `directory`, an entry of PATH, belongs to, if any.
   void add(const std::string& directory) {
     const std::string real = canonical(directory);
     for (const std::string& home : homes_) {
@@ -139,7 +139,8 @@ class Finder {
     return found == environment_.end() ? std::string() : found->second;
   }
 
-  /// rustup's programs choose a toolchain by settings that are not shown: its own programs come first.
+  /// The programs in ~/.cargo/bin choose a toolchain by settings that the sandbox does not show, so the directory of
+  /// the chosen toolchain is put into PATH instead.
   void addRust(const std::string& home) {
     const std::string rustup = home + "/.rustup";
     std::string name = variable("RUSTUP_TOOLCHAIN");

@@ -15,8 +15,8 @@ constexpr std::size_t kStack = 64 * 1024;
 constexpr std::size_t kSlotBytes = 64ULL << 20;
 constexpr std::size_t kPage = 4096;
 
-/// Private memory where another process has room as well: far from where programs, heaps and mappings usually lie.
-/// Several places, since sanitizers and small address spaces take some of them.
+/// Maps private memory at an address that is probably free in pid 1 of a session as well: far from where programs,
+/// heaps and mappings usually lie. Tries several, since sanitizers and small address spaces use some of them.
 void* reserveShared(std::size_t bytes) {
   constexpr std::uintptr_t kPlaces[] = {0x3000000000, 0x200000000000, 0x480000000000, 0x600000000000};
   constexpr int kFixedNoReplace = 0x100000;
@@ -81,7 +81,7 @@ Result<BlockFile> BlockSpace::compile(const plan::Plan& plan, const std::functio
   const char* begin = static_cast<const char*>(area.memory);
   const char* end = fillBlock(block, static_cast<char*>(area.memory) + bytes, plan, *prepared);
   if (adjust) adjust(*block);
-  // Written and not mapped: to unmap memory costs more than to copy these few pages.
+  // Copied by write() and not through a mapping: unmapping would cost more than copying these few pages.
   BlockFile made{sys::Fd(::memfd_create("caisson-block", MFD_CLOEXEC)), reinterpret_cast<std::uint64_t>(block), bytes};
   const auto used = static_cast<std::size_t>(end - begin);
   if (!made.file || ::write(made.file.get(), begin, used) != static_cast<ssize_t>(used) ||

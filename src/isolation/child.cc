@@ -23,7 +23,8 @@ namespace {
 
 constexpr int kTriesForRoom = 50;  // one millisecond each
 
-/// Returns the number of received descriptors, if `entries` is given.
+/// Waits for the supervisor's `go`; exits if it is gone. Returns the number of descriptors received into `entries`, if
+/// given.
 std::size_t waitForGo(const Block& block, int* entries = nullptr) {
   Message message;
   iovec io{&message, sizeof(message)};

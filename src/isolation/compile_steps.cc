@@ -40,7 +40,7 @@ std::string withLaunchValues(std::string content, bool own_time) {
     const std::size_t at = content.find(mark);
     if (at != std::string::npos) content.replace(at, mark.size(), value());
   };
-  // A sandbox with clocks that begin with it was booted a minute ago: `ps` subtracts start times from the uptime.
+  // With a time namespace, claim that the sandbox was booted a minute ago: `ps` subtracts start times from the uptime.
   timespec now{}, since_boot{.tv_sec = 60, .tv_nsec = 0};
   ::clock_gettime(CLOCK_REALTIME, &now);
   if (!own_time) ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
@@ -53,7 +53,7 @@ std::string withLaunchValues(std::string content, bool own_time) {
 struct Flatten {
   Arena& arena;
   FlatStep& out;
-  bool ours;  // every directory up to the first path a person named is one that we made
+  bool ours;  // see kOurs
   bool own_time;
 
   void operator()(const plan::MakeDirectory& step) {
@@ -189,7 +189,7 @@ std::size_t stepBytes(const plan::Step& step) {
 std::string lowerNames(const plan::MountOverlay& step) {
   std::string names;
   for (const std::string& name : step.frozen) names += name + ":";
-  // A session may have to hide more while it lives.
+  // A session always has a mask layer, since it may have to hide more names later.
   const bool mask = !step.whiteouts.empty() || !step.replaced.empty() || !step.upper.empty() || step.read_only;
   return names + (mask ? "mask:lower" : "lower");
 }

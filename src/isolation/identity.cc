@@ -43,8 +43,8 @@ void becomeInsideUser(const Block& block) {
        raw(SYS_setresgid, block.inside_gid, block.inside_gid, block.inside_gid));
   must(block, Stage::identity, "setresuid", "",
        raw(SYS_setresuid, block.inside_uid, block.inside_uid, block.inside_uid));
-  // The change of user made this process undumpable, and with it its own /proc files unwritable; the time namespace
-  // still has to be written there. Closed again before the payload starts.
+  // The change of user made this process undumpable, so it could not write its own /proc files, which the time
+  // namespace needs. runChild() makes it undumpable again before the payload starts.
   raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 

@@ -185,7 +185,7 @@ int TreeBuilder::openSource(const FlatStep& step) {
     return tree;
   }
   if ((step.flags & kCanonical) != 0) {
-    // Resolved when the plan was made; a link in it now was put there since.
+    // The source was resolved when the plan was made: a link in it now is an attack.
     sys::OpenHow how{};
     how.flags = O_PATH | O_CLOEXEC;
     how.resolve = block_.guard_links ? sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks : 0;
@@ -309,7 +309,7 @@ void TreeBuilder::apply(const FlatStep& step) {
 
 void TreeBuilder::enterRoot() {
   must("fchdir", "/", raw(SYS_fchdir, root_));
-  // The old root ends up stacked on the new one: lookups here start below it, and nothing else runs until it is gone.
+  // The old root ends up stacked on the new one: lookups start below it, and no payload runs until it is detached.
   must("pivot_root", "/", raw(SYS_pivot_root, ".", "."));
   helper_.detachOldRoot();
   must("chdir", "/", raw(SYS_chdir, "/"));

@@ -38,9 +38,9 @@ void TreeBuilder::proc(const FlatStep& step) {
   closeFd(mount);
 }
 
-/// Which entries there are is the running kernel's decision, so they are listed. mount(2) by name takes one call where
-/// the calls by descriptor take three, and is safe here: the names are the kernel's own, in a proc that only we have
-/// seen. A copy of a mask has its attributes.
+/// Lists the entries, since they depend on the kernel. mount(2) by name takes one call where the calls by descriptor
+/// take three. It is safe here: the names are the kernel's own, in a proc that no payload has seen. A copy of a mask
+/// keeps its attributes.
 void TreeBuilder::maskOthers(int proc, const FlatStep& step) {
   prepareMasks();
   struct {
@@ -83,7 +83,6 @@ void TreeBuilder::coverFile(const FlatStep& step) {
   closeFd(file);
 }
 
-/// In a root that only we have written to, as above.
 bool TreeBuilder::coverByName(const char* name, const FlatStep& step) {
   if ((step.flags & kOurs) == 0 || scratch_ != root_ || raw(SYS_fchdir, root_) != 0) return false;
   const long bound = raw(SYS_mount, name, step.target, nullptr, MS_BIND, nullptr);

@@ -1,4 +1,4 @@
-// The system-call filter, and how the supervisor comes to hear of what it refuses.
+// Installs the system-call filter and sends its listener to the supervisor, which is notified of blocked calls.
 #include <linux/seccomp.h>
 #include <sys/socket.h>
 
@@ -11,15 +11,15 @@
 namespace caisson::isolation {
 namespace {
 
-/// The same program for a filter without a listener: refused calls stay refused, a call of another architecture ends
-/// the process.
-void refuseUnheard(const sock_fprog& program) {
+/// Replaces every notification in the program, for a filter without a listener: denied calls get their errno, a call of
+/// another architecture kills the process.
+void replaceNotifications(const sock_fprog& program) {
   for (unsigned short i = 0; i < program.len; ++i) {
     sock_filter& step = program.filter[i];
     if (step.code != (BPF_RET | BPF_K) || (step.k & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_USER_NOTIF) continue;
     const std::uint32_t error = step.k & SECCOMP_RET_DATA;
     step.k = error != 0 ? SECCOMP_RET_ERRNO | error : SECCOMP_RET_KILL_PROCESS;
-    // It was only to be shown; or the kernel has to give the result itself.
+    // The call was only to be reported, or the supervisor was to give the result: the kernel handles it instead.
     if (error == plan::kObserve.error || error == plan::kAnswer.error) step.k = SECCOMP_RET_ALLOW;
   }
 }
@@ -38,32 +38,33 @@ Listening installFilter(const Block& block) {
     result = install(block, sys::kSeccompNewListener | sys::kSeccompWaitKillable);
     if (result == -EINVAL) result = install(block, sys::kSeccompNewListener);
     if (result >= 0) return {static_cast<int>(result), 0};
-    // Anything but a listener that is there already: the payload must not run unseen.
+    // EBUSY: there is a listener already. After any other error the payload must not run unobserved.
     if (result != -EBUSY) must(block, Stage::seccomp, "seccomp", "SECCOMP_FILTER_FLAG_NEW_LISTENER", result);
   }
-  // The kernel has one listener per process at most: a container engine around us, or a caisson, may be that one.
-  refuseUnheard(block.filter);
+  // A process can have one listener at most, and a container engine or another caisson around us may be that.
+  replaceNotifications(block.filter);
   must(block, Stage::seccomp, "seccomp", "SECCOMP_SET_MODE_FILTER", install(block, 0));
   return {-1, static_cast<int>(-result)};
 }
 
 void handOverListener(const Block& block, const Listening& listening) {
   Message message{};
-  // A supervisor that is not told holds the payload to no limit. Then pid 1 finds the socket ended, and ends
-  // everything.
+  // Without this message the supervisor would enforce no limit. So if it cannot be sent, shut down the socket: pid 1
+  // sees the end of file and exits, which ends the sandbox.
   const auto unheard = [&] { raw(SYS_shutdown, block.control, SHUT_RDWR); };
   if (!block.listen) {
     message.kind = MessageKind::running;
     if (sendMessage(block.control, message, nullptr, 0) < 0) unheard();
     return;
   }
-  if (listening.descriptor < 0 && listening.error == 0) return;  // it did not come that far
+  if (listening.descriptor < 0 && listening.error == 0) return;  // the launch failed before the filter
   message.kind = MessageKind::started;
   message.error = listening.error;
   const std::size_t count = listening.descriptor >= 0 ? 1 : 0;
   long sent = sendMessage(block.control, message, &listening.descriptor, count);
   if (sent < 0 && count > 0) {
-    // Closed below, so that every call it would have answered fails; the supervisor ends a sandbox it cannot watch.
+    // Without a listener every notified call fails (it is closed below). The supervisor kills a sandbox that it cannot
+    // observe.
     message.error = static_cast<std::int32_t>(sent);
     sent = sendMessage(block.control, message, nullptr, 0);
   }

@@ -16,8 +16,8 @@ struct DeniedPath {
   bool alias = false;  ///< not the name in the policy
 };
 
-/// Every name inside of what a denied path means. `/workspace/...` and the workspace's path on the host both name the
-/// workspace, which is shown at `target`: `/workspace` at level full, its host path at level process.
+/// All paths inside the sandbox that a denied path refers to. `/workspace/...` and the workspace's path on the host
+/// both name the workspace, which is shown at `target`: `/workspace` at level full, its host path at level process.
 std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& host, std::string_view target) {
   const std::string path = policy::normalPath(entry);
   std::vector<DeniedPath> paths{{path}};
@@ -36,7 +36,7 @@ std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& h
 
 MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
                             const std::string& path) {
-  // A tree that the host can still write, or the payload: what does not exist yet could be created later.
+  // The host or the payload could create the path in these trees later, and no mask can be mounted over nothing.
   const auto shows = [&](const HostPath& shown) { return below(path, shown.path); };
   const bool direct = policy.filesystem.workspace.mode != WorkspaceMode::none && below(path, workspace);
   if (direct || std::any_of(host.read_write.begin(), host.read_write.end(), shows) ||
@@ -107,7 +107,8 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
         plan.workspace_shown ? deniedPaths(entry.path, host, workspace) : std::vector<DeniedPath>{{entry.path}};
     for (const auto& [path, alias] : paths) {
       if (hides_names && below(path, workspace) && path != workspace) continue;
-      // At its own path /workspace is only a name for the workspace, unless that lies there.
+      // If the workspace is shown at its own path, /workspace is only a link to it, unless its path is below
+      // /workspace.
       const bool real_is_there = below(host.workspace.path, kWorkspace);
       if (workspace != kWorkspace && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
       // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the

@@ -207,7 +207,7 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
 }
 
-/// /workspace names the workspace wherever it is shown.
+/// Adds a link from /workspace to a workspace that is shown elsewhere, unless another path is shown there.
 void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan) {
   const auto isThere = [](const HostPath& path) { return below(path.path, kWorkspace); };
   if (below(target, kWorkspace) || std::ranges::any_of(host.read_only, isThere) ||
@@ -217,7 +217,7 @@ void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan)
   plan.steps.push_back(MakeSymlink{std::string(kWorkspace), target});
 }
 
-/// Without read permission: paths that root has shown from its home can be reached, but nothing can be listed.
+/// The mode of /root inside. Without read permission: paths below it that the policy shows can be reached, not listed.
 mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
   const auto below = [](const std::string& path) { return path.starts_with("/root/"); };
   const policy::Filesystem& shown = policy.filesystem;

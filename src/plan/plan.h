@@ -188,8 +188,8 @@ struct MountProc {
   std::vector<std::string> shown;
   bool mask = true;
 };
-/// Marks in the content of a CoverFile that the launch replaces: the start time of the sandbox's clocks, in seconds
-/// since 1970; their value at its start, in seconds; a random UUID.
+/// Marks in the content of a CoverFile that the launch replaces: the boot time, in seconds since 1970; the uptime at
+/// the sandbox's start, in seconds (60 with a time namespace); a random UUID.
 inline constexpr std::string_view kBootTimeMark = "{boot time}";
 inline constexpr std::string_view kUptimeMark = "{uptime}";
 inline constexpr std::string_view kRandomIdMark = "{random id}";

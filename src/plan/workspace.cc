@@ -41,7 +41,7 @@ Result<void> checkWorkspace(const HostFacts& host) {
   return {};
 }
 
-/// The current directory is not taken as workspace when it is `/`, a home directory or above one.
+/// Whether the workspace is `/`, a home directory or above one.
 bool tooBroad(const HostFacts& host) {
   const std::string& path = host.workspace.path;
   if (path == "/" || path == "/home" || path == "/root") return true;
@@ -115,7 +115,8 @@ void protectFiles(const policy::Policy& policy, const HostFacts& host, const std
   }
 }
 
-/// Before Linux 6.6 no tmpfs can hold an overlay's changes: then the launch fails with what the disk lacks.
+/// Whether the overlay's changes are in memory. Before Linux 6.6 no tmpfs can hold them; then `prefer_disk` means disk,
+/// and the launch fails with what the disk lacks.
 bool keepsOverlayInMemory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   switch (policy.filesystem.overlay_store) {
     case policy::OverlayStore::automatic: return host.tmpfs_user_xattrs;
@@ -151,8 +152,8 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
   return {};
 }
 
-/// Over the file itself where no overlay can show other content. At level `process`, where no file can be made in the
-/// root, the file is empty.
+/// Mounts the redacted content over each file, where no overlay can show it. At level `process`, where no file can be
+/// made in the root, the file is masked instead.
 void addRedacted(const std::vector<ReplacedFile>& files, const std::string& target, Plan& plan) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (plan.host_view) {
