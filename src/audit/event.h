@@ -12,33 +12,33 @@ namespace caisson::audit {
 enum class Severity : std::uint8_t { info, warn, error, critical };
 
 enum class EventType : std::uint8_t {
-  sandbox_created,    ///< a plan is about to be applied
-  sandbox_entered,    ///< another command in an existing sandbox
-  sandbox_execute,    ///< a command is about to start: hash, redacted preview, level, network mode
-  sandbox_exited,     ///< how it ended, with resource usage
-  sandbox_failed,     ///< the sandbox could not be built
-  sandbox_refused,    ///< denied before anything was built
-  sandbox_timeout,    ///< killed by the wall-time limit
-  sandbox_destroyed,  ///< everything was removed
-  lifecycle,          ///< a state that a run entered: Created, Initialized, Running ...
-  process_created,    ///< a fork or exec of the payload: program, parent, count; sampled
-  files_changed,      ///< what a run or session created, changed or deleted
-  policy_violation,
-  escape_attempt,
-  limit_exceeded,
-  limit_approached,
-  syscall_blocked,
-  proxy_request,
-  proxy_denied,
-  proxy_blocked_dns,
-  dns_rebind_blocked,
-  redirect_blocked,
-  credential_used,  ///< a request was sent with a credential: which one and in which header, never its value
-  approval_asked,
-  approval_given,
+  sandbox_created,     ///< a plan is about to be applied
+  sandbox_entered,     ///< another command in an existing sandbox
+  sandbox_execute,     ///< a command is about to start: hash, redacted preview, level, network mode
+  sandbox_exited,      ///< how it ended, with resource usage
+  sandbox_failed,      ///< the sandbox could not be built
+  sandbox_refused,     ///< denied before anything was built
+  sandbox_timeout,     ///< killed by the wall-time limit
+  sandbox_destroyed,   ///< everything was removed
+  lifecycle,           ///< a state that a run entered: Created, Initialized, Running ...
+  process_created,     ///< a fork or exec of the payload: program, parent, count; sampled
+  files_changed,       ///< what a run or session created, changed or deleted
+  policy_violation,    ///< a denied command, or a client's file request that leads out of the workspace
+  escape_attempt,      ///< a blocked call grave enough to kill the sandbox
+  limit_exceeded,      ///< a limit other than time was reached: which one
+  limit_approached,    ///< a limit is nearly used up
+  syscall_blocked,     ///< the filter denied a call; a flood is sampled
+  proxy_request,       ///< an allowed connection has closed, with bytes and duration
+  proxy_denied,        ///< a denied connection or packet
+  proxy_blocked_dns,   ///< a denied DNS query
+  dns_rebind_blocked,  ///< an allowed name resolved to, or an allowed address is, a blocked one
+  redirect_blocked,    ///< a host redirected to a denied one
+  credential_used,     ///< a request was sent with a credential: which one and in which header, never its value
+  approval_asked,      ///< the owner is being prompted
+  approval_given,      ///< granted, or redeemed: see the field `action`
   approval_denied,
   approval_revoked,
-  tool_quarantined,
+  tool_quarantined,  ///< it may not run again until it is released
   tool_released,
   alert_failed,    ///< the alert command or webhook failed
   clean,           ///< leftovers of crashed runs were removed
@@ -58,6 +58,7 @@ enum class EventType : std::uint8_t {
 
 std::string_view name(Severity severity);
 std::string_view name(EventType type);
+/// The inverse of name(); nullopt for an unknown one.
 std::optional<Severity> severityNamed(std::string_view name);
 std::optional<EventType> eventNamed(std::string_view name);
 std::string eventNames();  ///< all of them, separated by blanks
@@ -69,6 +70,7 @@ class Fields {
  public:
   static constexpr std::size_t kLongestValue = 4096;
 
+  /// Adds a member; the functions return *this.
   Fields& text(std::string_view key, std::string_view value);
   Fields& number(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
   Fields& real(std::string_view key, double value);  ///< with three decimals

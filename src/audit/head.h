@@ -27,6 +27,7 @@ using HeadBytes = std::array<std::uint8_t, kHeadBytes>;
 
 /// The slot for this head.
 inline std::size_t slotOf(const Head& head) { return head.writes % 2; }
+/// The content of the head's slot, with its checksum.
 std::array<std::uint8_t, kSlotBytes> encode(const Head& head);
 /// The newer of the valid slots; nullopt if none is valid. Does not allocate.
 std::optional<Head> decode(const HeadBytes& bytes);

@@ -37,6 +37,7 @@ class Log {
  public:
   /// Opens CAISSON_HOME/audit; creates it if missing.
   static Result<Log> open();
+  /// The same for another directory.
   static Result<Log> open(const std::string& directory, Settings settings = {});
   Log(Log&& other) noexcept = default;
   Log& operator=(Log&&) = delete;

@@ -28,6 +28,7 @@ struct Histogram {
   std::uint64_t count = 0;
   double sum = 0;
 
+  /// Counts one value.
   void add(double value, const std::array<double, 12>& bounds);
   /// The upper bound of the bucket that holds the quantile; for larger values, the largest bound. 0 without values.
   [[nodiscard]] double quantile(double part, const std::array<double, 12>& bounds) const;

@@ -89,6 +89,7 @@ inline constexpr std::string_view kAbsentCalls[] = {
 /// clone3, for example.
 constexpr bool isRecordedAbsence(std::string_view syscall) { return syscall.starts_with("io_uring_"); }
 
+/// Whether a policy that names this call is invalid: it is in one of the two lists.
 constexpr bool isNeverAllowed(std::string_view syscall) {
   return std::ranges::find(kForbiddenCalls, syscall) != std::end(kForbiddenCalls) ||
          std::ranges::find(kAbsentCalls, syscall) != std::end(kAbsentCalls);

@@ -26,6 +26,7 @@ class Sha256 {
   Digest finish();
 
  private:
+  /// Hashes one block of 64 bytes into state_, with SHA instructions if possible.
   void compress(const std::uint8_t* block);
   void compressPortably(const std::uint8_t* block);
 

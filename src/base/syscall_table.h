@@ -125,6 +125,7 @@ consteval Tables makeTables() {
 inline constexpr Tables kTables = makeTables();
 static_assert(std::ranges::is_sorted(kElsewhere));
 
+/// As syscallNumber(), at compile time.
 constexpr std::optional<int> numberOf(std::string_view name) {
   const auto* const end = kTables.by_name.data() + kTables.count;
   const auto* const found = std::lower_bound(kTables.by_name.data(), end, name,

@@ -14,6 +14,7 @@ namespace caisson::egress {
 /// To the broker, with two stream sockets: the client's, which has sent a TLS hello, and the host's, on which nothing
 /// has been sent yet.
 std::string encodeHandOver(std::string_view target);
+/// The target, "host:port"; nullopt for a malformed packet.
 std::optional<std::string> decodeHandOver(std::string_view packet);
 
 /// To the egress: a credential was used in a request, or something was denied.

@@ -27,6 +27,7 @@ class Control final : public Watcher {
   Askers askers;
 
  private:
+  /// Accepts one client; drops it if there are too many.
   void accept();
   /// Reads one request of a client, applies the change, replies and disconnects. A client that asks for prompts is
   /// moved to `askers` instead.

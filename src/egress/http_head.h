@@ -70,6 +70,7 @@ ResponseHead parseResponse(std::string_view bytes, bool to_head);
 
 /// Whether the first bytes are, or could become, an HTTP request. Lenient: servers skip blank lines.
 enum class Looks : std::uint8_t { more, http, other };
+/// `more`: too few bytes to tell.
 Looks looksLikeRequest(std::string_view bytes);
 
 struct OriginForm {

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 class Watcher {
  public:
+  /// `descriptor`, which was passed to Loop::watch(), is ready. `events`: EPOLL* flags.
   virtual void onEvents(int descriptor, std::uint32_t events) = 0;
 
  protected:

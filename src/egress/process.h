@@ -19,6 +19,7 @@ std::string programPath(const std::string& requested);
 struct Link {
   sys::Fd sandbox, egress;  ///< the end for pid 1, and the end for the egress process
 };
+/// Creates the pair; both descriptors are above 2.
 Result<Link> makeLink();
 
 /// The addresses of the host's DNS servers, from its resolver configuration.
@@ -56,6 +57,7 @@ class Process {
 
  private:
   Process() = default;
+  /// Starts the process and sends it its settings. `init` and `listener`: -1 without a session.
   static Result<Process> spawn(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker,
                                int init, int listener);
 

@@ -20,8 +20,10 @@ inline constexpr std::string_view kWantsTotals = "totals";
 /// Sent by a supervisor when the first `connections` reports with the operation kOpened are recorded. Before that, none
 /// of these connections carries a byte: if the supervisor is killed, no request may be unrecorded.
 std::string encodeRecorded(std::uint64_t connections);
+/// nullopt if it is another packet.
 std::optional<std::uint64_t> decodeRecorded(std::string_view packet);
 
+/// A packet of length-prefixed texts; unpack() is the inverse.
 std::string pack(const std::vector<std::string>& texts);
 /// At most `most` texts; nullopt if the packet is malformed.
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);

@@ -55,6 +55,7 @@ class RequestLog {
     Overflow overflow;
   };
 
+  /// The counters of a category, separate for allowed and denied requests.
   [[nodiscard]] Group& groupOf(Category category, bool allowed);
   /// Adds to the count of the requests that get no record.
   static void overflow(Group& group, std::uint64_t count, WallClock::time_point now);

@@ -47,6 +47,7 @@ struct HostPattern {
   std::optional<std::uint16_t> port;  ///< the pattern applies to this port only, and allows it
   std::string text;                   ///< as written
 
+  /// Whether the host matches; the port is not compared.
   [[nodiscard]] bool matches(const Host& other) const;
   /// How many leading bytes of `name` the pattern does not fix: the capacity for a DNS tunnel.
   [[nodiscard]] std::size_t freeBytes(std::string_view name) const;
@@ -90,7 +91,9 @@ class Rules {
   [[nodiscard]] const HostPattern* deniedBy(const Host& host, std::optional<std::uint16_t> port) const;
   /// Whether network.private_hosts lists the host.
   [[nodiscard]] bool hasException(const Host& host) const;
+  /// Parses all `texts`; an error names the policy's `key`.
   static Result<std::vector<HostPattern>> patterns(const std::vector<std::string>& texts, std::string_view key);
+  /// Parses ports and ranges and adds them to ports_.
   Result<void> addPorts(const std::vector<std::string>& texts, bool allowed);
 
   std::vector<HostPattern> allowed_, denied_, private_;

@@ -146,6 +146,7 @@ class Server final : public Watcher {
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
   /// Runs every 250 ms while there are connections or lookups: timeouts of all parts, and overflow reports.
   void tick(Clock::time_point now);
+  /// Whether it is a listener for captured connections.
   [[nodiscard]] bool isCapture(int descriptor) const;
 
   sys::Fd supervisor_;

@@ -6,6 +6,7 @@
 
 namespace caisson::host {
 
+/// The directory of an absolute path; "/" for a path at the top.
 inline std::string parentOf(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }

@@ -93,6 +93,7 @@ struct Probes {
   bool systemd_user_manager = false;  ///< the socket of the user's manager exists
 };
 
+/// Probes everything; `state_home` is where caisson would keep its state.
 Probes probeHost(const std::string& state_home);
 
 /// Single parts of probeHost(). This one sets `abi`, 0 without Landlock, and returns the attempt to read it.
@@ -105,6 +106,7 @@ SeccompProbe probeSeccomp();
 bool seccompAvailable();
 bool seccompUserNotify();
 SyscallProbe probeSyscalls();
+/// The cgroup hierarchies, and whether a child of our own cgroup can be made.
 sys::CgroupProbe probeCgroups();
 Obstacles readObstacles();
 /// Of the nearest existing directory to `path`.

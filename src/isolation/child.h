@@ -87,6 +87,7 @@ int openTerminal(const Block& block, int* master);
 void restrictWithLandlock(const Block& block);
 /// Empties all five capability sets, for a process that calls exec; dropOwnCapabilities() is for one that never does.
 void dropCapabilities(const Block& block);
+/// Empties the effective, permitted and inheritable sets.
 void dropOwnCapabilities(const Block& block);
 /// True also if the sets cannot be read.
 bool hasAnyCapability();

@@ -13,6 +13,7 @@ namespace caisson::isolation {
 
 /// Upper bound of what a step takes of the arena.
 std::size_t stepBytes(const plan::Step& step);
+/// Each of these fills its part of `block`, with memory of the arena.
 void compileSteps(const plan::Plan& plan, Arena& arena, Block& block);
 
 /// Upper bound of what compileEgress() takes of the arena.

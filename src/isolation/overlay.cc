@@ -44,8 +44,6 @@ void TreeBuilder::fillMaskLayer(int store, const FlatStep& step) {
   }
 }
 
-/// The store, the lower tree and the overlay are stacked on one mount point: the overlay is on top, so nothing
-/// below it can be reached by the payload, and nothing needs to be unmounted.
 void TreeBuilder::overlay(const FlatStep& step) {
   int lower = step.mount_fd;
   if (lower < 0) {

@@ -43,6 +43,7 @@ class TreeBuilder {
     return static_cast<int>(result);
   }
 
+  /// Calls the function below for the kind of step. The functions for steps are named like their kind in plan.h.
   void apply(const FlatStep& step);
   void makeDirectory(const FlatStep& step);
   void makeSymlink(const FlatStep& step);
@@ -57,12 +58,16 @@ class TreeBuilder {
   void directoryOnDisk(const FlatStep& step);
   void proc(const FlatStep& step);
   void devpts(const FlatStep& step);
+  /// Stacks the store, the lower tree and the overlay on one mount point: the overlay is on top, so the payload reaches
+  /// nothing below it, and nothing needs to be unmounted.
   void overlay(const FlatStep& step);
   /// Fills the layer above the host's directory: whiteouts hide names, files replace others.
   void fillMaskLayer(int store, const FlatStep& step);
+  /// Covers the target with an empty, unreadable file or directory.
   void mask(const FlatStep& step);
   /// Masks every file and directory of the new proc that is neither in `names` nor a process.
   void maskOthers(int proc, const FlatStep& step);
+  /// Covers an existing file with a read-only one with the step's content.
   void coverFile(const FlatStep& step);
   /// Mounts the file `name` of the scratch directory over the target, by path; only in a root that no payload has
   /// written to. False: use coverByDescriptor().
@@ -78,6 +83,7 @@ class TreeBuilder {
   /// Creates a detached mount. `options`: pairs of name and value (null: a flag), ended by null; `object` is for
   /// errors.
   int newFilesystem(const char* type, const char* const* options, const char* object, std::uint64_t attributes);
+  /// A detached tmpfs; `bytes` and `inodes` are decimal limits.
   int newTmpfs(const char* bytes, const char* inodes, mode_t mode, const char* object, std::uint64_t attributes);
   /// A detached copy of the mount at `path` below `fd` ("": `fd` itself), with the mounts below it.
   int cloneTree(int fd, const char* path, const char* object);

@@ -24,6 +24,7 @@ constexpr sock_filter jump(int code, std::uint32_t k, std::size_t yes, std::size
   return {static_cast<std::uint16_t>(code), static_cast<std::uint8_t>(yes), static_cast<std::uint8_t>(no), k};
 }
 
+/// The filter's return value for an action.
 constexpr std::uint32_t returnValue(Action action) {
   switch (action.kind) {
     case ActionKind::allow: return SECCOMP_RET_ALLOW;
@@ -94,6 +95,7 @@ class Assembler {
  public:
   using Label = std::size_t;  ///< of an instruction: how many follow it
 
+  /// Writes one instruction in front of all others.
   constexpr Label emit(sock_filter instruction) {
     backwards_.push_back(instruction);
     return backwards_.size() - 1;
@@ -196,6 +198,7 @@ class Assembler {
     return target > 0 && isSame(backwards_[target - 1], *mask) ? target - 2 : target;
   }
 
+  /// Emits a test of an argument, which loads (and masks) it first.
   constexpr Label emitTest(const ArgumentTest& test, Label yes, Label no) {
     const sock_filter load = statement(BPF_LD | BPF_W | BPF_ABS, argumentOffset(test));
     const sock_filter mask = statement(BPF_ALU | BPF_AND | BPF_K, test.mask);

@@ -40,12 +40,14 @@ constexpr std::uint32_t kTcpUpperLayer = 31;     // TCP_ULP
 constexpr std::uint32_t kPriorityProcess = 0;    // PRIO_PROCESS
 constexpr std::uint32_t kIoPriorityProcess = 1;  // IOPRIO_WHO_PROCESS
 
+/// Tests of the low half of an argument: (value & mask) == want; anyBit(): some bit of the mask is set.
 constexpr ArgumentTest equals(std::uint8_t argument, std::uint32_t want, std::uint32_t mask = 0xffffffff) {
   return {argument, Half::low, Kind::equal, mask, want};
 }
 constexpr ArgumentTest anyBit(std::uint8_t argument, std::uint32_t mask) {
   return {argument, Half::low, Kind::any_bit, mask, 0};
 }
+/// Tests the high half of an argument.
 constexpr ArgumentTest highEquals(std::uint8_t argument, std::uint32_t want) {
   return {argument, Half::high, Kind::equal, 0xffffffff, want};
 }
@@ -145,6 +147,7 @@ constexpr void addSocketRules(Rules& rules) {
              {{equals(1, IPPROTO_TCP), equals(2, kTcpUpperLayer)}, notify(ENOPROTOOPT)}});
 }
 
+/// Allows the requests of ioctl_lists.h; input into terminals is reported, others get ENOTTY.
 constexpr void addIoctlRules(Rules& rules) {
   std::vector<Branch> branches;
   for (const IoctlClass& each : kIoctlClasses) {

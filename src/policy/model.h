@@ -16,16 +16,26 @@
 
 namespace caisson::policy {
 
+/// How strong the isolation is. none: only audit, time and output limits; process: namespaces over a read-only view of
+/// the host's root; full: a private root and an allowlist of system calls.
 enum class Level : std::uint8_t { none, process, full };
+/// Which mechanism isolates at levels process and full.
 enum class Tier : std::uint8_t { namespaces, landlock };
+/// ro: read-only; rw: changes go to the host directly; overlay: changes are kept apart.
 enum class WorkspaceMode : std::uint8_t { none, ro, rw, overlay };
+/// none: only a private loopback; proxy: through the egress process; host: the host's network.
 enum class NetworkMode : std::uint8_t { none, proxy, host };
 enum class EnvironmentMode : std::uint8_t { clean, listed, inherit };
+/// What Syscalls::names means: the allowed calls, or calls removed from the built-in allowlist.
 enum class SyscallMode : std::uint8_t { allowlist, denylist };
 /// Which ceilings bind a policy: those of the document profiles, or those of `dev` (limits.h).
 enum class CeilingSet : std::uint8_t { standard, dev };
+/// hard: refuse to run where disk limits can only be watched, not enforced by the kernel.
 enum class QuotaClass : std::uint8_t { any, hard };
+/// Where an overlay keeps its changes. automatic: memory since Linux 6.6, else disk; prefer_disk: disk where
+/// CAISSON_HOME can hold an overlay.
 enum class OverlayStore : std::uint8_t { automatic, memory, disk, prefer_disk };
+/// automatic: "auto" in files.
 enum class Toolchains : std::uint8_t { none, automatic };
 
 inline constexpr std::uint64_t kKiB = 1024;
@@ -77,7 +87,7 @@ struct Tmpfs {
   std::string path;
   std::uint64_t size = 16 * kMiB;
   std::uint64_t inodes = 16384;
-  bool exec = false;
+  bool exec = false;  ///< programs in it can be executed
   TmpfsAccess access = TmpfsAccess::rw;
   DirectoryStore store = DirectoryStore::memory;
   /// What is in it outlives the sandbox: for others of the same workspace ("workspace"), or for all policies that give
@@ -100,8 +110,8 @@ struct Filesystem {
       {"/run", 16 * kMiB, 8192, false},
   };
   std::optional<std::uint64_t> max_file_size;   ///< bytes of one file (RLIMIT_FSIZE)
-  std::optional<std::uint64_t> max_total_size;  ///< bytes written to disk, and to the workspace's overlay
-  std::optional<std::uint64_t> max_inodes;
+  std::optional<std::uint64_t> max_total_size;  ///< bytes written to workspace, read_write paths and tmpfs on disk
+  std::optional<std::uint64_t> max_inodes;      ///< files and directories made in the workspace and in read_write paths
   QuotaClass quota_class = QuotaClass::any;
   OverlayStore overlay_store = OverlayStore::automatic;
   bool workspace_exec = true;                ///< false: the workspace is noexec
@@ -142,31 +152,31 @@ struct Network {
   std::vector<std::string> exposed_ports{"1024-65535"};  ///< of a session; may be exposed on the host's loopback
   std::vector<std::string> host_ports;                   ///< of the host's loopback; reachable inside
   std::vector<std::string> published_ports;              ///< of the sandbox; reachable at the host's loopback
-  std::uint64_t max_connections = 64;
-  std::optional<std::uint64_t> max_bytes;  ///< both directions together
-  double idle_seconds = 300;               ///< closes a connection without traffic
-  bool allow_missing_server_name = false;  ///< TLS hellos without a host name
-  bool allow_encrypted_hello = false;      ///< TLS hellos with an encrypted host name
-  std::uint64_t dns_queries_per_minute = 120;
-  std::vector<std::string> dns_servers;
-  std::string upstream_proxy;
+  std::uint64_t max_connections = 64;                    ///< open at the same time
+  std::optional<std::uint64_t> max_bytes;                ///< both directions together
+  double idle_seconds = 300;                             ///< closes a connection without traffic
+  bool allow_missing_server_name = false;                ///< TLS hellos without a host name
+  bool allow_encrypted_hello = false;                    ///< TLS hellos with an encrypted host name
+  std::uint64_t dns_queries_per_minute = 120;            ///< that are sent to the servers
+  std::vector<std::string> dns_servers;                  ///< addresses; empty: the host's
+  std::string upstream_proxy;  ///< "http://host:port": all connections go through it; empty: none
   std::vector<Credential> credentials;
 };
 
 struct Resources {
-  std::optional<double> cpu_seconds;  ///< CPU time of the whole tree
-  double cpus = 1.0;                  ///< share of CPUs; kAllCpus
-  std::vector<std::uint32_t> cpu_affinity;
-  std::uint64_t memory = 512 * kMiB;  ///< bytes, or a share of the host's (units.h)
-  std::uint64_t memory_reservation = 0;
-  std::uint64_t swap = 0;
-  std::uint64_t open_files = 1024;
-  std::optional<std::uint64_t> threads;  ///< beside the first one of each process
+  std::optional<double> cpu_seconds;        ///< CPU time of the whole tree
+  double cpus = 1.0;                        ///< share of CPUs; kAllCpus
+  std::vector<std::uint32_t> cpu_affinity;  ///< CPU numbers; empty: any
+  std::uint64_t memory = 512 * kMiB;        ///< bytes, or a share of the host's (units.h)
+  std::uint64_t memory_reservation = 0;     ///< bytes protected from reclaim
+  std::uint64_t swap = 0;                   ///< bytes on top of `memory`
+  std::uint64_t open_files = 1024;          ///< descriptors of one process
+  std::optional<std::uint64_t> threads;     ///< beside the first one of each process
   std::optional<std::uint64_t> io_read_bytes_per_second, io_write_bytes_per_second;
   std::optional<std::uint64_t> io_read_operations_per_second, io_write_operations_per_second;
   std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`); kNoTimeLimit
-  std::optional<std::uint64_t> output;  ///< unset: the level's default
-  std::uint64_t stack = 8 * kMiB;
+  std::optional<std::uint64_t> output;  ///< bytes captured of each stream; unset: the level's default
+  std::uint64_t stack = 8 * kMiB;       ///< of one thread
   CeilingSet ceilings = CeilingSet::standard;
   double time_quantum_seconds = 0;  ///< results are delayed to multiples of this
 };
@@ -190,17 +200,17 @@ struct Environment {
 };
 
 struct CommandRules {
-  std::uint64_t max_length = 2 * kMiB;
-  std::optional<std::vector<std::string>> allowed_patterns;
-  std::vector<std::string> blocked_patterns;
+  std::uint64_t max_length = 2 * kMiB;                       ///< bytes of the command line
+  std::optional<std::vector<std::string>> allowed_patterns;  ///< a command must match one; unset: any
+  std::vector<std::string> blocked_patterns;                 ///< a command must match none
 };
 
 struct Approvals {
-  std::vector<std::string> required;
+  std::vector<std::string> required;  ///< words: an owner must approve "policy:WORD" (approval/what.h) before a run
 };
 
 struct Audit {
-  bool enabled = true;
+  bool enabled = true;     ///< record runs in the audit log
   bool lifecycle = false;  ///< record an event for each state of a run
   bool processes = false;  ///< record processes that are created and signals between them
 };

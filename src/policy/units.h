@@ -15,6 +15,7 @@ inline constexpr std::uint64_t kMaxQuantity = INT64_MAX;
 inline constexpr std::uint64_t kShareBit = 1ULL << 63;
 constexpr std::uint64_t shareOfMemory(std::uint64_t percent) { return kShareBit | percent; }
 constexpr bool isShare(std::uint64_t size) { return (size & kShareBit) != 0; }
+/// The percent of a share; only if isShare().
 constexpr std::uint64_t percentOf(std::uint64_t share) { return share & ~kShareBit; }
 /// `size` in bytes on a machine with `whole` bytes. A share of an unknown whole (0) stays as it is.
 constexpr std::uint64_t resolveShare(std::uint64_t size, std::uint64_t whole) {

@@ -116,6 +116,7 @@ class Cgroup {
   [[nodiscard]] bool valid() const { return !directories_.empty(); }
   [[nodiscard]] CgroupBase::Kind kind() const { return kind_; }
   [[nodiscard]] const CgroupEnforced& enforced() const { return enforced_; }
+  /// The name of its directories (CgroupName, cgroup_files.h).
   [[nodiscard]] const std::string& directoryName() const { return name_; }
 
   /// v2: for CLONE_INTO_CGROUP; -1 on v1.

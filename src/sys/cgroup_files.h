@@ -38,10 +38,12 @@ struct OwnCgroup {
   std::string controllers;  ///< "cpu,cpuacct"; "" for v2
   std::string path;
 };
+/// The content of /proc/<pid>/cgroup.
 std::vector<OwnCgroup> parseOwnCgroups(std::string_view text);
 
 /// Whether `word` is an element of a list ("memory pids", "cpu,cpuacct").
 bool listHas(std::string_view list, std::string_view word, char separator);
+/// Unknown names are ignored; `blkio` counts as io.
 CgroupControllers parseControllers(std::string_view list, char separator);
 /// "memory, pids".
 std::string namesOf(const CgroupControllers& controllers);

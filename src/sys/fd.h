@@ -26,6 +26,7 @@ class Fd {
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool valid() const { return fd_ >= 0; }
   explicit operator bool() const { return valid(); }
+  /// Returns the descriptor and gives up ownership; the caller must close it.
   int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
