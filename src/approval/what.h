@@ -34,8 +34,8 @@ Result<void> checkWhat(std::string_view what);
 /// What the user agrees to with a valid `what`, as a sentence without a full stop.
 std::string meaning(std::string_view what);
 
-/// The texts of the above that `policy` needs approved: each lowers the protection, which a file or a model cannot
-/// decide alone.
+/// Which of level:process, tier:landlock and audit:off `policy` uses: each lowers the protection, which a file or a
+/// model cannot decide alone.
 std::vector<std::string> loweredProtection(const policy::Policy& policy);
 
 }  // namespace caisson::approval

@@ -28,6 +28,7 @@ std::optional<Head> readHead(int file) {
   return decode(bytes);
 }
 
+/// Opens all files while the head is locked; writers wait meanwhile.
 Result<Snapshot> collect(int directory, const std::string& path) {
   Snapshot all;
   auto head = openOwn(directory, path, kHeadName, O_RDWR);
@@ -71,6 +72,7 @@ std::optional<Digest> firstKey(int directory, const std::string& path, std::uint
   return std::nullopt;
 }
 
+/// Checks the lines in the first `end` bytes.
 void checkFile(const LogFile& log, std::uint64_t end, ChainChecker& checker) {
   LineCutter cutter;
   std::string buffer(256 * 1024, '\0');
@@ -128,6 +130,7 @@ void checkFiles(const Snapshot& all, int directory, const std::string& path, con
         {logName(all.head->file), 0, "the file is missing, and it is the one that is written to"});
 }
 
+/// Compares the last line with the head, which records the last write.
 void checkEnd(const Head& head, const ChainChecker& checker, CheckReport& report) {
   const auto add = [&](std::string what) { report.findings.push_back({logName(head.file), 0, std::move(what)}); };
   const Link& link = checker.link();

@@ -21,7 +21,7 @@ struct CheckReport {
   std::uint64_t files = 0, lines = 0;
   std::uint64_t first_seq = 0, last_seq = 0;
   std::string head;                ///< "SEQ:HASH" of the last line: store it elsewhere and pass it as the anchor later
-  bool macs_checked = true;        ///< false: some MACs could not be checked, since their key is unknown
+  bool macs_checked = true;        ///< the key of the last chain is known; false: not all MACs were checked
   std::vector<Finding> findings;   ///< at most kMaxFindings; empty: the log is intact
   std::vector<std::string> notes;  ///< remarks about an intact log
   [[nodiscard]] bool whole() const { return findings.empty(); }
@@ -34,7 +34,8 @@ struct CheckOptions {
   std::optional<Digest> first_key;  ///< of the oldest chain, if its key file was moved away
 };
 
-/// Verifies the log in `directory`. An error only if it cannot be read; damage is in the report.
+/// Verifies the log in `directory`; waits while a writer holds it. An error only if it cannot be read; damage is in the
+/// report.
 Result<CheckReport> checkLog(const std::string& directory, const CheckOptions& options = {});
 
 /// Checks the lines of a chain, fed in order. Pure; used by checkLog and the fuzzer.

@@ -171,7 +171,7 @@ std::string redactedPreview(std::span<const std::string> command, std::size_t ch
   for (const std::string& argument : command) {
     if (line.size() > kLookedAt) break;
     if (!line.empty()) line += ' ';
-    // curl -u name:password, mysql -psecret
+    // curl -u name:password
     if (user_next && argument.find(':') != std::string::npos) {
       line += argument.substr(0, argument.find(':') + 1) + std::string(kRedacted);
     } else {

@@ -31,7 +31,7 @@ using Bytes = std::span<const std::uint8_t>;
 struct Question {
   std::uint16_t id = 0;
   bool recursion_desired = false;
-  std::string name;  ///< labels joined by dots, unchanged; a label with a dot or NUL is an error
+  std::string name;  ///< labels joined by dots, in lower case; a label with a dot or NUL is an error
   std::uint16_t type = 0;
   bool edns = false;                  ///< the client understands extended errors
   std::uint16_t payload_bytes = 512;  ///< the largest UDP response it accepts
@@ -49,6 +49,7 @@ struct Answer {
   std::string_view why;  ///< description, sent as an extended error (RFC 8914) if the client supports it
 };
 
+/// The response, for any transport; it is not cut to Question::payload_bytes.
 std::vector<std::uint8_t> buildAnswer(const Question& question, const Answer& answer);
 
 /// A response without a question: repeats only the id.

@@ -32,6 +32,7 @@ class Resolver::Lookup final : public Watcher {
   }
   ~Lookup() { close(); }
 
+  /// Sends the open queries to the next server; also for retries.
   void start(Clock::time_point now) {
     close();
     deadline_ = now + kTimeout;
@@ -92,6 +93,7 @@ class Resolver::Lookup final : public Watcher {
     }
   }
 
+  /// Handles one response; ignores one that matches no open query.
   void take(dns::Bytes bytes, bool by_stream) {
     for (Question& question : questions_) {
       if (question.done) continue;
@@ -109,6 +111,7 @@ class Resolver::Lookup final : public Watcher {
     }
   }
 
+  /// Repeats a query over TCP, since its response was truncated.
   void askByStream(const Question& question) {
     if (tcp_) return;
     const Address& server = resolver_.servers_[static_cast<std::size_t>(attempt_) % resolver_.servers_.size()];
@@ -145,6 +148,7 @@ class Resolver::Lookup final : public Watcher {
     }
   }
 
+  /// Both families were answered, or one of them in all attempts.
   void succeed() { resolver_.finish(this, {false, std::move(addresses_)}, ttl_); }
 
   Resolver& resolver_;

@@ -52,6 +52,7 @@ CAISSON_INIT void unmapRange(std::uintptr_t from, std::uintptr_t to) {
   }
 }
 
+/// Unmaps everything but this section and the block.
 CAISSON_INIT void giveUpMemory(const Block& block) {
   const std::uintptr_t code = reinterpret_cast<std::uintptr_t>(__start_caisson_init) / 4096 * 4096;
   const std::uintptr_t code_end = (reinterpret_cast<std::uintptr_t>(__stop_caisson_init) + 4095) / 4096 * 4096;
@@ -68,6 +69,7 @@ CAISSON_INIT void giveUpMemory(const Block& block) {
   unmapRange(code_first ? data_end : code_end, top);
 }
 
+/// Sends a signal that the supervisor requested.
 CAISSON_INIT void forward(int payload, int signal) {
   if (signal <= 0 || signal > 64) return;
   // To the payload's whole process group, like a terminal does; if that fails, to the payload itself.
@@ -83,6 +85,7 @@ CAISSON_INIT bool isAlone() {
   }
 }
 
+/// Reports the payload's wait status and exits.
 CAISSON_INIT [[noreturn]] void finish(const Block& block, int control, int status) {
   Message message;
   for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
@@ -182,6 +185,7 @@ CAISSON_INIT void killRemaining(const char* children) {
   }
 }
 
+/// Ends the sandbox without a report: the supervisor is gone, or pid 1 cannot go on.
 CAISSON_INIT [[noreturn]] void giveUp(const Block& block, int payload) {
   if (block.subreaper) {
     raw(SYS_kill, payload, SIGKILL);

@@ -1,8 +1,9 @@
 // Builds the netlink messages that set up a sandbox's egress.
 //
 // The parent builds them before the clone; the child only sends them. `local default dev lo` delivers every address
-// inside the sandbox; the packet filter redirects all TCP to one listener and rejects everything else with an error.
-// Neither is the security boundary: that is the network namespace, which has no other interface.
+// inside the sandbox; the packet filter redirects TCP to one listener and rejects all other packets with an error. DNS
+// and loopback are exempt from both. Neither is the security boundary: that is the network namespace, which has no
+// other interface.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,8 @@ Error unsupported(std::string_view key, std::string_view why) {
 Policy withMemoryInBytes(const Policy& policy, const HostFacts& host) {
   Policy result = policy;
   const std::uint64_t bytes = policy::resolveShare(policy.resources.memory, host.memory);
-  result.resources.memory = policy::isShare(bytes) ? policy::Resources().memory : bytes;  // the host's is unknown
+  // A share that stays one: the host's memory is unknown. Uses the default limit then.
+  result.resources.memory = policy::isShare(bytes) ? policy::Resources().memory : bytes;
   return result;
 }
 
@@ -92,6 +93,7 @@ std::string obstacleToSeparateUser(const Policy& policy, const HostFacts& host) 
   return host.subordinate.why_not;
 }
 
+/// Gives an ordinary caller's payload a subordinate id, if the policy asks for it; else adds a warning why not.
 void planSeparateUser(const Policy& policy, const HostFacts& host, Plan& plan) {
   if (!policy.isolation.separate_user || host.may_map_other_ids) return;
   if (const std::string obstacle = obstacleToSeparateUser(policy, host); !obstacle.empty()) {

@@ -109,8 +109,8 @@ void addProc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   for (CoverFile& file : files) plan.steps.push_back(std::move(file));
 }
 
-/// As JSON: what the payload may know about its sandbox. A policy can be named after any file, so other characters are
-/// replaced.
+/// What the payload may know about its sandbox, as JSON. Replaces characters of the policy's name that JSON would have
+/// to escape, since a policy can be named after any file.
 std::string describeSandbox(const policy::Policy& policy) {
   std::string name = policy.name;
   std::ranges::replace_if(

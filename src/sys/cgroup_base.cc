@@ -51,6 +51,7 @@ struct Candidate {
   int obstacle = 0;        ///< errno of the access check
 };
 
+/// Checks owner, access and delegation of a directory.
 Candidate examine(std::string path) {
   Candidate candidate{.fd = openDirectoryAt(AT_FDCWD, path.c_str()), .path = std::move(path)};
   if (!candidate.fd) {
@@ -74,6 +75,8 @@ Candidate examine(std::string path) {
   return candidate;
 }
 
+/// Makes the candidate the base, unless its children would have no controller. `may_enable`: we may write
+/// subtree_control.
 void choose(CgroupBase& base, Candidate candidate, bool may_enable, bool needs_leaf) {
   const int fd = candidate.fd.get();
   const CgroupControllers enabled = parseControllers(readAt(fd, "cgroup.subtree_control").value_or(""), ' ');
@@ -99,6 +102,7 @@ void choose(CgroupBase& base, Candidate candidate, bool may_enable, bool needs_l
   base.directories.push_back({.fd = std::move(candidate.fd), .path = candidate.path, .offers = base.usable});
 }
 
+/// Why our own cgroup cannot be the base, with the remedy.
 std::string explainV2(const Candidate& own, const std::string& shown) {
   if (own.obstacle == EROFS)
     return "cgroup v2: " + own.path + " is mounted read-only (as in most containers): start the container with a " +

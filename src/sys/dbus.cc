@@ -21,7 +21,7 @@ enum Field : std::uint8_t {
 
 std::size_t aligned(std::size_t at, std::size_t to) { return (at + to - 1) / to * to; }
 
-/// Bounds-checked reader; after one failure every call fails.
+/// Bounds-checked reader. Do not use it after a failure: its position may be beyond the end.
 class Reader {
  public:
   Reader(std::string_view bytes, std::size_t at) : bytes_(bytes), at_(at) {}

@@ -59,6 +59,7 @@ class Merge {
     return fail(sysError(Stage::state, call, path.empty() ? target_.knownAs() : path, error));
   }
 
+  /// Fills one directory from all its sources, and queues its subdirectories.
   Result<void> fill(const Work& work) {
     auto target = openDirectory(target_, work.path);
     if (!target) return fail(target.error());
@@ -85,6 +86,8 @@ class Merge {
     return {};
   }
 
+  /// Adds one entry of a layer. `settled` has the entries of upper layers; a directory that merges gets this layer as a
+  /// further source.
   Result<void> take(const std::string& parent, const std::string& name, std::size_t layer, int source, int target,
                     std::map<std::string, Work>& directories, std::map<std::string, bool>& settled) {
     const std::string path = parent.empty() ? name : parent + "/" + name;

@@ -58,7 +58,7 @@ struct ProtectedMatch {
 
 class ProtectedFiles {
  public:
-  /// The built-in table and the patterns of a policy, which have no protectedPatternProblem().
+  /// The built-in table and the patterns of a policy; skips those with a protectedPatternProblem().
   explicit ProtectedFiles(std::span<const std::string> added = {});
 
   /// Whether the name of a path relative to the workspace is protected. Ignores case, and characters that some file
