@@ -30,6 +30,7 @@
 
 namespace caisson::approval {
 
+/// Ceilings that the owner sets; unset: the built-in one.
 struct CeilingOverrides {
   std::optional<double> cpus, wall_seconds;
   std::optional<std::uint64_t> memory, swap, processes, open_files, output;
@@ -43,8 +44,8 @@ struct Alert {
 
 struct Owner {
   CeilingOverrides ceilings;
-  std::optional<std::string> profile;
-  std::vector<std::string> always_denied;
+  std::optional<std::string> profile;      ///< defaults.profile
+  std::vector<std::string> always_denied;  ///< host paths, normalized
   std::vector<std::string> private_hosts;  ///< added to network.private_hosts of every policy
   std::vector<Alert> alerts;
   std::vector<std::string> files;  ///< the files that were read

@@ -21,6 +21,7 @@
 
 namespace caisson::approval {
 
+/// once: for one use; session: for any number of uses in one session; timed: for any number until it expires.
 enum class Scope : std::uint8_t { once, session, timed };
 std::string_view name(Scope scope);
 

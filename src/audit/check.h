@@ -11,6 +11,7 @@
 
 namespace caisson::audit {
 
+/// One sign of damage or manipulation.
 struct Finding {
   std::string file;
   std::uint64_t line = 0;  ///< from 1; 0: the whole file
@@ -19,7 +20,7 @@ struct Finding {
 
 struct CheckReport {
   std::uint64_t files = 0, lines = 0;
-  std::uint64_t first_seq = 0, last_seq = 0;
+  std::uint64_t first_seq = 0, last_seq = 0;  ///< of the lines that were checked; 0: none
   std::string head;                ///< "SEQ:HASH" of the last line: store it elsewhere and pass it as the anchor later
   bool macs_checked = true;        ///< the key of the last chain is known; false: not all MACs were checked
   std::vector<Finding> findings;   ///< at most kMaxFindings; empty: the log is intact
@@ -77,14 +78,14 @@ class ChainChecker {
   };
 
   CheckReport& report_;
-  std::uint64_t steps_left_;
-  Link link_;
+  std::uint64_t steps_left_;        ///< see the constructor
+  Link link_;                       ///< of the last checked line
   bool linked_ = false;             ///< link_ is the predecessor of the next line
   bool key_known_ = false;          ///< link_.key is the key of line link_.seq + 1
   std::optional<Digest> file_key_;  ///< see beginFile()
   std::string file_;
-  std::uint32_t number_ = 0;
-  std::uint64_t line_ = 0;
+  std::uint32_t number_ = 0;  ///< of the current file
+  std::uint64_t line_ = 0;    ///< in the current file, from 1
   bool first_of_all_ = true;  ///< no line was checked yet
   Anchor anchor_;
   bool anchor_seen_ = false;

@@ -96,7 +96,7 @@ struct Event {
   Severity severity = Severity::info;
   std::string_view sandbox;  ///< its id, or empty
   Fields fields;
-  std::optional<Measures> measures = std::nullopt;
+  std::optional<Measures> measures = std::nullopt;  ///< of a run that has ended
 };
 
 }  // namespace caisson::audit

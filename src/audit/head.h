@@ -11,7 +11,7 @@
 namespace caisson::audit {
 
 struct Head {
-  Link link;
+  Link link;                      ///< of the last line
   std::uint64_t writes = 0;       ///< of the head; the larger count is newer
   std::uint32_t chain = 1;        ///< number of the first file of this chain; its first key is in key-<chain>
   std::uint32_t file = 1;         ///< number of the current file
@@ -44,7 +44,7 @@ std::uint32_t numberOfLog(std::string_view name);
 std::uint32_t numberOfKey(std::string_view name);
 inline constexpr std::uint32_t kLastNumber = 99'999'999;  ///< largest that fits the name
 
-inline constexpr const char* kHeadName = "head";
-inline constexpr const char* kSyncName = "sync";
+inline constexpr const char* kHeadName = "head";  ///< locked by the current writer
+inline constexpr const char* kSyncName = "sync";  ///< locked by the running syncer (syncer.h)
 
 }  // namespace caisson::audit

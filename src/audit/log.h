@@ -112,12 +112,12 @@ class Log {
   Settings settings_;
   sys::Fd directory_;
   sys::Fd head_file_;
-  sys::Fd current_;
+  sys::Fd current_;  ///< the log file that is written to; current_number_ is its number
   std::uint32_t current_number_ = 0;
   Head head_;
-  std::string chain_reason_;  ///< why a chain was started although files existed
-  std::vector<Event> first_;  ///< about the log itself; written before the caller's events
-  bool defer_ = false;
+  std::string chain_reason_;          ///< why a chain was started although files existed
+  std::vector<Event> first_;          ///< about the log itself; written before the caller's events
+  bool defer_ = false;                ///< see deferWhenBusy()
   std::vector<Event> deferred_;       ///< appended while another writer held the log
   bool owes_sync_ = false;            ///< some of our events may not be on disk
   std::unique_ptr<Metrics> counted_;  ///< not yet added to the file

@@ -40,7 +40,7 @@ class LineCutter {
  private:
   std::string rest_;
   std::uint64_t dropped_ = 0;
-  bool skipping_ = false;
+  bool skipping_ = false;  ///< inside a line that is too long
 };
 
 /// One log file. All files of a set are opened together while no writer is active, so they are consistent.
@@ -78,7 +78,7 @@ class Reader {
   sys::Fd directory_;
   std::uint32_t number_ = 0;
   sys::Fd file_;
-  std::uint64_t offset_ = 0;
+  std::uint64_t offset_ = 0;  ///< of the next byte to read in it
   LineCutter cutter_;
   std::uint64_t foreign_ = 0;
 };

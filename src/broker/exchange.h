@@ -95,11 +95,11 @@ class Exchange {
   std::vector<Injection> injections_;
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false;
-  bool proved_ = false;  ///< see hostProved()
-  std::string failure_;  ///< why the host failed; empty: it did not
-  bool tunnel_ = false, finished_ = false, broken_ = false;
-  bool response_due_ = false, response_head_done_ = false;
-  bool head_request_ = false, websocket_ = false, keep_alive_ = true;
+  bool proved_ = false;                                      ///< see hostProved()
+  std::string failure_;                                      ///< why the host failed; empty: it did not
+  bool tunnel_ = false, finished_ = false, broken_ = false;  ///< tunnel_: an accepted WebSocket, forwarded as raw bytes
+  bool response_due_ = false, response_head_done_ = false;   ///< request sent; final response head forwarded
+  bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current request
   egress::http::BodyFramer request_body_, response_body_;
   std::vector<Event> events_;
 };

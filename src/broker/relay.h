@@ -16,7 +16,7 @@ namespace caisson::broker {
 struct Host {
   egress::HostPort target;
   std::vector<Injection> injections;
-  Context server, client;
+  Context server, client;  ///< towards the client, and towards the host
 };
 
 class Broker;
@@ -55,7 +55,7 @@ class Relay final : public egress::Watcher {
   sys::Fd client_fd_, upstream_fd_;
   Tls client_, upstream_;
   Exchange exchange_;
-  bool client_ready_ = false, upstream_ready_ = false, upstream_over_ = false;
+  bool client_ready_ = false, upstream_ready_ = false, upstream_over_ = false;  ///< handshakes done; the host's failed
   bool closed_ = false;
 };
 
@@ -72,9 +72,9 @@ class Broker {
   void retire() { retired_ = true; }
 
  protected:
-  sys::Fd egress_;
-  std::vector<Relay*> unfinished_;
-  bool retired_ = false;
+  sys::Fd egress_;                  ///< link to the egress process
+  std::vector<Relay*> unfinished_;  ///< see again()
+  bool retired_ = false;            ///< see retire()
 };
 
 }  // namespace caisson::broker

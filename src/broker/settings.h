@@ -46,10 +46,10 @@ struct CredentialView {
 
 struct Settings {
   std::vector<CredentialView> credentials;
-  std::string_view authorities;  ///< PEM: trusted authorities for hosts
-  std::uint64_t lifetime_seconds = 3600;
+  std::string_view authorities;           ///< PEM: trusted authorities for hosts
+  std::uint64_t lifetime_seconds = 3600;  ///< of the certificates
   std::uint64_t max_connections = 64;
-  std::optional<uid_t> become;
+  std::optional<uid_t> become;  ///< if the caller is root, the broker runs as this user and group
   int landlock_abi = 0;
 };
 
@@ -64,7 +64,7 @@ inline constexpr std::size_t kMaxSettingsBytes = 32 * 1024 * 1024;
 
 /// The reply to the settings: "ready" and the authority's certificate, or "failed" and the reason.
 struct Answer {
-  bool ready = false;
+  bool ready = false;  ///< false: `text` is the reason
   std::string text;
 };
 

@@ -50,16 +50,18 @@ class Askers final : public Watcher {
   void onEvents(int descriptor, std::uint32_t events) override;
 
  private:
+  /// A client that can prompt its user.
   struct Asker {
     std::uint64_t number = 0;
     sys::Fd socket;
     Questions questions;
   };
+  /// A connection that waits for a claim and an answer.
   struct Waiting {
     HostPort target;
     std::set<std::uint64_t> unheard;  ///< clients that have not replied to the claim yet
     std::uint64_t owner = 0;          ///< the client that claimed it; 0: none yet
-    Clock::time_point since;
+    Clock::time_point since;          ///< without a claim it is denied after two seconds
   };
 
   /// A packet from a client: the reply to a claim, or the user's answer. False for a message that clients never send;

@@ -28,10 +28,10 @@ class LookupBudget {
 
  private:
   std::uint64_t per_minute_;
-  std::uint64_t questions_ = 0;
-  double text_ = kTextAtOnce;  ///< bytes of new text that may be sent now
+  std::uint64_t questions_ = 0;  ///< in the current minute
+  double text_ = kTextAtOnce;    ///< bytes of new text that may be sent now
   Clock::time_point minute_{}, refilled_{};
-  std::unordered_set<std::string> known_;
+  std::unordered_set<std::string> known_;  ///< names that were charged before
 };
 
 }  // namespace caisson::egress

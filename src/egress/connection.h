@@ -188,7 +188,7 @@ class Connection final : public Watcher {
   bool has_target_ = false;            ///< aim() was called
   std::optional<HostPort> permitted_;  ///< by the user, for this connection only
   std::string rule_;                   ///< that allowed the target
-  std::vector<Address> addresses_;
+  std::vector<Address> addresses_;     ///< of the target, all of them allowed
   std::size_t next_address_ = 0;
   Address address_;                ///< the one that is being connected to, or is connected
   std::optional<Endpoint> proxy_;  ///< the upstream proxy, if the policy has one
@@ -196,7 +196,7 @@ class Connection final : public Watcher {
   bool reported_ = false;            ///< the current target has its report: allowed or denied
   std::uint64_t opened_number_ = 0;  ///< number of its report as opened (Server::reportOpened); 0: need not wait
 
-  Flow up_, down_;
+  Flow up_, down_;                           ///< of a tunnel: client to host, and host to client
   sys::Fd broker_client_, broker_upstream_;  ///< our ends of the pairs to the broker
   Flow to_broker_, from_broker_;             ///< client side of a brokered connection; up_ and down_ are the host side
   std::uint64_t sent_ = 0, received_ = 0, counted_sent_ = 0, counted_received_ = 0, reported_sent_ = 0,
@@ -204,9 +204,9 @@ class Connection final : public Watcher {
 
   bool pinned_ = false;        ///< every HTTP request must be for the target
   bool response_due_ = false;  ///< a request was sent and its response is not complete
-  bool head_request_ = false, websocket_ = false, keep_alive_ = true;
+  bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current HTTP request
   http::BodyFramer request_body_, response_body_;
-  bool response_head_done_ = false;
+  bool response_head_done_ = false;  ///< its final response head was forwarded
 };
 
 }  // namespace caisson::egress

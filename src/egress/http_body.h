@@ -31,7 +31,7 @@ class BodyFramer {
   Framing::Kind kind_ = Framing::Kind::none;
   std::uint64_t left_ = 0;  ///< bytes left of the body or the chunk
   Part part_ = Part::size;
-  int digits_ = 0;
+  int digits_ = 0;         ///< of the chunk size so far
   std::size_t extra_ = 0;  ///< bytes of extensions and trailers so far
   bool line_empty_ = true;
   bool done_ = true;

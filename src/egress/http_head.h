@@ -21,7 +21,7 @@ struct Field {
   std::string_view name, value;  ///< views into the parsed bytes
 };
 
-enum class Status : std::uint8_t { more, done, bad };
+enum class Status : std::uint8_t { more, done, bad };  ///< more: incomplete
 
 /// How the bytes after a head are delimited.
 struct Framing {
@@ -41,10 +41,10 @@ struct RequestHead {
   std::vector<Field> fields;
 
   bool connect = false;
-  bool absolute = false;  ///< the target is an absolute URL
-  HostPort authority;     ///< the destination: from the URL, the CONNECT target or the Host field
-  bool has_authority = false;
-  std::string_view path;  ///< the path for the origin server
+  bool absolute = false;       ///< the target is an absolute URL
+  HostPort authority;          ///< the destination: from the URL, the CONNECT target or the Host field
+  bool has_authority = false;  ///< `authority` is set
+  std::string_view path;       ///< the path for the origin server
   Framing body;
   bool websocket = false;  ///< requests an upgrade to WebSocket
   bool keep_alive = true;

@@ -189,7 +189,7 @@ struct Syscalls {
   // Severity of a blocked call. Unset: the built-in table (rules/severity.h); calls in neither list are low.
   std::optional<std::vector<std::string>> critical;  ///< one attempt kills the sandbox
   std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` kill it
-  std::uint64_t high_limit = 10;
+  std::uint64_t high_limit = 10;                     ///< see `high`
   double high_window_seconds = 60;
 };
 

@@ -34,11 +34,11 @@ struct CgroupLimits {
   std::optional<std::uint64_t> memory_low;  ///< reservation; v2 only
   std::uint64_t swap = 0;                   ///< on top of `memory`; ignored without `memory`
   std::optional<std::uint64_t> pids;        ///< processes and threads
-  std::optional<double> cpus;
-  std::vector<std::uint32_t> cpuset;  ///< CPU numbers; empty: same as the base
+  std::optional<double> cpus;               ///< CPU time per time: 1.5 is one and a half CPUs
+  std::vector<std::uint32_t> cpuset;        ///< CPU numbers; empty: same as the base
   /// The disks that the io limits apply to, each separately, see `diskOf`; without any, there are no io limits.
   std::vector<dev_t> io_disks;
-  std::optional<std::uint64_t> io_rbps, io_wbps, io_riops, io_wiops;
+  std::optional<std::uint64_t> io_rbps, io_wbps, io_riops, io_wiops;  ///< bytes, and operations, per second
   /// v1: also makes a directory for CPU accounting, about 40 us. Without it `usage` has no CPU time there (v2 always
   /// has). Set it if the CPU time of running processes is limited; wait4 returns the time of exited children.
   bool account_cpu = false;
@@ -207,7 +207,7 @@ class Cgroup {
   std::string name_;
   std::vector<Part> directories_;  ///< v2: one; v1: one per hierarchy
   std::vector<Fd> entries_;
-  std::vector<int> entry_numbers_;
+  std::vector<int> entry_numbers_;  ///< the descriptors of entries_
   CgroupEnforced enforced_;
   std::uint64_t memory_limit_ = 0, pids_limit_ = 0;  ///< as set; 0: unknown
 };

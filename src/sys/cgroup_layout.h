@@ -10,7 +10,7 @@
 
 namespace caisson::sys {
 
-enum class CgroupLayout : std::uint8_t { none, v1, v2, hybrid };
+enum class CgroupLayout : std::uint8_t { none, v1, v2, hybrid };  ///< hybrid: v1 controllers beside a v2 hierarchy
 std::string_view name(CgroupLayout layout);
 
 /// One hierarchy and our own cgroup in it.

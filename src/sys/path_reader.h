@@ -39,8 +39,8 @@ class PathReader {
   Result<int> parentOf(const std::string& path, const char*& name);
 
   const RootDir* root_;
-  bool known_ = false;  ///< `directory_` is cached
-  std::string directory_;
+  bool known_ = false;             ///< `directory_` is cached
+  std::string directory_;          ///< the cached directory, relative to the root
   std::optional<RootDir> parent_;  ///< nothing: the directory could not be opened
   std::optional<Error> problem_;   ///< why it could not
 };

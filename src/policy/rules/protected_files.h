@@ -75,8 +75,8 @@ class ProtectedFiles {
   void add(std::string_view pattern, ProtectedCategory category);
 
   std::vector<Pattern> patterns_;
-  std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;
-  std::vector<std::size_t> with_wildcard_;  ///< whose last part has a `*`
+  std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;  ///< the other ones
+  std::vector<std::size_t> with_wildcard_;                                  ///< whose last part has a `*`
 };
 
 /// Normalizes a name as a case-insensitive file system does for comparison.
