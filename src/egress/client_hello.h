@@ -18,7 +18,7 @@ struct ClientHello {
   };
 
   Kind kind = Kind::more;
-  bool has_name = false;
+  bool has_name = false;   ///< it names a server
   std::string name;        ///< raw bytes of the server name, not canonical yet
   bool encrypted = false;  ///< has an encrypted inner hello, whose name is not visible
   std::string_view flaw;   ///< why it is bad

@@ -189,9 +189,9 @@ class Connection final : public Watcher {
   std::optional<HostPort> permitted_;  ///< by the user, for this connection only
   std::string rule_;                   ///< that allowed the target
   std::vector<Address> addresses_;     ///< of the target, all of them allowed
-  std::size_t next_address_ = 0;
-  Address address_;                ///< the one that is being connected to, or is connected
-  std::optional<Endpoint> proxy_;  ///< the upstream proxy, if the policy has one
+  std::size_t next_address_ = 0;       ///< index of the next one to try
+  Address address_;                    ///< the one that is being connected to, or is connected
+  std::optional<Endpoint> proxy_;      ///< the upstream proxy, if the policy has one
   Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
   bool reported_ = false;            ///< the current target has its report: allowed or denied
   std::uint64_t opened_number_ = 0;  ///< number of its report as opened (Server::reportOpened); 0: need not wait

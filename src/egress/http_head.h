@@ -40,7 +40,7 @@ struct RequestHead {
   int minor = 1;  ///< HTTP/1.minor
   std::vector<Field> fields;
 
-  bool connect = false;
+  bool connect = false;        ///< the method is CONNECT
   bool absolute = false;       ///< the target is an absolute URL
   HostPort authority;          ///< the destination: from the URL, the CONNECT target or the Host field
   bool has_authority = false;  ///< `authority` is set

@@ -26,7 +26,7 @@ class SyntheticNames {
 
  private:
   std::unordered_map<std::string, std::uint32_t> index_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  ///< the last number of an address is an index of this, plus 1
 };
 
 }  // namespace caisson::egress

@@ -41,8 +41,8 @@ class PacketLog final : public Watcher {
 
   Server& server_;
   int netlink_ = -1;
-  std::uint32_t next_sequence_ = 0;
-  bool overrun_ = false;  ///< packets are missing since the last received one
+  std::uint32_t next_sequence_ = 0;  ///< expected number of the next message
+  bool overrun_ = false;             ///< packets are missing since the last received one
 };
 
 }  // namespace caisson::egress

@@ -62,10 +62,10 @@ struct Request {
   std::uint16_t port = 0;
   std::string address;  ///< connected to, or empty
   bool allowed = false;
-  std::string rule, remedy;
-  std::uint64_t sent = 0, received = 0;
-  double milliseconds = 0;
-  std::uint64_t count = 1;  ///< number of equal requests so far
+  std::string rule, remedy;              ///< which rule decided, and what would allow a denied request
+  std::uint64_t sent = 0, received = 0;  ///< bytes, as the sandbox sees it
+  double milliseconds = 0;               ///< how long the connection was open
+  std::uint64_t count = 1;               ///< number of equal requests so far
   Category category = Category::host;
 
   /// The target for messages: "host:port", or the host alone without a port.
@@ -74,7 +74,7 @@ struct Request {
 };
 
 struct Totals {
-  std::uint64_t connections = 0, denied = 0, queries = 0, sent = 0, received = 0;
+  std::uint64_t connections = 0, denied = 0, queries = 0, sent = 0, received = 0;  ///< since the start; bytes
 
   bool operator==(const Totals&) const = default;
 };

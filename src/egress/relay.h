@@ -33,11 +33,11 @@ class Flow {
 
  private:
   Pipe pipe_;
-  std::size_t inside_ = 0;  ///< bytes in the pipe
-  std::uint64_t bytes_ = 0;
+  std::size_t inside_ = 0;   ///< bytes in the pipe
+  std::uint64_t bytes_ = 0;  ///< delivered
   bool readable_ = true;
-  bool sender_ended_ = false;
-  bool ended_ = false;
+  bool sender_ended_ = false;  ///< end of file was read
+  bool ended_ = false;         ///< and everything was delivered
 };
 
 }  // namespace caisson::egress

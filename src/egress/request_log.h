@@ -61,7 +61,7 @@ class RequestLog {
   static void overflow(Group& group, std::uint64_t count, WallClock::time_point now);
 
   std::array<Group, 2 * kCategories> groups_;  // denied, then allowed requests
-  std::uint64_t allowed_ = 0;
+  std::uint64_t allowed_ = 0;                  ///< allowed requests so far, without queries
 };
 
 }  // namespace caisson::egress

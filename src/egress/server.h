@@ -35,7 +35,7 @@ struct SandboxSockets {
   bool redirected = false;  ///< `capture` gets every port by redirection; else one listener per allowed port
   /// Listeners for the proxy and for DNS by UDP and TCP; `log`: blocked packets (PacketLog), or invalid.
   sys::Fd proxy, dns, dns_stream, log;
-  std::vector<sys::Fd> capture;
+  std::vector<sys::Fd> capture;  ///< listeners for captured connections
 };
 
 class Server final : public Watcher {
@@ -160,7 +160,7 @@ class Server final : public Watcher {
   std::vector<Connection*> unfinished_;  ///< see again()
   bool retired_ = false;                 ///< a connection closed: run() must remove it
   bool supervised_ = false;              ///< the supervisor's socket is watched
-  bool ended_ = false;
+  bool ended_ = false;                   ///< see end()
   RequestLog requests_;
   std::uint64_t opened_ = 0;        // reports with the operation kOpened, counted like the supervisor does
   std::deque<std::string> unsent_;  // reports that did not fit into the supervisor's socket

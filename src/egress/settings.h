@@ -22,10 +22,10 @@ struct Settings {
   std::uint64_t max_connections = 64;
   std::uint64_t max_bytes = 0;  ///< both directions together; 0: unlimited
   std::uint64_t dns_queries_per_minute = 120;
-  std::uint64_t idle_seconds = 300;
-  bool allow_missing_sni = false;
-  bool allow_encrypted_hello = false;
-  std::optional<uid_t> become;  ///< if the caller is root, the egress runs as this user and group
+  std::uint64_t idle_seconds = 300;    ///< a connection without traffic for this long is closed
+  bool allow_missing_sni = false;      ///< TLS hellos without a server name
+  bool allow_encrypted_hello = false;  ///< TLS hellos with an encrypted server name
+  std::optional<uid_t> become;         ///< if the caller is root, the egress runs as this user and group
   int landlock_abi = 0;
   bool ask = false;          ///< the user can be prompted for hosts that the policy does not list
   bool for_session = false;  ///< exits with the sandbox, not with the process that started it
@@ -46,7 +46,7 @@ std::optional<Settings> decodeSettings(std::string_view packet);
 struct Change {
   enum class Kind : std::uint8_t { allow, deny, forget, permit, refuse, mine, other };
   Kind kind = Kind::deny;
-  std::string pattern;
+  std::string pattern;  ///< of hosts; see above
 
   bool operator==(const Change&) const = default;
 };

@@ -115,12 +115,12 @@ inline constexpr std::size_t kMaxEgressSockets = kMaxEgressPorts + 5;
 /// Sent with the sockets over FlatEgress::link: proxy, DNS, DNS over TCP, the log if there is one, then listeners for
 /// captured connections.
 struct EgressHandOver {
-  std::uint32_t redirected, has_log, count;
+  std::uint32_t redirected, has_log, count;  ///< flags: the packet filter is in force, a log is sent; number of sockets
 };
 
 /// What to apply, in the order of execution.
 struct Block {
-  std::uint64_t mapping_bytes;
+  std::uint64_t mapping_bytes;  ///< of the whole mapping
 
   // namespaces and identity
   bool own_user_namespace, parent_writes_maps, change_user, own_mounts, own_root, own_network, loopback, own_uts,
@@ -165,18 +165,18 @@ struct Block {
   bool has_filter;
   bool listen;  ///< the supervisor answers the denials that the filter marks, so it sees them
   bool single_exec;
-  std::uint32_t exec_token_first, exec_token_second;
+  std::uint32_t exec_token_first, exec_token_second;  ///< plan::ExecToken, with single_exec
 
   ExecArguments exec;
 
   bool own_cgroup_namespace;  ///< made inside the sandbox's cgroup, so that this is its root
 
   // descriptors in the child
-  int control;         ///< SOCK_SEQPACKET to the supervisor
-  int supervisor_end;  ///< the inherited other end: while it is open here, the supervisor's death goes unnoticed
-  int stdio[3];        ///< descriptors that become 0, 1, 2 of the payload
-  bool terminal[3];    ///< streams that use the pty instead
-  bool wants_terminal;
+  int control;          ///< SOCK_SEQPACKET to the supervisor
+  int supervisor_end;   ///< the inherited other end: while it is open here, the supervisor's death goes unnoticed
+  int stdio[3];         ///< descriptors that become 0, 1, 2 of the payload
+  bool terminal[3];     ///< streams that use the pty instead
+  bool wants_terminal;  ///< a pty of `rows` and `columns`
   std::uint16_t rows, columns;
   const char* store_path;  ///< directory for an overlay's store on disk, or null
   int store_mount;         ///< the same as a detached mount that the parent prepared, or -1
@@ -190,7 +190,7 @@ struct Block {
 
 // --- messages on the control socket ---
 
-inline constexpr std::uint32_t kAffinityBytes = 128;
+inline constexpr std::uint32_t kAffinityBytes = 128;  ///< of a CPU mask: 1024 CPUs
 
 /// `go` may carry descriptors: cgroup files that the child writes to, to enter.
 inline constexpr std::size_t kMaxCgroupEntries = 8;

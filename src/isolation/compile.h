@@ -37,7 +37,7 @@ class BlockMapping {
 /// A memory file with a Block, for a process that maps it at `address`.
 struct BlockFile {
   sys::Fd file;
-  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t address = 0, bytes = 0;  ///< its pointers are valid only there
 };
 
 /// Compiles plans for pid 1 of a session. Reuses its memory for later plans; consecutive blocks have different

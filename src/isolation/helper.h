@@ -37,7 +37,7 @@ class Helper {
   void detach() const;
 
   const Block& block_;
-  bool threaded_ = false;
+  bool threaded_ = false;             ///< the thread was created
   int settings_ = -1;                 ///< /proc/sys of the host's proc; `net` below it shows the reader's namespace
   mutable std::int32_t thread_ = 0;   ///< its id; on exit the kernel clears it and wakes waiters
   std::int32_t network_ = kPending;   ///< descriptor of the namespace

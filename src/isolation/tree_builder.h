@@ -107,12 +107,12 @@ class TreeBuilder {
 
   const Block& block_;
   Helper& helper_;
-  int root_ = -1;
+  int root_ = -1;                               ///< the new root, a mount
   int empty_file_ = -1, empty_directory_ = -1;  // O_PATH, on a tmpfs of ours
   int scratch_ = -1;                            // a writable tmpfs of ours, for the two above
   int quotas_ = -1;                             // /proc/sys/user of the host's proc
   BuiltTree built_;
-  std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;
+  std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;  ///< tmpfs steps so far; entries of built_.sized
 };
 
 }  // namespace caisson::isolation

@@ -22,7 +22,7 @@ namespace caisson::plan {
 
 /// A host path that the policy names, as probed. `path` is canonical: no links in it.
 struct HostPath {
-  std::string requested;
+  std::string requested;  ///< as the policy names it
   std::string path;
   int sys_errno = 0;  ///< why it could not be probed, or 0
   bool directory = false;
@@ -40,7 +40,7 @@ struct CgroupFacts {
 
 /// An entry of `process.allowed_executables`, as found.
 struct Program {
-  std::string entry;
+  std::string entry;       ///< as the policy names it
   std::string path;        ///< with that name, in a directory without links; empty: not on this host
   std::string real;        ///< the file it resolves to
   std::string script_for;  ///< of a script: the real path of its interpreter
@@ -72,7 +72,7 @@ struct WorkspaceScan {
   std::vector<ReplacedFile> redacted;      ///< git configurations, without their credentials
   std::vector<Protected> protected_paths;  ///< existing files that the host would execute; only for `rw`
   std::vector<std::string> unscanned;      ///< the first directories that the budget did not cover
-  std::size_t unscanned_count = 0;
+  std::size_t unscanned_count = 0;         ///< all of them
 };
 
 /// Ids that the host gives an ordinary caller beside its own.
@@ -102,8 +102,8 @@ struct HostFacts {
   int landlock_abi = 0;  ///< 0: missing in the kernel, or disabled
   uid_t uid = 0;         ///< of the caller
   gid_t gid = 0;
-  std::size_t supplementary_groups = 0;
-  bool may_map_other_ids = false;  ///< root: the payload gets a separate unprivileged id
+  std::size_t supplementary_groups = 0;  ///< number of the caller's groups besides its primary one
+  bool may_map_other_ids = false;        ///< root: the payload gets a separate unprivileged id
   /// Directories of / and /var that hold no part of the system: covered at level process, and observed only for it.
   std::vector<std::string> other_directories;
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
@@ -145,7 +145,7 @@ struct MakeDirectory {
 };
 struct MakeSymlink {
   std::string target;
-  std::string to;
+  std::string to;         ///< the link's text
   bool optional = false;  ///< with its parents, without following a link; skip what exists or cannot be made
 };
 struct MakeFile {
@@ -162,9 +162,9 @@ struct Bind {
   std::string target;
   bool writable = false;
   bool executable = true;
-  bool devices = false;
-  bool optional = false;  ///< skip if absent on the host
-  bool inside = false;
+  bool devices = false;    ///< devices in it can be opened
+  bool optional = false;   ///< skip if absent on the host
+  bool inside = false;     ///< `source` is a path of the new root; see above
   bool canonical = false;  ///< `source` was resolved by us: a link in it now is an attack, fail
   SourceType type = SourceType::unknown;
   bool owned = false;  ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
@@ -186,7 +186,7 @@ struct MountTmpfs {
 struct MountProc {
   std::string target;
   std::vector<std::string> shown;
-  bool mask = true;
+  bool mask = true;  ///< false: mask nothing
 };
 /// Marks in the content of a CoverFile that the launch replaces: the boot time, in seconds since 1970; the uptime at
 /// the sandbox's start, in seconds (60 with a time namespace); a random UUID.
@@ -206,9 +206,9 @@ struct MountDevpts {
 struct MountOverlay {
   std::string lower;
   std::string target;
-  std::vector<std::string> whiteouts;
-  std::vector<ReplacedFile> replaced;
-  bool read_only = false;  ///< nothing can be written: `bytes` is for the layer that hides names
+  std::vector<std::string> whiteouts;  ///< relative to `lower`
+  std::vector<ReplacedFile> replaced;  ///< relative to `lower`
+  bool read_only = false;              ///< nothing can be written: `bytes` is for the layer that hides names
   std::uint64_t bytes = 0;
   std::uint64_t inodes = 0;
   bool executable = true;
@@ -263,13 +263,13 @@ struct Landlock {
   int abi = 0;                   ///< 0: not applied
   std::uint64_t handled_fs = 0;  ///< denied unless a rule grants them
   std::uint64_t handled_net = 0;
-  std::uint64_t scoped = 0;
+  std::uint64_t scoped = 0;  ///< Landlock scoping: abstract sockets, signals
   std::vector<LandlockRule> rules;
 };
 
 struct ResourceLimit {
   std::string name;  ///< "nofile"
-  int resource = 0;
+  int resource = 0;  ///< RLIMIT_*
   std::uint64_t value = 0;
 };
 
@@ -371,8 +371,8 @@ struct Plan {
   std::uint64_t shown_memory = 0;  ///< what the payload is told that the machine has
   std::optional<DiskQuota> disk;
   std::optional<std::uint64_t> max_file_size;
-  std::vector<std::uint32_t> cpu_affinity;
-  std::uint32_t cpu_count = 0;     ///< how many of them the payload gets, if the policy does not name them
+  std::vector<std::uint32_t> cpu_affinity;  ///< CPUs that the payload may use; empty: any
+  std::uint32_t cpu_count = 0;              ///< how many of them the payload gets, if the policy does not name them
   bool affinity_required = false;  ///< the policy names the processors; otherwise they only make `nproc` correct
   bool drop_capabilities = true;
   bool no_new_privileges = true;
@@ -381,22 +381,22 @@ struct Plan {
   bool no_fork = false;           ///< allow_fork = false: threads, but no further processes
   bool isolate_commands = false;  ///< sessions: each command in a separate Landlock domain inside the session's
 
-  std::vector<std::string> command;
+  std::vector<std::string> command;      ///< argv; empty in a plan of buildSandbox()
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string working_directory;
   std::string workspace_target;  ///< where the workspace is inside; empty without one
   std::string apparmor_profile;
 
-  std::optional<double> wall_seconds;
-  std::optional<double> cpu_seconds;
-  std::uint64_t output_bytes = 0;
-  double time_quantum_seconds = 0;
+  std::optional<double> wall_seconds;  ///< unset: no limit
+  std::optional<double> cpu_seconds;   ///< of the whole tree; unset: no limit
+  std::uint64_t output_bytes = 0;      ///< of each stream
+  double time_quantum_seconds = 0;     ///< results are delayed to multiples of this; 0: not
 
   bool workspace_shown = false;
-  bool workspace_overlay = false;
-  bool workspace_masked = false;  ///< a layer hides denied names of the workspace, also later ones
-  std::vector<std::string> masked_secrets;
-  std::optional<GuardedWorkspace> guarded;
+  bool workspace_overlay = false;           ///< mode `overlay`
+  bool workspace_masked = false;            ///< a layer hides denied names of the workspace, also later ones
+  std::vector<std::string> masked_secrets;  ///< hidden files of the workspace, relative to it
+  std::optional<GuardedWorkspace> guarded;  ///< mode `rw` only
   std::optional<WatchedWorkspace> watched;
   std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
   std::vector<std::string> warnings;          ///< for the user: weaker protection than usual

@@ -17,8 +17,8 @@ struct Ceilings {
   std::uint64_t processes = 500;
   std::uint64_t open_files = 4096;
   double wall_seconds = 600;
-  std::uint64_t output = 1 * kGiB;
-  std::uint64_t host_memory = 0;  ///< to compare shares with sizes; 0: unknown
+  std::uint64_t output = 1 * kGiB;  ///< bytes of each stream
+  std::uint64_t host_memory = 0;    ///< to compare shares with sizes; 0: unknown
 };
 
 /// The ceilings of a level.

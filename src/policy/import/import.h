@@ -29,7 +29,7 @@ struct ImportNote {
     widening,  ///< wider than the profile it starts from
   };
   Kind kind = Kind::lossy;
-  std::string key;
+  std::string key;  ///< of the foreign document
   std::string text;
 };
 

@@ -75,8 +75,8 @@ class ProtectedFiles {
   void add(std::string_view pattern, ProtectedCategory category);
 
   std::vector<Pattern> patterns_;
-  std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;  ///< the other ones
-  std::vector<std::size_t> with_wildcard_;                                  ///< whose last part has a `*`
+  std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;  ///< indexes of patterns_
+  std::vector<std::size_t> with_wildcard_;  ///< indexes of those with a `*` in the last part
 };
 
 /// Normalizes a name as a case-insensitive file system does for comparison.
