@@ -17,6 +17,7 @@
 
 namespace caisson::session::codec {
 
+/// Values that are encoded as their bytes in memory.
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
@@ -26,6 +27,7 @@ class Writer {
   void operator()(const T&... values) {
     (value(values), ...);
   }
+  /// The encoded bytes. Call last.
   std::string take() { return std::move(bytes_); }
 
  private:
@@ -110,12 +112,14 @@ class Reader {
     fields(*this, whole);
   }
 
+  /// The next `bytes` bytes; empty, and decoding fails, if fewer are left.
   std::string_view piece(std::uint64_t bytes) {
     good_ = good_ && bytes <= rest_.size();
     const std::string_view found = rest_.substr(0, good_ ? bytes : 0);
     rest_.remove_prefix(found.size());
     return found;
   }
+  /// A number of elements; 0, and decoding fails, if more elements are announced than bytes are left.
   std::uint64_t count() {
     std::uint64_t count = 0;
     value(count);

@@ -6,7 +6,7 @@
 
 namespace caisson::session {
 
-/// A sealed memory file.
+/// A new sealed memory file with the program, to be executed by its descriptor.
 Result<sys::Fd> initProgram();
 
 }  // namespace caisson::session

@@ -77,7 +77,7 @@ struct StartOptions {
 };
 
 struct TerminalOptions {
-  bool stream[3] = {false, false, false};
+  bool stream[3] = {false, false, false};  ///< which of 0, 1 and 2 are the command's terminal
   std::uint16_t rows = 24, columns = 80;
 };
 
@@ -88,10 +88,10 @@ struct CommandOptions {
   std::string working_directory;
   std::optional<double> timeout_seconds;
   bool background = false;
-  bool keep_input = false;  ///< background: standard input stays open for take_input
-  std::string input;        ///< background: standard input
-  bool interactive = false;
-  bool wants_started = false;
+  bool keep_input = false;     ///< background: standard input stays open for take_input
+  std::string input;           ///< background: standard input
+  bool interactive = false;    ///< on a user's terminal: TERM is set, and there is no default time limit
+  bool wants_started = false;  ///< a foreground command is answered with `started`, too
   TerminalOptions terminal;
   std::string notice;  ///< of the client, for the result
 };
@@ -107,8 +107,8 @@ struct SignalOptions {
 };
 
 struct SettleOptions {
-  bool stop_processes = false;  ///< else EBUSY when any run
-  bool end_supervisor = false;
+  bool stop_processes = false;  ///< kill what runs; else EBUSY when anything does
+  bool end_supervisor = false;  ///< also close all ports and exit
 };
 
 struct SquashRequest {
@@ -116,8 +116,9 @@ struct SquashRequest {
 };
 
 struct PortOptions {
-  std::uint16_t port = 0, host_port = 0;
-  bool inward = false;
+  std::uint16_t port = 0;       ///< inside the sandbox
+  std::uint16_t host_port = 0;  ///< on the host's loopback
+  bool inward = false;  ///< the sandbox connects to a port of the host; else the host connects to one of the sandbox
 };
 
 struct StartedCommand {
@@ -130,8 +131,8 @@ struct Seconds {
 };
 
 struct LeftProcess {
-  std::int32_t pid = 0;  ///< on the host
-  std::uint64_t start = 0;
+  std::int32_t pid = 0;     ///< on the host
+  std::uint64_t start = 0;  ///< sys::processStart
   std::string program;
 };
 struct ProcessList {
@@ -154,6 +155,7 @@ inline constexpr std::size_t kMaxPacketDescriptors = 4;
 int sendPacket(int socket, MessageType type, const std::string& value, std::vector<int> descriptors = {},
                bool wait = true);
 
+/// What receivePacket() found: a message, nothing yet, or the end of the connection.
 enum class Receipt : std::uint8_t { message, nothing, closed };
 /// Receives one message; does not block. A malformed one counts as end of file.
 Receipt receivePacket(int socket, Packet& packet);

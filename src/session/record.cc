@@ -30,7 +30,6 @@ std::string_view levelName(const policy::Policy& policy) {
 
 }  // namespace
 
-/// Null if the policy disables the audit log.
 Result<audit::Log*> Record::open(const policy::Policy& policy) {
   if (!policy.audit.enabled) return nullptr;
   if (!log_) {

@@ -14,22 +14,25 @@ namespace caisson::session {
 
 class Record {
  public:
-  /// For a process that must not wait for other writers of the log (audit::Log::deferWhenBusy), nor for handOver().
+  /// For a process that must not wait: while another process holds the log, records are queued (hasDeferred()), and
+  /// starting() fails with EWOULDBLOCK. Also delays handOver(). Call before the log is used.
   void deferWhenBusy() { defer_ = true; }
-  /// For a process that may not start programs.
+  /// Alerts are sent by this function, for a process that may not start programs.
   void sendAlertsBy(supervise::AlertSender sender) { alert_ = std::move(sender); }
   [[nodiscard]] bool hasDeferred() const { return log_ && log_->hasDeferred(); }
+  /// Writes queued records, if the log is free. `wait`: until it is.
   void flush(bool wait = false) {
     if (log_) log_->flush(wait);
   }
-  /// Records that a command is about to start. On an error it must not; EWOULDBLOCK: another writer holds the log,
-  /// retry.
+  /// Records that a command is about to start. On an error the command must not start; EWOULDBLOCK: another writer
+  /// holds the log, retry. Also an error for a command that is quarantined after an escape attempt
+  /// (audit/quarantine.h).
   Result<void> starting(const std::string& session, const policy::Policy& policy, const plan::Plan& plan,
                         const std::vector<std::string>& command, bool background);
-  /// Opens the log. On an error nothing could be recorded.
+  /// Opens the log, unless the policy disables it. On an error nothing can be recorded.
   Result<void> ready(const policy::Policy& policy);
-  /// Starts the sync of recorded events to disk. After deferWhenBusy() only handOverIfDue() does it, after responses to
-  /// clients are sent.
+  /// Starts the sync of recorded events to disk. After deferWhenBusy() it only notes that this is due, and
+  /// handOverIfDue(), called after responses to clients are sent, does it.
   void handOver();
   void handOverIfDue();
   /// Records a command that the policy's rules denied.
@@ -44,21 +47,23 @@ class Record {
   void note(const std::string& session, audit::EventType type, audit::Fields fields);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
-  /// The response to an escape attempt: alert, trace, quarantine.
+  /// Responds to an escape attempt: records it, sends alerts, writes a trace, quarantines new files, and adds all that
+  /// to the result. `rolled_back`: a text about the rollback, for the same.
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back);
-  /// A limit of the whole session was exceeded.
+  /// Records that a limit of the whole session was exceeded.
   void limitExceeded(const std::string& session, Limit limit, std::string_view reason);
   /// The log, for other events; null if the policy disables it, or it cannot be opened.
   audit::Log* log(const policy::Policy& policy);
-  /// Records the end. A failure is a warning: the command is over.
+  /// Records how a command ended. A failure is added to the result's warnings: the command is over.
   void ended(RunResult& result);
-  /// Records a change of the session's state: "created", "checkpointed", "committed" ... On an error it must not
-  /// happen.
+  /// Records a change of the session's state: "created", "checkpointed", "committed" ... On an error the change must
+  /// not happen.
   Result<void> lifecycle(const std::string& session, const policy::Policy& policy, std::string_view state,
                          std::string_view detail = {});
 
  private:
+  /// The log, opened if needed; null if the policy disables it.
   Result<audit::Log*> open(const policy::Policy& policy);
 
   std::optional<audit::Log> log_;

@@ -48,7 +48,7 @@ Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
                          "use a workspace of mode overlay or none, and level full or process"));
 }
 
-Error notAlive() {
+Error stillAlive() {
   return plainError(Stage::state, "kill", "session", "its processes survive SIGKILL",
                     "they hang in the kernel; see its log");
 }
@@ -148,7 +148,7 @@ Result<void> killSandbox(const sys::RootDir& directory) {
     (void)directory.remove("init.json");
     return {};
   }
-  // The supervisor first: otherwise it would treat the exit of pid 1 as an attack.
+  // The supervisor first: otherwise it would report that pid 1 was killed from outside.
   for (const ProcessId& process : {record->supervisor, record->init}) {
     const long opened = process.pid > 0 ? sys::raw(SYS_pidfd_open, process.pid, 0) : -ESRCH;
     if (opened < 0) continue;
@@ -156,10 +156,10 @@ Result<void> killSandbox(const sys::RootDir& directory) {
     if (!process.isAlive()) continue;  // the pid was reused, or is that of a zombie
     sys::raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
     pollfd wait{pidfd.get(), POLLIN, 0};
-    if (::poll(&wait, 1, kKillTimeoutMs) == 0) return fail(notAlive());
+    if (::poll(&wait, 1, kKillTimeoutMs) == 0) return fail(stillAlive());
   }
   for (int waited = 0; waited < kKillTimeoutMs && isAlive(directory); ++waited) ::usleep(1000);
-  if (isAlive(directory)) return fail(notAlive());
+  if (isAlive(directory)) return fail(stillAlive());
   return directory.remove("init.json");
 }
 

@@ -26,37 +26,40 @@ struct Planner {
   policy::Policy policy;
   plan::HostFacts facts;
 
+  /// Probes the host for the session's policy. `directory`: of the session.
   static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
   /// Uses the policy of these metadata from now on; host facts stay cached.
   Result<void> usePolicy(const sys::RootDir& directory, const Metadata& metadata);
-  /// The plan for one command, or for none. Its steps build the whole sandbox; the rest applies to each command.
+  /// The whole plan, with or without a command. planCommand() removes what is done once for the sandbox: the steps and
+  /// the Landlock rules.
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const std::optional<plan::Command>& command) const;
   /// The plan that builds the sandbox, without a command.
   [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const { return plan(metadata, std::nullopt); }
-  /// The same without the steps and the layers that pid 1 is already in. Most of it is shared between commands.
+  /// The plan of a command in a running sandbox: without the steps that built it and the Landlock rules that pid 1 has
+  /// entered. Cached, except for the command and its environment.
   Result<plan::Plan> planCommand(const Metadata& metadata, const plan::Command& command);
 
  private:
-  std::optional<plan::Plan> common_;
+  std::optional<plan::Plan> common_;  ///< of planCommand()
   bool common_is_interactive_ = false;
 };
 
-/// Whether a directory's file system has the features of an overlay's upper layer; otherwise operations would fail much
-/// later. `path`: for the error, which names the missing feature. An O_PATH descriptor does not support the attribute
-/// check.
+/// An error, which names the missing feature, if a directory's file system cannot hold an overlay's upper layer;
+/// without this check operations would fail much later. `path`: for the error. `directory` must not be opened with
+/// O_PATH.
 Result<void> checkFeatures(const std::string& path, int directory);
 
 /// Whether pid 1 lives: it holds a lock that the kernel releases at its exit.
 bool isAlive(const sys::RootDir& directory);
 
-/// Whether a sandbox runs, or its supervisor is still recording its end.
+/// Whether pid 1 lives, or the supervisor of a sandbox that ended does and may still write the ends of its commands.
 bool isSupervised(const sys::RootDir& directory);
 
 /// A directory inside a running sandbox, by its path there.
 Result<sys::Fd> openInSandbox(pid_t init, const std::string& path);
 
-/// Kills the supervisor and pid 1, and with them everything in the sandbox. Not an error if there are none. For a
-/// supervisor that does not respond; otherwise send it a request (connection.h).
+/// Kills the supervisor and pid 1, and with them everything in the sandbox. Not an error if neither runs. For a
+/// supervisor that does not respond or was killed; otherwise use endSandbox() (connection.h).
 Result<void> killSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

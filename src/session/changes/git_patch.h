@@ -29,8 +29,8 @@ struct FilePatch {
   bool binary = false;
 };
 
-/// The patch between two states. At least one exists; different paths are a rename. `similarity` in percent is only
-/// shown. A file that becomes a link, or the reverse, is a deletion and a creation.
+/// The patch between two states, at least one of which exists. Different paths are a rename; `similarity`, in percent,
+/// is only printed. A file that becomes a link, or the reverse, is a deletion and a creation. `budget` is reduced.
 FilePatch makePatch(const PatchSide& before, const PatchSide& now, unsigned similarity, const PatchOptions& options,
                     DiffBudget& budget);
 

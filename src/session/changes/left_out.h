@@ -8,6 +8,7 @@
 
 namespace caisson::session {
 
+/// Adds a path with its reason; the thousandth and later ones become one entry "more".
 inline void addLeftOut(std::vector<LeftOut>& list, const std::string& path, std::string reason) {
   constexpr std::size_t kMax = 1000;
   if (list.size() < kMax) list.push_back({path, std::move(reason)});

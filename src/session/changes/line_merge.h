@@ -9,9 +9,9 @@
 
 namespace caisson::session {
 
-/// Both sides' changes together. Nothing when they touch: changed lines with no common line between them, unless both
-/// sides made the same change. A text with conflict marks is never made. `budget` bounds the search; without any left
-/// more counts as touching.
+/// The base with the changes of both sides. Nothing on a conflict: changed lines of both sides with no unchanged line
+/// between them, unless both made the same change. Never contains conflict marks. `budget` bounds the search; when it
+/// is used up, changes count as larger than they are, so more conflicts are found.
 std::optional<std::string> mergeLines(std::string_view base, std::string_view ours, std::string_view theirs,
                                       DiffBudget& budget);
 

@@ -10,7 +10,7 @@
 namespace caisson::session {
 
 struct RenameCandidate {
-  std::size_t item = 0;  ///< the caller's number for it
+  std::size_t item = 0;  ///< the caller's number for the file
   std::uint64_t size = 0;
 };
 
@@ -22,8 +22,8 @@ struct Rename {
 /// Content of a candidate, or nothing when it cannot be read.
 using ReadCandidate = std::function<std::optional<std::string>(std::size_t item)>;
 
-/// Exact renames among any number of files; similar ones (half or more of the lines) only while there are few enough
-/// candidates, as git does.
+/// Pairs deleted with added files. Renames with the same content are found among any number of files; similar ones
+/// (half or more of the lines) only if there are few enough candidates, as git does.
 std::vector<Rename> findRenames(const std::vector<RenameCandidate>& deleted, const std::vector<RenameCandidate>& added,
                                 const ReadCandidate& read);
 

@@ -11,11 +11,12 @@
 
 namespace caisson::session {
 
-/// Where a file of `size` bytes holds data. Nothing when it has no holes worth keeping, or too many.
+/// The parts of a file of `size` bytes that hold data. Nothing when it should be read as a whole: it has no holes, or
+/// too many.
 std::optional<std::vector<Extent>> dataExtents(int file, std::uint64_t size);
 
-/// Passes exactly the extent's bytes to `sink`; what the file lost meanwhile becomes zeros. False when the sink does.
-/// `cut` is set when bytes were missing.
+/// Passes exactly the extent's bytes to `sink`; bytes that the file lost meanwhile become zeros, and `cut` is set then.
+/// False when the sink returned false.
 bool readExtent(int file, const Extent& extent, bool& cut, const std::function<bool(std::string_view)>& sink);
 
 }  // namespace caisson::session

@@ -30,9 +30,10 @@ class TarStream {
   using Sink = std::function<bool(std::string_view)>;
   explicit TarStream(Sink sink) : sink_(std::move(sink)) {}
 
-  /// Begins an entry. The content of a file follows by data(), exactly `size` bytes of it.
+  // All functions return false when the sink did.
+  /// Writes the header of an entry. The content of a file follows by data(), exactly `size` bytes of it, then end().
   bool begin(const TarEntry& entry);
-  /// The same for a file with holes: only the extents follow, in order.
+  /// The same for a file with holes: only the bytes of the extents follow by data(), in order.
   bool beginSparse(const TarEntry& entry, const std::vector<Extent>& extents);
   bool data(std::string_view bytes);
   /// Ends the entry's content: fills up its last block.

@@ -11,25 +11,29 @@
 
 namespace caisson::session {
 
-/// For requests that are answered at once. Starting or ending a sandbox may take longer.
+/// For requests that are answered at once.
 inline constexpr auto kRequestTimeout = std::chrono::seconds(10);
+/// For requests that start or end a sandbox.
 inline constexpr auto kSandboxTimeout = std::chrono::seconds(45);
 
 class SupervisorConnection {
  public:
-  /// Returns nothing if no supervisor runs.
+  /// Connects and waits for the welcome. Nothing if no supervisor runs. `directory`: of the session.
   static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
+  /// As received on connecting, or after startSandbox().
   [[nodiscard]] const Welcome& welcome() const { return welcome_; }
-  /// Makes the supervisor build the sandbox; the caller holds the session's lock.
+  /// Makes the supervisor build the sandbox, if none runs; the caller holds the session's lock. `session`: the id, for
+  /// errors.
   Result<void> startSandbox(const StartOptions& options, std::string_view session);
-  /// Returns 0 or the errno; EPIPE: the supervisor exited.
+  /// Sends a message without waiting for a response. Returns 0 or the errno; EPIPE: the supervisor exited.
   [[nodiscard]] int send(MessageType type, const std::string& value, std::vector<int> descriptors = {}) const;
   /// Whether the supervisor has closed its end.
   [[nodiscard]] bool isClosed() const;
 
-  /// Sends a request and waits for the response, `done` or `started`. A refusal or a timeout is an error.
+  /// Sends a request and waits for the response, `done` or `started`. A `failed` response or a timeout is an error.
+  /// `call` and `object`: for errors.
   Result<Packet> ask(MessageType type, const std::string& value, std::string_view call, std::string_view object,
                      std::vector<int> descriptors = {},
                      std::chrono::steady_clock::duration timeout = kRequestTimeout) const;
@@ -48,7 +52,8 @@ Error goneError(std::string_view call, std::string_view object);
 /// Whether an error means that the sandbox is not running: the request may be retried.
 bool isGone(const Error& error);
 
-/// Ends the session's sandbox and supervisor: by a request, or by a kill if it does not respond.
+/// Ends the session's sandbox and supervisor: by a request, or by a kill if the supervisor does not respond. Not an
+/// error if neither runs.
 Result<void> endSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

@@ -132,8 +132,6 @@ Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offs
       [&](const RootDir& root) { return readPiece(root, withoutLink(path), offset, max_bytes); });
 }
 
-/// Data written from outside counts too. Measuring the layer takes time per file, so it is repeated only after
-/// `unmeasured` bytes.
 Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeasured) {
   const auto& quota = metadata_.policy.filesystem.max_total_size;
   if (!quota) return {};

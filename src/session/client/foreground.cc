@@ -146,7 +146,7 @@ Result<void> ForegroundCommand::start() {
       connection_.send(MessageType::exec, codec::encode(command), {ends[0].get(), ends[1].get(), ends[2].get()});
   gone_ = error == EPIPE || error == ECONNRESET;
   if (error == 0 || gone_) return {};
-  return fail(sysError(Stage::launch, "session exec", options_.session, error,
+  return fail(sysError(Stage::launch, "session exec", options_.session_id, error,
                        error == ETOOMANYREFS ? "too many descriptors of this user are in flight; try again" : ""));
 }
 
@@ -154,7 +154,7 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   const auto begin = Clock::now();
   if (auto started = start(); !started) {
     RunResult result;
-    result.sandbox_id = options_.session;
+    result.sandbox_id = options_.session_id;
     result.error = started.error();
     return result;
   }
@@ -170,13 +170,13 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   if (failure_) return fail(*failure_);
   if (!result_ && !killed_) {
     // Do not retry: the command may have run.
-    return fail(plainError(Stage::supervise, "session exec", options_.session,
+    return fail(plainError(Stage::supervise, "session exec", options_.session_id,
                            "the session's supervisor was killed, and the command with it",
                            "the session's files are kept; the next command starts it again"));
   }
   if (!result_) {  // no response
     result_.emplace();
-    result_->sandbox_id = options_.session;
+    result_->sandbox_id = options_.session_id;
     result_->outcome = OutcomeKind::cancelled;
     result_->notices.emplace_back(
         "the session's supervisor did not answer; `caisson session destroy` ends the session");

@@ -10,17 +10,18 @@
 namespace caisson::session {
 
 struct ForegroundOptions {
-  std::string session;
-  std::string notice;            ///< for the result
+  std::string session_id;
+  std::string notice;            ///< added to the result's notices
   HostPrompt* prompt = nullptr;  ///< prompts for hosts on the terminal, or null
 };
 
-/// Runs a command through the supervisor. Returns nothing if the sandbox ended before the command started: the caller
-/// may retry.
+/// Runs a command through the supervisor and waits for its end. Returns nothing if the sandbox ended before the command
+/// started: the caller may retry. An error: the supervisor refused the request or was killed. If the request could not
+/// be sent, the result has outcome setup_failed.
 Result<std::optional<RunResult>> runForeground(const SupervisorConnection& connection, const ExecRequest& request,
                                                const ForegroundOptions& options);
 
-/// The part of a request for the supervisor, with the variables of this process that the policy passes.
+/// The part of a request that the supervisor gets, with the variables of this process that the policy passes.
 CommandOptions commandOptionsOf(const ExecRequest& request, const Welcome& welcome);
 
 }  // namespace caisson::session

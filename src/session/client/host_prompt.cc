@@ -48,7 +48,6 @@ HostPrompt::HostPrompt(sys::Fd socket, pid_t init, const std::string& session, O
       questions_(supervise::HostQuestions::Span::session, session,
                  [this](const supervise::HostQuestions::Verdict& verdict) { return carryOut(verdict); }) {}
 
-/// One report per turn: a program that keeps opening connections must not block reading its output.
 void HostPrompt::onEvents() {
   bool ended = false;
   const auto report = receive(socket_, ended);

@@ -21,7 +21,8 @@ namespace caisson::session {
 
 class HostPrompt {
  public:
-  /// Opens a host in the session's rules: until the session ends, or while a stored approval is valid.
+  /// Allows a host in the session's rules: until the session ends, or with `while_approved` while a stored approval is
+  /// valid.
   using Open = std::function<Result<void>(const std::string& target, bool while_approved)>;
 
   /// Call before the command starts. Null if the session's egress does not prompt: there is none, or an older caisson
@@ -31,10 +32,13 @@ class HostPrompt {
   HostPrompt(const HostPrompt&) = delete;
   HostPrompt& operator=(const HostPrompt&) = delete;
 
-  /// The command's first process, as a pid inside the sandbox. descriptor() is not read before.
+  /// Call when the command has started: `root` is its first process, as a pid inside the sandbox. Prompts are only for
+  /// connections of that process and its descendants.
   void follow(pid_t root) { root_ = root; }
-  /// Readable when the egress has a prompt; -1 if it must not be polled.
+  /// Readable when the egress has a prompt; -1 before follow() and after close().
   [[nodiscard]] int descriptor() const { return root_ > 0 ? socket_.get() : -1; }
+  /// The descriptor is readable: handles one report of the egress, so that a program that keeps opening connections
+  /// does not block the reading of its output. Closes at end of file.
   void onEvents();
   supervise::HostQuestions& questions() { return questions_; }
   /// The command ended or is being killed: denies waiting connections and restores the terminal.
@@ -42,8 +46,10 @@ class HostPrompt {
 
  private:
   HostPrompt(sys::Fd socket, pid_t init, const std::string& session, Open open);
+  /// Carries out the user's answer: changes the session's rules for a host that is allowed, else informs the egress.
   Result<void> carryOut(const supervise::HostQuestions::Verdict& verdict);
   Result<void> send(const egress::Change& change) const;
+  /// Whether a process of our command holds this connection.
   [[nodiscard]] bool isOurs(const egress::Claim& claim) const;
 
   sys::Fd socket_;

@@ -154,8 +154,9 @@ Result<RunResult> SessionContext::exec(const ExecRequest& request) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
     const auto prompt = promptForHosts(request);
-    auto ran = runForeground(**connection, request,
-                             {.session = id(), .notice = std::exchange(restart_notice_, {}), .prompt = prompt.get()});
+    auto ran =
+        runForeground(**connection, request,
+                      {.session_id = id(), .notice = std::exchange(restart_notice_, {}), .prompt = prompt.get()});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
     disconnect();  // ended by a checkpoint, a restore or its expiry: start it again
@@ -174,7 +175,7 @@ Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, 
                       !(*opened)->welcome().review_first && !request.interactive && !request.timeout_seconds;
   if (simple) {
     if (auto checked = checkRequest(request); !checked) return fail(checked.error());
-    auto ran = runForeground(**opened, request, {.session = *id});
+    auto ran = runForeground(**opened, request, {.session_id = *id});
     if (!ran) return fail(ran.error());
     if (*ran) return std::move(**ran);
   }

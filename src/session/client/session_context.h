@@ -34,25 +34,29 @@ class SessionContext {
     connection_.reset();
     room_.reset();
   }
-  /// Records a change of the session's state; on an error the change must not happen.
+  /// Writes a change of the session's state to the audit log; on an error the change must not happen.
   Result<void> note(std::string_view state, std::string_view detail = {}) {
     return record_.lifecycle(id(), metadata_.policy, state, detail);
   }
+  // The functions of the public Session are explained in include/caisson/session.h.
   Result<RunResult> exec(const ExecRequest& request);
-  /// The same for a one-shot caller: decodes the policy only if needed.
+  /// exec() for a one-shot caller: decodes the policy only if needed.
   static Result<RunResult> execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
                                     const ExecRequest& request);
   Result<void> renew(double ttl_seconds);
-  /// Turns a pooled session into a normal one that starts now. The change survives a crash of this process; for a power
-  /// loss, call syncMetadata.
+  /// Turns a pooled session into a normal one that begins now. The change survives a crash of this process; so that it
+  /// survives a power loss, call syncMetadata().
   Result<void> handOut(const std::string& name, double ttl_seconds);
 
   // network.cc
+  /// Allows or denies hosts that match `pattern`. An error if the session has no network.
   Result<void> changeNetwork(bool allow, std::string_view pattern);
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
   Result<void> closeHost(std::string_view pattern);
+  /// Closes hosts whose approval expired or was revoked.
   Result<void> reviewHosts();
-  /// Creates the prompt for a command on a user's terminal; otherwise null. The sandbox must run.
+  /// Creates the prompt for hosts of a command on a user's terminal. Null without a terminal or without mode proxy. The
+  /// sandbox must run.
   std::unique_ptr<HostPrompt> promptForHosts(const ExecRequest& request);
 
   // ports.cc
@@ -94,31 +98,40 @@ class SessionContext {
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
 
-  /// Takes the session's lock and rereads its metadata; an error if it was destroyed meanwhile.
+  /// Takes the session's lock, which the result holds, and rereads the metadata; an error if the session was destroyed
+  /// meanwhile. Also does a requested rollback, finishes an interrupted commit and extends the session's time.
   Result<sys::Fd> lock();
 
  private:
+  /// Starts the supervisor and its sandbox, as far as they do not run; takes the session's lock. An error if the
+  /// session has expired.
   Result<std::optional<SupervisorConnection>> startSandbox();
   /// Makes the supervisor reread the metadata, if one runs.
   Result<void> reload();
-  /// A client's path with the name /workspace removed, which is a link if the workspace is shown at its own path.
+  /// A client's path, made relative if it begins with /workspace and the workspace is shown at its own path, where
+  /// /workspace is a link.
   [[nodiscard]] std::string_view withoutLink(std::string_view path) const;
-  /// The workspace as the session's programs see it, from outside. Must be released after use: while a client has it,
-  /// the supervisor does not remount the workspace.
+  /// The workspace as the session's programs see it, opened from outside. Must be released after use
+  /// (release_workspace): while a client has it, the supervisor does not remount the workspace.
   Result<sys::RootDir> workspace();
-  /// Calls `work` with the workspace, in a new sandbox if the old one ended.
+  /// Calls `work` with the workspace and releases it; starts the sandbox if needed. Records a path that leads out of
+  /// the workspace.
   Result<void> useWorkspace(const std::function<Result<void>(const sys::RootDir&)>& work);
-  /// The same with the rights of the sandbox's user.
+  /// useWorkspace() with the rights of the sandbox's user (AsPayload).
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
-  /// Writes `after` and notifies the egress, if there is one. The caller holds the lock.
+  /// Validates `after` and writes it as the new metadata; if the sandbox runs, makes the supervisor reread it and sends
+  /// the changes to the egress. The caller holds the lock.
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
-  /// Whether the session may store `bytes` more; measures its layers again after `unmeasured` bytes.
+  /// Reserves `bytes` of the session's disk quota for a write from outside; EDQUOT if they do not fit. The layers are
+  /// measured again only after `unmeasured` bytes, since that takes time per file.
   Result<void> checkRoom(std::uint64_t bytes, std::uint64_t unmeasured);
   Result<sys::RootDir> logDirectory();
-  /// Asks the supervisor about left-behind processes, or to send them a signal; none without a supervisor.
+  /// Lists left-behind processes (`processes`), or sends them a signal (`signal_left`) and lists them. Empty without a
+  /// supervisor.
   Result<std::vector<LeftBehind>> askAboutLeft(MessageType type, int signal);
-  /// Ends the sandbox if nothing runs in it or `when_busy` says to stop it. The caller holds the lock.
+  /// Ends the sandbox, so that the layers can change. EBUSY if a process runs, unless `when_busy` is stop. The caller
+  /// holds the lock. Also does a rollback that was requested meanwhile.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
   /// Who may write to the layers that a commit reads.
   enum class LayerUse : std::uint8_t {
@@ -126,19 +139,26 @@ class SessionContext {
     frozen,  ///< a new upper layer was begun, which is not part of the commit
     live,    ///< processes run: each file is read once, even if it changes
   };
+  /// Ends the sandbox or freezes its upper layer, as far as the request and running processes allow. The caller holds
+  /// the lock.
   Result<LayerUse> freezeForCommit(const CommitRequest& request);
+  /// An error if an escape attempt requested a rollback while the commit read files: none of them may be written. Does
+  /// the rollback.
   Result<void> rollBackBeforeApply();
-  /// After a crash. The caller holds the lock.
+  /// Finishes a commit that a crash interrupted, if there is one. The caller holds the lock.
   Result<void> finishInterruptedCommit();
+  /// If the session has as many layers as possible, starts a worker that merges them and waits for it.
   void makeRoom();
+  /// Starts a worker that merges the layers, if there are many. Does not wait.
   void squashIfDeep() const;
   /// The workspace at a checkpoint and now, readable without the session's lock: layers removed meanwhile are an error.
   struct Compared {
     LayerRoots roots;
     LayerStack before, now;
   };
+  /// The caller holds the lock. `checkpoint`: as in layersOf().
   Result<Compared> openForComparison(std::string_view call, std::string_view checkpoint);
-  /// The layers of a checkpoint, uppermost first.
+  /// The layers of a checkpoint, uppermost first. "" or "begin": none, the state in which the session began.
   Result<std::vector<std::string>> layersOf(std::string_view call, std::string_view checkpoint);
 
   std::shared_ptr<Store> store_;
@@ -147,11 +167,11 @@ class SessionContext {
   std::optional<SupervisorConnection> connection_;
   std::optional<std::uint64_t> room_;  ///< disk space left for the session, when last measured
   std::string restart_notice_;         ///< for the next command's result
-  std::uint64_t written_ = 0;          ///< by us since then
+  std::uint64_t written_ = 0;          ///< by us since `room_` was measured
   Record record_;
 };
 
-/// Whether the request makes sense, for exec() and start().
+/// An error if the request is malformed or its timeout exceeds the owner's ceiling; for exec() and start().
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy);
 
 }  // namespace caisson::session

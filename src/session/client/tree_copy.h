@@ -31,6 +31,8 @@ struct TreeCopyOptions {
   std::function<Result<void>(std::uint64_t)> reserve;
 };
 
+/// Copies a file or tree. An error at the top, or one that every further file would hit too (a full disk), ends the
+/// copy; other entries that cannot be copied are listed in the report.
 Result<CopyReport> copyTree(const CopySide& from, const CopySide& to, const TreeCopyOptions& options);
 
 /// Whether a link in a directory `depth` levels below the top can only lead below the top, if all other links there

@@ -16,18 +16,19 @@ namespace caisson::session {
 /// The hidden first argument.
 inline constexpr std::string_view kWorkerArgument = "__session";
 
-/// Starts `caisson __session WORDS...` on the sessions of `paths`. The returned descriptor reads one line of status,
-/// and end of file when the worker exits. It may be closed at once. `pass`: a descriptor for its work.
+/// Starts `caisson __session WORDS...` on the sessions of `paths`. The returned descriptor reads the worker's status
+/// text, if it writes one, and end of file when the worker exits; it may be closed at once. `pass`: a descriptor that
+/// the worker gets.
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass = -1);
 
 /// Starts the supervisor of a session, unless one runs; the caller holds the session's lock. Returns when it accepts
 /// connections.
 Result<void> startSupervisor(const SessionPaths& paths, const std::string& id);
 
-/// Waits at most this long for its line or its exit. Empty: it exited, or sent nothing in time.
+/// Waits for a line from a worker, or its exit, at most `milliseconds`. Empty: it exited, or sent no line in time.
 std::string awaitLine(const sys::Fd& worker, int milliseconds);
 
-/// The worker itself; returns the exit status.
+/// Runs the worker in this process and returns its exit status. `words`: the arguments after kWorkerArgument.
 int workerMain(std::span<char* const> words);
 
 }  // namespace caisson::session

@@ -54,9 +54,7 @@ Applier::Applier(RealTree& tree, const Staging& staging, const Transaction& tran
   }
 }
 
-/// As if it had been made there: a root caller's commit leaves no root-owned files in a user's project, and a directory
-/// with the setgid bit gives its group to what is in it.
-void Applier::giveTo(const RealTree::ParentFacts& parent, int directory, const std::string& name) const {
+void Applier::inheritOwner(const RealTree::ParentFacts& parent, int directory, const std::string& name) const {
   const bool root = ::geteuid() == 0;
   if (!root && !parent.gives_group) return;
   if (staged_owner_ && staged_owner_->first == parent.uid && staged_owner_->second == parent.gid) return;
@@ -68,7 +66,6 @@ std::string Applier::temporaryName(std::size_t index) const {
   return ".caisson-" + transaction_.id + "-" + std::to_string(index);
 }
 
-/// By the kernel, in the tree as it is now: everything but links is in place already.
 bool Applier::leadsOut(const Action& action) const {
   const std::string directory = directoryOf(action.path);
   const std::string path = directory.empty() ? action.target : directory + "/" + action.target;
@@ -83,7 +80,7 @@ bool Applier::leadsOut(const Action& action) const {
 std::string Applier::whyNot(const Action& action, const std::optional<FileInfo>& there) const {
   if (!there) return action.before ? "it was removed there meanwhile" : "";
   if (!action.before) return "it was made there meanwhile";
-  // Taking back an exchange set the change time, if the crash came after that.
+  // The crash may have come after an exchange was reverted, which sets the change time: do not compare it.
   if (!action.before->matches(*there, recovering_)) return kChanged;
   if (there->type != FileType::directory || action.kind == ActionKind::directory) return "";
   const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
@@ -115,7 +112,7 @@ Result<std::string> Applier::place(std::size_t index) {
   const auto there = infoAt(*parent, name);
   if (there && action.isStaged(*there)) {
     if (!action.isUnchanged(*there)) return kChanged;
-    // Done before a crash, but perhaps not looked at what was there before.
+    // Exchanged before a crash, but perhaps the old file was not checked yet.
     const auto old = infoAt(staging_.descriptor(), stagedName(index));
     if (!action.before || !old || action.before->matches(*old, true)) return "";
     const int error = renameWith(staging_.descriptor(), stagedName(index), *parent, name, RENAME_EXCHANGE);
@@ -137,7 +134,7 @@ Result<std::string> Applier::place(std::size_t index) {
   const auto facts = tree_.parentFacts();
   if (!facts) return fail(facts.error());
   if (!facts->gives_access_list) {
-    giveTo(*facts, source.directory, source.name);
+    inheritOwner(*facts, source.directory, source.name);
     error = move(index, source, *parent, name, conflict);
   }
   if (needsCopy(error)) {
@@ -187,7 +184,6 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
   return replaced;
 }
 
-/// For a parent on another file system or mount than the staged object.
 Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts) {
   const Action& action = transaction_.actions[index];
   Source made{parent, temporaryName(index), true};
@@ -199,14 +195,14 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const
     if (::symlinkat(action.target.c_str(), parent, made.name.c_str()) != 0) {
       return fail(failed("symlink", action.path, errno));
     }
-    giveTo(facts, parent, made.name);
+    inheritOwner(facts, parent, made.name);
     return made;
   }
   if (action.kind == ActionKind::directory) {
     if (::mkdirat(parent, made.name.c_str(), 0700) != 0) return fail(failed("mkdir", action.path, errno));
     const Fd directory(::openat(parent, made.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory || ::fchmod(directory.get(), action.mode) != 0) return fail(failed("mkdir", action.path, errno));
-    giveTo(facts, parent, made.name);
+    inheritOwner(facts, parent, made.name);
     return made;
   }
   const Fd staged(::openat(staging_.descriptor(), stagedName(index).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -219,12 +215,11 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const
   if (::fchmod(file.get(), action.mode) != 0 || ::fsync(file.get()) != 0) {
     return fail(failed("write", action.path, errno));
   }
-  giveTo(facts, parent, made.name);
+  inheritOwner(facts, parent, made.name);
   step("commit: copied beside");
   return made;
 }
 
-/// After a crash: whether the copy is in place. It has another inode than the staged file.
 Result<bool> Applier::isDoneByCopy(const Action& action, int parent, const std::string& name) const {
   const auto there = infoAt(parent, name);
   if (!there) return false;
@@ -252,7 +247,7 @@ Result<std::string> Applier::remove(std::size_t index) {
   const auto there = infoAt(*parent, name);
   const std::string away = stagedName(index);
   if (!there) {
-    // Done before a crash, but perhaps not looked at what it was.
+    // Moved away before a crash, but perhaps the old file was not checked yet.
     const auto old = infoAt(staging_.descriptor(), away);
     if (!old || action.before->matches(*old, true)) return "";
     const int error = renameWith(staging_.descriptor(), away, *parent, name, RENAME_NOREPLACE);
@@ -304,7 +299,7 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   if (done.how == How::made) {
     const auto facts = tree_.parentFacts();
     if (!facts) return fail(facts.error());
-    giveTo(*facts, *parent, name);
+    inheritOwner(*facts, *parent, name);
   }
   done.mode_before = there ? there->mode : 0;
   // A directory that was made meanwhile keeps its mode.

@@ -25,10 +25,11 @@ class Applier {
   Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
           bool recovering);
 
-  /// Puts one in place. The text says why the real file was left alone (a conflict); empty: it is done, by this call or
-  /// before a crash.
+  /// Carries out one action of the transaction. The text says why the real file was left alone (a conflict); empty: it
+  /// is done, by this call or before a crash.
   Result<std::string> apply(std::size_t index);
-  /// Takes back what apply() did, as far as the real workspace has not changed again. The paths that stay changed.
+  /// Reverts what apply() did, as far as the real workspace has not changed again and the file system could exchange
+  /// files. Returns the paths that stay changed.
   std::vector<std::string> undo();
   /// Removes the temporary files beside their places that this process or one that crashed left.
   void removeTemporaries();
@@ -40,25 +41,49 @@ class Applier {
     std::string name;
     bool beside = false;
   };
-  enum class How : std::uint8_t { made, exchanged, added, replaced, removed, moved_away, mode };
+  /// What apply() did with a path: what undo() has to revert.
+  enum class How : std::uint8_t {
+    made,        ///< created a directory
+    exchanged,   ///< exchanged the real object with the staged one
+    added,       ///< put the staged object where nothing was
+    replaced,    ///< replaced the real object, which is lost: the file system cannot exchange
+    removed,     ///< removed the real object, which is lost
+    moved_away,  ///< moved the real object to the staging directory
+    mode,        ///< changed the mode of an existing directory, or nothing
+  };
   struct Done {
     std::size_t index = 0;
     How how = How::added;
-    bool beside = false;
-    mode_t mode_before = 0;
+    bool beside = false;     ///< the source was a copy beside the real file
+    mode_t mode_before = 0;  ///< for `mode`
   };
 
+  // The parts of apply(), with the same result. place(): a staged object. makeDirectory(): a directory that was not
+  // staged.
   Result<std::string> place(std::size_t index);
   Result<std::string> remove(std::size_t index);
   Result<std::string> makeDirectory(std::size_t index);
-  /// The errno of the rename, or 0; `conflict` says why it was taken back.
+  /// Renames the staged object to its place: exchanged with what is there, or as a new name. Returns 0 or the errno. If
+  /// the real file had changed, the exchange is reverted and `conflict` set.
   int move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict);
+  /// Copies the staged object to a temporary name beside its place, where a rename from the staging directory cannot
+  /// work: another file system or mount, or a parent with a default access list.
   Result<Source> copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts);
-  void giveTo(const RealTree::ParentFacts& parent, int directory, const std::string& name) const;
+  /// Gives a staged object the owner it would have if created in `parent`. Root: owner and group, so that a commit
+  /// leaves no root-owned files in a user's project. Others: the group, if the parent has the setgid bit. Errors are
+  /// ignored.
+  void inheritOwner(const RealTree::ParentFacts& parent, int directory, const std::string& name) const;
+  /// After a crash: whether a copy made by copyBeside() is in place, by its content, since its inode is not in the
+  /// journal.
   Result<bool> isDoneByCopy(const Action& action, int parent, const std::string& name) const;
+  /// Why the real object `there` is not what the commit was planned for, or empty.
   [[nodiscard]] std::string whyNot(const Action& action, const std::optional<sys::FileInfo>& there) const;
+  /// Whether a link would lead out of the workspace, resolved by the kernel in the tree as it is now. Links are applied
+  /// last, so everything else is in place.
   [[nodiscard]] bool leadsOut(const Action& action) const;
+  /// The name of copyBeside()'s copy in the directory of the real file.
   [[nodiscard]] std::string temporaryName(std::size_t index) const;
+  /// False: the path stays changed.
   bool undoOne(const Done& done);
 
   RealTree& tree_;
@@ -66,9 +91,9 @@ class Applier {
   const Transaction& transaction_;
   const Committed& committed_;
   bool recovering_;
-  std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged
+  std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged; nothing: not known
   std::vector<Done> done_;
-  std::vector<std::size_t> beside_;
+  std::vector<std::size_t> beside_;  ///< actions for which copyBeside() made a temporary file
 };
 
 /// The name of an action's staged object in the staging directory.

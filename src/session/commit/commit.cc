@@ -62,7 +62,7 @@ std::string describe(const RecoveredCommit& recovered) {
   return text;
 }
 
-/// Leaves out of the report what met a conflict when it was its turn.
+/// Moves what met a conflict while it was applied from the report's applied entries to its conflicts.
 void keepApplied(CommitReport& report, Applied applied) {
   const auto left = [&](const ManifestEntry& entry) {
     return std::any_of(applied.conflicts.begin(), applied.conflicts.end(),
@@ -121,7 +121,6 @@ Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitReq
   return LayerUse::frozen;
 }
 
-/// An escape attempt while the files were read: nothing of what they hold may arrive.
 Result<void> SessionContext::rollBackBeforeApply() {
   const auto rolled_back = carryOutRollback(directory_, metadata_);
   if (!rolled_back) return fail(rolled_back.error());

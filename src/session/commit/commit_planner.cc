@@ -25,8 +25,9 @@ constexpr int kReadTries = 3;
 constexpr const char* kChanged = "it was changed meanwhile";
 constexpr std::size_t kChunk = 256 * 1024;
 
-/// The moment from which on a change time means a change, on the wall clock as it was then. If that clock was set back
-/// since, files changed later may carry an earlier time: then more counts as changed, never less.
+/// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
+/// set back since, files changed later may carry an earlier time: then the result is earlier, so that more counts as
+/// changed.
 std::int64_t changedSince(const Metadata& metadata) {
   const Moment now = Moment::now();
   if (now.boot != metadata.began.boot) return metadata.began.wall_ns;
@@ -236,7 +237,6 @@ std::string CommitPlanner::whyHeld(const Candidate& candidate) {
   return "";
 }
 
-/// Why the real file must be left alone, or empty.
 std::string CommitPlanner::conflict(const Candidate& candidate) {
   const Change& change = candidate.change;
   const auto& there = candidate.there;
@@ -330,8 +330,8 @@ void CommitPlanner::consider(const StackChange& found) {
   candidates_.push_back(std::move(candidate));
 }
 
-/// A link that is held back is not there for the others, which may lead elsewhere without it: repeated until nothing
-/// changes. A way passes 40 links at most, so that is soon.
+/// Other links may lead elsewhere once a link is held back, so this repeats until nothing changes. A path passes at
+/// most 40 links, so that is soon.
 void CommitPlanner::holdLinks() {
   for (bool changed = true; changed;) {
     changed = false;
@@ -356,7 +356,6 @@ void CommitPlanner::holdLinks() {
   });
 }
 
-/// False: it could not be read, and is named in the report.
 Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& action) {
   const std::string& path = candidate.change.path;
   const std::string staged = stagedName(transaction_.actions.size());

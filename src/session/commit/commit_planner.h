@@ -24,18 +24,18 @@
 
 namespace caisson::session {
 
-/// A path of a request, relative and without `.` and empty parts; an error when it is not below the workspace. Absolute
-/// ones are below /workspace or below `workspace`, the directory on the host.
+/// Normalises a path of a request: relative to the workspace, without `.` and empty parts. Absolute paths must be below
+/// /workspace or below `workspace`, the directory on the host. An error for other absolute paths and for `..`.
 Result<std::string> normalCommitPath(std::string_view path, const std::string& workspace);
 
 class CommitPlanner {
  public:
-  /// `staging` null: a dry run.
+  /// `now`: the session's layers; `real`: the real workspace; `staging` null: a dry run.
   CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real, const Committed& committed,
                 MergeBases& bases, const Staging* staging);
 
-  /// Decides on everything that changed. Files that cannot be read are left out and named; a disk that is full is an
-  /// error.
+  /// Decides on all changes; report() and transaction() then have the result. Files that cannot be read are left out
+  /// and named in the report; a full disk is an error. Call once.
   Result<void> plan(const std::vector<StackChange>& changes, const CommitRequest& request);
 
   [[nodiscard]] CommitReport& report() { return report_; }
@@ -44,34 +44,47 @@ class CommitPlanner {
  private:
   struct Candidate {
     Change change;
-    bool named = false;
-    bool held_unless_named = false;
-    LayerStack::Entry entry;
-    std::optional<sys::FileInfo> there;
-    std::string target;
-    std::string held;                   ///< a link: why it would be held back
-    std::optional<std::string> merged;  ///< the content to write instead of the session's
+    bool named = false;                  ///< the request names exactly this path
+    bool held_unless_named = false;      ///< it is only committed because it was named
+    LayerStack::Entry entry;             ///< what the session has
+    std::optional<sys::FileInfo> there;  ///< what the real workspace has
+    std::string target;                  ///< of a link
+    std::string held;                    ///< a link: why it is held back
+    std::optional<std::string> merged;   ///< the content to write instead of the session's
   };
 
   Result<void> readRequest(const CommitRequest& request);
-  /// Whether the request has this change, and whether by its own name.
+  /// Whether the request includes this change. `named` is set if it does so by exactly this path, or if the change is a
+  /// directory that leads to a chosen path.
   [[nodiscard]] bool isWanted(const Change& change, bool& named) const;
+  /// Adds a change to the candidates, or to the report's lists of what is left out.
   void consider(const StackChange& change);
-  /// Notes which of the chosen paths have a change.
+  /// Marks the chosen paths that include `path` as having a change.
   void markMet(const std::string& path);
-  /// Whether the real workspace has it already: from a commit that is repeated, or made there in the same way.
+  /// Whether the real workspace has the same object already: from an earlier commit, or because the same change was
+  /// made there.
   bool isSame(const Candidate& candidate);
+  /// Why the change is held back unless it is named: a protected file, a git directory, a kind of file that may not be
+  /// committed. Empty: it is not.
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);
+  /// Why the real file must be left alone: it changed since the session began, or was hidden from it. Empty: no
+  /// conflict.
   [[nodiscard]] std::string conflict(const Candidate& candidate);
-  /// Settles a conflict as the request says, or reports it. False: the change is left out.
+  /// Resolves a conflict as the request says (`theirs`, `merge`), or reports it. False: the change is left out.
   bool settle(Candidate& candidate, const std::string& why);
+  /// Removes links that lead outside, or whose way is missing in part, from the candidates, unless they are named.
   void holdLinks();
+  /// Stages a candidate and adds it to the transaction and the report.
   Result<void> accept(const Candidate& candidate);
+  /// Reads a file once, into staging, and sets the action's size, mode and hash. False: it could not be read, and is
+  /// named in the report.
   Result<bool> readContent(const Candidate& candidate, Action& action);
-  /// Whether names were made or removed beside it since the session began, other than by this session's commits.
+  /// Whether names were made or removed in the real directory of `path` since the session began, other than by this
+  /// session's commits.
   bool parentChanged(const std::string& path);
   LayerStack::Entry find(const std::string& path);
   const LayerStack::View& viewOf(const std::string& directory);
+  /// Adds a path to one of the report's lists of what is left out.
   void leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why);
 
   std::string workspace_;  ///< on the host
@@ -84,16 +97,17 @@ class CommitPlanner {
   policy::OrdinaryFiles ordinary_;
   ResultingTree result_;
   RepositoryShapes shapes_;
-  bool ordinary_only_ = false;
-  std::vector<std::string> chosen_;
-  std::vector<bool> met_;
-  std::unordered_set<std::string> ours_, theirs_;
-  std::vector<std::string> merge_;
+  bool ordinary_only_ = false;              ///< CommitRequest::ordinary_files_only
+  std::vector<std::string> chosen_;         ///< paths of the request; empty: everything
+  std::vector<bool> met_;                   ///< by chosen path: something changed there
+  std::unordered_set<std::string> ours_;    ///< the real file stays
+  std::unordered_set<std::string> theirs_;  ///< the session's file wins over a conflict
+  std::vector<std::string> merge_;          ///< paths below which conflicts are merged
   std::vector<Candidate> candidates_;
-  std::unordered_set<std::string> directories_;  ///< that the commit makes
-  std::unordered_map<std::string, LayerStack::View> views_;
-  std::unordered_map<std::string, bool> parent_changed_;
-  std::unordered_set<std::string> known_;
+  std::unordered_set<std::string> directories_;              ///< that the commit makes
+  std::unordered_map<std::string, LayerStack::View> views_;  ///< cache of viewOf()
+  std::unordered_map<std::string, bool> parent_changed_;     ///< cache of parentChanged()
+  std::unordered_set<std::string> known_;                    ///< Transaction::known_directories
   CommitReport report_;
   Transaction transaction_;
 };

@@ -11,15 +11,17 @@ namespace caisson::session {
 
 class Committed {
  public:
+  /// Reads the session's file, which is created if needed.
   static Result<Committed> load(const sys::RootDir& session);
 
-  /// Whether the file is exactly as this session left it.
+  /// Whether `now` is the object, unchanged, that this session committed to the path. A path with a trailing `/`: the
+  /// directory's list of names.
   [[nodiscard]] bool isOurs(const std::string& path, const sys::FileInfo& now) const;
-  /// `sha256` of a regular file's content; else empty.
+  /// Adds what the session just committed. `sha256`: of a regular file's content; else empty. save() writes it.
   void add(const std::string& path, const sys::FileInfo& now, const std::string& sha256 = {});
-  /// The content that this session committed to the path last, or empty.
+  /// The SHA-256 of the content that this session committed to the path last, or empty.
   [[nodiscard]] std::string hashOf(const std::string& path) const;
-  /// Appends to the session's file what was added.
+  /// Appends what was added to the session's file.
   Result<void> save();
 
  private:

@@ -16,11 +16,10 @@
 
 namespace caisson::session {
 
-/// Writes down which tracked files of the workspace are unchanged, at most 50,000 and for 50 ms. Without it merges have
-/// no base, so nothing that goes wrong is an error. May be called after the session began: files that changed since
-/// then are left out.
+/// Records the blob ids of tracked files that are unchanged, at most 50,000 files and for 50 ms. Errors are ignored: a
+/// merge then has no base. May be called after the session began: files that changed after `began` are left out.
 void recordGitBases(const sys::RootDir& session, const std::string& workspace, const Moment& began);
-/// For a fork, which has the same beginning.
+/// Copies the record to a fork, which began at the same moment.
 void copyGitBases(const sys::RootDir& from, const sys::RootDir& to);
 
 class GitBases {

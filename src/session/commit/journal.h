@@ -26,7 +26,7 @@ struct HostIdentity {
   std::int64_t modified_ns = 0, changed_ns = 0;
 
   static HostIdentity of(const sys::FileInfo& info);
-  /// Whether it is the same file with the same content. A rename sets the change time: `renamed` leaves it out.
+  /// Whether `now` is the same file with the same content. `renamed`: ignore the change time, which a rename sets.
   [[nodiscard]] bool matches(const sys::FileInfo& now, bool renamed = false) const;
 };
 
@@ -40,13 +40,13 @@ struct Action {
   std::uint64_t size = 0;
   std::string sha256;                   ///< of a file, 64 digits
   std::string target;                   ///< of a link
-  std::optional<HostIdentity> before;   ///< nothing: there was nothing
+  std::optional<HostIdentity> before;   ///< what the real workspace had when the commit was planned; nothing: no object
   std::uint64_t device = 0, inode = 0;  ///< of the staged object; 0 where there is none
   std::int64_t modified_ns = 0;
-  bool may_lead_out = false;  ///< of a link that was named
-  bool merged = false;        ///< of a file: it is not what the session has
+  bool may_lead_out = false;  ///< a link that the request named: it may lead out of the workspace
+  bool merged = false;        ///< a file: the result of a merge, which the session itself does not have
 
-  /// Whether this is the staged object, in place, and not changed since.
+  /// Whether `now` is the object that was staged, by its inode. isUnchanged(): its content has not changed since.
   [[nodiscard]] bool isStaged(const sys::FileInfo& now) const {
     return inode != 0 && now.inode == inode && now.device == device;
   }
@@ -58,7 +58,7 @@ struct Action {
 struct Transaction {
   std::string id;  ///< part of the names of temporary files
   std::uint64_t workspace_device = 0, workspace_inode = 0;
-  std::string digest;
+  std::string digest;         ///< manifestDigest()
   std::int64_t since_ns = 0;  ///< later changes of the real workspace are conflicts
   std::vector<Action> actions;
   std::vector<std::string>
@@ -70,7 +70,7 @@ inline constexpr const char* kStagingDirectory = "commit.files";
 inline constexpr const char* kJournal = "commit.journal";
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
-/// Nothing when there is none.
+/// Nothing when there is no journal.
 Result<std::optional<Transaction>> readJournal(const sys::RootDir& session);
 
 template <class A, class T>

@@ -42,7 +42,6 @@ std::optional<std::string> MergeBases::find(const std::string& path) {
   return git().content(path);
 }
 
-/// Looks at the path in each state that the session was frozen in, newest first.
 std::optional<std::string> MergeBases::findCommitted(const std::string& path) {
   const std::string wanted = committed_.hashOf(path);
   if (wanted.empty()) return std::nullopt;

@@ -13,18 +13,20 @@
 
 namespace caisson::session {
 
-/// A content that both sides come from: what this session committed to the path last, if one of its frozen layers still
-/// has it, or what git says the file was when the session began.
+/// Finds the common base of a merge: what this session committed to the path last, if one of its frozen layers still
+/// has it, else the content that git has of the file at the session's beginning.
 class MergeBases {
  public:
   MergeBases(const sys::RootDir& session, const Metadata& metadata, LayerRoots& roots, const Committed& committed)
       : session_(session), metadata_(metadata), roots_(roots), committed_(committed) {}
 
-  /// Whether a merge can be tried, without reading any content.
+  /// Whether a merge can be tried, without reading any content. If true, find() may still fail.
   [[nodiscard]] bool mayHave(const std::string& path);
+  /// The content of the base, or nothing.
   [[nodiscard]] std::optional<std::string> find(const std::string& path);
 
  private:
+  /// The content that this session committed to the path last, from the newest frozen state or checkpoint that has it.
   std::optional<std::string> findCommitted(const std::string& path);
   const GitBases& git();
 
@@ -40,13 +42,14 @@ class FileMerger {
   FileMerger(MergeBases& bases, RealTree& real, const LayerStack& now) : bases_(bases), real_(real), now_(now) {}
 
   [[nodiscard]] bool mayMerge(const std::string& path) { return bases_.mayHave(path); }
-  /// The changes of both sides in one text, or why that cannot be. `there` is the real file as it was looked at,
-  /// `entry` the session's; both are regular files. Nothing: the real file has the session's changes already.
+  /// The changes of both sides in one text, or the reason why they cannot be merged. `there` is the real file as it was
+  /// looked at, `entry` the session's; both are regular files. Nothing: the real file has the session's changes
+  /// already.
   std::expected<std::optional<std::string>, std::string> merge(const std::string& path, const sys::FileInfo& there,
                                                                const LayerStack::Entry& entry);
 
  private:
-  /// The real file's content, if it is still the one that was looked at.
+  /// The real file's content. Nothing if it is not `there` any more, changes meanwhile, or is over 16 MiB.
   std::optional<std::string> realContent(const std::string& path, const sys::FileInfo& there);
 
   MergeBases& bases_;

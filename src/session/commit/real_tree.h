@@ -25,8 +25,8 @@ class RealTree {
 
   [[nodiscard]] const sys::RootDir& root() const { return root_; }
 
-  /// The directory that holds `path`, reached without following links, and the last part of it. The descriptor is valid
-  /// until the next call. ENOTDIR or ELOOP when a parent is a link or no directory.
+  /// The directory that holds `path`, reached without following links; `name` is set to the path's last part. The
+  /// descriptor is valid until the next call. ENOTDIR or ELOOP when a parent is a link or not a directory.
   Result<int> parentOf(const std::string& path, std::string& name);
   /// What a directory gives to the names that are made in it.
   struct ParentFacts {
@@ -35,14 +35,15 @@ class RealTree {
     bool gives_group = false;        ///< its setgid bit
     bool gives_access_list = false;  ///< a default access list, which a rename does not apply
   };
-  /// Of the directory that parentOf() returned last.
+  /// The facts of the directory that parentOf() returned last.
   Result<ParentFacts> parentFacts();
-  /// Forgets the directory that was opened last: its name may mean another one by now.
+  /// Drops the cached directory of parentOf(). Call after directories were replaced or moved.
   void forget() { parent_.reset(); }
 
-  /// What is there, or nothing. An error when a parent is a link or no directory.
+  /// The object at `path`, or nothing. An error when a parent is a link or not a directory.
   Result<std::optional<sys::FileInfo>> look(const std::string& path);
-  /// Whether anything below a directory was changed after `since_ns` other than by `ours`.
+  /// Whether anything below a directory was changed after `since_ns`. Objects for which `ours` returns true do not
+  /// count.
   [[nodiscard]] bool changedBelow(const std::string& path, std::int64_t since_ns,
                                   const std::function<bool(const std::string&, const sys::FileInfo&)>& ours) const;
 

@@ -19,7 +19,8 @@ using sys::RootDir;
 constexpr int kLockTries = 500;
 constexpr unsigned kLockPauseUs = 10'000;
 
-/// On the disk, then noted as this session's, then forgotten: in this order a crash repeats a part at most.
+/// Syncs the workspace, adds what was applied to `committed`, and removes the journal: in this order a crash at most
+/// repeats a part.
 Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& transaction, Committed& committed,
                     const Applied& applied) {
   const Fd root(::openat(tree.root().descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

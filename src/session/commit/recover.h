@@ -14,8 +14,8 @@
 
 namespace caisson::session {
 
-/// One commit at a time to one workspace, whichever session it is from. Waits a few seconds at most: a sandbox that
-/// sees the directory can hold the same lock.
+/// Locks the real workspace, so that one commit at a time changes it, of all sessions. Waits 5 s at most: a sandbox
+/// that sees the directory can hold the same lock.
 Result<sys::Fd> lockWorkspace(const sys::RootDir& real);
 
 struct Applied {
@@ -23,8 +23,8 @@ struct Applied {
   std::vector<NotCommitted> conflicts;
 };
 
-/// Writes the journal, applies it and removes it. When an action fails, or with `all_or_nothing` is a conflict, what
-/// was done is taken back and the error returned.
+/// Writes the journal, applies the transaction, records it in `committed` and removes the journal. When an action
+/// fails, or with `all_or_nothing` meets a conflict, what was done is reverted and the error returned.
 Result<Applied> carryOut(const sys::RootDir& session, RealTree& tree, const Staging& staging,
                          const Transaction& transaction, Committed& committed, bool all_or_nothing);
 
@@ -34,11 +34,12 @@ struct RecoveredCommit {
   std::vector<NotCommitted> conflicts;  ///< the real file is neither what it was nor what it was to become
 };
 
-/// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none. The caller holds
-/// the session's lock. An error: it cannot be finished now; the journal stays.
+/// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none, when it had not
+/// written its journal, or when its workspace is gone. The caller holds the session's lock. An error: it cannot be
+/// finished now; the journal stays.
 Result<std::optional<RecoveredCommit>> recoverCommit(const sys::RootDir& session, const std::string& workspace);
 
-/// Whether an interrupted commit waits: one look, without a lock.
+/// Whether a commit is under way or was interrupted: one stat, without a lock.
 bool isCommitPending(const sys::RootDir& session);
 
 }  // namespace caisson::session

@@ -22,7 +22,7 @@ class ResultingTree {
   void put(const std::string& path, sys::FileType type, std::string target = {}) {
     changes_[path] = {type, std::move(target)};
   }
-  /// The path is as it is in the real workspace after all.
+  /// Removes the change at `path`: the real file stays as it is.
   void leaveOut(const std::string& path) { changes_.erase(path); }
 
   /// Why a link at `path` is held back, or empty: it leads outside, or a part of its way is missing.
@@ -33,6 +33,8 @@ class ResultingTree {
     sys::FileType type = sys::FileType::unknown;  ///< unknown: nothing is there
     std::string target;
   };
+  /// What the commit leaves at exactly this path: the change, else the real file. Does not check parents and does not
+  /// follow links. `unknown` also on a read error.
   Node lookUp(const std::string& path);
 
   RealTree& real_;
@@ -46,14 +48,16 @@ class RepositoryShapes {
 
   /// A path that exists in the session and not, or not in the same form, in the real workspace.
   void addPresent(const std::string& path);
-  /// Whether a change of `path` is one of what makes git run programs: see protected_files.h.
+  /// Whether `path` belongs to a git directory of any name, existing or made by the commit, and could make git run
+  /// programs: see protected_files.h. Paths in `.git` are not checked here.
   [[nodiscard]] bool isHeld(const std::string& path);
 
  private:
   struct Shape {
-    bool now = false;    ///< the real directory has it already
-    bool after = false;  ///< it would have it
+    bool now = false;    ///< the real directory has the shape of a git directory
+    bool after = false;  ///< it would have that shape with the session's files
   };
+  /// Cached.
   const Shape& shapeOf(const std::string& directory);
 
   RealTree& real_;

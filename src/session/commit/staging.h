@@ -27,23 +27,25 @@ struct ReadFile {
   Digest sha256{};
 };
 
-/// Larger files that are mostly holes are not committed: reading the holes would take hours.
+/// Files over this size that are mostly holes are not committed: reading the holes would take hours.
 inline constexpr std::uint64_t kMaxSparseBytes = 16ULL << 30;
 
-/// Reads what `source` held when it was opened: at most `size` bytes, so that a file which grows meanwhile ends. Copies
-/// to `to` unless that is -1; holes stay holes.
+/// Reads and hashes at most `size` bytes of `source`, the size it had when it was opened, so that a file which grows
+/// meanwhile ends. Copies what was hashed to `to` unless that is -1; holes stay holes. `path`: for errors.
 Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::string& path);
 
 class Staging {
  public:
   /// Makes an empty staging directory, after removing what a crash left of an earlier one.
   static Result<Staging> create(const sys::RootDir& session, const sys::RootDir& real);
-  /// The one that an interrupted commit left.
+  /// Opens the staging directory that an interrupted commit left.
   static Result<Staging> open(const sys::RootDir& session, const sys::RootDir& real);
-  /// Removes it with everything in it, also after a crash. `real` may be null when the workspace is gone.
+  /// Removes the staging directory with everything in it, also after a crash. `real` may be null when the workspace is
+  /// gone.
   static Result<void> remove(const sys::RootDir& session, const sys::RootDir* real);
 
   [[nodiscard]] int descriptor() const { return directory_.get(); }
+  // `name`: in the staging directory; `path`: in the workspace, for errors.
 
   Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
                                const std::string& path) const;
@@ -51,8 +53,9 @@ class Staging {
                                   const std::string& path) const;
   Result<StagedObject> addLink(const std::string& name, const std::string& target, const std::string& path) const;
   Result<StagedObject> addDirectory(const std::string& name, mode_t mode, const std::string& path) const;
+  /// Removes one staged object.
   Result<void> drop(const std::string& name) const;
-  /// Waits until everything is on the disk.
+  /// Waits until everything staged is on the disk.
   Result<void> sync() const;
 
  private:

@@ -36,8 +36,8 @@ struct SpawnedCommand {
 struct Newborn {
   bool pending;
   int pid;
-  std::int32_t tid;  ///< the kernel clears it when the newborn has exec'd or died
-  std::uint64_t address, bytes;
+  std::int32_t tid;              ///< the kernel sets it to 0 when the newborn has exec'd or died
+  std::uint64_t address, bytes;  ///< of its mapped block
   int descriptors[kSpawnDescriptors + kMaxCgroups + 1];  ///< open until then: as in the request, and a terminal
   isolation::Listening listening;
 };
@@ -46,21 +46,22 @@ struct State {
   SpawnedCommand commands[kMaxCommands];
   int command_bound;  ///< all entries from here on are free
   Newborn newborn;
-  int signals;
+  int signals;  ///< a signalfd for SIGCHLD
   int queued_descriptors[kSpawnDescriptors + kMaxCgroups];
   int queued_count;
   InitRequest queued;  ///< a spawn that waits for the current newborn
   bool has_queued;
   InitRequest domain;  ///< the last `enter`
-  int domain_block;
-  bool pausing;
+  int domain_block;    ///< its descriptor: the block with Landlock rules
+  bool pausing;        ///< the spawning thread is about to exit
 };
 
 /// Sends a reply. Returns 0; EAGAIN: the socket is full, retry later; ETOOMANYREFS: the descriptor could not be sent,
 /// and the supervisor got that error in the reply.
 int sendReply(const InitReply& reply, int descriptor = -1);
 
-/// Maps the block of a request at the address for which it was compiled; a negative errno on failure.
+/// Maps the block of a request, privately, at the address for which it was compiled, and returns that address; a
+/// negative errno on failure.
 long mapBlock(const InitRequest& request, int descriptor);
 
 /// clone(2) for a child that starts at `entry` on a separate stack (runtime.cc). A negative errno on failure.
@@ -69,15 +70,16 @@ extern "C" long cloneOnStack(unsigned long flags, void* stack_top, std::int32_t*
 extern "C" long clone3OnStack(const sys::CloneArgs* arguments, unsigned long size, void (*entry)());
 
 // spawn.cc
-/// Starts the request's command, or queues it behind a newborn. Takes over the descriptors.
+/// Starts the request's command and replies `spawned`, or queues it behind a newborn. Sets the descriptors that it
+/// takes over to -1; the caller closes the others.
 void spawn(State& state, const InitRequest& request, int* descriptors, int count);
-/// Releases the newborn's resources, if it has reached its exec or died.
+/// Releases the newborn's resources, if it has reached its exec or died, and starts a queued command.
 void finishNewborn(State& state);
-/// Signals the process group of a command, if it has not been reaped.
+/// Signals the process group of a command that has not exited; if it has none yet, its first process.
 void signalCommand(const State& state, std::uint32_t number, int signal);
-/// Reaps every child that exited and sends the replies.
+/// Reaps every child that exited and sends `exited` for those that are commands.
 void reapAll(State& state);
-/// Sends the replies for which the socket had no room.
+/// Sends the `exited` replies that were not sent yet, as far as the socket has room.
 void sendExits(State& state);
 
 }  // namespace caisson::session

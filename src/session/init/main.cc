@@ -71,7 +71,8 @@ void sendListener(const InitRequest& request) {
   raw(SYS_close, request.descriptor);
 }
 
-/// Only pid 1 itself can check reliably that it is alone: reading /proc from outside is not atomic.
+/// Ends the spawning thread, which then replies `paused`, if no other process runs; else replies EBUSY. Only pid 1 can
+/// check reliably that it is alone: reading /proc from outside is not atomic.
 void pauseIfAlone() {
   reapAll(state);
   state.pausing = !state.newborn.pending && raw(SYS_kill, -1, 0) == -ESRCH;
@@ -118,7 +119,7 @@ void serve() {
   }
 }
 
-/// Before the thread's first command.
+/// The spawning thread enters the Landlock domain of the last `enter` request, before its first command.
 void enterDomain() {
   const long mapped = mapBlock(state.domain, state.domain_block);
   if (mapped < 0) failStart("mmap", "Landlock rules", mapped);
@@ -166,7 +167,7 @@ alignas(64) char loop_stack[64 * 1024];
   for (;;) raw(SYS_exit, 0);
 }
 
-/// Waits for the supervisor; no command runs now.
+/// Waits for the next `enter` request, in pid 1's first thread, which is in no domain. No command runs meanwhile.
 void awaitDomain() {
   state.pausing = false;
   for (;;) {

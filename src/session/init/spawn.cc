@@ -59,7 +59,6 @@ SpawnedCommand* freeCommand(State& state) {
 
 }  // namespace
 
-/// A private mapping: changes are not shared.
 long mapBlock(const InitRequest& request, int descriptor) {
   if (request.bytes < sizeof(isolation::Block) || request.bytes > kMaxBlock) return -EINVAL;
   const long at = raw(SYS_mmap, request.address, request.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | kFixedNoReplace,
@@ -102,7 +101,8 @@ void reportListener(const isolation::Block& block, const isolation::Listening& l
   newborn_arguments.reported = true;
 }
 
-/// Closes unneeded descriptors: the payload's limit is already in force, and the listener needs a number below it.
+/// Closes unneeded descriptors: the payload's limit on open files is in force, and the listener needs a number below
+/// it.
 void freeNumbers() {
   for (int i = 0; i <= kTerminal; ++i) {
     if (i == kReport || newborn_arguments.descriptors[i] < 0) continue;

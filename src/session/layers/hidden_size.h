@@ -14,8 +14,8 @@
 
 namespace caisson::session {
 
-/// The size of files in `layers` (uppermost first) that a layer above them hides. Layers in `counted` are left out: a
-/// checkpoint needs them. Stops at the deadline; what was not seen until then counts as not hidden.
+/// The size of files in `layers` (uppermost first) that a layer above them hides. Files in the layers `counted`, which
+/// a checkpoint needs, are not added. Stops at the deadline; what was not seen until then counts as not hidden.
 LayerSize sizeOfHidden(const sys::RootDir& store, const std::vector<std::string>& layers,
                        const std::set<std::string>& counted, std::chrono::steady_clock::time_point deadline);
 

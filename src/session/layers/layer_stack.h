@@ -33,31 +33,32 @@ class LayerStack {
   using View = std::vector<std::size_t>;
   [[nodiscard]] View root() const;
 
-  /// What a name in a directory is: absent, or an object of the topmost layer that has it.
+  /// What a path is in the stack: absent, or an object of the topmost layer that has it.
   struct Entry {
     bool present = false;
     sys::FileInfo info;
-    std::size_t layer = 0;
-    View below;  ///< of a directory: which layers contribute to it
+    std::size_t layer = 0;  ///< index of that layer
+    View below;             ///< of a directory: which layers contribute to it
   };
+  /// `path`: from the root; `parent`: the view of its directory.
   [[nodiscard]] Entry lookUp(const std::string& path, const View& parent) const;
 
-  /// The same from the root on.
+  /// lookUp() without a known view: resolves all directories from the root on.
   [[nodiscard]] Entry find(const std::string& path) const;
 
   /// Names in a directory of this view, deleted ones included, sorted.
   [[nodiscard]] Result<std::vector<std::string>> names(const std::string& path, const View& view) const;
 
-  /// The file or link that an entry of this stack is.
+  /// Opens the file that an entry of this stack stands for.
   [[nodiscard]] Result<sys::OpenedFile> open(const std::string& path, const Entry& entry) const {
     return readers_[entry.layer].open(path);
   }
   [[nodiscard]] Result<std::string> readLink(const std::string& path, const Entry& entry) const {
     return readers_[entry.layer].readLink(path);
   }
-  /// What one layer has at a path, if there is such a layer.
+  /// What the layer of this name has at a path, by itself; nothing if there is no such layer.
   [[nodiscard]] std::optional<sys::FileInfo> statIn(std::string_view layer, const std::string& path) const;
-  /// Directories may have been renamed: resolves them anew.
+  /// Drops cached directories. Call when directories may have been renamed.
   void forget() const;
 
   [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }
@@ -71,7 +72,8 @@ class LayerStack {
 class LayerRoots {
  public:
   static Result<LayerRoots> open(const SessionPaths& paths, const Metadata& metadata);
-  /// The layers of these names, what is masked, and the real directory.
+  /// A stack of the layers of these names, the mask layer, and the real directory. Layers without a directory, to which
+  /// nothing was written, are left out. This object must outlive the result.
   Result<LayerStack> stack(const std::vector<std::string>& names);
   /// The real directory, or null when the session began empty.
   [[nodiscard]] const sys::RootDir* real() const { return real_.get(); }
@@ -89,9 +91,9 @@ struct StackChange {
 };
 
 struct CompareOptions {
-  /// Read files of the same size to see whether they differ. Else they count as modified.
+  /// Read files of the same size to see whether they differ. If false, they count as modified.
   bool contents = true;
-  /// The same for files whose old content is the real directory's. A commit compares these itself.
+  /// The same for files whose old content is in the real directory. False for a commit, which compares these itself.
   bool real_contents = true;
   std::size_t max_changes = 1'000'000;  ///< more are an error
 };
@@ -114,7 +116,7 @@ Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerS
 /// Whether a path is the same in both to a user: type, mode (of it, `mode_bits`), content. Times are not a difference.
 bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits);
 
-/// Whether the kernel made this file of a layer from one further down, under this name or another.
+/// Whether the kernel copied this file up from a lower layer, under this name or another.
 bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry);
 
 }  // namespace caisson::session

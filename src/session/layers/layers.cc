@@ -51,7 +51,7 @@ bool isNearlyFull(const RootDir& directory) {
   return ::fstatvfs(directory.descriptor(), &free) == 0 && std::uint64_t{free.f_bavail} * free.f_frsize < kLittle;
 }
 
-/// What would be frozen now. The metadata are not written yet.
+/// Makes the upper layer a frozen one in `metadata`, unless it is empty. The caller writes the metadata.
 Result<void> freeze(const SessionPaths& paths, std::string_view call, Metadata& metadata,
                     const std::string& why_not_squashed) {
   auto store = paths.stores().enter(metadata.family);
@@ -93,7 +93,6 @@ Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
   return killSandbox(directory_);
 }
 
-/// Starts a process that merges layers of a long history. Waits for it only when no more layers fit.
 void SessionContext::makeRoom() {
   constexpr int kTimeoutMs = 600'000;
   if (auto current = readMetadata(directory_); !current || current->frozen.size() < kMaxDepth) return;

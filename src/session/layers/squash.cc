@@ -27,7 +27,8 @@ bool replaceRun(std::vector<std::string>& layers, const std::vector<std::string>
   return true;
 }
 
-/// The new layer takes the place of the old ones, if they still are what the session rests on.
+/// Replaces the layers `run` by the merged layer `one` in the metadata, checkpoints included. Nothing if the session
+/// does not have these layers any more.
 Result<void> show(SessionContext& handle, const std::vector<std::string>& run, const std::string& one) {
   auto held = handle.lock();
   if (!held) return fail(held.error());

@@ -2,7 +2,7 @@
 //
 // Each checkpoint with changes adds a layer, and each layer costs every look-up a little. From kSquashAt layers on a
 // checkpoint starts a process that merges them; checkpoint, restore and fork themselves never wait for that,
-// until kMaxDepth is reached. What was checkpointed before keeps its own list of layers, so nothing changes for it.
+// until kMaxDepth is reached. A checkpoint that has all the merged layers gets the new one instead; others keep theirs.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace caisson::session {
 
 inline constexpr std::size_t kSquashAt = 16;
-/// Before Linux 6.7 the names of all layers must fit into one mount option.
+/// The maximum number of frozen layers: before Linux 6.7 the names of all layers must fit into one mount option.
 inline constexpr std::size_t kMaxDepth = 32;
 
 struct SquashOptions {

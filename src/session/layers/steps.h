@@ -3,7 +3,7 @@
 
 namespace caisson::session {
 
-/// Called at every step when a test has set it; nothing else ever does.
+/// Called at every step if set. Only tests set it.
 inline void (*step_observer)(const char* name) = nullptr;
 
 inline void step(const char* name) {

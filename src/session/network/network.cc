@@ -67,6 +67,7 @@ Result<void> ask(const sys::RootDir& directory, const std::string& packet,
   }
 }
 
+/// Removes the pattern from both lists and appends it to `to`.
 void put(std::vector<std::string>& to, std::vector<std::string>& from, const std::string& pattern) {
   std::erase(from, pattern);
   std::erase(to, pattern);
@@ -167,7 +168,6 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
   return applyNetwork(std::move(after), {{Kind::allow, text}});
 }
 
-/// Only with a user at a terminal.
 std::unique_ptr<HostPrompt> SessionContext::promptForHosts(const ExecRequest& request) {
   const auto relays = [](StreamMode mode, int stream) { return mode == StreamMode::relay && ::isatty(stream) == 1; };
   const bool sees = relays(request.out, STDOUT_FILENO) || relays(request.err, STDERR_FILENO);

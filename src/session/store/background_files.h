@@ -21,7 +21,7 @@ Result<void> writeCommandFile(const sys::RootDir& logs, std::uint32_t exec, cons
 /// Removes all files of a command that was never started.
 void removeCommandFiles(const sys::RootDir& logs, std::uint32_t exec);
 
-inline constexpr std::uint32_t kEndRecordMark = 0x43535245;
+inline constexpr std::uint32_t kEndRecordMark = 0x43535245;  ///< the first bytes of an N.end
 
 /// N.end.
 struct EndRecord {
@@ -32,17 +32,18 @@ struct EndRecord {
   double wall_ms = 0, user_ms = 0, system_ms = 0;
   std::uint64_t peak_bytes = 0;
   std::int64_t ended = 0;             ///< seconds since 1970
-  std::uint64_t dropped[2] = {0, 0};  ///< bytes of 1 and 2 beyond the limit
+  std::uint64_t dropped[2] = {0, 0};  ///< bytes of standard output and error that were not kept
 };
 Result<void> writeEnd(const sys::RootDir& logs, std::uint32_t exec, const EndRecord& record);
-/// Commands without an N.end ended together with a sandbox that is gone: writes that to each.
+/// Call when no sandbox runs: writes an N.end (killed) for each command without one, which ended with its sandbox.
 void writeMissingEnds(const sys::RootDir& logs);
 
 Result<void> writeBlocked(const sys::RootDir& logs, std::uint32_t exec, const std::vector<Violation>& violations);
 
-/// Describes a command. `sandbox_alive`: checked before.
+/// Describes a command. `sandbox_alive`: call isSupervised() before this function, since the supervisor may write N.end
+/// in between. If false, a command without N.end is reported as killed with its sandbox.
 Result<ExecInfo> describeCommand(const sys::RootDir& logs, std::uint32_t exec, bool sandbox_alive);
-/// Their numbers, in order.
+/// The numbers of all background commands of the session, in order.
 Result<std::vector<std::uint32_t>> listCommands(const sys::RootDir& logs);
 
 }  // namespace caisson::session

@@ -49,22 +49,24 @@ struct Metadata {
   std::string workspace;  ///< the real directory, canonical; empty: none
   Moment began;
   Moment expires;
-  double ttl_seconds = 0;           ///< by how much a request extends the session's time
+  double ttl_seconds = 0;           ///< a request extends the session's time to this long from then
   std::string family;               ///< whose store holds the layers
-  std::vector<std::string> frozen;  ///< uppermost first
-  std::string upper;
+  std::vector<std::string> frozen;  ///< names of the frozen layers, uppermost first
+  std::string upper;                ///< name of the upper layer
   std::vector<Checkpoint> checkpoints;
   bool auto_checkpoint = false;
   bool pooled = false;   ///< created in advance and not handed out yet
   uid_t payload_id = 0;  ///< of a root caller's sessions: owner of its files
   policy::Policy policy;
   std::vector<std::string> granted;  ///< permitted hosts that depend on an approval
-  std::optional<ProcessId> creator;  ///< its sandbox ends with this process; nothing: the session is kept
+  std::optional<ProcessId> creator;  ///< the sandbox ends with this process; nothing: the session is kept
 
+  /// Time until the session expires; 0 if it has expired. Uses the boot clock during the same boot, else the wall
+  /// clock.
   [[nodiscard]] double secondsLeft(const Moment& now) const;
   /// How long ago the session expired; 0: it did not.
   [[nodiscard]] double secondsSinceEnd(const Moment& now) const;
-  /// The session lives this long from `now`, and each request extends it by as much.
+  /// Sets the end to `seconds` from `now`, and the time to live that each later request renews.
   void setTtl(const Moment& now, double seconds);
 };
 
@@ -72,9 +74,11 @@ std::string toJson(const Metadata& metadata);
 Result<Metadata> metadataFromJson(std::string_view text, const std::string& where);
 
 Result<std::string> readMetadataText(const sys::RootDir& session);
+/// Reads meta.json, and adds the time by which requests extended the session (extendByActivity).
 Result<Metadata> readMetadata(const sys::RootDir& session);
+/// Writes meta.json and waits for the disk.
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
-/// Does not wait for the disk; call syncMetadata soon.
+/// Writes meta.json without waiting for the disk; call syncMetadata() soon.
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
 Result<void> syncMetadata(const sys::RootDir& session);
 
@@ -83,7 +87,7 @@ Result<void> syncMetadata(const sys::RootDir& session);
 /// session stays expired. Returns true if it was extended.
 bool extendByActivity(const sys::RootDir& session, Metadata& metadata);
 
-/// The processes of a session's running sandbox.
+/// init.json: the processes of a session's running sandbox.
 struct InitRecord {
   ProcessId init;                   ///< its pid 1
   ProcessId supervisor;             ///< pid 1's parent

@@ -10,11 +10,12 @@ namespace {
 constexpr std::size_t kMaxReady = 64;
 // Pooled sessions of a dead server expire after this long, and the next clean-up removes them.
 constexpr double kWaitingSeconds = 900;
-constexpr double kTooLittleLeft = 60;
+constexpr double kTooLittleLeft = 60;  // seconds; ready sessions that expire sooner are replaced
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr auto kLookEvery = std::chrono::seconds(30);
-// Creating one competes for processors and disk with the user of the last one: wait for a lull while half are left.
-constexpr auto kLull = std::chrono::milliseconds(20);
+// Creating a session would slow down the one that was just handed out. While more than half of the pool is ready, wait
+// until this long after the last hand-out.
+constexpr auto kQuietTime = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -74,8 +75,8 @@ Result<std::shared_ptr<SessionContext>> Pool::make() {
   return fail(prepared.error());
 }
 
-/// Syncing would be most of the cost of handing out, and a session's content is not synced either. Files that changed
-/// since the session was handed out get no merge base, so that may come later, too.
+// Not done in take(): syncing would be most of its cost, and a session's content is not synced either. Files that
+// changed since the session was handed out get no merge base, so these may be recorded later, too.
 void Pool::completeHandedOut(std::unique_lock<std::mutex>& held) {
   while (!incomplete_.empty()) {
     const HandedOut handed = std::move(incomplete_.front());
@@ -105,7 +106,7 @@ void Pool::refill() {
       changed_.wait_for(held, kLookEvery);
       continue;
     }
-    const auto calm = last_taken_ + kLull;
+    const auto calm = last_taken_ + kQuietTime;
     if (2 * ready_.size() > size_ && std::chrono::steady_clock::now() < calm) {
       changed_.wait_until(held, calm);
       continue;

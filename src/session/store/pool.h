@@ -14,17 +14,22 @@ namespace caisson::session {
 
 class Pool {
  public:
+  /// Creates the first session, so that errors in the options show, and a thread that keeps `size` sessions ready.
   static Result<std::unique_ptr<Pool>> start(std::shared_ptr<Store> store, const SessionOptions& options,
                                              std::size_t size);
+  /// Stops the thread and destroys the sessions that were not handed out.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  /// Hands out a session under this name, which lives `ttl_seconds` from now. Creates one if none is ready.
   Result<std::shared_ptr<SessionContext>> take(const std::string& name, double ttl_seconds);
+  /// How many sessions are ready.
   [[nodiscard]] std::size_t ready() const;
 
  private:
-  /// Its metadata belong to the thread that took it: this has copies of what the pool's thread reads.
+  /// A session that was handed out. Its metadata belong to the thread that took it, so this has copies of what the
+  /// pool's thread reads.
   struct HandedOut {
     std::shared_ptr<SessionContext> context;
     std::string workspace;
@@ -32,10 +37,13 @@ class Pool {
   };
 
   Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size);
-  /// Creates another pooled session.
+  /// Creates a pooled session and starts its sandbox.
   Result<std::shared_ptr<SessionContext>> make();
+  /// The oldest ready session, or null.
   std::shared_ptr<SessionContext> pop();
+  /// The pool's thread: keeps `size_` sessions ready, replaces those that expire soon, completes handed-out ones.
   void refill();
+  /// Does what handing out left for later: records merge bases and syncs the metadata. Releases `held` meanwhile.
   void completeHandedOut(std::unique_lock<std::mutex>& held);
 
   std::shared_ptr<Store> store_;

@@ -30,11 +30,12 @@
 
 namespace caisson::session {
 
-/// "cs-" and 128 random bits.
+/// Whether the text has the form of a session id: "cs-" and 128 bits in digits.
 bool isId(std::string_view text);
-/// The beginning of an id: "cs-" and at least 4 of its digits.
+/// Whether it has the form of the beginning of an id: "cs-" and at least 4 digits.
 bool isIdPrefix(std::string_view text);
-/// A valid session name: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or `-`, not like an id.
+/// An error unless `name` is valid for a session: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or
+/// `-`, not like an id. `call`: for the error.
 Result<void> checkName(std::string_view call, std::string_view name);
 
 class SessionPaths {
@@ -47,7 +48,7 @@ class SessionPaths {
   [[nodiscard]] const std::string& home() const { return home_; }
   [[nodiscard]] const std::string& program() const { return program_; }
 
-  /// Held while sessions are created, named or removed.
+  /// Waits for the lock that is held while sessions are created, named or removed; the result holds it.
   [[nodiscard]] Result<sys::Fd> lockAll() const;
 
  private:
@@ -61,8 +62,8 @@ class SessionPaths {
   sys::RootDir sessions_, stores_;
 };
 
-/// Waits for an exclusive lock on a file of a session's directory; creates the file if needed. With `wait` false, a
-/// held lock is EWOULDBLOCK.
+/// Takes an exclusive lock on a file of a session's directory, which the result holds; creates the file if needed. With
+/// `wait` false, EWOULDBLOCK if another process holds it.
 Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait);
 
 }  // namespace caisson::session

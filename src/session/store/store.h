@@ -23,27 +23,32 @@ class Store {
     sys::RootDir directory;
     Metadata metadata;
   };
+  /// An error if there is no such session, or it has expired and is not kept for its grace period. `call`: for errors.
   [[nodiscard]] Result<Found> find(std::string_view call, std::string_view id_or_name) const;
+  /// All sessions except pooled ones, oldest first; damaged ones with a `problem`.
   [[nodiscard]] Result<std::vector<SessionInfo>> list() const;
 
-  /// Creates the session's files under a hidden name, then renames them. `pooled`: for a pool.
+  /// Creates a session, without a sandbox. `pooled`: for a pool; list() leaves it out until it is handed out.
   Result<Found> make(const SessionOptions& options, bool pooled = false);
 
-  /// The same for existing metadata.
+  /// Creates the files of a session with these metadata: under a hidden name first, so that a crash leaves no partial
+  /// session.
   Result<Found> add(Metadata metadata);
 
-  /// Binds a name to this session; an error if it belongs to another one. "" is none.
+  /// Binds a name to the session; an error if a session of that name exists. Nothing for "".
   Result<void> claimName(const std::string& name, const std::string& id);
 
   /// Ends and removes a session, even if its files are damaged.
   Result<void> destroy(const std::string& id);
 
-  /// Whether the workspace differs from the real one. The check is bounded; beyond the bound it returns true.
+  /// Whether the workspace differs from the real one. The check is bounded; beyond the bound it returns true, also if
+  /// the real workspace is gone or cannot be read.
   [[nodiscard]] bool hasUncommittedChanges(const Metadata& metadata) const;
 
-  /// Removes expired sessions, and partly created or removed ones of dead processes.
+  /// Removes expired sessions, unless they are in their grace period, and partly created or removed ones of dead
+  /// processes. `all`: removes every session. Returns the ids of what was removed.
   Result<std::vector<std::string>> clean(bool all);
-  /// The same from time to time, for frequent calls.
+  /// clean(false), if the last one is more than a minute ago.
   void cleanSometimes();
 
   /// Moves layers that no session of the family uses to the trash; the next clean() removes them.
@@ -51,16 +56,20 @@ class Store {
   /// Removes the trash.
   void emptyTrash();
 
-  /// Also takes the beginning of an id, if only one session has it.
+  /// The id of a session, by id, name or the beginning of an id that only one session has. A whole id is not checked
+  /// for existence.
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
 
  private:
   [[nodiscard]] Result<std::string> idWithPrefix(std::string_view call, std::string_view prefix) const;
-  /// Whether an expired session still holds uncommitted changes and is within its grace period.
+  /// Whether an expired session holds uncommitted changes and is within its grace period. Remembers a yes in a file,
+  /// which forgetKept() removes.
   [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
   /// `only_expired`: not if the session was renewed meanwhile.
   Result<void> destroy(const std::string& id, bool only_expired);
+  // The caller of these three holds the lock of all sessions.
   Result<void> claimNameLocked(const std::string& name, const std::string& id);
+  /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
   Result<void> removeStore(const std::string& family, const std::string& id);
   void dropUnusedLayersLocked(const std::string& family);
 
@@ -70,13 +79,14 @@ class Store {
 /// Whether the directory is still the session with this id, and was not destroyed meanwhile.
 bool isCurrent(const SessionPaths& paths, const std::string& id, const sys::RootDir& directory);
 
-/// Requests a rollback that could not be done because the session was locked: every later use does it first. `upper`:
-/// the layer to discard.
+/// Requests a rollback that could not be done because the session was locked: the next user of the session does it
+/// first (carryOutRollback). `upper`: the layer to discard.
 Result<void> requestRollback(const sys::RootDir& session, const std::string& upper);
-/// Does a requested rollback; the caller holds the session's lock. Returns the name of the checkpoint that keeps the
-/// discarded changes, or empty.
+/// Does a requested rollback, if there is one; the caller holds the session's lock. Returns the name of the checkpoint
+/// that keeps the discarded changes; empty: nothing was discarded.
 Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& metadata);
-/// Discards the upper layer and keeps it as a checkpoint, whose name is returned; the caller holds the lock.
+/// Starts an empty upper layer, keeps the old one as a checkpoint, whose name is returned, and discards scratch
+/// directories; the caller holds the lock.
 Result<std::string> discardUpper(const sys::RootDir& session, Metadata& metadata);
 
 /// Discards what commands left in the session's /tmp and home, as far as that is on disk; the caller holds the lock.
@@ -85,11 +95,12 @@ Result<void> discardScratch(const sys::RootDir& session);
 /// Clears the mark that the session expired with uncommitted changes: they are about to change.
 void forgetKept(const sys::RootDir& session);
 
-/// Disk space that a session holds back, so that it can be restored and destroyed when the disk is full.
+/// Creates a file that holds back disk space, so that the session can be restored and destroyed when the disk is full.
 void makeReserve(const sys::RootDir& session);
+/// Removes that file.
 void releaseReserve(const sys::RootDir& session);
 
-/// A name for a layer that no other layer of the family has.
+/// A random name for a new layer.
 std::string newLayerName();
 
 }  // namespace caisson::session

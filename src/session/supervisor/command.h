@@ -19,7 +19,8 @@ namespace caisson::session {
 
 /// Output of a background command, written to a log of bounded size.
 struct LogPipe {
-  sys::Fd pipe, log;
+  sys::Fd pipe;  ///< read end
+  sys::Fd log;   ///< the file
   std::uint64_t written = 0, dropped = 0;
 };
 
@@ -28,38 +29,38 @@ using supervise::EndedBy;
 struct Command {
   using Clock = std::chrono::steady_clock;
 
-  std::uint32_t number = 0;  ///< between the supervisor and pid 1
-  std::uint32_t exec = 0;    ///< of a background command, shown to users
+  std::uint32_t number = 0;  ///< identifies it in this supervisor and to pid 1; of every command
+  std::uint32_t exec = 0;    ///< identifies a background command to users; 0 for a foreground command
   CommandOptions options;
   std::shared_ptr<plan::Plan> plan;
-  int client = -1;  ///< the connection that waits for it
-  sys::Fd report;   ///< set-up failures, and the listener's number
-  sys::Fd terminal_master;
-  int pid = 0;  ///< inside the sandbox
+  int client = -1;          ///< descriptor of the client that waits for it; -1: none
+  sys::Fd report;           ///< set-up failures, and the listener's number
+  sys::Fd terminal_master;  ///< until the client gets it
+  int pid = 0;              ///< inside the sandbox
   Clock::time_point began;
   std::vector<sys::Fd> streams;  ///< of a foreground command, until it is spawned
   bool recorded = false;         ///< it is in the audit log, and its program may run
   bool executed = false;         ///< its program runs, or has run
   bool answered = false;         ///< the client got `started`
   std::unique_ptr<supervise::CommandRunner> runner;
-  std::optional<InitReply> exited;
-  std::optional<supervise::CommandTree> tree;
-  std::optional<CommandCgroup> cgroup;
-  sys::CgroupUsage counted;          ///< by its cgroup, after its exit
-  std::uint64_t denials_before = 0;  ///< forks that the session's process limit denied before it started
-  std::uint64_t denied_forks = 0;    ///< and while it ran
-  int monitor_error = 0;             ///< why blocked calls are not reported
-  LogPipe logs[2];
-  sys::Fd input;  ///< write end of its standard input, kept for take_input
+  std::optional<InitReply> exited;             ///< pid 1 reaped its first process
+  std::optional<supervise::CommandTree> tree;  ///< since its pid is known
+  std::optional<CommandCgroup> cgroup;         ///< nothing: it runs in the session's
+  sys::CgroupUsage counted;                    ///< by its cgroup, after its exit
+  std::uint64_t denials_before = 0;            ///< forks that the session's process limit denied before it started
+  std::uint64_t denied_forks = 0;              ///< forks that were denied while it ran
+  int monitor_error = 0;                       ///< errno: why blocked calls are not reported; 0: they are
+  LogPipe logs[2];                             ///< of a background command: standard output and error
+  sys::Fd input;                               ///< write end of its standard input, kept for take_input
   sys::EventLoop::TimerId spawn_deadline = 0, cpu_timer = 0, kill_timer = 0, record_timer = 0;
-  std::size_t known_secrets = 0;      ///< hidden by the secret watch before it started
+  std::size_t known_secrets = 0;      ///< number of files that the secret watch hid before it started
   std::vector<Violation> violations;  ///< of a background command, so far
 
   [[nodiscard]] bool background() const { return options.background; }
   [[nodiscard]] EndedBy endedBy() const { return runner->exit().ended_by; }
 };
 
-/// The result of a command that has exited, or whose sandbox has.
+/// The result of a command that has exited, or whose sandbox has. `session`: the id.
 RunResult resultOf(const Command& command, const std::string& session);
 
 /// The exit as the files of background commands keep it.

@@ -20,7 +20,7 @@ class CommandCgroup {
  public:
   explicit CommandCgroup(sys::Cgroup cgroup) : cgroup_(std::move(cgroup)) {}
 
-  /// For a spawn request.
+  /// The descriptors for a spawn request, and their kind.
   [[nodiscard]] std::vector<int> descriptors() const;
   [[nodiscard]] CgroupEntry entry() const;
 
@@ -33,19 +33,20 @@ class CommandCgroup {
  private:
   friend class CommandCgroups;
   sys::Cgroup cgroup_;
-  sys::CgroupUsage before_;  ///< by earlier commands
-  sys::CgroupUsage latest_;  ///< by all of them, at the last call of usage()
+  sys::CgroupUsage before_;  ///< usage of earlier commands
+  sys::CgroupUsage latest_;  ///< usage of all of them, at the last call of usage()
 };
 
 class CommandCgroups {
  public:
-  /// `session` outlives this. `uid`: of pid 1 where that is not the caller.
+  /// `session`: the session's cgroup, which must outlive this. `uid`: of pid 1 where that is not the caller's.
   CommandCgroups(const sys::Cgroup& session, std::optional<uid_t> uid);
 
-  /// Returns nothing if the session has no cgroup, or there are too many; the command then runs in the session's.
+  /// An empty cgroup for a command. Nothing if the session has no cgroup, or there are too many; the command then runs
+  /// in the session's.
   std::optional<CommandCgroup> take();
-  /// Call after the command's exit and a last call of usage(). The cgroup is reused when the last left-behind process
-  /// exited. `alone`: there is none.
+  /// Call after the command's exit and a last call of usage(). `alone`: the command left no process behind. Otherwise
+  /// the cgroup is reused when the last one exited.
   void giveBack(CommandCgroup cgroup, bool alone);
   /// Whether the OOM killer killed a left-behind process since the last call.
   bool leftBehindRanOutOfMemory();
@@ -54,14 +55,15 @@ class CommandCgroups {
 
  private:
   std::optional<CommandCgroup> make();
+  /// Makes the cgroups whose last left-behind process exited ready.
   void reclaim();
 
   const sys::Cgroup& session_;
   std::optional<uid_t> uid_;
   std::vector<CommandCgroup> ready_;
   std::list<CommandCgroup> occupied_;  ///< by left-behind processes
-  std::uint32_t last_ = 0;
-  std::size_t count_ = 0;
+  std::uint32_t last_ = 0;             ///< number in the name of the last one
+  std::size_t count_ = 0;              ///< created; set to the maximum where cgroups cannot be created
 };
 
 }  // namespace caisson::session

@@ -25,14 +25,15 @@ namespace {
 using std::chrono::milliseconds;
 using sys::Fd;
 
-/// Between the spawn of a command and its exec. Under a heavy load some 10 ms; longer only if something stops it.
+/// Maximum time between the release of a newborn and its exec. That takes some 10 ms under heavy load; longer only if a
+/// process of the sandbox stops the newborn.
 constexpr auto kSpawnTimeout = std::chrono::seconds(3);
-/// After SIGKILL to a command's processes; then everything in the session is killed.
+/// How long after SIGKILL to a command's processes everything in the session is killed.
 constexpr auto kKillTimeout = std::chrono::seconds(2);
 /// How long to wait for other writers to release the audit log.
 constexpr auto kRecordTimeout = std::chrono::seconds(10);
-constexpr auto kRecordPause = milliseconds(2);
-/// Short commands do not pay for the watch.
+constexpr auto kRecordPause = milliseconds(2);  ///< between two attempts
+/// The secret watch starts this long after a command, so that short commands do not pay for it.
 constexpr auto kWatchSecretsAfter = milliseconds(20);
 constexpr auto kShortestCpuPause = milliseconds(20), kLongestCpuPause = milliseconds(1000);
 
@@ -53,7 +54,7 @@ Result<isolation::BlockFile> compile(isolation::BlockSpace& space, const plan::P
   });
 }
 
-/// Standard input of a background command: what was given, as a file.
+/// Standard input of a background command: the given bytes as a file, or /dev/null.
 Result<Fd> inputFile(const std::string& input) {
   if (input.empty()) {
     Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -171,10 +172,9 @@ void Supervisor::enqueue(std::uint32_t number) {
   // It may wait long in the queue: record the request now, if the log is free.
   auto recorded = recordStart(*command);
   if (recorded) command->recorded = true;
-  if (!recorded && recorded.error().sys_errno != EWOULDBLOCK) refuse(*command, recorded.error());
+  if (!recorded && recorded.error().sys_errno != EWOULDBLOCK) cancelUnrecorded(*command, recorded.error());
 }
 
-/// One newborn at a time: it shares pid 1's memory and descriptors until its exec.
 void Supervisor::spawnNext() {
   const bool killing = limits_timer_ != 0 && !limits_;  // waitUntilIdle()
   while (spawning_ == 0 && !killing && !spawn_queue_.empty()) {
@@ -196,8 +196,6 @@ Result<void> Supervisor::recordStart(const Command& command) {
   return record_.starting(metadata_.id, metadata_.policy, *command.plan, command.options.command, command.background());
 }
 
-/// A command's program runs only once it is recorded: until then its process, which is set up meanwhile, waits. If
-/// another process holds the log, the rest of the session continues.
 void Supervisor::recordAndRelease(std::uint32_t number) {
   Command* command = find(number);
   if (command == nullptr || !command->report) return;
@@ -206,7 +204,7 @@ void Supervisor::recordAndRelease(std::uint32_t number) {
     command->record_timer = loop_.at(Clock::now() + kRecordPause, [this, number] { recordAndRelease(number); });
     return;
   }
-  if (!recorded) return refuse(*command, recorded.error());
+  if (!recorded) return cancelUnrecorded(*command, recorded.error());
   command->recorded = true;
   record_.handOver();
   (void)!::send(command->report.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);  // session/init/spawn.cc waits for it
@@ -219,8 +217,7 @@ void Supervisor::spawnFinished(std::uint32_t number) {
   if (!spawn_queue_.empty()) loop_.at(Clock::now(), [this] { spawnNext(); });
 }
 
-/// For a command that must not run: there is no result.
-void Supervisor::refuse(Command& command, const Error& error) {
+void Supervisor::cancelUnrecorded(Command& command, const Error& error) {
   const int socket = command.client;
   if (sandbox_ && spawning_ == command.number) {
     InitRequest request;
@@ -229,7 +226,7 @@ void Supervisor::refuse(Command& command, const Error& error) {
   }
   if (command.background()) removeCommandFiles(*logs_, command.exec);
   if (const auto client = clients_.find(socket); client != clients_.end()) client->second.command = 0;
-  forget(command);
+  removeCommand(command);
   replyFailed(socket, error);
 }
 
@@ -350,8 +347,6 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
   if (reply.type == InitReplyType::exited) onExited(*command, reply);
 }
 
-/// Reads a command's report from before its exec: a failure, or the listener of its filter. End of file means that the
-/// program runs, or that the process died.
 void Supervisor::onReport(std::uint32_t number) {
   for (;;) {
     Command* command = find(number);
@@ -383,7 +378,7 @@ void Supervisor::onReport(std::uint32_t number) {
 }
 
 void Supervisor::onExecuted(Command& command) {
-  if (!command.recorded) return;  // its process was killed while it waited for that
+  if (!command.recorded) return;  // the process was killed while it waited to be recorded
   loop_.cancel(command.spawn_deadline);
   if (command.executed || command.endedBy() == EndedBy::setup_timeout) return;
   command.executed = !command.runner->exit().failure;
@@ -394,7 +389,6 @@ void Supervisor::onExecuted(Command& command) {
   command.client = -1;
 }
 
-/// For a command that pid 1 could not spawn.
 void Supervisor::fail(Command& command, Error failure) {
   command.runner->fail(std::move(failure));
   finish(command);
@@ -420,7 +414,6 @@ void Supervisor::end(Command& command, EndedBy why, Limit limit, const std::stri
   if (!command.exited) command.runner->end(why, limit, reason);
 }
 
-/// SIGKILL to every process of a command. If one survives, or pid 1 does not respond, the sandbox is killed.
 void Supervisor::killProcesses(std::uint32_t number) {
   Command* command = find(number);
   if (command == nullptr) return;

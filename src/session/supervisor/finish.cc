@@ -17,7 +17,7 @@ constexpr auto kEgressTimeout = std::chrono::seconds(1);
 /// Entries of the upper layer that are read after a command: some milliseconds, in which the event loop does not run.
 constexpr std::size_t kMaxChangeEntries = 5000;
 
-/// What the command changed, and what ran beside it.
+/// Records which files of the workspace changed since the command began, by it or by processes that ran beside it.
 void recordChanges(const Command& command, int upper, const std::string& session, Record& record) {
   if (upper < 0) return;
   // The kernel's time stamps lag by up to a tick.
@@ -63,7 +63,6 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
   }
 }
 
-/// The OOM killer killed a process of the command: kill the rest too.
 void Supervisor::noteOutOfMemory(Command& command) {
   if (command.endedBy() != EndedBy::itself || command.runner->exit().failure) return;
   const std::string reason = "the session's memory limit was exceeded";
@@ -111,11 +110,11 @@ void Supervisor::finish(Command& command) {
       reply(client->first, MessageType::finished, codec::encode(result));
     }
   }
-  if (Command* still = find(number)) forget(*still);
+  if (Command* still = find(number)) removeCommand(*still);
   stopIfUnused();
 }
 
-void Supervisor::forget(Command& command) {
+void Supervisor::removeCommand(Command& command) {
   for (const sys::EventLoop::TimerId timer :
        {command.spawn_deadline, command.cpu_timer, command.kill_timer, command.record_timer}) {
     loop_.cancel(timer);

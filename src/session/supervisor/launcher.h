@@ -19,28 +19,29 @@
 
 namespace caisson::session {
 
-/// State passed to the next supervisor, which rebuilds the sandbox for `client`.
+/// State passed to the next supervisor, which rebuilds the sandbox for `client`. Empty for the first supervisor.
 struct Succession {
   sys::Fd listener, client;
   std::string start;  ///< the client's StartOptions, encoded
   std::vector<KeptPort> ports;
 };
 
-/// The supervisor's end.
+/// The supervisor's end of the socket to the launcher. Functions that wait for a response disconnect on a timeout;
+/// every later call then fails.
 class Launcher {
  public:
   Launcher() = default;
   explicit Launcher(sys::Fd socket) : socket_(std::move(socket)) {}
 
-  /// As remountOverlay().
+  /// remountOverlay() in the launcher.
   Result<void> remount(int init_pidfd, int layer, const OverlayOptions& options);
-  /// Hides a file of the running sandbox, as supervise::LiveMask does. Does not wait.
+  /// Hides a file of the running sandbox. Does not wait: the result reports when the mask is in place.
   Result<supervise::LiveMask> mask(int init_pidfd, const supervise::MaskTarget& target);
   /// Measures a tree that the supervisor cannot read completely (supervise/closed_tree.h). Does not wait.
   std::optional<supervise::ClosedMeasure> measure(int directory, const supervise::TreeBounds& bounds);
   /// Sends a text to the owner's alert programs and webhooks; returns the failures.
   std::vector<std::string> sendAlert(const std::string& text);
-  /// Merges the session's layers in a worker: deep histories, or with `reclaim` whenever there are two.
+  /// Starts a worker that merges the session's layers: deep histories, or with `reclaim` whenever there are two.
   void squash(bool reclaim);
   /// Forks the next supervisor with copies of all these; the caller then exits. False: the launcher is gone.
   bool succeed(int listener, int client, const std::string& start, const std::vector<KeptPort>& ports);

@@ -76,14 +76,12 @@ Result<sys::Fd> makeUpper(const SessionPaths& paths, const Metadata& metadata, c
 
 }  // namespace
 
-/// `commands`: how many may exist, none of which runs yet.
 bool Supervisor::canFreeze(std::size_t commands) const {
   const auto in_use = [](const auto& client) { return client.second.uses_workspace; };
   return sandbox_->canChangeLayers() && commands_.size() == commands && !sandbox_->busy() &&
          std::none_of(clients_.begin(), clients_.end(), in_use);
 }
 
-/// Remounts the same layers, so that names added to the mask layer become hidden.
 Result<void> Supervisor::remountWorkspace() {
   auto upper = makeUpper(paths_, metadata_, sandbox_->plan().identity);
   if (!upper) return {};
@@ -97,7 +95,6 @@ Result<void> Supervisor::remountWorkspace() {
   return sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper));
 }
 
-/// On an error the sandbox is unusable.
 Result<void> Supervisor::prepareLayers(Command& command) {
   const std::vector<std::string> secrets = newSecrets();
   const bool written = sandbox_->canChangeLayers() && !isEmpty(sandbox_->upper());
@@ -126,7 +123,6 @@ Result<void> Supervisor::prepareLayers(Command& command) {
   return written ? freeze() : remountWorkspace();
 }
 
-/// Freezes what was written so far under a new upper layer.
 Result<void> Supervisor::freeze() {
   auto lock = lockFile(directory_, kLockFile, false);
   if (!lock) return {};  // a client is changing the session: freeze before the next command
@@ -135,7 +131,6 @@ Result<void> Supervisor::freeze() {
   return {};
 }
 
-/// Starts a new upper layer; the caller has the session's lock. False: not now. On an error the sandbox is unusable.
 Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   if (!sandbox_ || !sandbox_->canChangeLayers() || !canFreeze(commands)) return false;
   auto current = readMetadata(directory_);
@@ -172,9 +167,6 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   return true;
 }
 
-/// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
-/// dead. If a client holds the session's lock, it may be waiting for this process: then the next use of the session
-/// does the rollback first.
 std::string Supervisor::rollBack() {
   releaseReserve(directory_);  // the attacker may have filled the disk
   auto lock = lockFile(directory_, kLockFile, false);
@@ -182,7 +174,7 @@ std::string Supervisor::rollBack() {
     std::this_thread::sleep_for(kLockPause);
     lock = lockFile(directory_, kLockFile, false);
   }
-  if (!lock) {
+  if (!lock) {  // its holder may be waiting for this process
     const auto requested = requestRollback(directory_, metadata_.upper);
     return requested ? "the workspace is rolled back before the session is used again; what is discarded is kept as a "
                        "checkpoint evidence-N"
@@ -200,7 +192,6 @@ std::string Supervisor::rollBack() {
          *evidence + " (`caisson session restore " + metadata_.id + " " + *evidence + "` brings it back)";
 }
 
-/// After an escape attempt: kills the sandbox and discards what it wrote.
 std::string Supervisor::endAndRollBack() {
   (void)sandbox_->kill();
   std::string rolled_back = rollBack();

@@ -64,7 +64,8 @@ Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& meta
   return path;
 }
 
-/// They live as long as the session, so that `/tmp` and the home survive a checkpoint and a restart of the sandbox.
+/// Creates the size-limited directories on disk. They live as long as the session, so that `/tmp` and the home survive
+/// a checkpoint and a restart of the sandbox.
 Result<supervise::DiskDirectories> prepareDiskDirectories(const sys::RootDir& session, const plan::Plan& plan) {
   if (!supervise::hasDiskDirectories(plan)) return supervise::DiskDirectories();
   if (auto made = session.makeDirs(kScratchDirectory, 0700); !made) return fail(made.error());
@@ -130,7 +131,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   init_program.program = program->get();
   init_program.arguments = {"caisson-init"};
   init_program.descriptor = alive->get();
-  // The child inherits this, and an undumpable process may not write its own id maps.
+  // The child inherits the flag, and a process that is not dumpable may not write its own id maps.
   ::prctl(PR_SET_DUMPABLE, 1);
   auto launched = supervise::launch(plan_, cgroup_,
                                     {.store = *store,
@@ -146,7 +147,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   command_cgroups_.emplace(
       cgroup_, plan_.identity.change_user ? std::optional<uid_t>(plan_.identity.outside_uid) : std::nullopt);
   if (auto ready = awaitReady(); !ready) return ready;
-  if (auto entered = enterDomain(); !entered) return entered;
+  if (auto entered = startSpawnThread(); !entered) return entered;
   if (plan_.egress) {
     auto started = startEgress(plan_, directory, {std::move(link.egress), broker_ ? std::move(broker_->egress) : Fd()},
                                launched_.pidfd.get());
@@ -160,7 +161,6 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   return {};
 }
 
-/// Waits until pid 1 is ready or reports a failure.
 Result<void> LiveSandbox::awaitReady() {
   const auto deadline = Clock::now() + kStartTimeout;
   for (;;) {
@@ -209,8 +209,7 @@ Result<void> LiveSandbox::awaitReady() {
   }
 }
 
-/// Makes pid 1 enter the session's Landlock domain, whose rules refer to the current mounts.
-Result<void> LiveSandbox::enterDomain() {
+Result<void> LiveSandbox::startSpawnThread() {
   plan::Plan rules = plan_;
   rules.steps.clear();
   auto compiled = isolation::BlockSpace().compile(rules);
@@ -228,7 +227,6 @@ Result<void> LiveSandbox::enterDomain() {
   return {};
 }
 
-/// Waits for pid 1 while it runs nothing: in practice at most a second, ten under extreme load.
 Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
   const auto deadline = Clock::now() + kPauseTimeout;
   for (;;) {
@@ -318,7 +316,7 @@ Result<bool> LiveSandbox::pause() {
 Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, const std::string& upper,
                                        Fd upper_directory) {
   plan::MountOverlay* overlay = overlayOf(plan_);
-  if (!layer_) layer_ = std::move(upper_);  // the one opened in the sandbox
+  if (!layer_) layer_ = std::move(upper_);  // pid 1 opened the first upper layer on the sandbox's mount of the store
   overlay->frozen = frozen;
   overlay->upper = upper;
   const OverlayOptions options{.target = overlay->target,
@@ -330,7 +328,7 @@ Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, c
                                .gid = plan_.identity.inside_gid};
   if (auto mounted = launcher_.remount(launched_.pidfd.get(), layer_.get(), options); !mounted) return mounted;
   upper_ = std::move(upper_directory);
-  return enterDomain();
+  return startSpawnThread();
 }
 
 LiveSandbox::~LiveSandbox() {

@@ -25,16 +25,18 @@ namespace caisson::session {
 class LiveSandbox {
  public:
   struct Handlers {
-    std::function<void(const InitReply&, sys::Fd)> reply;  ///< of pid 1, except to ask()
+    /// A reply of pid 1, with its descriptor if any. Not called for replies that a function of this class waits for.
+    std::function<void(const InitReply&, sys::Fd)> reply;
     std::function<void(const egress::Report&)> egress_report;
     std::function<void()> exited;  ///< pid 1 exited, and with it every process of the sandbox
   };
 
-  /// Builds it. Waits for pid 1, which runs no payload yet; the caller holds the session's lock.
+  /// Builds the sandbox and returns when pid 1 can spawn commands and the egress is ready. The caller holds the
+  /// session's lock. `directory` and `launcher` must outlive the result.
   static Result<std::unique_ptr<LiveSandbox>> start(const SessionPaths& paths, const sys::RootDir& directory,
                                                     const Metadata& metadata, const plan::Plan& plan,
                                                     sys::EventLoop& loop, Launcher& launcher, Handlers handlers);
-  /// Kills all remaining processes.
+  /// Calls kill().
   ~LiveSandbox();
   LiveSandbox(const LiveSandbox&) = delete;
   LiveSandbox& operator=(const LiveSandbox&) = delete;
@@ -43,20 +45,23 @@ class LiveSandbox {
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] const sys::Cgroup& cgroup() const { return cgroup_; }
   [[nodiscard]] CommandCgroups& commandCgroups() { return *command_cgroups_; }
-  /// The overlay's upper directory, and copies of the size-limited directories for LimitWatch::addSized.
+  /// The overlay's upper directory; -1 if the workspace is not an overlay.
   [[nodiscard]] int upper() const { return upper_.get(); }
+  /// Which size-limited directories of the plan pid 1 opened, and copies of their descriptors: both for
+  /// LimitWatch::addSized().
   [[nodiscard]] std::uint32_t sizedMask() const { return sized_mask_; }
   [[nodiscard]] std::vector<sys::Fd> sizedDirectories() const;
-  /// The descriptor of the size-limited directory at `target`, valid after the end too; -1 if there is none.
+  /// The descriptor of the size-limited directory at `target`, a path inside. Valid until this object is destroyed,
+  /// also after kill(). -1 if there is none.
   [[nodiscard]] int sizedDirectory(std::string_view target) const;
-  /// Of the watches of all its commands.
+  /// When to measure the disk next; shared, so that each new SessionLimits continues where the last one stopped.
   [[nodiscard]] supervise::DiskWatch::Pace& diskPace() const { return *disk_pace_; }
   [[nodiscard]] supervise::ClosedSizes& closedSizes() const { return *closed_sizes_; }
   /// The size-limited directories on disk, in the order of the plan.
   [[nodiscard]] const std::vector<sys::Fd>& diskDirectories() const { return disk_directories_.descriptors; }
-  /// Changes since start() that a result must report ("layers", warnings).
+  /// False: the plan wanted a time namespace and pid 1 could not create it; results report this.
   [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
-  /// The listeners that pid 1 made inside for the plan's host ports.
+  /// The listeners that pid 1 made inside for the plan's host ports, in their order. Call once.
   [[nodiscard]] std::vector<sys::Fd> takeHostListeners() { return std::move(host_listeners_); }
   [[nodiscard]] bool hasEgress() const { return egress_.has_value(); }
   /// Describes what the egress captures.
@@ -64,33 +69,38 @@ class LiveSandbox {
 
   /// Returns 0, or the errno with which pid 1 could not be reached.
   [[nodiscard]] int send(const InitRequest& request, std::span<const int> descriptors = {}) const;
-  /// Sends and waits for the reply, at most a second: pid 1 never blocks.
+  /// Sends a request whose reply carries a descriptor, and waits for it, at most a second: pid 1 never blocks. Other
+  /// replies that arrive meanwhile go to the handler. `call`: for the error.
   Result<sys::Fd> askForDescriptor(InitRequest request, std::string_view call);
-  /// Fetches a descriptor from pid 1, and closes it there.
+  /// Fetches descriptor `number` of pid 1, and closes it there.
   Result<sys::Fd> fetch(int number);
   /// The workspace's directory as the sandbox's programs see it.
   [[nodiscard]] Result<sys::Fd> openWorkspace() const;
   /// Whether any process except pid 1 runs.
   [[nodiscard]] bool busy() const;
 
-  /// Whether the workspace's overlay hides this path, or shows it with other content.
+  /// Whether the plan's mask layer hides this path of the workspace, or replaces its content. hide() adds to it; mask()
+  /// does not.
   [[nodiscard]] bool hides(const std::string& path) const;
-  /// Hides a path through the store's mask layer, from the next changeLayers() on.
+  /// Adds a whiteout for the path to the store's mask layer. Takes effect with the next changeLayers().
   Result<void> hide(const sys::RootDir& store, const std::string& path);
-  /// Hides a path of the workspace at once, until the next changeLayers(), also while processes run.
+  /// Hides a path of the workspace now, also while processes run, until the next changeLayers(). Does not wait: the
+  /// result reports when the mask is in place.
   Result<supervise::LiveMask> mask(const std::string& path) const;
+  /// Whether the workspace can be remounted: it is an overlay, and nothing is mounted below it.
   [[nodiscard]] bool canChangeLayers() const;
   /// Stops pid 1 from spawning until resume() or changeLayers(). False: a process runs, and nothing changed. After an
-  /// error the sandbox is unusable; the same holds for the next two.
+  /// error of pause(), resume() or changeLayers() the sandbox is unusable.
   Result<bool> pause();
-  Result<void> resume() { return enterDomain(); }
-  /// Remounts the workspace of a paused sandbox over other layers; /tmp, the home and everything else stay. The
-  /// directories of the new upper layer must exist.
+  Result<void> resume() { return startSpawnThread(); }
+  /// Remounts the workspace of a paused sandbox over other layers, and resumes it; /tmp, the home and everything else
+  /// stay. The directories of the new upper layer must exist.
   Result<void> changeLayers(const std::vector<std::string>& frozen, const std::string& upper, sys::Fd upper_directory);
 
-  /// Everything the egress reported so far is recorded (egress::Process::confirmRecorded).
+  /// Tells the egress that all its reports so far are recorded, so that new connections may carry data. Nothing without
+  /// an egress.
   void confirmRecorded();
-  /// Makes the egress report its totals after all pending reports.
+  /// Makes the egress report its totals after all pending reports; they arrive in Handlers::egress_report.
   void requestEgressTotals();
 
   /// What is left of a sandbox whose last process was pid 1: the kernel removes its mounts, which takes longer the more
@@ -101,21 +111,33 @@ class LiveSandbox {
     sys::Cgroup cgroup;
   };
 
-  /// Kills pid 1 and so every process, and collects the last reports of the egress. False: it survives SIGKILL.
+  /// Kills pid 1 and so every process, reaps it, and collects the last reports of the egress. False: pid 1 has not
+  /// exited 10 s after SIGKILL. True if it was reaped before.
   bool kill();
-  /// The same for a paused sandbox: returns as soon as its layers can be mounted again.
+  /// kill() for a paused sandbox: returns before pid 1 is reaped, as soon as the layers can be mounted again. The
+  /// caller reaps it. Nothing if pid 1 survives.
   std::optional<Remains> killPaused();
 
  private:
   LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Launcher& launcher, Handlers handlers)
       : plan_(std::move(plan)), loop_(loop), launcher_(launcher), handlers_(std::move(handlers)) {}
   Result<void> build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata);
+  /// Waits until pid 1 is ready or reports a failure. Sets what it sends meanwhile: the upper directory, size-limited
+  /// directories, listeners.
   Result<void> awaitReady();
-  Result<void> enterDomain();
+  /// Lets a paused pid 1 spawn: it starts a new thread, which enters a Landlock domain with rules for the current
+  /// mounts and from which all commands are born. A domain cannot be left, so each change of mounts needs a new thread.
+  Result<void> startSpawnThread();
+  /// Waits for a reply of this type while nothing runs in the sandbox: at most 10 s, under extreme load. Other replies
+  /// go to the handler.
   Result<InitReply> awaitReply(InitReplyType type);
+  /// Registers the handlers of pid 1 and of the egress with the event loop.
   void watch();
+  /// Call when pid 1 is dead: handles its last replies, removes the handlers, and collects the egress's last reports.
   void stopWatching();
+  /// The socket to pid 1 is readable: handles all waiting replies.
   void onControl();
+  /// The egress sent reports, or exited: then the sandbox is killed, which must not continue without it.
   void onEgress();
 
   plan::Plan plan_;
@@ -132,13 +154,13 @@ class LiveSandbox {
   sys::Fd upper_;
   sys::Fd layer_;  ///< a layer as the sandbox's mount of the store shows it, once the first upper one was replaced
   std::uint32_t sized_mask_ = 0;
-  std::vector<sys::Fd> sized_;
+  std::vector<sys::Fd> sized_;  ///< one per bit of the mask
   supervise::DiskDirectories disk_directories_;
   std::unique_ptr<supervise::DiskWatch::Pace> disk_pace_ = std::make_unique<supervise::DiskWatch::Pace>();
   std::unique_ptr<supervise::ClosedSizes> closed_sizes_ = std::make_unique<supervise::ClosedSizes>(
       [this](int directory, const supervise::TreeBounds& bounds) { return launcher_.measure(directory, bounds); });
   bool time_namespace_ = true;
-  bool reaped_ = false;
+  bool reaped_ = false;  ///< pid 1 was reaped, or left to the caller of killPaused()
 };
 
 }  // namespace caisson::session

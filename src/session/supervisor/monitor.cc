@@ -66,7 +66,6 @@ void Supervisor::onViolation(std::uint32_t number, std::uint32_t exec, const Vio
   (void)writeBlocked(*logs_, exec, command->violations);
 }
 
-/// An escape attempt: left-behind processes and other running commands may be part of it.
 void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
   killEverything(EndedBy::sibling_escape, Limit::none, "");
   if (find(number) != nullptr) return;  // its result reports the attempt
@@ -123,7 +122,6 @@ void Supervisor::pumpLog(std::uint32_t number, int stream) {
   }
 }
 
-/// Reads what a command wrote before its exit. Later output of left-behind processes is not kept.
 void Supervisor::drainLogs(Command& command) {
   for (int stream = 0; stream < 2; ++stream) pumpLog(command.number, stream);
 }
@@ -160,8 +158,6 @@ void Supervisor::lookAtLimits() {
   if (const auto next = limits_->next()) limits_timer_ = loop_.at(*next, [this] { lookAtLimits(); });
 }
 
-/// After a limit was exceeded: killed processes may still be counted for a moment, and must not count against the next
-/// command. Survivors are killed again.
 void Supervisor::waitUntilIdle() { killUntilIdle(Clock::now() + kIdleTimeout); }
 
 void Supervisor::killUntilIdle(Clock::time_point deadline) {

@@ -32,8 +32,7 @@ Result<PortSet::Port*> PortSet::addLocked(const PortOptions& options) {
   return &add(options, std::move(*lock));
 }
 
-/// For clients that list the open ports.
-Result<void> PortSet::noteOpen(const Port& port) {
+Result<void> PortSet::writePortFile(const Port& port) {
   const std::string text = std::to_string(port.options.host_port) + "\n";
   if (::ftruncate(port.lock.get(), 0) != 0 || ::pwrite(port.lock.get(), text.data(), text.size(), 0) < 0) {
     return fail(sysError(Stage::state, "write", portFile(port.options.port, port.options.inward), errno));
@@ -49,7 +48,7 @@ Result<void> PortSet::open(PortOptions& options) {
   auto port = addLocked(options);
   if (!port) return fail(port.error());
   auto listening = listen(**port);
-  if (listening) listening = noteOpen(**port);
+  if (listening) listening = writePortFile(**port);
   if (!listening) {
     drop(std::prev(ports_.end()));
     return listening;
@@ -58,7 +57,6 @@ Result<void> PortSet::open(PortOptions& options) {
   return {};
 }
 
-/// The policy's limit on connections is for all host ports together.
 bool PortSet::admit(const Port& port) {
   std::uint64_t open = 0;
   for (const Port& one : ports_) open += one.options.inward ? one.relay->connections() : 0;
@@ -156,7 +154,7 @@ Result<void> PortSet::sandboxStarted(const plan::Plan& plan, std::vector<sys::Fd
       auto added = addLocked(options);
       if (!added) return fail(added.error());
       port = *added;
-      if (auto noted = noteOpen(*port); !noted) return noted;
+      if (auto noted = writePortFile(*port); !noted) return noted;
     }
     port->relay->stopListening();
     for (std::size_t i = at * each; i < (at + 1) * each; ++i) port->relay->listenAt(std::move(inside[i]));

@@ -21,8 +21,8 @@ namespace caisson::session {
 /// An open port, passed from one supervisor to the next.
 struct KeptPort {
   PortOptions options;
-  sys::Fd lock;
-  sys::Fd listener;  ///< on the host; a port of the sandbox listens in the next one
+  sys::Fd lock;      ///< of the port's file
+  sys::Fd listener;  ///< on the host; none for an inward port, whose listener is in the sandbox that ended
 };
 
 class PortSet {
@@ -39,17 +39,19 @@ class PortSet {
         log_(std::move(log), metadata.id) {}
 
   [[nodiscard]] bool empty() const { return ports_.empty(); }
-  /// Sets the host's port if none was given.
+  /// Opens a port; host port 0 means any free one, and is set. Nothing if the policy has opened the same inward port.
   Result<void> open(PortOptions& options);
+  /// An error if the port is not open.
   Result<void> close(const PortOptions& options);
   void closeAll();
-  /// Copies of all of them.
+  /// Copies of all open ports, for the next supervisor.
   [[nodiscard]] std::vector<KeptPort> kept() const;
-  /// Opens one that an earlier supervisor kept.
+  /// Opens a port that an earlier supervisor passed on. An inward port listens from sandboxStarted() on.
   void adopt(KeptPort kept);
   /// The sandbox started: inward ports listen inside it, and the plan's ports are opened unless they are open. `inside`
   /// are the listeners that pid 1 made for its host ports.
   Result<void> sandboxStarted(const plan::Plan& plan, std::vector<sys::Fd> inside);
+  /// The sandbox ended: inward ports stop listening but stay open for the next sandbox.
   void sandboxEnded();
 
  private:
@@ -59,11 +61,19 @@ class PortSet {
     std::unique_ptr<supervise::PortRelay> relay;
   };
   Port& add(const PortOptions& options, sys::Fd lock);
+  /// By port and direction; null if it is not open.
   [[nodiscard]] Port* find(const PortOptions& options);
+  /// Locks the port's file and adds the port, which does not listen yet. An error if the file is locked: the port is
+  /// open.
   Result<Port*> addLocked(const PortOptions& options);
+  /// Listens on the host's loopback; for an inward port on the sandbox's. Sets host port 0 to the one that was chosen.
   Result<void> listen(Port& port);
-  Result<void> noteOpen(const Port& port);
+  /// Writes the host's port to the port's lock file, where clients that list ports read it.
+  Result<void> writePortFile(const Port& port);
+  /// Whether one more connection from the sandbox to a host port is allowed. max_connections limits the sum over all
+  /// inward ports; others do not count. Records the connection or its refusal.
   [[nodiscard]] bool admit(const Port& port);
+  /// Closes the port with its connections and removes its file.
   void drop(std::list<Port>::iterator port);
 
   const sys::RootDir& directory_;

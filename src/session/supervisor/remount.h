@@ -17,9 +17,9 @@ struct OverlayOptions {
   gid_t gid = 0;
 };
 
-/// Replaces the overlay by one with these layers. `layer`: any layer's directory, opened on the store's mount in the
-/// sandbox, below the overlay. A child process enters the sandbox's user and mount namespaces for that; this process
-/// does not.
+/// Unmounts the workspace's overlay in a running sandbox and mounts one with these layers. `layer`: any layer's
+/// directory, opened on the store's mount in the sandbox. A child process enters the sandbox's user and mount
+/// namespaces for that; this process does not. Waits at most 10 s.
 Result<void> remountOverlay(int init_pidfd, int layer, const OverlayOptions& options);
 
 }  // namespace caisson::session

@@ -29,7 +29,7 @@ bool isActivity(MessageType type) {
 }  // namespace
 
 void Supervisor::serve(int socket, Packet packet) {
-  if (isActivity(packet.type)) noteActivity();
+  if (isActivity(packet.type)) extendTime();
   const auto decoded = [&]<class T>(void (Supervisor::*handle)(int, const T&)) {
     const auto options = codec::decode<T>(packet.value);
     options ? (this->*handle)(socket, *options) : dropClient(socket);
@@ -67,7 +67,6 @@ void Supervisor::serveStart(int socket, const StartOptions& options) {
   reply(socket, MessageType::done, codec::encode(welcome()));
 }
 
-/// The command whose standard input is open, or null after an answer that says why there is none.
 Command* Supervisor::commandWithInput(int socket, std::uint32_t exec) {
   Command* command = findExec(exec);
   if (command != nullptr && command->input) return command;
@@ -101,7 +100,6 @@ void Supervisor::serveClosePort(int socket, const PortOptions& options) {
   reply(socket, MessageType::done, codec::encode(options));
 }
 
-/// Hands out the workspace's directory, once the secret files in it are hidden.
 void Supervisor::serveWorkspace(int socket) {
   if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
   if (!secret_watch_ || !secret_watch_->watching()) hideAtOnce(newSecrets());
@@ -137,7 +135,6 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
   if (options.command != 0) reply(socket, MessageType::done);
 }
 
-/// Kills like CommandTree::kill(): stops the processes until no new one appears, so that none escapes by forking.
 void Supervisor::serveSignalLeft(int socket, const SignalOptions& options) {
   constexpr int kMaxRounds = 16;
   ProcessList list;
@@ -179,7 +176,6 @@ void Supervisor::serveSettle(int socket, const SettleOptions& options) {
   if (options.end_supervisor) loop_.stop();
 }
 
-/// For a commit: what was written so far no longer changes, and the sandbox stays.
 void Supervisor::serveFreeze(int socket) {
   auto frozen = freezeUpper(0);
   if (!frozen) {
@@ -199,7 +195,6 @@ void Supervisor::serveRenew(int socket, const Seconds& seconds) {
   reply(socket, MessageType::done);
 }
 
-/// The policy's network and the session's name may have changed. Layers only change while there is no sandbox.
 void Supervisor::serveReload(int socket) {
   auto metadata = readMetadata(directory_);
   if (!metadata) return replyFailed(socket, metadata.error());

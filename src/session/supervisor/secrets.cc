@@ -25,7 +25,6 @@ host::ScanOptions Supervisor::scanOptions() const {
   return options;
 }
 
-/// Secret files of the workspace that the sandbox's layers do not hide. One that is masked already is in the list, too.
 std::vector<std::string> Supervisor::newSecrets() {
   std::vector<std::string> found;
   const auto& watched = sandbox_->plan().watched;
@@ -34,14 +33,13 @@ std::vector<std::string> Supervisor::newSecrets() {
   for (const std::string& secret : scan.secrets) {
     if (!sandbox_->hides(secret)) found.push_back(secret);
   }
-  // Hidden completely: secrecy matters more than its other content.
+  // Files with a secret in a part of them are hidden completely: secrecy matters more than their other content.
   for (const plan::ReplacedFile& file : scan.redacted) {
     if (!sandbox_->hides(file.path)) found.push_back(file.path);
   }
   return found;
 }
 
-/// Whether the session has its own file of that name, which is what its commands see.
 bool Supervisor::ownLayersHide(const std::string& path) const {
   const auto store = paths_.stores().enter(metadata_.family);
   if (!store) return false;
@@ -68,7 +66,6 @@ void Supervisor::hideAtOnce(const std::vector<std::string>& secrets) {
   secret_watch_->hide(secrets);
 }
 
-/// Calls `action` once the masks that were begun are in place, or after a second.
 void Supervisor::afterMasks(std::function<void()> action) {
   if (!secret_watch_ || !secret_watch_->pending()) return action();
   after_masks_.push_back(std::move(action));
@@ -85,7 +82,6 @@ void Supervisor::onMasksSettled() {
   for (const auto& action : std::exchange(after_masks_, {})) action();
 }
 
-/// Watches the workspace as long as anything runs.
 void Supervisor::checkSecretWatch() {
   secret_timer_ = 0;
   if (!sandbox_ || !sandbox_->plan().watched || metadata_.workspace.empty()) return;

@@ -10,9 +10,9 @@
 namespace caisson::session {
 namespace {
 
-constexpr auto kFirstLook = std::chrono::milliseconds(10);
+constexpr auto kFirstLook = std::chrono::milliseconds(10);  ///< from the first command to the first poll
 constexpr std::uint64_t kMiB = 1024 * 1024;
-constexpr auto kHiddenTime = std::chrono::milliseconds(100);
+constexpr auto kHiddenTime = std::chrono::milliseconds(100);  ///< the longest measurement of hidden files
 constexpr int kHiddenPause = 4;  ///< times the duration of the last measurement: at most a fifth of a processor
 
 constexpr auto kMaxFrozenPause = std::chrono::seconds(10);
@@ -23,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
-/// Directories that were over a limit before `start` may still be emptied; what was written since then counts.
+/// Raises the limits of directories that were over them before `start` to their size then, so that a command may still
+/// delete files there. What was written since then counts.
 void allowEmptying(plan::DiskQuota& quota, const std::vector<sys::Fd>& directories, const timespec& start) {
   std::uint64_t before = 0;
   for (std::size_t index = 0; index < std::min(quota.directories.size(), directories.size()); ++index) {
@@ -41,8 +42,8 @@ void allowEmptying(plan::DiskQuota& quota, const std::vector<sys::Fd>& directori
   if (quota.bytes && quota.total_has_directories) quota.bytes = std::max(*quota.bytes, before);
 }
 
-/// What the session may still write to its upper layer. A session that was over its quota before `start` may still
-/// delete files; what was written since then counts.
+/// The quota of the upper layer: what frozen layers leave of the whole. A session that was over its quota before
+/// `start` gets the size it had then, so that it may still delete files; what was written since then counts.
 plan::DiskQuota quotaOfUpper(const plan::DiskQuota& whole, const LayerSize& frozen, int upper, const timespec& start) {
   plan::DiskQuota quota = whole;
   quota.trees.clear();
@@ -147,17 +148,15 @@ std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   if (frozen_unknown_ && now >= next_frozen_) begin(now);
   const auto reached = watch_->look(now);
   if (reached != Limit::disk) return reached;
-  // Only now: measuring what was there before takes time.
+  // The quota seems used up. Measure what does not count, which takes time, and poll again.
   const bool first = !allow_emptying_ && !sandbox_.diskDirectories().empty();
   allow_emptying_ = true;
   if (!measureHidden(now) && !first) return reached;
   begin(now);
-  sandbox_.diskPace() = {};  // or the next look would wait, and short commands could write on
+  sandbox_.diskPace() = {};  // measure now: with the old pace the next poll would wait, while short commands write more
   return watch_->look(now);
 }
 
-/// Files of frozen layers that were deleted or replaced since do not count. Finding them takes time, so only when the
-/// quota seems used up. Returns whether new ones were found.
 bool SessionLimits::measureHidden(Clock::time_point now) {
   if (metadata_.frozen.empty() || now < next_measure_) return false;
   auto store = paths_.stores().enter(metadata_.family);

@@ -30,27 +30,31 @@ class SessionLimits {
   [[nodiscard]] static bool needed(const plan::Plan& plan);
   /// When to poll next; nothing if there is nothing to poll.
   [[nodiscard]] std::optional<Clock::time_point> next() const;
-  /// Polls. Returns the exceeded limit, if any: everything in the session must be killed.
+  /// Polls. Returns the exceeded limit, if any; the caller must then kill everything in the session.
   std::optional<Limit> look(Clock::time_point now);
-  /// Call when a command ended: polls at once if much was written, or the OOM killer killed a process.
+  /// Call when a command ended. Returns `memory` if the OOM killer killed a process, else polls if free disk space
+  /// shrank by a MiB or more since noteFreeSpace().
   std::optional<Limit> lookAtEnd();
-  /// Before a command starts, for lookAtEnd().
+  /// Remembers the free disk space for lookAtEnd(). Call before a command starts.
   void noteFreeSpace();
   /// Forks that the process limit denied so far. Without a cgroup they are not counted: 1 once the limit was reached.
   [[nodiscard]] std::uint64_t deniedForks() const;
+  /// The memory of System V objects, as pid 1 measured it, for the next poll.
   void setIpcBytes(std::uint64_t bytes);
-  /// Whether to request that count from pid 1 before the next poll.
+  /// Whether setIpcBytes() needs to be called before the next poll.
   [[nodiscard]] bool wantsIpcBytes() const { return watch_ && watch_->wantsIpcBytes(); }
-  /// Deleted files use a large part of the quota: merging layers would free it.
+  /// Whether deleted files in frozen layers use more than a quarter of the quota: merging layers would free it.
   [[nodiscard]] bool muchHidden() const;
   /// Explains the exceeded limit; call after look() returned one.
   std::string reason();
 
  private:
+  /// Creates the watch, with a disk quota for the upper layer of what frozen layers leave.
   void begin(Clock::time_point now);
   std::optional<LayerSize> sizeOfClosed(int layer);
   bool measureHidden(Clock::time_point now);
   [[nodiscard]] std::uint64_t freeSpace() const;
+  /// Processes of the session that the OOM killer killed so far; 0 without a cgroup.
   [[nodiscard]] std::uint64_t memoryKills() const;
 
   const SessionPaths& paths_;

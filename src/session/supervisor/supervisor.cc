@@ -24,9 +24,10 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr std::size_t kMaxClients = 512;
-constexpr auto kLongestSleep = std::chrono::seconds(60);  // the machine may have been suspended meanwhile
+constexpr auto kLongestSleep = std::chrono::seconds(60);  // the timer's clock stops while the machine is suspended
 
-/// Only the user outside may connect; no sandbox sees CAISSON_HOME, and under root a payload's uid differs.
+/// The peer must have our uid. A payload of the same uid cannot connect, because no sandbox sees CAISSON_HOME; under
+/// root a payload has another uid.
 bool mayConnect(int socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -115,21 +116,18 @@ void Supervisor::run() {
   record_.handOverIfDue();
 }
 
-/// A request that arrived while the supervisor was exiting was not executed: its client may restart the session and
-/// retry. Later requests fail to be sent.
 void Supervisor::turnAwayClients() {
   listener_.reset();
   std::vector<int> sockets;
   for (const auto& [socket, client] : clients_) sockets.push_back(socket);
   for (const int socket : sockets) {
-    ::shutdown(socket, SHUT_RD);
+    ::shutdown(socket, SHUT_RD);  // later requests fail to be sent
     Packet packet;
     if (receivePacket(socket, packet) != Receipt::message) continue;
     replyFailed(socket, sysError(Stage::state, "session", metadata_.id, ENOTCONN));
   }
 }
 
-/// Retries records that failed because another process held the audit log. Connections wait for that.
 void Supervisor::flushRecords() {
   record_.handOverIfDue();
   if (!record_.hasDeferred()) {
@@ -230,8 +228,7 @@ void Supervisor::armExpiry() {
   expiry_timer_ = loop_.at(Clock::now() + sleep, [this] { armExpiry(); });
 }
 
-/// At most once a second: this reads the session's files, and there may be thousands of commands.
-void Supervisor::noteActivity() {
+void Supervisor::extendTime() {
   if (Clock::now() < next_extension_) return;
   next_extension_ =
       Clock::now() + std::min<Clock::duration>(std::chrono::seconds(1),
@@ -240,7 +237,6 @@ void Supervisor::noteActivity() {
   if (extendByActivity(directory_, metadata_)) armExpiry();
 }
 
-/// A sandbox whose server died has no user left.
 void Supervisor::watchCreator() {
   if (!metadata_.creator) return;
   const long opened = sys::raw(SYS_pidfd_open, metadata_.creator->pid, 0);
@@ -303,7 +299,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   return {};
 }
 
-void Supervisor::bury(LiveSandbox::Remains remains) {
+void Supervisor::reapLater(LiveSandbox::Remains remains) {
   remains_.push_back(std::move(remains));
   const auto kept = std::prev(remains_.end());
   loop_.on(kept->pidfd.get(), POLLIN, [this, kept](short) {
@@ -320,7 +316,7 @@ bool Supervisor::endSandbox(std::string_view reason, bool paused) {
   if (paused) {
     auto remains = sandbox_->killPaused();
     ended = remains.has_value();
-    if (remains) bury(std::move(*remains));
+    if (remains) reapLater(std::move(*remains));
   } else {
     ended = sandbox_->kill();
   }

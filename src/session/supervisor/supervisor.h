@@ -35,7 +35,8 @@ class Supervisor {
  public:
   Supervisor(const SessionPaths& paths, sys::RootDir directory, Metadata metadata, Launcher launcher);
 
-  /// Opens the socket that clients connect to, or takes over that of an earlier supervisor.
+  /// Opens the socket that clients connect to. With a succession, takes over the socket and ports of the earlier
+  /// supervisor instead, and builds the sandbox for the client that waits.
   Result<void> listen(Succession succession);
   /// Runs until the session has neither a sandbox, nor open ports, nor clients.
   void run();
@@ -45,112 +46,214 @@ class Supervisor {
   struct Client {
     sys::Fd socket;
     std::uint64_t serial = 0;     ///< tells it from a later client with the same descriptor number
-    std::uint32_t command = 0;    ///< the foreground command it waits for
+    std::uint32_t command = 0;    ///< the foreground command it waits for; 0: none
     bool uses_workspace = false;  ///< it reads or writes files through a directory of the workspace
   };
 
   // supervisor.cc: lifetime and clients
   Result<void> bindSocket();
+  /// Accepts all waiting connections and sends each a welcome. Drops those of other users and those over kMaxClients.
   void acceptClient();
   void addClient(sys::Fd socket);
-  /// Lets the next supervisor start a new sandbox: a confined one can't build it.
+  /// Makes the launcher fork the next supervisor, which builds a new sandbox for the client at `socket`, and stops this
+  /// one: a confined process cannot build a sandbox. `start`: the client's StartOptions, encoded.
   void succeed(int socket, const std::string& start);
+  /// A client's socket is readable: handles one message, or drops the client at end of file.
   void onClient(int socket);
+  /// Closes a client's connection and kills the foreground command that it waited for.
   void dropClient(int socket);
+  /// Replies ENOTCONN to requests that arrived while this process was exiting. They were not executed: the client may
+  /// restart the session and retry.
   void turnAwayClients();
-  /// False: it could not be sent, and the client got an error or disconnected.
+  /// False: the message could not be sent, and the client got an error or was dropped.
   bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
   void replyFailed(int socket, const Error& error);
+  /// Sets the timer for the end of the session's time. If that has passed, ends the sandbox and stops the event loop.
   void armExpiry();
-  void noteActivity();
+  /// Extends the session's time after a request, at most once a second (more often only if its time to live is below
+  /// 20 s): this reads files, and there may be thousands of commands.
+  void extendTime();
+  /// Ends the sandbox and stops the event loop when the process that created the session exits. Nothing for a session
+  /// that is kept.
   void watchCreator();
+  /// Stops the event loop if there is neither a sandbox, nor a client, nor an open port.
   void stopIfUnused();
+  /// After each turn of the event loop: syncs new audit records, and retries those that failed because another process
+  /// held the log. Connections through the egress carry no data until everything about them is recorded.
   void flushRecords();
   [[nodiscard]] Welcome welcome() const;
+  /// Reads meta.json, builds the sandbox if none runs, opens the policy's ports, and then confines this process.
   Result<void> startSandbox(const StartOptions& options);
-  /// Kills the sandbox, finishes every command, and records why. `paused`: nothing runs in it.
+  /// Kills the sandbox, finishes every command, and records why. `paused`: nothing runs in it. False: a process
+  /// survives SIGKILL. True without a sandbox, or when called while this runs.
   bool endSandbox(std::string_view reason, bool paused = false);
-  void bury(LiveSandbox::Remains remains);
+  /// Reaps the pid 1 of a killed sandbox and removes its cgroup, as soon as the kernel has removed its mounts.
+  void reapLater(LiveSandbox::Remains remains);
+  /// pid 1 exited without a request from us: records the reason, out of memory or killed from outside, and finishes
+  /// every command in the next turn of the event loop.
   void onSandboxExited();
 
-  // requests.cc: requests of clients
+  // requests.cc: requests of clients. Each serveX() replies with `done` or `failed`; see MessageType.
+  /// Handles one request; drops a client that sent an invalid one.
   void serve(int socket, Packet packet);
   void serveStart(int socket, const StartOptions& options);
+  /// Replies with a descriptor of the workspace, after new secret files are hidden, or after a second (afterMasks).
   void serveWorkspace(int socket);
   void serveTakeInput(int socket, const CommandNumber& number);
   void serveCloseInput(int socket, const CommandNumber& number);
+  /// The background command `exec`, if its standard input is open. Else replies with the error and returns null.
   Command* commandWithInput(int socket, std::uint32_t exec);
   void serveOpenPort(int socket, const PortOptions& options);
   void serveClosePort(int socket, const PortOptions& options);
+  /// A foreground command gets no reply. SIGKILL to it, or any signal to a command that was not spawned yet, ends it.
   void serveSignal(int socket, const SignalOptions& options);
   void serveSettle(int socket, const SettleOptions& options);
   void serveRenew(int socket, const Seconds& seconds);
+  /// Rereads meta.json, in which a client changed the network policy, the name or the time of the session.
   void serveReload(int socket);
+  /// Starts a new upper layer for a commit: the layers below no longer change, and the sandbox stays. On an error the
+  /// sandbox is ended.
   void serveFreeze(int socket);
+  /// Signals the left-behind processes. SIGKILL stops them first, until no new one appears, so that none escapes by
+  /// forking. Signals nothing while a newborn exists, which would be among them: the client retries.
   void serveSignalLeft(int socket, const SignalOptions& options);
+  /// All processes of the sandbox except pid 1 and those of running commands. The sandbox must run.
   [[nodiscard]] ProcessList leftProcesses();
 
-  // commands.cc: running commands
+  // commands.cc: running commands. The order: startCommand, queueCommand, enqueue, spawnNext, spawn, recordAndRelease,
+  // onReport, onExecuted; then finish.cc. `number` is Command::number; functions that take it do nothing if the command
+  // is gone.
+  /// An `exec` request: plans the command and queues it. A command that the policy denies is recorded, and the client
+  /// gets a result with the denial; for a background command an error.
   void startCommand(int socket, CommandOptions options, std::vector<sys::Fd> streams);
+  /// Prepares the layers, starts the time limit, and calls enqueue() when new secret files are hidden.
   void queueCommand(std::uint32_t number);
+  /// Adds the command to the spawn queue. If it has to wait there, records the request now.
   void enqueue(std::uint32_t number);
+  /// Writes the command's start to the audit log. EWOULDBLOCK: another process holds the log, retry.
   Result<void> recordStart(const Command& command);
+  /// Records the command, and then lets its newborn, which waits for this before it installs its filter, execute the
+  /// program. Retries for kRecordTimeout while another process holds the log; the rest of the session continues.
   void recordAndRelease(std::uint32_t number);
-  void refuse(Command& command, const Error& error);
+  /// The command could not be recorded: kills its newborn, if any, and replies with the error. fail() instead finishes
+  /// the command with a result.
+  void cancelUnrecorded(Command& command, const Error& error);
+  /// Spawns the next queued command, unless a newborn exists: that shares pid 1's memory and descriptors until its
+  /// exec, so there is one at a time.
   void spawnNext();
+  /// Call when the newborn has reached its exec or died: the next command may be spawned. Nothing for other commands.
   void spawnFinished(std::uint32_t number);
+  /// Sets `ends` to the command's descriptors 0, 1 and 2: those of the client, or for a background command its input
+  /// and pipes to its log files.
   Result<void> prepareStreams(Command& command, sys::Fd (&ends)[3]);
+  /// Sends the spawn request to pid 1. Its reply arrives in onReply().
   Result<void> spawn(Command& command);
+  /// A reply of pid 1: the command was spawned or exited, or the measured memory of System V objects.
   void onReply(const InitReply& reply, sys::Fd descriptor);
+  /// The command's report socket is readable: a set-up failure, or the listener of its filter. End of file: the program
+  /// runs, or the process died.
   void onReport(std::uint32_t number);
+  /// The report socket was closed. Unless the set-up failed, the program runs: a background command's client gets
+  /// `started`.
   void onExecuted(Command& command);
+  /// Finishes a command that could not be spawned, with a result that holds the error.
   void fail(Command& command, Error failure);
+  /// Call when the newborn was released: kills it if it has not reached its exec after kSpawnTimeout.
   void armSpawnDeadline(Command& command);
+  /// Polls the command's CPU time and ends the command if its limit is exceeded; sets the timer for the next poll.
   void checkCpu(std::uint32_t number);
+  /// Kills a command that has not exited, and remembers the first cause. One that was not spawned yet is finished, and
+  /// destroyed, at once.
   void end(Command& command, EndedBy why, Limit limit = Limit::none, const std::string& reason = {});
+  /// SIGKILL to every process of a command; one that was not spawned yet is finished. If pid 1 does not report the exit
+  /// within kKillTimeout, the sandbox is killed.
   void killProcesses(std::uint32_t number);
+  /// Ends all commands with this cause, and kills every other process of the sandbox except pid 1.
   void killEverything(EndedBy why, Limit limit, const std::string& reason);
 
   // finish.cc: their ends
+  /// pid 1 reaped the command: collects its usage and checks the session's limits, then calls finish(). With an egress,
+  /// finish() waits for the egress's reports, at most kEgressTimeout.
   void onExited(Command& command, const InitReply& reply);
+  /// The OOM killer killed a process of the command: records that and kills the rest. Nothing if it has another cause
+  /// of its end.
   void noteOutOfMemory(Command& command);
+  /// Makes the result, records the end, replies to the client and removes the command, which is destroyed.
   void finish(Command& command);
-  void forget(Command& command);
+  /// Cancels the command's timers, closes its descriptors, gives its cgroup back and destroys it. Sends no reply.
+  void removeCommand(Command& command);
+  /// By Command::number; null if there is none.
   [[nodiscard]] Command* find(std::uint32_t number);
+  /// By Command::exec; null if no such background command runs.
   [[nodiscard]] Command* findExec(std::uint32_t exec);
 
   // layers.cc: rollback
+  /// Whether the layers can be changed now: no process and no client uses the workspace, and exactly `commands`
+  /// commands exist, none of which runs yet.
   [[nodiscard]] bool canFreeze(std::size_t commands) const;
+  /// Starts a new upper layer, if the current one has content. The caller holds the session's lock. False: not possible
+  /// now, and nothing changed. After an error the sandbox is unusable. `commands`: as canFreeze(); if not 0, an
+  /// automatic checkpoint is made, too.
   Result<bool> freezeUpper(std::size_t commands);
+  /// Before a command: hides new secret files and freezes the upper layer, if nothing runs. Else masks the files, which
+  /// afterMasks() waits for. After an error the sandbox is unusable.
   Result<void> prepareLayers(Command& command);
+  /// freezeUpper() for the command that is about to start. Does nothing while a client holds the session's lock.
   Result<void> freeze();
+  /// Remounts the same layers, so that names added to the mask layer become hidden. After an error the sandbox is
+  /// unusable.
   Result<void> remountWorkspace();
+  /// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
+  /// dead. If a client holds the session's lock, the next use of the session does it. Returns a text for the result.
   std::string rollBack();
+  /// After an escape attempt: kills the sandbox and calls rollBack(). Finishes the commands in the next turn of the
+  /// event loop.
   std::string endAndRollBack();
 
   // secrets.cc: secret files that appear in the workspace
+  /// What to look for in the real workspace: secret files, unless the policy shows them, and denied patterns.
   [[nodiscard]] host::ScanOptions scanOptions() const;
+  /// Secret files in the real workspace that the sandbox's layers do not hide, those with a mask included.
   std::vector<std::string> newSecrets();
+  /// Starts to mask files in the running sandbox; afterMasks() waits until that is done.
   void hideAtOnce(const std::vector<std::string>& secrets);
+  /// Calls `action` when all masks that were begun are in place, or after kMasksTimeout; at once if there are none.
   void afterMasks(std::function<void()> action);
+  /// Masks are in place, failed or took too long: calls what afterMasks() was given.
   void onMasksSettled();
   void makeSecretWatch();
+  /// Watches the workspace while anything runs; called every two seconds then.
   void checkSecretWatch();
   void endSecretWatch();
+  /// Whether the session's layers have a file or a deletion at `path`: its commands do not see the real file.
   [[nodiscard]] bool ownLayersHide(const std::string& path) const;
 
   // monitor.cc: blocked system calls, output, limits
+  /// Answers and records the calls that the command's filter reports at `listener`, while any process of it lives.
   void listenTo(Command& command, sys::Fd listener);
+  /// Records a blocked call. `exec`: of a background command, whose file of blocked calls is rewritten; else 0.
   void onViolation(std::uint32_t number, std::uint32_t exec, const Violation& violation);
+  /// An escape attempt: kills everything, since left-behind processes and other commands may be part of it. If command
+  /// `number` is gone, a left-behind process did it: alerts and rolls back here, since there is no result to do it in.
   void onEscape(std::uint32_t number, std::uint64_t monitor);
+  /// Completes the result of a command that tried to escape: alert, trace, rollback.
   void respondToEscape(const Command& command, RunResult& result);
+  /// Output of a background command is readable: writes it to the log file, up to the limit. `stream`: 0 for standard
+  /// output, 1 for standard error.
   void pumpLog(std::uint32_t number, int stream);
+  /// Reads what a command wrote before its exit, up to 1 MiB per stream. Later output of left-behind processes is lost.
   void drainLogs(Command& command);
+  /// Starts to poll the session's limits, unless that runs or the plan has nothing to poll.
   void beginWatching();
+  /// Polls the limits; kills everything if one is exceeded. Stops when nothing runs.
   void lookAtLimits();
+  /// After a limit was exceeded: spawns nothing until all killed processes are gone, since they would count against the
+  /// next command.
   void waitUntilIdle();
+  /// Kills all processes every 5 ms until there are none; after the deadline kills the sandbox.
   void killUntilIdle(Clock::time_point deadline);
   void onEgressReport(const egress::Report& report);
+  /// The egress has reported its totals, or took too long: finishes the commands that wait for this.
   void finishWaitingForEgress();
 
   /// Lives as long as any process of its command, left-behind ones included.
@@ -165,16 +268,17 @@ class Supervisor {
   Launcher launcher_;
   Result<sys::RootDir> logs_;
   sys::EventLoop loop_;
-  sys::Fd listener_, creator_;
-  std::map<int, Client> clients_;
-  std::optional<Planner> planner_;
+  sys::Fd listener_;
+  sys::Fd creator_;                 ///< pidfd of the process that created the session, if the session ends with it
+  std::map<int, Client> clients_;   ///< by descriptor
+  std::optional<Planner> planner_;  ///< while a sandbox runs
   std::unique_ptr<LiveSandbox> sandbox_;
   std::list<LiveSandbox::Remains> remains_;  ///< of sandboxes that ended, until the kernel has removed them
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   std::uint32_t last_number_ = 0;
-  Clock::time_point next_extension_{};  ///< requests before that do not extend the session's time
-  std::deque<std::uint32_t> spawn_queue_;
-  std::uint32_t spawning_ = 0;  ///< the command that has not reached its exec
+  Clock::time_point next_extension_{};     ///< requests before that do not extend the session's time
+  std::deque<std::uint32_t> spawn_queue_;  ///< numbers of commands
+  std::uint32_t spawning_ = 0;             ///< the command whose newborn has not reached its exec; 0: none
   std::map<std::uint64_t, Monitor> monitors_;
   std::uint64_t last_monitor_ = 0;
   std::optional<SessionLimits> limits_;
@@ -186,11 +290,11 @@ class Supervisor {
   PortSet ports_;
   host::ScanCache scan_cache_;
   std::optional<supervise::SecretWatch> secret_watch_;  ///< watches while anything runs
-  std::vector<std::function<void()>> after_masks_;
+  std::vector<std::function<void()>> after_masks_;      ///< actions of afterMasks() that wait
   sys::EventLoop::TimerId secret_timer_ = 0, masks_timer_ = 0;
   std::uint64_t last_client_ = 0;
-  bool ending_ = false;
-  bool confined_ = false;
+  bool ending_ = false;    ///< inside endSandbox()
+  bool confined_ = false;  ///< this process cannot build another sandbox: see succeed()
 };
 
 /// The supervisor's process. Writes "ready" or an encoded Error to `status` once, if that is a descriptor; returns the
