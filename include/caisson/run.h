@@ -138,8 +138,9 @@ struct RunResult {
   std::optional<Error> error;          ///< when outcome is setup_failed or denied
 };
 
-/// The exit status of `caisson run` for this result: the program's own status; 124 timeout; 125 caisson could not or
-/// refused to run it; 126 not executable; 127 not found; 128+n killed by signal n.
+/// The exit status for this result: the program's own; 124 time limit; 125 caisson could not or refused to run it; 126
+/// not executable; 127 not found; 128+n killed by signal n; another limit: the program's own status if it is not 0,
+/// else 128+n, 137 by default; 143 cancelled. `caisson run` itself exits with 125 instead of 0 if output was lost.
 int exitStatus(const RunResult& result);
 
 /// Where the payload's standard streams go.

@@ -59,7 +59,7 @@ struct SessionInfo {
   std::string name;
   std::string workspace;     ///< the real directory; empty if the session started with an empty workspace
   std::int64_t created = 0;  ///< seconds since 1970
-  double ttl_seconds = 0;    ///< a request extends the session by this
+  double ttl_seconds = 0;    ///< a request extends the session to this long from then
   double expires_in = 0;     ///< seconds; 0: expired, kept because of uncommitted changes
   double removed_in = 0;     ///< expired sessions only: seconds until the files are removed
   bool live = false;         ///< the sandbox is running; else the next command starts it
@@ -294,13 +294,14 @@ class Session {
   /// Sends them SIGTERM, and SIGKILL after the grace period. Returns those that were there.
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds = 2);
 
-  /// Reads up to `max_bytes` from `offset` on. For all file operations: `path` is relative to /workspace, or an
-  /// absolute path inside the sandbox. Whatever the payload plants there (links, pipes, devices, rename races) can
-  /// make them fail, but cannot redirect them elsewhere or make them block.
+  /// Reads up to `max_bytes` from `offset` on. For all file operations: `path` is relative to the workspace, or
+  /// absolute and inside it (/workspace/a). Other paths of the sandbox, such as /tmp, are an error. Whatever the
+  /// payload plants there (links, pipes, devices, rename races) can make them fail, but cannot redirect them elsewhere
+  /// or make them block.
   Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20);
   /// Creates or replaces the file, atomically.
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
-  /// The entries of a directory, sorted by name.
+  /// The entries of a directory, sorted by name. More than a million are an error.
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
 
   /// Freezes the current workspace under a name ("" generates one). Takes the same time whatever the workspace's
@@ -335,7 +336,8 @@ class Session {
   Result<CopyReport> copyOut(std::string_view from, const std::string& to);
 
   /// Applies changes to the real workspace as one transaction. Each file is always entirely old or entirely new;
-  /// after a crash, the next use of the session completes the commit. On error nothing was written.
+  /// after a crash, the next use of the session completes the commit. On error nothing was written, unless the error's
+  /// hint names what was.
   Result<CommitReport> commit(const CommitRequest& request = {});
 
   /// Allows or denies a host (syntax of network.allowed_hosts, with or without ":port") from now on. Only in a
@@ -408,8 +410,8 @@ class SessionStore {
   /// Finds a session by id, by the beginning of one ("cs-" and at least 4 digits), or by name. Unknown and malformed
   /// ones are distinct errors; so are expired ones, unless they are kept because of uncommitted changes.
   [[nodiscard]] Result<Session> find(std::string_view id_or_name) const;
-  /// Session::exec for one-shot callers: reuses the plan that an earlier call cached in the session, while it is
-  /// valid, instead of reading the policy and probing the host again. Every command still gets every layer.
+  /// Session::exec for one-shot callers: if the session's sandbox runs, sends the command to the supervisor without
+  /// reading the session's policy first. Every command still gets every layer.
   Result<RunResult> exec(std::string_view id_or_name, const ExecRequest& request);
   /// Sorted by creation time. First removes expired sessions without uncommitted changes.
   Result<std::vector<SessionInfo>> list();

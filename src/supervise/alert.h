@@ -14,10 +14,11 @@ namespace caisson::supervise {
 /// most ten seconds for each. Returns the failures. Does nothing without a configured alert.
 std::vector<std::string> sendAlert(const std::string& text);
 
-/// For callers that may not start programs.
+/// A replacement for sendAlert(), for callers that may not start programs.
 using AlertSender = std::function<std::vector<std::string>(const std::string& text)>;
 
-/// Sends the event as one JSON object. Failures are recorded as `alert_failed` and are warnings in the result.
+/// Sends the event as one JSON object. Failures are recorded in `log` (may be null) as `alert_failed` and are warnings
+/// in the result.
 void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result, const AlertSender& send = sendAlert);
 
 }  // namespace caisson::supervise

@@ -30,8 +30,8 @@ struct CommandExit {
   bool killed = false;             ///< by caisson
   bool out_of_memory = false;      ///< the kernel's OOM killer killed one of its processes
   Limit met = Limit::none;         ///< a limit that the kernel enforces and that a failing program hit
-  bool in_session = false;
-  bool alone = false;  ///< in a session: the limit ended only this command
+  bool in_session = false;         ///< a command of a session, not of `caisson run`
+  bool alone = false;              ///< in a session: the limit ended only this command
 };
 
 /// Whether the command, or a child of its shell, was ended for a file that grew beyond RLIMIT_FSIZE.
@@ -40,9 +40,11 @@ bool ranIntoFileSize(const CommandExit& exit);
 /// Sets outcome, limit, exit code, signal, error and notices. `result` already has usage and escape. Pure.
 void classify(CommandExit exit, const plan::Plan& plan, RunResult& result);
 
-/// For a sandbox that was killed after an escape attempt, which is already in the result.
+/// Sets outcome and error for a sandbox that was killed after an escape attempt; `result.escape` is set. `call` and
+/// `program`: for the error.
 void classifyEscape(std::string_view call, const std::string& program, RunResult& result);
 
+/// Sets outcome setup_failed with the error, to which it adds reason and remedy.
 void setupFailed(Error error, const plan::Plan& plan, RunResult& result);
 
 }  // namespace caisson::supervise

@@ -31,13 +31,14 @@ class CommandRunner {
   /// Stops the time limit.
   void stopClock() { loop_.cancel(std::exchange(deadline_, 0)); }
 
-  /// Records why the command ends, or ended. The result reports the first cause.
+  /// Records why the command ends, or ended, without killing it. Ignored if it has a cause already or was killed.
   void noteCause(EndedBy cause, Limit limit = Limit::none, std::string reason = {});
   /// Records the cause and kills the command.
   void end(EndedBy cause, Limit limit = Limit::none, std::string reason = {});
-  /// A failed set-up, or a failed part that the command depends on. Ignored after a kill.
+  /// Records a failed set-up, or a failed part that the command depends on, as the cause. Ignored if the command has
+  /// another cause of its end already, or was killed.
   void fail(Error failure);
-  /// The same, and kills running processes.
+  /// The same, and kills the command in any case.
   void failAndKill(Error failure);
   void exited(int wait_status) { exit_.wait_status = wait_status; }
 

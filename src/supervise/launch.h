@@ -27,19 +27,19 @@ struct Launched {
   pid_t init = -1;
   sys::Fd pidfd;
   sys::Fd control;
-  sys::Fd input;   ///< write end of standard input, or invalid
-  sys::Fd output;  ///< read end of standard output, or invalid when it is the pty
-  sys::Fd errors;
-  bool pid_namespace = false;
-  bool in_cgroup = false;  ///< born in it
+  sys::Fd input;               ///< write end of standard input, or invalid
+  sys::Fd output;              ///< read end of standard output, or invalid when it is the pty
+  sys::Fd errors;              ///< read end of standard error, or invalid when it is the pty
+  bool pid_namespace = false;  ///< its exit kills every process of the sandbox
+  bool in_cgroup = false;      ///< cloned into the cgroup
 };
 
 /// A program that becomes pid 1 and outlives its first command; see isolation::InitProgram. No payload is started then,
 /// and no streams are created.
 struct InitProgramOptions {
-  int program = -1;
+  int program = -1;  ///< its executable file
   std::vector<std::string> arguments;
-  int descriptor = -1;
+  int descriptor = -1;  ///< passed to it
 };
 
 struct LaunchOptions {
@@ -52,12 +52,12 @@ struct LaunchOptions {
   const InitProgramOptions* init_program = nullptr;
 };
 
-/// Returns while the sandbox is being built; it then waits for release(). `cgroup`: clone into it (v2), if it has a
-/// descriptor.
+/// Starts pid 1 and returns while it builds the sandbox; pid 1 then waits for release(). `cgroup`: clone into it (v2),
+/// if it has a descriptor.
 Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& options);
 
-/// Lets the sandbox continue, inside `cgroup` if that is not empty: no payload code runs outside. If the sandbox exited
-/// meanwhile, this is not an error; its watcher finds out.
+/// Lets pid 1 continue, which enters `cgroup` first, unless that is empty: no payload code runs outside. Not an error
+/// if the sandbox exited meanwhile; that shows at its pidfd.
 Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup);
 
 }  // namespace caisson::supervise

@@ -17,6 +17,7 @@ class Lifecycle {
 
   /// Writes to `steps`, which it does not own.
   Lifecycle(std::vector<StateChange>& steps, Clock::time_point start) : steps_(steps), start_(start) {}
+  /// Sets the listener.
   void tell(Listener listener) { listener_ = std::move(listener); }
 
   /// Enters `state`, and the states before it on the way to a running program. Entering again is ignored.

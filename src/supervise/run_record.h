@@ -13,12 +13,12 @@
 
 namespace caisson::supervise {
 
-/// For the metrics.
+/// The parts of a result that the audit log keeps for metrics.
 audit::Measures measuresOf(const RunResult& result);
 
 /// Whether the error is a command that the policy's rules deny: the request is valid, so the caller returns a result.
 bool isCommandRefusal(const Error& error);
-/// That result.
+/// The result for such an error.
 RunResult refusedResult(const Error& error, std::string sandbox_id);
 
 /// Values that exceed the ceilings, since a user typed them; "" if there are none.
@@ -46,7 +46,7 @@ class RunRecord {
 
   /// The log, for events during the run; null if the policy disables the audit log.
   [[nodiscard]] audit::Log* log() { return log_ ? &*log_ : nullptr; }
-  /// The payload is starting and the caller is idle: start the sync to disk.
+  /// Starts the sync of the log to disk. Call when the payload is starting and the caller is idle.
   void handOver() {
     if (log_) log_->handOver();
   }

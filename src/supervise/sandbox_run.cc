@@ -39,7 +39,6 @@ void SandboxRun::onEgress() {
                                  "see the kernel's log; please report it"));
 }
 
-/// Whether a user at a terminal can answer prompts. For a declared tool, its declaration decides.
 bool SandboxRun::canAskAboutHosts() const {
   const bool* stream = terminal_streams_.stream;
   return request_.tool.empty() && stream[0] && (stream[1] || stream[2]);
@@ -56,8 +55,8 @@ void SandboxRun::checkLimits() {
   armLimits();
 }
 
-/// After the payload's exit its output may still wait for a slow reader such as a pager. No process is left that could
-/// write more, so the pipes reach end of file; without a pid namespace that is not certain.
+/// No process is left that could write more, so the pipes reach end of file; without a pid namespace that is not
+/// certain.
 bool SandboxRun::streamsBusy() const { return !abandoned_ && sandbox_.pid_namespace && streams_.busy(); }
 
 void SandboxRun::watch() {
@@ -100,7 +99,6 @@ void SandboxRun::sandboxEmpty() {
   loop_.remove(sandbox_.pidfd.get());
 }
 
-/// Fetches descriptors that a child could not send, while it waits.
 void SandboxRun::fetch(Arrival& arrival) {
   std::size_t count = 0;
   for (int bit = 0; bit < 2; ++bit) {
@@ -168,7 +166,6 @@ void SandboxRun::onPrepared(Arrival& arrival) {
   limits_->addSized(message.sized, std::move(directories));
 }
 
-/// Not earlier: until its exec the payload's process has the launcher's memory.
 void SandboxRun::onRunning() {
   limits_->begin(sandbox_.init, Clock::now());
   armLimits();
@@ -249,7 +246,6 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
   }
 }
 
-/// Listening costs more than a short command; earlier OOM kills are found when it starts, or at the end.
 void SandboxRun::listenForMemory() {
   if (runner_.killed() || sandbox_empty_) return;
   out_of_memory_ = cgroup_.oomEvents();
@@ -257,7 +253,6 @@ void SandboxRun::listenForMemory() {
   onOutOfMemory();
 }
 
-/// cgroup v1 kills one process and leaves the rest of the tree running: kill the whole tree.
 void SandboxRun::onOutOfMemory() {
   std::uint64_t drained = 0;
   if (out_of_memory_) (void)!::read(out_of_memory_.get(), &drained, sizeof(drained));

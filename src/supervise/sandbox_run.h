@@ -58,6 +58,7 @@ class SandboxRun {
   SandboxRun(const SandboxRun&) = delete;
   SandboxRun& operator=(const SandboxRun&) = delete;
 
+  /// Runs the command to its end and fills the result.
   void run();
 
  private:
@@ -67,35 +68,63 @@ class SandboxRun {
   using Clock = std::chrono::steady_clock;
 
   // The start and the end: supervisor.cc.
+  /// Starts everything up to pid 1, which builds the sandbox and then waits for release().
   Result<void> launchHeld();
   [[nodiscard]] std::uint64_t outputLimit(StreamMode mode) const;
+  /// Creates the plan's cgroup, if it has one.
   Result<void> prepareCgroup();
   Result<void> startEgress(Fd link);
+  /// Kills a sandbox whose payload was never started.
   void abandon();
+  /// Waits for pid 1's exit; `usage` may be null.
   void reap(rusage* usage);
+  /// After the end: reads the rest of the output and fills the result.
   void collect(Clock::time_point start);
 
   // Events while it runs: sandbox_run.cc.
+  /// Runs the event loop until the sandbox is empty and its output is written.
   void watch();
+  /// After each turn of the event loop: stops it if nothing is left to do.
   void onTurn();
+  /// The control socket of pid 1 is readable: handles all waiting messages; closes the socket at end of file.
   void onMessage();
+  /// The sandbox is built: takes the descriptors that pid 1 sent.
   void onPrepared(Arrival& arrival);
+  /// The payload's filter is installed: monitors its blocked calls. Without a listener, kills the run, unless a filter
+  /// around caisson prevents it.
   void onStarted(const Message& message, Fd listener);
+  /// The payload has executed its program: starts to poll limits. Not earlier, since its process had our memory.
   void onRunning();
   void watchSecrets();
+  /// pid 1 reaped the payload.
   void onFinished(const Message& message);
+  /// Requests a socket from pid 1; the answer goes to RunPorts::onSocket(). False: pid 1 cannot be reached.
   bool requestSocket(std::uint32_t number, int family);
+  /// Fetches descriptors that pid 1 could not send, while it waits. Kills the run if that fails.
   void fetch(Arrival& arrival);
+  /// A signal arrived: forwards it to the payload. When only output is left, a termination request stops waiting for
+  /// it.
   void forwardSignal(int signal);
+  /// Listens for OOM kills of the cgroup. Called some milliseconds after the start, since this costs more than a short
+  /// command.
   void listenForMemory();
+  /// An OOM kill may have happened: if so, kills the whole tree. cgroup v1 kills only one process.
   void onOutOfMemory();
+  /// The egress sent reports, or exited: then the run is killed, which must not continue without it.
   void onEgress();
+  /// Sets the timer for the next poll of the limits.
   void armLimits();
+  /// Polls the limits and ends the run if one is exceeded.
   void checkLimits();
+  /// The cancel descriptor is readable: kills the run, or stops waiting for output if only that is left.
   void cancel();
+  /// Whether a user at a terminal can answer prompts for hosts. False for a declared tool: its declaration decides.
   [[nodiscard]] bool canAskAboutHosts() const;
+  /// Whether output still waits for a slow reader, such as a pager.
   [[nodiscard]] bool streamsBusy() const;
+  /// Kills every process of the sandbox. For runner_, which calls it at most once.
   void kill();
+  /// No process of the sandbox is left: stops the time limit, and lets ports deliver what was sent.
   void sandboxEmpty();
   void send(MessageKind kind, int signal = 0);
 

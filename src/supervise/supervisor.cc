@@ -132,7 +132,6 @@ Result<void> SandboxRun::launchHeld() {
   return {};
 }
 
-/// Kills a sandbox whose payload was never started.
 void SandboxRun::abandon() {
   ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
   reap(nullptr);
@@ -146,7 +145,8 @@ void SandboxRun::reap(rusage* usage) {
 
 SandboxRun::~SandboxRun() {
   if (sandbox_.init <= 0) return;
-  // It reported that it exits. No deadline is left that would kill it if it does not.
+  // pid 1 reported that it exits, but was not reaped. Kill it, so that the wait below cannot block; no timer would do
+  // it now.
   ::kill(sandbox_.init, SIGKILL);  // our own child, not yet waited for: its pid cannot be reused
   reap(nullptr);
 }

@@ -36,7 +36,7 @@ void noteCacheSize(const plan::MountTmpfs& step, const CacheSize& size);
 /// was set aside earlier is removed. Returns the evidence's path. Sandboxes that use the cache now keep what they have.
 Result<std::string> discardCache(const plan::MountTmpfs& step);
 
-/// Removes caches that no sandbox uses and that were last used so long ago; returns their names.
+/// Removes caches that no sandbox uses and that were not used for at least `unused`; returns their names.
 Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused);
 
 }  // namespace caisson::supervise

@@ -9,7 +9,8 @@
 
 namespace caisson::supervise {
 
-/// Returns an empty one if the plan has none. `account_cpu`: as in sys::CgroupLimits.
+/// Creates the plan's cgroup, `name`, below `base`. An empty object if the plan has none. `account_cpu`: as in
+/// sys::CgroupLimits.
 Result<sys::Cgroup> makeCgroup(const plan::Plan& plan, const sys::CgroupBase& base, std::string_view name,
                                bool account_cpu);
 

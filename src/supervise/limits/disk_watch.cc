@@ -92,7 +92,6 @@ std::uint64_t DiskWatch::bytesLeft() const {
   return left;
 }
 
-/// No limit can be reached earlier.
 milliseconds DiskWatch::timeLeft() const {
   std::uint64_t bytes = without(bytesLeft(), grownSinceWalk());
   std::uint64_t files = without(quota_.inodes.value_or(~0ULL), inodes_);
@@ -174,8 +173,6 @@ void DiskWatch::measure(Tree& tree) {
   closed_->request(tree.fd.get(), boundsOf(tree), tree.free, tree.free_inodes);
 }
 
-/// Adds files that have no name any more, at most `missing` bytes: what the disk lost and the trees do not explain.
-/// Others write there too, and a payload may hold files open that it did not write.
 void DiskWatch::addDeleted(const std::vector<DeletedFile>& files, std::uint64_t missing) {
   std::uint64_t sum = 0;
   for (const DeletedFile& file : files) {

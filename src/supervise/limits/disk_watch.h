@@ -51,17 +51,19 @@ class DiskWatch {
   /// Shares the pace with the watches before and after this one: each would begin with a walk. It must outlive this.
   void usePace(Pace& pace) { pace_ = &pace; }
 
+  /// Whether there is anything to poll.
   [[nodiscard]] bool active() const { return !trees_.empty(); }
   struct Exceeded {
     std::string reason;
     std::string directory;  ///< the size-limited directory, if the limit is one's own
   };
-  /// Returns the reason if the run must end.
+  /// Polls. Returns the exceeded limit, if any: the run must end.
   std::optional<Exceeded> look(Clock::time_point now, const ProcessTree& processes);
 
   /// The time until the next poll: short while a limit is near, and while the last poll found less free space than the
   /// one before.
   [[nodiscard]] std::chrono::milliseconds pause() const;
+  /// What counts against the total quota, as of the last walk.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t inodes() const { return inodes_; }
   /// How long the last look() measured trees.
@@ -72,7 +74,7 @@ class DiskWatch {
   };
   /// What the last walk found in the size-limited directories.
   [[nodiscard]] std::vector<Fill> directories() const;
-  /// Measures them now.
+  /// Measures the size-limited directories now.
   std::vector<Fill> measureDirectories();
   /// At the end: measures caches that may have changed since the last walk. Waits for a helper at most `timeout`; one
   /// whose size is not known then counts as full.
@@ -81,7 +83,7 @@ class DiskWatch {
  private:
   struct Tree {
     sys::Fd fd;
-    std::optional<timespec> since;
+    std::optional<timespec> since;         ///< only what was written since then counts
     std::optional<std::size_t> directory;  ///< index in DiskQuota::directories
     std::uint64_t free_at_start = 0, floor = 0, free = 0;
     std::uint64_t inodes_at_start = 0, inode_floor = 0, free_inodes = 0;
@@ -91,19 +93,26 @@ class DiskWatch {
     bool hidden = false, walked = false;
   };
   void add(sys::Fd fd, const std::optional<timespec>& since, std::optional<std::size_t> directory = {});
+  /// Whether the tree counts against the total quota.
   [[nodiscard]] bool counts(const Tree& tree) const {
     return !tree.directory || (quota_.total_has_directories && !quota_.directories[*tree.directory].cache);
   }
+  /// How many bytes may be written until the first limit is reached.
   [[nodiscard]] std::uint64_t bytesLeft() const;
+  /// The shortest time in which a fast disk could reach a limit; at most a second.
   [[nodiscard]] std::chrono::milliseconds timeLeft() const;
   [[nodiscard]] bool limitsInodesOnly() const;
+  /// Adds files that are deleted but open to the last walk's sum, at most `missing` bytes: what the disk lost and the
+  /// trees do not explain. Others write there too, and a payload may hold files open that it did not write.
   void addDeleted(const std::vector<DeletedFile>& files, std::uint64_t missing);
+  /// The limit that the last walk found exceeded.
   [[nodiscard]] std::optional<Exceeded> findExceeded() const;
   [[nodiscard]] TreeBounds boundsOf(const Tree& tree) const;
   void measure(Tree& tree);
   [[nodiscard]] std::uint64_t grownSinceWalk() const { return grown_ - std::min(grown_, grown_at_walk_); }
   [[nodiscard]] bool couldExceed() const;
   [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
+  /// Sums up the trees.
   void walk(Clock::time_point now, const ProcessTree& processes);
   void sumUp();
   void confirmEstimates();

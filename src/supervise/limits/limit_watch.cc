@@ -56,8 +56,6 @@ Denial deniedForks(std::uint64_t count) {
           "raise the limit with --pids"};
 }
 
-/// Until its exec the payload's process is a copy of ours, and the kernel's high-water mark includes that: ignore a
-/// peak not above our own. For a launcher as small as the command line the difference is negligible.
 bool LimitWatch::isLaunchersPeak(std::uint64_t bytes) {
   constexpr std::uint64_t kSmall = 16 << 20;
   rusage own{};
@@ -177,14 +175,12 @@ void LimitWatch::lookAtCgroup(const sys::CgroupUsage& counted) {
   if (counted.cpu_usec) cpu_usec_ = *counted.cpu_usec;
   if (watches_memory_ || !counted.memory_current || plan_.memory_bytes == 0) return;
   if (*counted.memory_current < static_cast<std::uint64_t>(kNear * static_cast<double>(plan_.memory_bytes))) return;
-  // The kernel reclaims page cache under pressure, so it does not count towards the limit.
+  // Warn without the page cache: the kernel reclaims it before the limit denies anything.
   const std::uint64_t cache = std::min(cgroup_.pageCache(), *counted.memory_current);
   noteUse(Limit::memory, "memory", static_cast<double>(*counted.memory_current - cache),
           static_cast<double>(plan_.memory_bytes));
 }
 
-/// The perf clock misses a process that executed an unreadable file (the kernel drops the event), and /proc misses one
-/// that is reaped between two polls: use the larger count.
 void LimitWatch::takeCpu(const TreeUsage& sampled) {
   const std::uint64_t clocked = cpu_clock_ ? static_cast<std::uint64_t>(cpu_clock_->used().count()) : 0;
   clock_misses_ = cpu_clock_ && sampled.cpu_usec > clocked + kClockSlack;

@@ -31,7 +31,7 @@
 
 namespace caisson::supervise {
 
-/// The process limit denied so many forks, as part of a result.
+/// A denial for a result: the process limit denied `count` forks.
 Denial deniedForks(std::uint64_t count);
 
 /// The targets of the size-limited directories of which a launch sent descriptors: bit n of `mask` is the plan's n-th
@@ -48,9 +48,11 @@ class LimitWatch {
   /// Makes the kernel count the CPU time of the tree, if the plan limits it and no cgroup counts it. Call before pid 1
   /// forks the payload: existing processes are not counted.
   void countCpu(pid_t init);
+  /// Starts to poll the tree below pid 1. Call once the payload runs.
   void begin(pid_t init, Clock::time_point now);
   /// Descriptors of the plan's size-limited directories, as the child sent them (sizedTargets).
   void addSized(std::uint32_t mask, std::vector<sys::Fd> directories);
+  /// The overlay's upper directory, which counts against the disk limit.
   void addUpper(int directory);
   /// The plan's size-limited directories on disk, in its order.
   void addDirectories(const std::vector<sys::Fd>& descriptors);
@@ -62,7 +64,7 @@ class LimitWatch {
   void ignoreMemoryKills(std::uint64_t count) { earlier_kills_ = count; }
   /// Bytes in System V objects, as counted by pid 1.
   void setIpcBytes(std::uint64_t bytes) { ipc_bytes_ = bytes; }
-  /// Whether to request that count from pid 1 before the next poll.
+  /// Whether setIpcBytes() needs to be called before the next poll.
   [[nodiscard]] bool wantsIpcBytes() const { return watches_memory_ && plan_.namespaces.ipc; }
 
   /// The descriptor of the size-limited directory at `target`, valid after the end too; -1 if there is none.
@@ -73,7 +75,7 @@ class LimitWatch {
   /// Polls. Returns the exceeded limit, if any: the run must end.
   std::optional<Limit> look(Clock::time_point now);
 
-  /// After a write was refused for its size: finds the directory on disk that is full, for full().
+  /// Call after a write was refused for its size: finds the directory on disk that is full; full() returns it.
   void findFullDirectory();
   /// Notes the sizes of caches for the next sandbox that uses them (caches.h). Waits at most `timeout` for the size of
   /// each that has closed directories.
@@ -97,15 +99,23 @@ class LimitWatch {
     std::string name;
     sys::Fd fd;
   };
+  /// Whether a memory peak may be that of this process: until its exec the payload's process is a copy of ours, and the
+  /// kernel's high-water mark includes that. False if this process is small.
   static bool isLaunchersPeak(std::uint64_t bytes);
+  /// Adds a warning, and calls `on_near` once, if `used` is 80 % of `most` or more.
   void noteUse(Limit limit, const std::string& what, double used, double most);
   void lookAtCgroup(const sys::CgroupUsage& counted);
+  /// Updates the CPU time: the larger count of the perf clock, which misses a process that executed an unreadable file,
+  /// and of /proc, which misses one that is reaped between two polls.
   void takeCpu(const TreeUsage& sampled);
   /// Returns the bytes in the size-limited directories.
   std::uint64_t lookAtSized();
+  /// Polls the processes in /proc. `counts_cpu`: the cgroup counts CPU time already.
   std::optional<Limit> lookAtTree(bool counts_cpu);
   std::optional<Limit> lookAtDisk(Clock::time_point now);
+  /// Sets the time of the next poll. `cost`: the duration of the last one.
   void planNext(Clock::time_point now, Clock::duration cost);
+  /// Adds what was counted to a usage that holds the rusage of waited-for processes.
   void takeUsage(const sys::CgroupUsage& counted, Usage& usage) const;
 
   const plan::Plan& plan_;
@@ -130,7 +140,7 @@ class LimitWatch {
     double share = 0;
   };
   std::map<std::string, Near> near_;  ///< limits that reached 80 %, by name
-  std::string why_;
+  std::string why_;                   ///< the reason of an exceeded limit, for the result
 };
 
 }  // namespace caisson::supervise

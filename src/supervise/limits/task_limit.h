@@ -52,8 +52,8 @@ class TaskLimit {
   /// `plan` has task_limits; `init` is the sandbox's pid 1.
   TaskLimit(const plan::Plan& plan, pid_t init);
 
-  /// Whether this call, which the filter allows, may go on: false if it creates a process or thread too many. Decided
-  /// from the kernel's copy of the arguments.
+  /// Whether this fork or clone, which the filter allows, may continue. False if it creates one process or thread too
+  /// many; it is then counted as denied. Decided from the kernel's copy of the arguments.
   bool allows(const Attempt& attempt);
 
   /// As TaskLedger::takePause, for the listener.

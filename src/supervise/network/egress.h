@@ -11,6 +11,7 @@
 
 namespace caisson::supervise {
 
+/// The settings of the egress process for a plan that has one.
 egress::Settings egressSettings(const plan::Plan& plan);
 
 /// Writes one request to the audit log. `error`: why an allowed connection failed. False: it is not in the log.
@@ -23,14 +24,15 @@ class EgressRecord {
   /// For a sandbox whose egress reported that it is ready; `capture` describes what it captures.
   explicit EgressRecord(std::string capture) : capture_(std::move(capture)) {}
 
-  /// `log`: the audit log for every request, or null.
+  /// Counts a report of the egress, and records it in the audit log, unless `log` is null.
   void take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id);
   /// Whether everything passed to take() is in the log.
   [[nodiscard]] bool recordedAll() const { return recorded_all_; }
-  /// Why there is no egress, if it reported a reason.
+  /// Why the egress could not start, if it reported that.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  /// Adds denials, usage and layers to the result.
   void fill(RunResult& result) const;
-  /// For one of several commands: what was reported since the last call.
+  /// fill() for one of several commands: only what was reported since the last call.
   void fillAndReset(RunResult& result);
 
  private:

@@ -53,10 +53,10 @@ std::string questionAbout(const std::string& target, const Words& words) {
 
 }  // namespace
 
-void HostQuestions::add(const egress::Request& wish) {
-  auto host = egress::canonicalHost(wish.host);
-  if (!host || wish.port == 0) return;
-  waiting_.push_back(egress::HostPort{std::move(*host), wish.port}.text());
+void HostQuestions::add(const egress::Request& request) {
+  auto host = egress::canonicalHost(request.host);
+  if (!host || request.port == 0) return;
+  waiting_.push_back(egress::HostPort{std::move(*host), request.port}.text());
   if (!open()) askNext();
 }
 
@@ -68,11 +68,10 @@ void HostQuestions::askNext() {
     if (before == Before::nothing && ask(target)) return;
     waiting_.pop_front();
     const Kind kind = before == Before::nothing ? Kind::refuse : before == Before::once ? Kind::permit : Kind::allow;
-    (void)decide(target, {{kind, target}, before == Before::standing});
+    (void)sendVerdict(target, {{kind, target}, before == Before::standing});
   }
 }
 
-/// A stored approval; consumed if it was for one use.
 HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
   if (!approval::checkWhat(what)) return Before::nothing;
   auto store = approval::Store::open();
@@ -83,7 +82,6 @@ HostQuestions::Before HostQuestions::onRecord(const std::string& what) const {
   return (*used)->scope == approval::Scope::once ? Before::once : Before::standing;
 }
 
-/// Shows the prompt; false if there is no user to prompt.
 bool HostQuestions::ask(const std::string& target) {
   const std::string what = "host:" + target;
   if (never_ || asked_ >= kMaxQuestions || !approval::checkWhat(what)) return false;
@@ -153,7 +151,7 @@ void HostQuestions::take(Answer answer) {
     kind = Kind::refuse;
     words = target + " stays refused: " + recorded.error().message();
   }
-  if (const auto decided = decide(target, {{kind, target}, answer == Answer::good}); !decided) {
+  if (const auto decided = sendVerdict(target, {{kind, target}, answer == Answer::good}); !decided) {
     words = target + " stays refused: " + decided.error().message();
   }
   closeTerminal("\r\ncaisson: " + words + "\r\n");
@@ -188,7 +186,7 @@ void HostQuestions::withdraw() {
   if (open()) closeTerminal("\r\ncaisson: " + std::string(wordsOf(span_).over) + "; nothing was allowed\r\n");
 }
 
-Result<void> HostQuestions::decide(const std::string& target, const Verdict& verdict) {
+Result<void> HostQuestions::sendVerdict(const std::string& target, const Verdict& verdict) {
   auto told = tell_(verdict);
   if (!told && verdict.change.kind != Kind::refuse) (void)tell_({{Kind::refuse, target}});
   return told;

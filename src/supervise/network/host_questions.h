@@ -40,38 +40,52 @@ class HostQuestions {
   HostQuestions(const HostQuestions&) = delete;
   HostQuestions& operator=(const HostQuestions&) = delete;
 
-  /// A request of the egress process. Trusted only for the fact that some host is wanted.
-  void add(const egress::Request& wish);
+  /// Queues a host that the egress process asks about, and prompts if no prompt is open. The request is trusted only
+  /// for the fact that some host is wanted.
+  void add(const egress::Request& request);
   /// Whether a prompt is on the screen: until it is answered nothing else may use the terminal.
   [[nodiscard]] bool open() const { return terminal_.valid(); }
+  /// The terminal, to be polled for input; -1 without a prompt.
   [[nodiscard]] int descriptor() const { return terminal_.get(); }
+  /// When the prompt times out.
   [[nodiscard]] std::optional<Clock::time_point> deadline() const { return deadline_; }
+  /// The terminal is readable: handles the keys that were typed.
   void onInput();
-  /// Handles the timeout: no answer means no.
+  /// Call at the deadline: no answer means no.
   void look(Clock::time_point now);
   /// The run or the command ends: withdraws the prompt and restores the terminal.
   void withdraw();
 
  private:
+  /// `lasting`: for the run or session; `good`: stored for later ones, too; `never`: no, and no more prompts.
   enum class Answer : std::uint8_t { once, lasting, good, no, never };
+  /// A stored approval of the host: none, for one use, or a lasting one.
   enum class Before : std::uint8_t { nothing, once, standing };
 
+  /// Handles waiting hosts until a prompt is open: those with a stored approval are allowed, those that cannot be
+  /// prompted for are refused.
   void askNext();
+  /// Records and shows the prompt. False: the user cannot be prompted (no terminal, too many prompts, "never").
   bool ask(const std::string& target);
+  /// Looks up a stored approval; one for a single use is consumed.
   Before onRecord(const std::string& what) const;
+  /// Records the answer to the open prompt, sends the verdict, closes the prompt and opens the next.
   void take(Answer answer);
-  Result<void> decide(const std::string& target, const Verdict& verdict);
+  /// Sends the verdict to the egress process; if that fails, sends a refusal and returns the error.
+  Result<void> sendVerdict(const std::string& target, const Verdict& verdict);
   [[nodiscard]] Result<void> record(const std::string& what, Answer answer) const;
   void write(std::string_view text) const;
+  /// Prints a last line and restores the terminal's settings.
   void closeTerminal(std::string_view last_words);
+  /// The answer that a typed line stands for; `no` for anything unknown.
   [[nodiscard]] Answer meaningOf(std::string_view word) const;
 
   const Span span_;
   const std::string sandbox_id_;
   const Tell tell_;
   std::deque<std::string> waiting_;  ///< "host:port" each; the first is on the screen
-  std::size_t asked_ = 0;
-  bool never_ = false;
+  std::size_t asked_ = 0;            ///< number of prompts
+  bool never_ = false;               ///< the user answered "never"
   sys::Fd terminal_;
   termios before_{};
   std::string typed_;

@@ -18,6 +18,7 @@ class PortLog {
 
   /// Records a new connection. False: it could not be recorded, so it must not carry a byte.
   bool opened(std::uint16_t port);
+  /// Records the end of a connection, with its bytes.
   void closed(std::uint16_t port, const PortRelay::Finished& finished);
   /// Records a connection that network.max_connections does not allow.
   void refused(std::uint16_t port);

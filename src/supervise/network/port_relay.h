@@ -49,7 +49,8 @@ class PortRelay {
   void listenAt(sys::Fd listener);
   /// Closes the listeners. Connections continue.
   void stopListening();
-  /// The sandbox has exited: what it sent is still delivered, then each connection ends.
+  /// The sandbox has exited: what it sent is still delivered, then each connection ends. `sandbox_opened_them`: the
+  /// sandbox is the side that connects to the listeners.
   void drain(bool sandbox_opened_them);
   [[nodiscard]] const std::vector<sys::Fd>& listeners() const { return listeners_; }
   [[nodiscard]] std::size_t connections() const { return pairs_.size(); }
@@ -57,8 +58,8 @@ class PortRelay {
  private:
   using Clock = sys::EventLoop::Clock;
   struct Pair {
-    sys::Fd near, far;
-    egress::Flow outward, inward;
+    sys::Fd near, far;             ///< accepted from the listener; connected to the other side
+    egress::Flow outward, inward;  ///< near to far; far to near
     Clock::time_point began;
     sys::EventLoop::TimerId timer = 0;  ///< until connected: the deadline; then: the next pump without an event
     bool connected = false;
@@ -66,14 +67,20 @@ class PortRelay {
   };
   static constexpr int kUnwatched = -1;
 
+  // `id`: a key of pairs_.
   void watchListeners();
+  /// A listener is readable: accepts a connection and requests a socket for the other side.
   void accept(int listener);
+  /// `earlier_error`: of the attempt with another family, reported if this one fails, too.
   void requestSocket(std::uint64_t id, int family, int earlier_error);
+  /// A socket of the other side was created: starts to connect it.
   void onSocket(std::uint64_t id, int family, sys::Fd socket);
+  /// Tries IPv6, if that is wanted and not tried yet; else ends the connection.
   void onConnectFailed(std::uint64_t id, int family, int error);
   void onConnected(std::uint64_t id);
+  /// A side is readable or writable.
   void onReady(std::uint64_t id, bool near, short events);
-  /// False: the connection is over and gone.
+  /// Moves the available data. False: the connection is over and gone.
   bool pump(std::uint64_t id);
   void watch(std::uint64_t id);
   void watchSide(std::uint64_t id, bool near);

@@ -37,10 +37,12 @@ class RunPorts {
   void serveHostPorts(std::span<sys::Fd> listeners, std::size_t each);
   /// Accepts connections to published ports. Call it once pid 1 answers requests.
   void startPublished();
+  /// pid 1 answered the request `number`; an invalid socket means that it could not create one.
   void onSocket(std::uint32_t number, sys::Fd socket);
 
   /// The sandbox has exited: connections that still carry data of it get a second to deliver it.
   void drain();
+  /// After drain(): whether connections still deliver data.
   [[nodiscard]] bool busy() const;
   /// Cuts everything and adds notices and usage to the result.
   void finish(RunResult& result);

@@ -27,9 +27,9 @@ using sys::Fd;
 constexpr std::size_t kMaxProcesses = 4096;  // above every ceiling; bounds a poll
 constexpr std::size_t kMaxDescriptors = 65536;
 
-// Kernel memory per descriptor that no process shows. A few hundred sockets are ordinary; each further one is charged
-// with the maximum of its buffers.
-constexpr std::uint64_t kFreeDescriptors = 256;
+// Kernel memory behind descriptors, which no memory statistic of a process includes. The first 256 sockets of a process
+// are free, since so many are ordinary; each further one counts as its maximum buffers.
+constexpr std::uint64_t kFreeSockets = 256;
 constexpr std::uint64_t kPerSocket = 208 * 1024, kPerOther = 1024;
 // A pipe holds 64 KiB until its user has 64 MiB in pipes, then a page or two (fs.pipe-user-pages-soft).
 constexpr std::uint64_t kPerPipeEnd = 32 * 1024, kPipesInFull = 64 * 1024 * 1024, kPerLaterPipeEnd = 4 * 1024;
@@ -56,7 +56,7 @@ std::uint64_t inPipes(std::uint64_t ends) {
   return std::min(ends * kPerPipeEnd, kPipesInFull + ends * kPerLaterPipeEnd);
 }
 
-std::uint64_t beyondFree(std::uint64_t count) { return count > kFreeDescriptors ? count - kFreeDescriptors : 0; }
+std::uint64_t beyondFree(std::uint64_t count) { return count > kFreeSockets ? count - kFreeSockets : 0; }
 
 /// Sockets of the tree in whose queues descriptors are in flight.
 class QueueFinder {

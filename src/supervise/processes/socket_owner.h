@@ -1,8 +1,8 @@
 // Finds the command of a session that holds a connection: the commands share one network namespace.
 //
 // Uses the host's /proc: finds the socket with these two ends, and checks whether a process of the command holds it. A
-// process belongs to a command by the same rule as for a kill (session/init/tree.cc): it descends from the command's
-// first process, or is still in its session or process group. A process that left both belongs to no command. If
+// process belongs to a command by the same rule as for a kill (command_tree.h): it descends from the command's first
+// process, or is still in its session or process group. A process that left all of these belongs to no command. If
 // something cannot be read, the answer is no.
 #pragma once
 
@@ -15,7 +15,8 @@
 
 namespace caisson::supervise {
 
-/// `init`: the host pid of the sandbox's pid 1; `root`: the command's first process, as a pid inside the sandbox.
+/// Whether a process of the command holds the TCP socket with these two ends. `init`: the host pid of the sandbox's
+/// pid 1; `root`: the command's first process, as a pid inside the sandbox.
 bool commandHolds(pid_t init, pid_t root, const egress::HostPort& from, const egress::HostPort& to);
 
 // Pure parsers of /proc texts.

@@ -31,6 +31,7 @@ struct CallerStream {
   }
 };
 
+/// Finds out what kind of file a descriptor of the caller is. A closed one cannot be handed over.
 CallerStream inspectStream(int descriptor);
 
 struct HandedStreams {
@@ -40,7 +41,8 @@ struct HandedStreams {
 
 HandedStreams handedStreams(const Request& request, bool other_user);
 
-/// Makes an anonymous pipe of the caller's the payload's, so that it can open /dev/stdin or /dev/stdout.
+/// If the descriptor is an anonymous pipe, changes its owner to the payload's user, so that the payload can open
+/// /dev/stdin or /dev/stdout.
 void giveTo(int descriptor, uid_t uid, gid_t gid);
 /// The same for a caller that may not change owners. Other users cannot reach an anonymous pipe, whatever its mode.
 void openToAll(int descriptor);

@@ -11,7 +11,8 @@
 
 namespace caisson::supervise {
 
-/// Whether a payload needs a pipe: an empty standard input (/dev/null) is replaced by a null device inside the sandbox.
+/// Whether a payload needs a pipe as standard input. If our standard input is /dev/null, it does not: it gets a null
+/// device of the sandbox.
 bool hasInput(bool relay, const std::string& first);
 
 /// Never blocks, and holds at most one buffer: while the payload does not read, our standard input is not read either.

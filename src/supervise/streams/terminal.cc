@@ -16,17 +16,17 @@ bool currentSize(winsize& size) {
 }  // namespace
 
 TerminalStreams observeTerminal(const Request& request) {
-  TerminalStreams wish;
-  wish.stream[0] = request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
-  wish.stream[1] = request.out == StreamMode::relay && ::isatty(STDOUT_FILENO) == 1;
-  wish.stream[2] = request.err == StreamMode::relay && ::isatty(STDERR_FILENO) == 1;
-  if (!wish.stream[0]) return {};  // no user at a terminal
+  TerminalStreams streams;
+  streams.stream[0] = request.relay_stdin && ::isatty(STDIN_FILENO) == 1;
+  streams.stream[1] = request.out == StreamMode::relay && ::isatty(STDOUT_FILENO) == 1;
+  streams.stream[2] = request.err == StreamMode::relay && ::isatty(STDERR_FILENO) == 1;
+  if (!streams.stream[0]) return {};  // no user at a terminal
   winsize size{};
   if (currentSize(size)) {
-    wish.rows = size.ws_row;
-    wish.columns = size.ws_col;
+    streams.rows = size.ws_row;
+    streams.columns = size.ws_col;
   }
-  return wish;
+  return streams;
 }
 
 void copyTerminalSize(int master) {
@@ -34,8 +34,8 @@ void copyTerminalSize(int master) {
   if (currentSize(size)) ::ioctl(master, TIOCSWINSZ, &size);
 }
 
-RawTerminal::RawTerminal(const TerminalStreams& wish) {
-  if (!wish.stream[0] || ::tcgetattr(STDIN_FILENO, &before_) != 0) return;
+RawTerminal::RawTerminal(const TerminalStreams& streams) {
+  if (!streams.stream[0] || ::tcgetattr(STDIN_FILENO, &before_) != 0) return;
   termios raw = before_;
   ::cfmakeraw(&raw);
   active_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;

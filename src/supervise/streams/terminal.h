@@ -8,7 +8,7 @@
 
 namespace caisson::supervise {
 
-/// Which of our standard streams are terminals, and their size.
+/// Which of our standard streams the request relays and are terminals, and the terminal's size.
 TerminalStreams observeTerminal(const Request& request);
 
 /// Forwards our terminal's size to the pty behind `master`.
@@ -17,7 +17,7 @@ void copyTerminalSize(int master);
 /// Puts our standard input, if it is a terminal, into raw mode during its lifetime.
 class RawTerminal {
  public:
-  explicit RawTerminal(const TerminalStreams& wish);
+  explicit RawTerminal(const TerminalStreams& streams);
   ~RawTerminal();
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;

@@ -6,13 +6,13 @@
 
 namespace caisson::supervise {
 
-/// For a system call that the filter blocked. `call` has the name and the arguments.
+/// Explains a system call that the filter blocked. `call` has the name and the arguments.
 Denial explainRefusedCall(const plan::Plan& plan, const Violation& call);
 
-/// For a process killed by SIGSYS: without a listener, calls of a foreign architecture kill it.
+/// Adds a denial for a process killed by SIGSYS: without a listener, a call of a foreign architecture kills it.
 void noteUnheardForeignCall(RunResult& result);
 
-/// Why the sandbox was killed: one attempt, or the last of `many`.
+/// Says why the sandbox was killed. `many`: `call` was the last of too many, else it alone was grave enough.
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many);
 
 /// The directory in memory that held most.

@@ -33,6 +33,7 @@ class SyscallMonitor {
   SyscallMonitor(const SyscallMonitor&) = delete;
   SyscallMonitor& operator=(const SyscallMonitor&) = delete;
 
+  /// Starts to handle notifications of the filter's listener.
   void listen(sys::Fd listener);
   /// In a learning run: calls that the filter allows and only reports go to `observer`, and then continue.
   void learn(Observer& observer) {
@@ -49,7 +50,7 @@ class SyscallMonitor {
     tasks_.emplace(plan_, init);
     observed_.emplace(plan_);
   }
-  /// How many forks and clones that denied.
+  /// How many forks and clones limitTasks() denied.
   [[nodiscard]] std::uint64_t deniedTasks() const { return tasks_ ? tasks_->denied() : 0; }
   /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
   void stop() { stopped_ = true; }
@@ -62,7 +63,9 @@ class SyscallMonitor {
   void watch();
   void unwatch();
   void onEvents(short events);
+  /// Grades, answers and records a blocked call; ends the sandbox after an escape attempt.
   void judge(Attempt attempt);
+  /// Handles a call that the filter allows and only reports: it continues, unless it is a fork over a limit.
   void judgeObserved(const Attempt& attempt);
 
   sys::EventLoop& loop_;

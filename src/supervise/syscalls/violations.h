@@ -41,15 +41,19 @@ class Violations {
   [[nodiscard]] const std::optional<Escape>& escape() const { return escape_; }
 
  private:
+  /// What the filter returns for this call (SECCOMP_RET_*).
   [[nodiscard]] std::uint32_t evaluate(const Attempt& attempt);
+  /// The errno that the filter has for this call; EPERM if it has none.
   [[nodiscard]] int answerTo(const Attempt& attempt);
+  /// The entry for attempts like this one, created if needed.
   Violation& entryFor(const Attempt& attempt, const std::function<std::string()>& program);
+  /// Counts an attempt of severity HIGH; true if there were too many within the policy's window.
   [[nodiscard]] bool tooMany(Time now);
 
   const plan::Plan& plan_;
   std::vector<sock_filter> program_;  ///< recompiled at the first attempt, if it is not the built-in one
   std::vector<Violation> entries_;
-  std::deque<Time> high_;
+  std::deque<Time> high_;  ///< the last attempts of severity HIGH
   std::optional<Escape> escape_;
 };
 

@@ -28,7 +28,7 @@ ChangedFiles findChangedFiles(int upper, std::size_t max_entries = 100'000, std:
 /// Adds the notice that the changes were discarded.
 void noteDiscardedChanges(const ChangedFiles& changes, const plan::Plan& plan, RunResult& result);
 
-/// For the audit log.
+/// The changes as fields of an audit event.
 audit::Fields describeChanges(const ChangedFiles& changes);
 
 /// If a command failed without network and looks like it needs it, adds a notice. A hint, not a protection.

@@ -93,7 +93,6 @@ void SecretWatch::pause() {
   missing_.clear();  // begin() searches again
 }
 
-/// A directory is searched again once it is watched: what appeared in between is in no event.
 void SecretWatch::scan() {
   const auto start = Clock::now();
   plan::WorkspaceScan found;
@@ -111,7 +110,6 @@ void SecretWatch::scan() {
   if (added || !all_watched_) scheduleScan(std::max(next_scan_, Clock::now() + kSearchUnwatchedEvery));
 }
 
-/// True: there are new ones.
 bool SecretWatch::addWatches() {
   dropWatches();
   all_watched_ = true;
@@ -157,7 +155,6 @@ void SecretWatch::forget(int watch) {
   watched_.erase(path);
 }
 
-/// Of directories that are gone, or have another name now.
 void SecretWatch::dropWatches() {
   std::erase_if(directories_, [&](const auto& one) {
     const auto& [path, directory] = one;

@@ -48,6 +48,7 @@ class SecretWatch {
 
   /// Starts a moment later, so that a short command does not pay for it.
   void beginSoon();
+  /// Starts or resumes the watch.
   void begin();
   /// While nothing runs: releases the user's watches, keeps what is masked. begin() resumes.
   void pause();
@@ -56,7 +57,9 @@ class SecretWatch {
 
   /// Masks those of these files that the sandbox shows.
   void hide(const std::vector<std::string>& paths);
+  /// Whether a mask is being made or waits to be made.
   [[nodiscard]] bool pending() const { return mask_ || !pending_.empty(); }
+  /// Whether a mask is in place over this path.
   [[nodiscard]] bool masks(const std::string& path) const { return masked_.contains(path); }
   /// After the workspace was mounted anew: its masks are gone.
   void forgetMasks();
@@ -74,16 +77,28 @@ class SecretWatch {
     Inode inode;
   };
 
+  /// inotify reported changes: schedules a scan if something appeared.
   void onEvents();
+  /// Scans at this time, or now if it has passed; nothing if an earlier scan is due.
   void scheduleScan(Clock::time_point earliest);
+  /// Searches the workspace for secrets and masks what the sandbox shows. Repeats until every directory is watched:
+  /// what appeared before that is in no event.
   void scan();
+  /// Updates the watches to the scanned directories. True: there are new ones.
   bool addWatches();
+  /// Watches one directory; nothing if that is not possible.
   std::optional<Directory> watch(int root, const std::string& path);
+  /// Removes the watches of directories that are gone or have another name now.
   void dropWatches();
+  /// Removes a watch that the kernel has dropped from our maps.
   void forget(int watch);
+  /// Queues a file for a mask, if the sandbox shows it and it has none yet.
   void consider(const std::string& path);
+  /// Starts the next queued mask, one at a time.
   void maskNext();
+  /// A mask is in place (0), or failed.
   void onMasked(int error);
+  /// Tries again to mask files that were not found in the sandbox.
   void retryMissing();
   [[nodiscard]] std::optional<Inode> inodeOf(const std::string& path) const;
 
