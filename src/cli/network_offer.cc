@@ -20,7 +20,8 @@
 namespace caisson::cli {
 namespace {
 
-/// Nothing if the sandbox has a network, or the user chose that it has none.
+/// The network client that the command is, if the sandbox has no network. Nothing if the user chose `--net`, or
+/// requested no notices.
 std::optional<policy::NetworkClient> clientWithoutNetwork(const Arguments& arguments, const Request& request) {
   const policy::Policy& policy = request.policy.model();
   if (policy.network.mode != policy::NetworkMode::none || policy.isolation.level == policy::Level::none ||
@@ -95,7 +96,7 @@ Result<std::string> offerSessionNetwork(Session& session, const std::vector<std:
   return "";
 }
 
-std::string offeredBefore(const Arguments& arguments, const Request& request) {
+std::string networkNoticeAlreadyShown(const Arguments& arguments, const Request& request) {
   const auto client = clientWithoutNetwork(arguments, request);
   return client ? policy::describeNetworkNeed(*client) : std::string();
 }

@@ -11,14 +11,16 @@
 
 namespace caisson::cli {
 
-/// Changes the request's policy to `proxy` if the user at the terminal says so. Never waits without a terminal.
+/// If the command is a network client and the policy has no network: prompts at a terminal and changes the request's
+/// policy to `proxy` if the user agrees; elsewhere prints a notice. Nothing if the user chose `--net`.
 Result<void> offerNetwork(const Arguments& arguments, Request& request);
 
-/// The same before a command of a session that has no network: the hosts that the user allows stay allowed in it.
-/// Returns the notice that it printed, or "".
+/// The same before a command of a session that has no network: the hosts that the user allows stay allowed in it, and
+/// its sandbox is restarted. Returns the notice that it printed, or "". `may_ask` false: only the notice.
 Result<std::string> offerSessionNetwork(Session& session, const std::vector<std::string>& command, bool may_ask);
 
-/// The notice that offerNetwork() printed or asked about, which need not be printed again; else empty.
-std::string offeredBefore(const Arguments& arguments, const Request& request);
+/// The notice about the missing network that the user saw already: offerNetwork() printed it, or the user declined its
+/// prompt. Else empty. Pass the request after offerNetwork().
+std::string networkNoticeAlreadyShown(const Arguments& arguments, const Request& request);
 
 }  // namespace caisson::cli

@@ -7,7 +7,7 @@
 
 namespace caisson::cli {
 
-/// Exit status when caisson could not or did not execute the request.
+/// Exit status when caisson could not execute the request, or refused to.
 inline constexpr int kRefused = 125;
 
 /// Writes all of `text`, retrying short writes and EINTR. Returns 0 or an errno.

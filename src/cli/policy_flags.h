@@ -17,7 +17,8 @@ Result<Policy> policyFrom(const Arguments& arguments);
 /// Rewrites a library error about a policy key to name the flag that set the key.
 Error inWordsOfFlags(Error error, const Arguments& arguments);
 
-/// A variable from `--env K=V`, or `--env K` with the caller's value. Nothing, and a note, if the caller has none.
+/// A variable from `--env K=V`, or `--env K` with the caller's value. readVariable() returns nothing, and prints a
+/// notice, if the caller has none.
 struct Variable {
   std::string name, value;
 };

@@ -14,6 +14,7 @@
 namespace caisson::mcp {
 
 std::span<const AgentHost> agentHosts();
+/// By AgentHost::name; null if it is unknown.
 const AgentHost* findAgentHost(std::string_view name);
 
 /// Returns the host's configuration with the entry. `before` is empty if there is no file yet; `program` is the

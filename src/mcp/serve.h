@@ -27,7 +27,7 @@ struct ServeOptions {
   std::string program;                  ///< the path of the caisson program; empty: the installed one
 };
 
-/// The same for sandboxes.
+/// serveFeatures() with the features of sandboxes.
 Result<void> serve(const ServeOptions& options);
 
 }  // namespace caisson::mcp

@@ -79,7 +79,7 @@ Context::~Context() {
   if (auto base = sys::RootDir::open(base_)) (void)base->removeTree(name_);
 }
 
-Observed Context::run(const CheckRun& wish) {
+Observed Context::run(const CheckRun& what) {
   Observed seen;
   const auto refuse = [&](const Error& error) {
     seen.refusal = firstLine(error.message());
@@ -88,16 +88,16 @@ Observed Context::run(const CheckRun& wish) {
   auto policy = Policy::profile("bash");
   if (!policy) return refuse(policy.error());
   std::vector<std::pair<std::string, std::string>> settings = {
-      {"resources.wall_seconds", kTimeout}, {"filesystem.workspace.mode", wish.workspace ? "overlay" : "none"}};
-  if (wish.workspace) settings.emplace_back("filesystem.workspace.path", workspace_path_);
-  settings.insert(settings.end(), wish.settings.begin(), wish.settings.end());
+      {"resources.wall_seconds", kTimeout}, {"filesystem.workspace.mode", what.workspace ? "overlay" : "none"}};
+  if (what.workspace) settings.emplace_back("filesystem.workspace.path", workspace_path_);
+  settings.insert(settings.end(), what.settings.begin(), what.settings.end());
   for (const auto& [key, value] : settings)
     if (const auto set = policy->set(key, value); !set) return refuse(set.error());
-  if (!wish.command.empty() && wish.command.front() == helper_)
+  if (!what.command.empty() && what.command.front() == helper_)
     if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return refuse(shown.error());
-  Request request{.policy = *std::move(policy), .command = wish.command, .program = helper_};
+  Request request{.policy = *std::move(policy), .command = what.command, .program = helper_};
   request.quarantine = false;  // the attempts are our own
-  request.input = wish.input;
+  request.input = what.input;
   auto result = runner_(request);
   if (!result) return refuse(result.error());
   seen.result = *std::move(result);

@@ -43,7 +43,7 @@ struct CheckRun {
 struct Observed {
   bool ran = false;     ///< the sandbox was built and the program started
   std::string refusal;  ///< why not
-  int status = 0;       ///< the exit status of `caisson run`
+  int status = 0;       ///< exitStatus() of the result
   std::string out, err;
   RunResult result;
 
@@ -60,7 +60,9 @@ class Context {
   Context& operator=(Context&&) = delete;
   ~Context();
 
-  Observed run(const CheckRun& wish);
+  /// Runs a command in a sandbox.
+  Observed run(const CheckRun& what);
+  /// Runs a shell script in a sandbox. `settings`: policy keys.
   Observed script(std::string_view text, std::vector<std::pair<std::string, std::string>> settings = {});
   /// Runs `caisson __inside WORDS...` in a sandbox.
   Observed inside(std::vector<std::string> words, std::vector<std::pair<std::string, std::string>> settings = {});
@@ -92,7 +94,8 @@ struct Check {
 
 // --- evaluation ---
 
-/// Passes if the program ran and its attempt was denied: its output does not begin with "done".
+/// Evaluates the output of tryInside() (inside.h): passes if the attempt was refused or the program was killed for it,
+/// fails if it worked or did not run, skips if it is unavailable here.
 Verdict contained(const Observed& observed);
 /// Passes if the program ran and printed exactly this.
 Verdict printed(const Observed& observed, std::string_view expected);

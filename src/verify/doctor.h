@@ -49,7 +49,7 @@ struct DoctorReport {
   [[nodiscard]] const LevelVerdict* level(std::string_view name) const;
 };
 
-/// Pure.
+/// Turns probe results into the report: states, remedies, available levels. Pure.
 DoctorReport judge(const host::Probes& probes);
 
 /// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory. `program`: the caisson

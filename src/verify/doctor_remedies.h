@@ -7,6 +7,7 @@
 
 namespace caisson::verify {
 
+/// The oldest supported kernel.
 inline constexpr int kMinimumMajor = 6;
 inline constexpr int kMinimumMinor = 1;
 

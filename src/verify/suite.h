@@ -45,7 +45,7 @@ std::string renderText(const SuiteReport& report, bool colour);
 std::string renderJson(const SuiteReport& report);
 std::string renderJUnit(const SuiteReport& report);
 
-/// "SECURITY" or "security".
+/// The category of this name, "SECURITY" or "security"; nothing if it is unknown.
 std::optional<Category> categoryNamed(std::string_view name);
 
 }  // namespace caisson::verify

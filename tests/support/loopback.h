@@ -43,6 +43,7 @@ inline sockaddr_in loopbackAddress(std::uint16_t port) {
   return address;
 }
 
+/// Connects to 127.0.0.1; an invalid socket if that fails. Reads time out after 10 s.
 inline Socket connectTo(std::uint16_t port) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval timeout{10, 0};

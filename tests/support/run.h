@@ -68,7 +68,7 @@ template <class Condition>
 bool eventually(Condition condition, std::chrono::milliseconds timeout = std::chrono::seconds(5));
 
 void sleepFor(std::chrono::milliseconds time);
-/// When a wait of `timeout` that begins now is over; later on a machine that is said to be slow.
+/// When a wait of `timeout` that begins now is over; `timeout` is multiplied by slowness().
 std::chrono::steady_clock::time_point deadlineAfter(std::chrono::milliseconds timeout);
 
 template <class Condition>

@@ -33,6 +33,7 @@ class SessionCli {
   [[nodiscard]] std::string create(const std::string& policy = {}, const Words& flags = {}) const;
   [[nodiscard]] RunOutput exec(const std::string& id, const Words& command, const Words& flags = {},
                                Milliseconds timeout = std::chrono::seconds(20)) const;
+  /// exec() of a shell script.
   [[nodiscard]] RunOutput script(const std::string& id, const std::string& text, const Words& flags = {},
                                  Milliseconds timeout = std::chrono::seconds(20)) const;
   /// `session exec --background`; fails the test on an error.

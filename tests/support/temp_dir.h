@@ -27,6 +27,7 @@ class TempDir {
   std::string path_;
 };
 
+/// Empty if the file cannot be read.
 std::string readFile(const std::string& path);
 bool exists(const std::string& path);
 

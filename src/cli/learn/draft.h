@@ -17,9 +17,11 @@ class Draft {
  public:
   /// Sets a key; later values for the same key are ignored.
   void set(const std::string& key, const std::string& value, const std::string& reason);
+  /// Adds a comment; the same one only once.
   void remark(const std::string& words);
   /// A remark about something that was denied and for which nothing can be proposed.
   void refuse(const std::string& words);
+  /// The proposal, as a policy that extends `base`. Call last.
   Proposal finish(const std::string& base);
 
  private:
@@ -32,6 +34,7 @@ class Draft {
 
 /// A quoted TOML string; its content may come from a payload.
 std::string tomlString(std::string_view text);
+/// A TOML array of strings.
 std::string listOf(const std::vector<std::string>& names);
 
 // Parts of proposePolicy() in separate files.

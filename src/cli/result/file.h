@@ -29,6 +29,7 @@ class ResultFile {
   Result<void> write(std::string_view content) const;
 
  private:
+  /// An error if the name exists and is not a regular file.
   [[nodiscard]] Result<void> checkReplaceable() const;
   [[nodiscard]] Error fileError(std::string_view call, const std::string& object, int failure) const;
 

@@ -109,7 +109,7 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   if (result.error) complain(*result.error);
   // With --json the object already has everything that a notice contains.
   if (!json && !arguments.has(kQuiet)) {
-    const std::string told = request ? offeredBefore(arguments, *request) : std::string();
+    const std::string told = request ? networkNoticeAlreadyShown(arguments, *request) : std::string();
     for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1))
       if (line != told && line != warned) tell(line);
   }

@@ -24,7 +24,7 @@ class HttpEndpoint {
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
-  /// Checks that the request comes from this machine and has the token; rejects it otherwise.
+  /// Whether the request comes from this machine and has the token; if not, answers it with an error.
   bool admit(const HttpRequest& request, HttpConnection& connection) const;
   /// Handles an admitted request.
   void handle(const HttpRequest& request, HttpConnection& connection);
@@ -40,25 +40,30 @@ class HttpEndpoint {
   struct Session {
     std::shared_ptr<Client> client = std::make_shared<Client>();
     std::mutex mutex;
-    std::map<std::string, std::shared_ptr<HttpStream>> streams;
+    std::map<std::string, std::shared_ptr<HttpStream>> streams;  ///< by name
     std::size_t next_stream = 1;
-    std::chrono::steady_clock::time_point used;
+    std::chrono::steady_clock::time_point used;  ///< its last request
   };
   using SessionPointer = std::shared_ptr<Session>;
 
   void post(const HttpRequest& request, HttpConnection& connection);
   void postModern(const HttpRequest& request, HttpConnection& connection, Message message);
   void postLegacy(const HttpRequest& request, HttpConnection& connection, Message message);
+  /// Opens the session's stream for messages that belong to no request, or resumes a broken one (`Last-Event-ID`).
   void get(const HttpRequest& request, HttpConnection& connection);
+  /// DELETE: ends the session and cancels its calls.
   void remove(const HttpRequest& request, HttpConnection& connection);
 
   /// Returns the session that the request names; if there is none, answers the request with an error.
   SessionPointer sessionOf(const HttpRequest& request, HttpConnection& connection);
+  /// Registers a session and returns its new id; empty if there are too many. Removes sessions that were idle for long.
   std::string newSession(const SessionPointer& session);
   static std::shared_ptr<HttpStream> openStream(Session& session);
 
+  /// `closed`: by the peer, or because the server stops; `detached`: before the answer, which the peer fetches later.
   enum class Ended : std::uint8_t { answered, closed, detached };
-  /// Sends the stream's events after `number`, then new ones, until the answer.
+  /// Sends the stream's events after `number`, then new ones, until the answer. If the answer is the only event and
+  /// comes soon, it is sent as plain JSON instead of a stream, unless `always_stream`.
   Ended pump(const HttpRequest& request, HttpConnection& connection, HttpStream& stream, std::size_t number, Era era,
              const HttpConnection::Headers& headers, bool always_stream);
 

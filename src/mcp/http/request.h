@@ -24,7 +24,7 @@ struct HttpRequest {
   [[nodiscard]] const std::string* header(std::string_view name) const;
 };
 
-/// The status with which a connection is answered and closed.
+/// A rejected request: the status with which the connection is answered and closed.
 struct HttpRefusal {
   int status = 400;
   std::string reason;
@@ -42,6 +42,7 @@ class HttpReader {
   struct NeedsMore {};
   using Next = std::variant<NeedsMore, HttpRequest, HttpRefusal>;
 
+  /// Adds received bytes.
   void add(std::string_view bytes) { buffer_.append(bytes); }
   /// Returns the next complete request. After a rejection the reader must not be used.
   Next next();
@@ -53,7 +54,8 @@ class HttpReader {
   [[nodiscard]] bool idle() const { return buffer_.empty() && !have_head_; }
 
  private:
-  std::string readHead(std::string_view head);  ///< returns the reason for a rejection, or empty
+  // Each returns the reason for a rejection, or empty.
+  std::string readHead(std::string_view head);
   std::string readHeader(std::string_view line);
   std::string readFraming();
 

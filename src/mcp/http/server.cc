@@ -75,8 +75,6 @@ HttpConnection::Read HttpConnection::read(std::string& into, milliseconds timeou
   return Read::some;
 }
 
-/// Reads some of the remaining input of a rejected peer: closing with unread bytes resets the connection, and the peer
-/// may lose the answer.
 void HttpConnection::discardInput() const {
   constexpr std::size_t kMaxDiscarded = std::size_t{256} << 10U;
   const auto deadline = std::chrono::steady_clock::now() + milliseconds(500);

@@ -27,6 +27,7 @@ class HttpConnection {
 
   HttpConnection(sys::Fd socket, int stop) : socket_(std::move(socket)), stop_(stop) {}
 
+  // These return false if the peer is gone or does not read.
   /// Sends a complete response. `keep_alive` as in the request.
   bool respond(const HttpRequest& request, int status, std::string_view type, std::string_view body,
                const Headers& headers = {});
@@ -44,6 +45,8 @@ class HttpConnection {
   bool write(std::string_view bytes);
   enum class Read : std::uint8_t { some, end, stopping, timeout };
   Read read(std::string& into, std::chrono::milliseconds timeout) const;
+  /// Reads some of the remaining input of a rejected peer: closing with unread bytes resets the connection, and the
+  /// peer may lose the answer.
   void discardInput() const;
 
   sys::Fd socket_;
@@ -75,6 +78,7 @@ class HttpServer {
 
  private:
   static constexpr std::size_t kMaxConnections = 512;
+  /// The thread of one connection: reads requests and passes them to the handler until the connection ends.
   void converse(sys::Fd socket);
 
   sys::Fd socket_;

@@ -34,13 +34,14 @@ class HttpStream final : public Channel {
   };
   /// Returns the event after `number`, if there is one.
   std::optional<Event> after(std::size_t number);
-  /// Whether no event follows `number`.
+  /// Whether the stream has ended and no event follows `number`.
   [[nodiscard]] bool endsAt(std::size_t number) const;
   /// Whether to close the connection now, before the answer. True once.
   bool takeDisconnect();
 
   /// Becomes readable when there is a new event.
   [[nodiscard]] int descriptor() const { return wake_.get(); }
+  /// Makes the descriptor unreadable until the next event. Call before after().
   void clearWake() const;
   [[nodiscard]] const std::string& name() const { return name_; }
 

@@ -188,29 +188,31 @@ AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requ
   return {};
 }
 
-Word ownersWord(const Call& call, const ApprovalRequest& wish) {
-  const auto stateOf = [&](std::size_t page) { return wish.what + "\n" + wish.exactly + "\n" + std::to_string(page); };
+Word ownersWord(const Call& call, const ApprovalRequest& request) {
+  const auto stateOf = [&](std::size_t page) {
+    return request.what + "\n" + request.exactly + "\n" + std::to_string(page);
+  };
   const auto show = [&](std::size_t page) {
-    return NeedsInput{{{std::string(kQuestion), questionFor(wish, page)}}, stateOf(page)};
+    return NeedsInput{{{std::string(kQuestion), questionFor(request, page)}}, stateOf(page)};
   };
   // An answer is valid only for the question of this server: the state is signed and returned with it.
-  for (std::size_t page = 0; page <= wish.more_pages.size(); ++page) {
+  for (std::size_t page = 0; page <= request.more_pages.size(); ++page) {
     const Json* answer = call.state == stateOf(page) ? call.input(kQuestion) : nullptr;
     if (answer == nullptr) continue;
-    const std::string_view decision = decisionIn(*answer, wish);
-    if (decision == kNextPage) return show((page + 1) % (wish.more_pages.size() + 1));
-    return keepAnswer(wish, decision);
+    const std::string_view decision = decisionIn(*answer, request);
+    if (decision == kNextPage) return show((page + 1) % (request.more_pages.size() + 1));
+    return keepAnswer(request, decision);
   }
-  if (canBeKept(wish)) {
+  if (canBeKept(request)) {
     auto store = approval::Store::open();
     if (!store) return store.error();
-    auto used = store->use(wish.what, wish.sandbox, now());
+    auto used = store->use(request.what, request.sandbox, now());
     if (!used) return used.error();
     if (*used) return **std::move(used);
   }
   if (!canAsk(call))
-    return refusal(wish, "the user has to allow this, and this client can't ask them", remedyFor(wish));
-  if (auto recorded = approval::recordQuestion(wish.what, kBy, wish.sandbox); !recorded) return recorded.error();
+    return refusal(request, "the user has to allow this, and this client can't ask them", remedyFor(request));
+  if (auto recorded = approval::recordQuestion(request.what, kBy, request.sandbox); !recorded) return recorded.error();
   return show(0);
 }
 

@@ -32,12 +32,15 @@ struct ApprovalRequest {
 /// Whether the client can ask the user (elicitation by form).
 bool canAsk(const Call& call);
 
-/// How the owner's approval is stored; the id is empty if it was for this call only.
+/// The owner's approval, whose id is empty if it was for this call only; a question to the user; or an error, also for
+/// a denial.
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
-Word ownersWord(const Call& call, const ApprovalRequest& wish);
+/// Obtains an approval: the user's answer to the question of an earlier round, else a stored approval, else asks.
+Word ownersWord(const Call& call, const ApprovalRequest& request);
 
-/// All of them, asked about in one round. Nothing (std::monostate) when every one is approved.
+/// std::monostate: every request is approved.
 using AllApproved = std::variant<std::monostate, NeedsInput, Error>;
+/// ownersWord() for several requests, asked about in one round.
 AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests);
 
 /// Quotes a text as one argument of a shell.

@@ -16,7 +16,8 @@ namespace caisson::mcp {
 std::optional<std::uint32_t> backgroundNumber(const std::string& exec_id);
 std::string backgroundId(std::uint32_t number);
 
-/// Waits for its end while sending progress, then describes it in the format of other commands.
+/// Waits for the end of a background command, at most `patience`, while sending progress, then describes it in the
+/// format of other commands. `offset`: where its output is read from.
 Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number,
                         std::chrono::milliseconds patience, std::uint64_t offset);
 

@@ -27,7 +27,7 @@ class Execution {
 
   /// Kills the command with its whole process tree.
   void kill();
-  /// Wakes all waiters.
+  /// Makes all wait() calls check their `stop` again.
   void wake();
   /// Waits until it ended, `stop` returns true, or the time expires. Returns whether it ended.
   bool wait(Clock::time_point until, const std::function<bool()>& stop);

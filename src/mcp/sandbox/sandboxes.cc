@@ -76,7 +76,6 @@ Sandboxes::~Sandboxes() {
   sweeper_.join();
 }
 
-/// Runs in a separate thread, so that no response waits for it.
 void Sandboxes::look() {
   auto next_sweep = Execution::Clock::now();
   std::unique_lock lock(mutex_);
@@ -94,7 +93,6 @@ void Sandboxes::look() {
   }
 }
 
-/// Removes what crashed processes left, and expired sessions.
 void Sandboxes::sweep() {
   auto opened = store();
   if (!opened) return;
@@ -118,7 +116,6 @@ void Sandboxes::sweep() {
   }
 }
 
-/// Closes hosts whose approval was revoked or expired.
 void Sandboxes::reviewApproved() {
   std::map<std::string, SandboxPointer> approved;
   {

@@ -34,6 +34,7 @@ struct SandboxSettings {
 
 class Sandbox {
  public:
+  /// `stays`: it is not destroyed with the server.
   Sandbox(std::string id, bool stays) : id_(std::move(id)), stays_(stays) {}
 
   [[nodiscard]] const std::string& id() const { return id_; }
@@ -41,9 +42,11 @@ class Sandbox {
 
   /// Keeps the newest commands; older ones that ended are dropped.
   void remember(const std::shared_ptr<Execution>& execution);
+  /// Null if it is unknown, or ended long ago.
   [[nodiscard]] std::shared_ptr<Execution> execution(const std::string& exec_id) const;
   [[nodiscard]] std::vector<std::shared_ptr<Execution>> executions() const;
-  /// Call after a change that handles cache: drops idle handles now, and used ones when they are returned.
+  /// Call after a change of the session's metadata, which each Session handle caches: drops idle handles now, and used
+  /// ones when they are returned.
   void forgetHandles();
   /// Records denials of its commands, newest last.
   void record(const std::vector<Denial>& denials);
@@ -71,6 +74,7 @@ class Sandboxes {
   Sandboxes(const Sandboxes&) = delete;
   Sandboxes& operator=(const Sandboxes&) = delete;
 
+  /// Notifies `announcer` of new and destroyed sandboxes from now on.
   void connect(Announcer& announcer) { announcer_ = &announcer; }
 
   Result<SandboxPointer> create(const SessionOptions& options, bool stays);
@@ -96,7 +100,8 @@ class Sandboxes {
   Result<void> openHost(const SandboxPointer& sandbox, const std::string& host, bool while_approved,
                         WhenBusy when_busy);
 
-  /// The user did not allow the network for this kind of command in this sandbox: do not ask again.
+  /// Remembers that the user did not allow the network for this kind of command (`sign`) in this sandbox, so that they
+  /// are not asked again.
   void decline(const std::string& id, const std::string& sign);
   [[nodiscard]] bool declined(const std::string& id, const std::string& sign) const;
 
@@ -109,11 +114,17 @@ class Sandboxes {
   void finish();
 
  private:
+  /// Opened at the first use.
   Result<SessionStore> store();
+  /// An idle handle of the sandbox, or a new one. `since` is for give().
   Result<Session> take(Sandbox& sandbox, std::uint64_t& since);
+  /// Returns a handle; it is dropped if forgetHandles() was called since take().
   void give(Sandbox& sandbox, Session session, std::uint64_t since);
+  /// The sweeper thread: calls sweep() and reviewApproved() from time to time, so that no response waits for them.
   void look();
+  /// Removes what crashed processes left, and expired sessions.
   void sweep();
+  /// Closes hosts whose approval was revoked or expired.
   void reviewApproved();
 
   SandboxSettings settings_;

@@ -22,7 +22,7 @@ extern const Tool kNetworkTool;                                         // tools
 /// In listing order.
 std::span<const Tool* const> allTools();
 
-/// What was denied, and what the model can do about it.
+/// A denial as JSON: what was denied, and what the model can do about it.
 Json describeDenial(const Denial& denial);
 
 /// A library error as a tool result: what failed, why, what to do.

@@ -55,6 +55,7 @@ class Call {
   /// Sends progress if the client requested it. An amount that did not grow is raised slightly: the protocol requires
   /// growth.
   void progress(double amount, std::optional<double> total, std::string_view message);
+  /// Sends a log message, if the client wants this level.
   void log(std::string_view level, std::string_view logger, Json data);
   void notify(std::string_view name, Json notification_params);
 
@@ -65,6 +66,7 @@ class Call {
   /// Sleeps; returns false if the call was cancelled meanwhile.
   bool pause(std::chrono::milliseconds time);
 
+  /// Cancels the call: runs the hooks; no answer is sent any more.
   void cancel();
   /// Sends the answer unless the call was already cancelled or answered.
   void answer(const Json& message);

@@ -85,7 +85,6 @@ Outcome Server::callHandler(Call& call, Outcome (Features::*handler)(Call&)) {
   }
 }
 
-/// Before 2026-07-28 the server sends the questions, and calls the handler again with the answers.
 Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Outcome outcome) {
   for (int round = 0; round < kMaxRounds; ++round) {
     const auto* needs = std::get_if<NeedsInput>(&outcome);

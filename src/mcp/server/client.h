@@ -27,6 +27,7 @@ class Client {
   /// Maximum number of requests of one client in progress or waiting; more are rejected.
   static constexpr std::size_t kMaxCalls = 4096;
 
+  /// Stores what `initialize` negotiated.
   void agree(Agreement agreement);
   [[nodiscard]] std::optional<Agreement> agreement() const;
   void setLogLevel(std::string level);
@@ -38,6 +39,7 @@ class Client {
   enum class Admission : std::uint8_t { admitted, duplicate, too_many };
   /// Registers a request until it is answered, so that it can be cancelled.
   Admission admit(const std::shared_ptr<Call>& call);
+  /// Removes a request that is about to be answered; its id may then be reused.
   void forget(const Call& call);
   /// Cancels the request with this id, if it is in progress.
   void cancel(const Json& id);
@@ -65,7 +67,7 @@ class Client {
   std::optional<Agreement> agreement_;
   std::shared_ptr<Channel> stream_;
   std::map<Json, std::shared_ptr<Call>> calls_;
-  std::map<std::int64_t, std::optional<Message>> asked_;
+  std::map<std::int64_t, std::optional<Message>> asked_;  ///< our requests by id, with the response once it arrived
   std::int64_t next_id_ = 1;
   std::set<std::string> subscriptions_;
 };

@@ -31,7 +31,9 @@ class Announcer {
  public:
   enum class Change : std::uint8_t { tools, prompts, resources };
   virtual ~Announcer() = default;
+  /// A list changed: entries were added or removed.
   virtual void changed(Change what) = 0;
+  /// The content of a resource changed.
   virtual void resourceUpdated(const std::string& uri) = 0;
 };
 
@@ -45,6 +47,7 @@ struct CacheHint {
 class Features {
  public:
   virtual ~Features() = default;
+  /// Called once: changes are to be reported to `announcer`.
   virtual void connect(Announcer& announcer) { static_cast<void>(announcer); }
 
   [[nodiscard]] virtual Json serverInfo() const = 0;
@@ -56,6 +59,7 @@ class Features {
   [[nodiscard]] virtual Json prompts() = 0;
   [[nodiscard]] virtual Json resources() = 0;
   [[nodiscard]] virtual Json resourceTemplates() = 0;
+  /// How long clients may cache the lists, except that of resources.
   [[nodiscard]] virtual CacheHint listsKeep() const { return {.ttl_ms = 3'600'000, .shared = true}; }
 
   // The name, uri or reference is in call.params; the server checked only that it exists.

@@ -148,7 +148,6 @@ void Server::discover(Call& call) {
   succeed(call, std::move(result));
 }
 
-/// Serves the methods that both eras have. Returns false for other methods.
 bool Server::serveShared(const std::shared_ptr<Call>& call) {
   const std::string& method = call->method;
   if (method == "tools/list") {

@@ -31,6 +31,7 @@ class Server final : public Announcer {
   /// What the transport knows about the era. stdio knows nothing (either); HTTP headers name it.
   enum class Expect : std::uint8_t { either, modern, legacy };
 
+  /// Handles a message of a client. Answers to a request are sent through `channel`, also after this returns.
   void receive(const std::shared_ptr<Client>& client, Message message, const std::shared_ptr<Channel>& channel,
                Expect expect);
   /// Answers an invalid message with an error.
@@ -42,7 +43,7 @@ class Server final : public Announcer {
   void changed(Change what) override;
   void resourceUpdated(const std::string& uri) override;
 
-  /// Ends the subscription streams as the protocol requires.
+  /// Sends the final result of every open subscriptions/listen request. Call before the transport closes.
   void endSubscriptions();
 
   [[nodiscard]] Features& features() { return features_; }
@@ -53,22 +54,35 @@ class Server final : public Announcer {
     Json filter;  ///< the granted part
   };
 
+  /// Determines the era of a request and serves it.
   void serve(const std::shared_ptr<Call>& call, Expect expect);
   void serveModern(const std::shared_ptr<Call>& call);
   void serveLegacy(const std::shared_ptr<Call>& call);
   void initialize(Call& call);
+  /// Serves the methods that both eras have. Returns false for other methods.
   bool serveShared(const std::shared_ptr<Call>& call);
+  /// Answers a list request with all items in one page; rejects a cursor. Modern clients also get a cache time, except
+  /// for `resources`.
   void serveList(Call& call, const char* key, const Json& items);
+  /// Serves subscriptions/listen: the call stays open and gets notifications until endSubscriptions() or its
+  /// cancellation.
   void listen(const std::shared_ptr<Call>& call);
   void discover(Call& call);
 
+  /// Checks the parameters and runs the handler in a worker thread, which answers the call.
   void dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*handler)(Call&));
+  /// Calls the handler, with its questions settled by settleInputs(). An exception becomes a protocol error.
   Outcome callHandler(Call& call, Outcome (Features::*handler)(Call&));
+  /// Answers with the result, the error, or a request for input.
   void answerOutcome(Call& call, Outcome outcome);
+  /// Before 2026-07-28: sends the questions of a NeedsInput to the client and calls the handler again with the answers.
+  /// A modern call's outcome is returned unchanged.
   Outcome settleInputs(Call& call, Outcome (Features::*handler)(Call&), Outcome outcome);
 
   void succeed(Call& call, Json result);
   void fail(Call& call, const RpcError& error);
+  /// Sends a notification to subscribers: modern ones whose filter has the member `wish`, and all older clients. `wish`
+  /// null: those that subscribed to the resource params.uri.
   void notifyListeners(const char* wish, const char* notification, const Json& params);
 
   Features& features_;

@@ -17,6 +17,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
+  /// Runs the task in a thread; queues it while all threads are busy. If no thread can be created, runs it here.
   void run(std::function<void()> task);
 
  private:
