@@ -40,11 +40,12 @@ std::string findProjectFile() {
   return {};
 }
 
-/// For this content in this place: the same file in another repository is asked about again.
+/// The name of the owner's consent to this content in this place: the same file in another repository needs another
+/// one.
 std::string consentFor(const std::string& file, std::string_view text) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(file);
-  // Not of the file itself: a link to a trusted file is not the same project.
+  // Resolve links of the directory, not of the file itself: a link to a trusted file is not the same project.
   const std::filesystem::path directory = std::filesystem::canonical(path.parent_path(), error);
   const std::string place = (directory / path.filename()).string();
   return "project:" + hex(Sha256().add(place).add(std::uint8_t{0}).add(text).finish());

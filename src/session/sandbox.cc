@@ -94,7 +94,8 @@ Result<plan::Plan> Planner::plan(const Metadata& metadata, const std::optional<p
   }
   auto plan = command ? plan::build(policy, facts, *command) : plan::buildSandbox(policy, facts, false);
   if (!plan) return plan;
-  // Without a cgroup the kernel counts both threads of the session's pid 1, of which a run has one.
+  // Without a cgroup RLIMIT_NPROC limits tasks. The pid 1 of a session has two threads, that of a run one: allow one
+  // more.
   for (plan::ResourceLimit& limit : plan->rlimits) {
     if (limit.resource == RLIMIT_NPROC && !plan->cgroup) ++limit.value;
   }

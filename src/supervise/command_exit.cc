@@ -65,7 +65,7 @@ void classifyStatus(const CommandExit& exit, const plan::Plan& plan, RunResult& 
   }
 }
 
-/// For a command whose first process left no exit status.
+/// classify() for a command whose first process left no exit status.
 void classifyLost(const CommandExit& exit, const plan::Plan& plan, RunResult& result) {
   if (!exit.killed && !exit.in_session) {
     return setupFailed(plainError(Stage::supervise, "wait", "pid 1 of the sandbox", "it exited without a report",

@@ -309,7 +309,7 @@ DoctorReport judge(const Probes& probes) {
   return report;
 }
 
-/// Not a property of the host: whether caisson is installed completely.
+/// Whether the broker program is installed; not a property of the host.
 static DoctorItem brokerItem(const std::string& program) {
   const std::string path = broker::program(program);
   if (!path.empty()) return {"credential-broker", ItemState::pass, path, {}};

@@ -35,7 +35,7 @@ int perform(const Arguments& arguments) {
   request.command.assign(arguments.command.begin(), arguments.command.end());
   if (request.command.empty()) request.command = {"true"};  // the plan does not depend on the command
   request.approvals = *std::move(approvals);
-  // As `run` would in this place: limits and environment depend on the terminal and on the cgroup.
+  // Set what `run` would set here: limits and environment depend on the terminal and on the cgroup.
   request.interactive = ::isatty(STDIN_FILENO) == 1;
   request.own_scope = true;
   const auto learns = wantsLearning(arguments, request.policy.model());

@@ -19,7 +19,7 @@ constexpr Option kTrialOptions[] = {kResultFile, kNoInput, kApprove};
 constexpr OptionGroup kTrialGroups[] = {{"Options", kTrialOptions}};
 constexpr int kSomethingDenied = 1;
 
-/// As `caisson run --quiet --policy FILE` would have them: the report replaces the notices, and no prompt offers more
+/// The arguments of `caisson run --quiet --policy FILE`: the report replaces the notices, and no prompt offers more
 /// than the policy gives.
 Arguments asForRun(const Arguments& arguments) {
   Arguments result = arguments;

@@ -78,7 +78,7 @@ void writeEscape(JsonWriter& json, const Escape& escape) {
   json.key("quarantined").string(escape.quarantined).key("trace").string(escape.trace).end();
 }
 
-/// Only for runs with --learn or --trace files.
+/// Writes "files", which only results of runs with --learn or --trace files have.
 void writeFiles(JsonWriter& json, const std::vector<FileRequest>& files) {
   json.key("files").beginArray();
   for (const FileRequest& request : files) {

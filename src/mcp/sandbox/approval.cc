@@ -89,7 +89,7 @@ std::string_view decisionIn(const Json& answer, const ApprovalRequest& wish) {
   return kDeny;
 }
 
-/// Nothing is granted unless it is recorded.
+/// Records or stores the user's decision and returns the approval; an error for a denial, or if it cannot be recorded.
 Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
   if (decision == kDeny || decision == kAllow) {
     const bool yes = decision == kAllow;
@@ -142,7 +142,7 @@ std::string askedBefore(const Call& call, const std::vector<ApprovalRequest>& re
 
 }  // namespace
 
-/// Before elicitation had modes, it meant a form.
+// Before elicitation had modes, an empty capability meant forms.
 bool canAsk(const Call& call) {
   const Json* declared = findObject(call.capabilities, "elicitation");
   return declared != nullptr && (declared->empty() || declared->contains("form"));

@@ -9,7 +9,7 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kMaxChanges = 500;
-/// Of the patch in one result: more than a model can use at once.
+/// The longest patch in one result: more than a model can use at once.
 constexpr std::size_t kMaxPatchBytes = 256 * 1024;
 
 constexpr Parameter kCheckpointParameters[] = {

@@ -97,7 +97,7 @@ void sha1Block(Sha1State& state, const unsigned char* block) {
   for (std::size_t i = 0; i < step.size(); ++i) state[i] += step[i];
 }
 
-/// Only for git's object ids, which nothing here trusts.
+/// SHA-1 as hexadecimal digits; only for git's object ids, which nothing here trusts.
 std::string sha1Hex(std::string message) {
   Sha1State state{0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0};
   const std::uint64_t bits = std::uint64_t{message.size()} * 8;

@@ -165,7 +165,7 @@ class ContentDiff {
     return {};
   }
 
-  /// Nothing when the two sides turn out to be the same.
+  /// The diff of one path; nothing when the two sides turn out to be the same.
   std::optional<FileDiff> fileDiff(const Item& item) {
     FileDiff diff;
     diff.path = item.path;
@@ -214,7 +214,8 @@ class ContentDiff {
     return diff;
   }
 
-  /// For what git does not track. A directory comes and goes with the files in it.
+  /// Why a path has no patch, for objects that git does not track; empty for a directory with files in the diff, which
+  /// git creates and removes with them.
   std::string whyNoPatch(const Item& item, const FileDiff& diff) const {
     const std::string below = item.path + "/";
     const auto first = std::lower_bound(items_.begin(), items_.end(), below,

@@ -153,7 +153,7 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
     if (!sent && sent.error().sys_errno != ESRCH) return fail(sent.error());
     info = wait(exec, signal == SIGTERM ? grace_seconds : 5);
     if (!info) return fail(info.error());
-    // Also kills its left-behind processes.
+    // SIGKILL is sent even if SIGTERM ended the command; the supervisor replies ESRCH once it has its result.
   }
   if (!info->running) return {};
   return fail(plainError(Stage::supervise, "session stop", std::to_string(exec), "it survives SIGKILL",

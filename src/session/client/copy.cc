@@ -80,7 +80,7 @@ Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_v
     std::string name = source->name;
     if (!target) {
       if (target.error().sys_errno != ENOENT && target.error().sys_errno != ENOTDIR) return fail(target.error());
-      // Not a directory: the copy gets this name.
+      // `to` is not a directory: the copy gets its last part as name.
       const std::string path(to.substr(0, to.find_last_not_of('/') + 1));
       const std::size_t slash = path.rfind('/');
       const std::string parent = slash == std::string::npos ? "" : path.substr(0, slash);

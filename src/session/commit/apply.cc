@@ -27,7 +27,8 @@ Error failed(std::string_view call, const std::string& path, int error) {
 
 constexpr const char* kChanged = "it was changed meanwhile";
 
-/// Whether the file system cannot do this kind of rename, or not between these directories.
+// Why a rename failed. needsCopy(): it does not work between these directories. unsupported(): the file system does not
+// have this kind of rename.
 bool needsCopy(int error) { return error == EXDEV; }
 bool unsupported(int error) { return error == EINVAL || error == ENOSYS; }
 

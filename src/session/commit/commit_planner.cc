@@ -53,8 +53,8 @@ bool sameContent(int a, int b, std::uint64_t size) {
   return true;
 }
 
-/// Order of a transaction: what is in the way goes first, links come last since they are resolved in what is then
-/// there.
+/// The order of a transaction: deletions, directories, files, links. Links come last, since they are checked in the
+/// tree that the other actions leave.
 int rankOf(const Change& change, FileType type) {
   if (change.kind == ChangeKind::deleted) return 0;
   return type == FileType::directory ? 1 : type == FileType::link ? 3 : 2;

@@ -28,7 +28,8 @@ constexpr auto kMaxTime = std::chrono::milliseconds(50);
 constexpr auto kGitTimeout = std::chrono::seconds(10);
 constexpr std::uint32_t kMaxBlobBytes = 16U << 20;
 constexpr std::int64_t kSecond = 1'000'000'000;
-/// File times have the precision of the kernel's tick: one that is this close to the beginning may be later.
+/// File times have the precision of the kernel's tick: a change that is dated this shortly before the session's
+/// beginning may have come after it.
 constexpr std::int64_t kTickNs = 10'000'000;
 
 /// Whether the file is what the index says: git's own test.
@@ -47,7 +48,7 @@ bool isClean(const IndexEntry& entry, const sys::FileInfo& info, std::int64_t in
 
 std::string headerOf(const Moment& began) { return "caisson git bases 1 " + std::to_string(began.wall_ns) + "\n"; }
 
-/// What a program writes, at most `limit` bytes of it.
+/// Reads a program's output to its end. Nothing if it exceeds `limit` bytes or the deadline.
 std::optional<std::string> readAll(int from, std::size_t limit, Clock::time_point deadline) {
   std::string text;
   for (;;) {

@@ -111,7 +111,8 @@ Result<Staging> Staging::create(const RootDir& session, const RootDir& real) {
     if (!name) return fail(failed("getrandom", real.knownAs(), errno));
     if (auto written = session.writeFileAtomic(kStagingName, *name, 0600); !written) return fail(written.error());
     in_session = ::mkdirat(real.descriptor(), name->c_str(), 0700) != 0;
-    // Only directories further down may be writable: then each file is copied beside its place when it is its turn.
+    // The workspace's top may be read-only to us, with writable directories below. Then stage in the session's
+    // directory; each file is copied beside its place when it is applied.
     if (in_session && errno != EACCES && errno != EPERM) return fail(failed("mkdir", real.knownAs(), errno));
   }
   if (in_session) {

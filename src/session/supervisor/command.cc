@@ -19,7 +19,7 @@ void addUsage(const InitReply& exited, Usage& usage) {
   usage.written_bytes = static_cast<std::uint64_t>(exited.out_blocks) * 512;
 }
 
-/// Includes processes that were not waited for.
+/// Raises the usage to what the command's cgroup counted, which includes processes that were not waited for.
 void addCounted(const sys::CgroupUsage& counted, Usage& usage) {
   if (counted.cpu_user_usec && counted.cpu_system_usec) {
     usage.user_cpu_ms = std::max(usage.user_cpu_ms, static_cast<double>(*counted.cpu_user_usec) / 1e3);

@@ -6,7 +6,7 @@
 namespace caisson::session {
 namespace {
 
-/// Each uses some descriptors of the supervisor.
+/// At most this many per session: each uses some descriptors of the supervisor.
 constexpr std::size_t kMaxCommandCgroups = 64;
 
 void subtract(std::optional<std::uint64_t>& value, const std::optional<std::uint64_t>& before) {

@@ -44,10 +44,10 @@ using Clock = std::chrono::steady_clock;
 static_assert(kSpawnDescriptors + kMaxCgroups <= isolation::kMaxSent);
 
 constexpr auto kStartTimeout = std::chrono::seconds(30);
-constexpr auto kReplyTimeout = std::chrono::seconds(1);
-constexpr auto kPauseTimeout = std::chrono::seconds(10);
+constexpr auto kReplyTimeout = std::chrono::seconds(1);   // of askForDescriptor()
+constexpr auto kPauseTimeout = std::chrono::seconds(10);  // of awaitReply()
 constexpr unsigned kLockPauseUs = 50;
-constexpr auto kKillTimeout = std::chrono::seconds(10);
+constexpr auto kKillTimeout = std::chrono::seconds(10);  // after SIGKILL to pid 1
 
 /// Creates the directory of the layers, owned by the sandbox's user if that is not the caller.
 Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& metadata, const plan::Plan& plan) {

@@ -14,9 +14,9 @@ namespace caisson::session {
 namespace {
 
 constexpr std::size_t kLogPiece = 64 * 1024;
-constexpr int kPiecesPerTurn = 16;  // a flooding command must not delay the others
-constexpr auto kIdleTimeout = std::chrono::seconds(2);
-constexpr auto kIdlePause = std::chrono::milliseconds(5);
+constexpr int kPiecesPerTurn = 16;                         // a flooding command must not delay the others
+constexpr auto kIdleTimeout = std::chrono::seconds(2);     // of waitUntilIdle()
+constexpr auto kIdlePause = std::chrono::milliseconds(5);  // between two kills
 constexpr std::size_t kLastBytes = 64 * 1024;
 
 std::string lastBytes(const sys::RootDir& logs, const std::string& name) {

@@ -13,7 +13,7 @@ Error notRunning(const std::string& id) {
   return plainError(Stage::state, "session", id, "the session's sandbox is not running", "try again");
 }
 
-/// Requests that use the session, unlike those that only show it or change its time.
+/// Whether a request extends the session's time: it uses the session, and does not only show it or change its time.
 bool isActivity(MessageType type) {
   switch (type) {
     case MessageType::start:

@@ -13,7 +13,7 @@
 namespace caisson::supervise {
 namespace {
 
-/// Not derived from the path inside: any text can be in there.
+/// The name of the plan's n-th directory in the store. Not derived from its path inside, which can be any text.
 std::string directoryName(std::size_t number) { return "directory-" + std::to_string(number); }
 
 Result<sys::Fd> makeOne(const sys::RootDir& store, const std::string& name, mode_t mode,

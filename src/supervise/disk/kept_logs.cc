@@ -80,7 +80,7 @@ class LogCopier {
   std::uint64_t left_;
 };
 
-/// Removes the oldest, also the unfinished ones of a crash.
+/// Keeps the newest kKeptRuns directories and removes the others, also incomplete ones that a crash left.
 void removeOld(const RootDir& logs) {
   const auto entries = logs.list("");
   if (!entries || entries->size() <= kKeptRuns) return;

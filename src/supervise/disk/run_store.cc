@@ -63,7 +63,8 @@ std::vector<Abandoned> findAbandoned(const Runs& runs) {
   return found;
 }
 
-/// With the locks held, but not that of the directory: a large store must not delay other runs.
+/// Removes abandoned stores and returns their names. The caller holds their locks, but not that of all stores: removing
+/// a large one must not delay other runs.
 std::vector<std::string> removeStores(const RootDir& runs, const std::vector<Abandoned>& stores) {
   std::vector<std::string> removed;
   for (const Abandoned& one : stores) {

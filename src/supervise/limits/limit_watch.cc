@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr auto kAtOnce = milliseconds(5);      // only frequent polls see short-lived children
 constexpr auto kSoon = milliseconds(20);       // a limit is near, or the kernel does not enforce it
-constexpr auto kOften = milliseconds(50);      // only we count
+constexpr auto kOften = milliseconds(50);      // only these polls count usage
 constexpr auto kSeldom = milliseconds(250);    // the kernel enforces the limits; only for warnings
 constexpr auto kBlind = milliseconds(200);     // the longest interval between polls, if possible
 constexpr double kNear = 0.8;                  // of a limit, for a warning
@@ -249,7 +249,7 @@ void LimitWatch::planNext(Clock::time_point now, Clock::duration cost) {
   if (watches_memory_ && memory_ > plan_.memory_bytes / 2) wait = kSoon;
   if (disk) wait = std::min<Clock::duration>(wait, disk_->pause());
   if (plan_.cpu_seconds) {
-    // Not before the time could have run out on all processors that it may use.
+    // Poll again when the time could be used up at the earliest, with all processors that the sandbox may use.
     const double left = *plan_.cpu_seconds - static_cast<double>(cpu_usec_) / 1e6;
     const double cpus =
         cgroup_.enforced().cpus ? *plan_.cgroup->cpus : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));

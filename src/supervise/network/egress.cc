@@ -89,7 +89,7 @@ void EgressRecord::take(const egress::Report& report, audit::Log* log, const std
         }
         break;
       }
-      // The same number again for internal addresses: denied names must not hide an attempt at them.
+      // Keep room for as many denials of internal addresses: denied names must not push them out of the result.
       const std::size_t most = request.category == egress::Category::host ? kMaxDenials : 2 * kMaxDenials;
       if (denials_.size() >= most) {
         ++omitted_;

@@ -122,7 +122,7 @@ void PortRelay::onConnected(std::uint64_t id) {
 void PortRelay::onReady(std::uint64_t id, bool near, short events) {
   Pair& pair = pairs_.at(id);
   egress::Flow& from = near ? pair.outward : pair.inward;
-  // Its sender closed before, and now it is closed for writing too.
+  // This side sent end of file before, and now does not receive any more either.
   if ((events & kGone) != 0 && from.ended()) return finish(id, 0);
   const std::uint64_t before = pair.outward.bytes() + pair.inward.bytes();
   if ((events & (POLLIN | kGone)) != 0) from.setReadable();

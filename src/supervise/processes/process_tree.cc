@@ -154,17 +154,19 @@ Behind behindDescriptors(pid_t pid, Inodes& seen, QueueFinder& queues) {
   return behind;
 }
 
+/// Memory of one process: private with page tables and swap, and mapped shared memory.
 struct Held {
   std::uint64_t own = 0, mapped = 0;
 };
 
+/// Memory of a process from /proc/PID/status, in which each process counts shared pages completely.
 Held estimate(pid_t pid) {
   const std::string status = readFile(pid, "status");
   return {parseKilobytes(status, "RssAnon") + parseKilobytes(status, "VmPTE") + parseKilobytes(status, "VmSwap"),
           parseKilobytes(status, "RssShmem")};
 }
 
-/// The same, with each shared page divided among its processes.
+/// The same from smaps_rollup, with each shared page divided among its processes. `otherwise` if that is not readable.
 Held proportional(pid_t pid, Held otherwise) {
   const std::string rollup = readFile(pid, "smaps_rollup");
   if (rollup.empty()) return otherwise;

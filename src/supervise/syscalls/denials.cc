@@ -69,7 +69,7 @@ std::string socketName(const Violation& call) {
   return format("{}({}, type {}, protocol {})", call.syscall, name, low(call, 1) & 0xfU, low(call, 2));
 }
 
-/// For calls that are allowed, but not with these arguments.
+/// Explains the denial of a call that is allowed, but not with these arguments.
 Denial explainArguments(const plan::Plan& plan, const Violation& call) {
   const std::string_view name = call.syscall;
   if (name == "socket" || name == "socketpair") {
@@ -109,7 +109,7 @@ bool isPartlyAllowed(const plan::Plan& plan, int number) {
   return rule != plan.syscalls->rules.end() && !rule->branches.empty();
 }
 
-/// Denied only because no rule allows it.
+/// The filter has no rule for this call, so the default action denied it. False for the built-in filter.
 bool isUnlisted(const plan::Plan& plan, int number) {
   if (plan.builtin_syscalls) {
     const auto allowed = plan::allowedSyscalls();

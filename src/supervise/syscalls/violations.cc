@@ -129,7 +129,7 @@ Verdict Violations::judge(const Attempt& attempt, Time now, const std::function<
   ++entry.count;
   Verdict verdict{.error = entry.error, .entry = &entry, .worth_logging = (entry.count & (entry.count - 1)) == 0};
   if (escape_) return verdict;
-  // Of this attempt, which may be more severe than the one whose entry it shares (ptrace).
+  // Grade this attempt, not the entry: it may be more severe than the attempt that created the entry (ptrace).
   switch (severityOf(attempt, entry.syscall, plan_.severities)) {
     case policy::Severity::low: verdict.end_process = attempt.foreign_program; return verdict;
     case policy::Severity::high:

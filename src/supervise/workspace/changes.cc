@@ -41,7 +41,7 @@ class ChangeCounter {
   ChangedFiles changes_;
 };
 
-/// By the time of the last change of the inode, which a program cannot set.
+/// Whether an entry changed since `since_`, by its change time, which a program cannot set.
 bool ChangeCounter::isNew(int directory, const char* name) const {
   if (!since_) return true;
   struct stat status;

@@ -45,7 +45,8 @@ long directoryMask() {
   return created < 0 ? created : raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, kAttributes);
 }
 
-/// In the helper, a copy of a process that may have threads: raw calls only.
+/// Mounts the mask; 0 or a negative errno. Runs in the helper, a copy of a process that may have threads: raw calls
+/// only.
 long mask(int pidfd, const MaskTarget& target) {
   long result = raw(SYS_setns, pidfd, CLONE_NEWUSER | CLONE_NEWNS);
   // The id of a root caller does not exist inside, and may not enter the directories there.
@@ -76,7 +77,7 @@ Fd anyProcess(pid_t init) {
     if (member == init) continue;
     Fd pidfd(static_cast<int>(raw(SYS_pidfd_open, member, 0)));
     if (!pidfd) continue;
-    // Its number may have been another process's when it was listed.
+    // The pid may have been reused between the listing and pidfd_open: check that it is still in the tree.
     const std::vector<pid_t> now = tree.members();
     if (std::ranges::find(now, member) != now.end()) return pidfd;
   }

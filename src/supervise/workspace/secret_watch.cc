@@ -103,7 +103,7 @@ void SecretWatch::scan() {
   }
   next_scan_ = Clock::now() + (Clock::now() - start) * kPauseFactor;
   for (const std::string& path : found.secrets) consider(path);
-  // Its other content is of less use than its secrecy.
+  // Files with a secret in a part of them are hidden completely.
   for (const plan::ReplacedFile& file : found.redacted) consider(file.path);
   maskNext();
   // Another process renames directories all the time, or there is no watch for some.
