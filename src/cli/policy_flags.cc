@@ -96,7 +96,8 @@ Result<void> setTyped(Policy& policy, std::string_view key, std::string_view val
   return done;
 }
 
-/// Only the total limits then. Changes that are kept in memory would meet the memory limit first.
+/// Sets the total disk limit, and keeps changes on disk where possible: in memory they would hit the memory limit
+/// first. Directories on disk are no longer limited below the total.
 Result<void> applyDisk(Policy& policy, std::string_view key, std::string_view value) {
   if (auto done = setTyped(policy, key, value); !done) return done;
   policy::Filesystem& filesystem = policy.model().filesystem;

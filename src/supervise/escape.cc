@@ -64,7 +64,7 @@ void removeOldest(const sys::RootDir& traces) {
   for (std::size_t i = 0; i + kMaxTraces <= by_age.size(); ++i) (void)traces.removeTree(by_age[i].second);
 }
 
-/// A session may have more than one attempt.
+/// A name for a new trace: the sandbox's id, with a number if that exists. A session may have more than one attempt.
 std::string freeName(const sys::RootDir& traces, const std::string& id) {
   std::string name = id;
   for (std::size_t number = 2; number <= kMaxTraces && traces.stat(name); ++number) {

@@ -1,4 +1,4 @@
-// The JSON Schema of a run's result (result_json.h), for programs that read results.
+// The JSON Schema of a run's result (json.h), for programs that read results.
 #pragma once
 
 #include <string_view>

@@ -11,17 +11,17 @@ class JsonWriter;
 namespace caisson::cli {
 
 extern const Verb kSessionCreate, kSessionList, kSessionRenew, kSessionDestroy;  // session.cc
-extern const Verb kSessionInfo;                                                  // session_info.cc
-extern const Verb kSessionExec, kSessionShell;                                   // session_exec.cc
-extern const Verb kSessionPs, kSessionLogs, kSessionStop;                        // session_background.cc
-extern const Verb kSessionCheckpoint, kSessionCheckpoints, kSessionRestore;      // session_layers.cc
-extern const Verb kSessionFork;                                                  // session_layers.cc
-extern const Verb kSessionDiff, kSessionExport;                                  // session_diff.cc
-extern const Verb kSessionCp;                                                    // session_copy.cc
-extern const Verb kSessionCommit;                                                // session_commit.cc
-extern const Verb kSessionNetwork;                                               // session_network.cc
-extern const Verb kSessionExpose;                                                // session_expose.cc
-extern const Verb kSessionRead, kSessionWrite;                                   // session_files.cc
+extern const Verb kSessionInfo;                                                  // info.cc
+extern const Verb kSessionExec, kSessionShell;                                   // exec.cc
+extern const Verb kSessionPs, kSessionLogs, kSessionStop;                        // background.cc
+extern const Verb kSessionCheckpoint, kSessionCheckpoints, kSessionRestore;      // layers.cc
+extern const Verb kSessionFork;                                                  // layers.cc
+extern const Verb kSessionDiff, kSessionExport;                                  // diff.cc
+extern const Verb kSessionCp;                                                    // copy.cc
+extern const Verb kSessionCommit;                                                // commit.cc
+extern const Verb kSessionNetwork;                                               // network.cc
+extern const Verb kSessionExpose;                                                // expose.cc
+extern const Verb kSessionRead, kSessionWrite;                                   // files.cc
 
 /// Fails if operands are missing or too many. `most` 0: any number.
 Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);

@@ -22,7 +22,7 @@ using broker::SecretBytes;
 constexpr std::size_t kLongestSecret = 16 * 1024;
 constexpr std::uint64_t kLongestBundle = 8 * 1024 * 1024;
 constexpr std::uint64_t kSlackSeconds = 3600, kWithoutLimit = 7 * 24 * 3600;
-/// Offset between the uids of payloads and those of their brokers (supervise/host.cc draws the former).
+/// Offset between the uids of payloads and those of their brokers (host/facts.cc draws the former).
 constexpr uid_t kBrokerIds = 0x10000;
 
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",

@@ -58,7 +58,7 @@ struct Process {
   bool belongs;
 };
 
-/// The processes of the command.
+/// The host pids of the command's processes.
 std::vector<pid_t> processesOf(pid_t init, pid_t root) {
   std::vector<Process> all;
   pid_t first = 0;
