@@ -7,7 +7,6 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;  // keeps the order of the user's file
 
-
 constexpr std::string_view kTomlTable = "[mcp_servers.caisson]";
 
 Error refusal(const AgentHost& host, std::string reason, const std::string& program) {

@@ -30,7 +30,8 @@ std::string amount(Limit limit, double value) {
     case Limit::memory:
     case Limit::disk:
     case Limit::output:
-      return rounded >= policy::kMiB ? std::to_string(rounded / policy::kMiB) + " MiB" : std::to_string(rounded) + " bytes";
+      return rounded >= policy::kMiB ? std::to_string(rounded / policy::kMiB) + " MiB"
+                                     : std::to_string(rounded) + " bytes";
     case Limit::time:
     case Limit::cpu: return std::to_string(std::llround(value * 1000)) + " ms";
     default: return std::to_string(rounded);

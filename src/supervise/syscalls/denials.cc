@@ -152,9 +152,8 @@ Denial explainCall(const plan::Plan& plan, const Violation& call) {
     return {.rule = "syscalls.allow",
             .object = call.syscall,
             .operation = "system call that no list of this build knows",
-            .remedy = syscallName(call.number).empty()
-                          ? "the program must do without"
-                          : format("add \"{}\" to syscalls.allow in the policy", name)};
+            .remedy = syscallName(call.number).empty() ? "the program must do without"
+                                                       : format("add \"{}\" to syscalls.allow in the policy", name)};
   }
   if (isPartlyAllowed(plan, call.number)) return explainArguments(plan, call);
   return {.rule = "syscalls.names",
