@@ -413,6 +413,27 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
   return {};
 }
 
+/// Other sandboxes may use a cache at the same time and put links into it, also while this one mounts something there.
+Result<void> checkCaches(const Plan& plan) {
+  for (const Step& cache : plan.steps) {
+    const auto* directory = std::get_if<MountTmpfs>(&cache);
+    if (directory == nullptr || directory->cache.empty()) continue;
+    for (const Step& step : plan.steps) {
+      const std::string target = std::visit(
+          [](const auto& one) {
+            if constexpr (requires { one.target; }) return one.target;
+            return std::string();
+          },
+          step);
+      if (target == directory->target || !below(target, directory->target)) continue;
+      return fail(plainError(Stage::plan, "plan", target,
+                             "it is in the cache " + directory->target + ", which other sandboxes change too",
+                             "name a path outside of the cache, or drop `cache` from its filesystem.tmpfs entry"));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> setCommand(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
@@ -469,6 +490,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   }
   if (planned) planned = chooseDirectory(policy, plan);
   if (planned) planned = checkOwnState(policy, host, plan);
+  if (planned) planned = checkCaches(plan);
   if (planned) planned = planNetwork(policy, plan);
   if (planned) planKernelQuotas(host, plan);
   if (planned) planned = checkCredentials(policy, host, plan);

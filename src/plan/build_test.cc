@@ -88,6 +88,15 @@ TEST(Plan, ShowsNothingOfTheHostButSystemPathsAndTheWorkspace) {
   }
 }
 
+TEST(Plan, MountsNothingBelowACache) {
+  HostFacts host = someHost();
+  ASSERT_TRUE(build(profile("dev"), host, {{"true"}}));
+  host.read_only = {directory("/cache/tools")};
+  const auto plan = build(profile("dev"), host, {{"true"}});
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message().find("other sandboxes change"), std::string::npos) << plan.error().message();
+}
+
 TEST(Plan, OfStrictHasNoWorkspaceAndOneExec) {
   CONFORMS("R-POLICY-12");
   const Plan plan = planned(profile("strict"));
