@@ -88,6 +88,16 @@ TEST(Plan, ShowsNothingOfTheHostButSystemPathsAndTheWorkspace) {
   }
 }
 
+TEST(Plan, HidesCredentialsInToolchains) {
+  HostFacts host = someHost();
+  const std::string node = "/home/someone/.nvm/versions/node/v20";
+  host.toolchains = {{.manager = "nvm", .programs = node + "/bin", .shown = {node + "/bin", node + "/lib"}}};
+  const std::string text = describe(planned(profile("dev"), host));
+  const std::size_t shown = text.find(node + "/lib"), masked = text.find(node + "/lib/node_modules/npm/npmrc");
+  ASSERT_NE(masked, std::string::npos) << text;
+  EXPECT_LT(shown, masked) << "a mask comes after what it hides";
+}
+
 TEST(Plan, MountsNothingBelowACache) {
   HostFacts host = someHost();
   ASSERT_TRUE(build(profile("dev"), host, {{"true"}}));

@@ -3,6 +3,20 @@
 #include "plan/executables.h"
 
 namespace caisson::plan {
+namespace {
+
+/// Files of a toolchain that hold a token or password, below a directory that is shown.
+struct SecretFile {
+  std::string_view directory, file;
+};
+constexpr SecretFile kSecretFiles[] = {
+    {"/lib", "/node_modules/npm/npmrc"},
+    {"/lib", "/node_modules/npm/.npmrc"},
+    {"/conf", "/management/jmxremote.password"},
+    {"/lib", "/management/jmxremote.password"},
+};
+
+}  // namespace
 
 void addToolchains(const HostFacts& host, Plan& plan) {
   std::string text;
@@ -13,6 +27,9 @@ void addToolchains(const HostFacts& host, Plan& plan) {
                                 .executable = true,
                                 .canonical = true,
                                 .owned = plan.identity.parent_writes_maps});
+      for (const SecretFile& secret : kSecretFiles) {
+        if (path.ends_with(secret.directory)) plan.steps.push_back(MaskPath{path + std::string(secret.file)});
+      }
     }
     text += (text.empty() ? "" : ", ") + toolchain.programs + " (" + toolchain.manager + ")";
   }
