@@ -31,12 +31,11 @@ struct Runs {
   Fd making;  ///< locked while stores are made or looked for
 };
 
-Result<Runs> lockRuns(const std::string& path) {
-  auto root = RootDir::open(path);
+Result<Runs> lockRuns(Result<RootDir> root) {
   if (!root) return fail(root.error());
   Fd making = openStore(*root, ".");
-  if (!making) return fail(sysError(Stage::state, "open", path, errno));
-  if (::flock(making.get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path, errno));
+  if (!making) return fail(sysError(Stage::state, "open", root->knownAs(), errno));
+  if (::flock(making.get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", root->knownAs(), errno));
   return Runs{std::move(*root), std::move(making)};
 }
 
@@ -108,8 +107,9 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Pla
                            "set CAISSON_HOME to a directory you can write"));
   }
   const std::string path = home + "/runs";
-  if (auto made = sys::makePrivatePath(path); !made) return fail(made.error());
-  auto runs = lockRuns(path);
+  auto opened = sys::openPrivateDirectory(path);
+  if (!opened) return fail(opened.error());
+  auto runs = lockRuns(RootDir::adopt(std::move(*opened), {.known_as = path}));
   if (!runs) return fail(runs.error());
   const std::vector<Abandoned> abandoned = findAbandoned(*runs);
   if (::mkdirat(runs->root.descriptor(), sandbox_id.c_str(), 0700) != 0) {
@@ -146,7 +146,7 @@ Result<void> RunStore::fill(const plan::Plan& plan) {
 
 Result<std::vector<std::string>> removeAbandonedStores() {
   const std::string path = sys::stateHome() + "/runs";
-  auto runs = lockRuns(path);
+  auto runs = lockRuns(RootDir::open(path));
   if (!runs && runs.error().sys_errno == ENOENT) return std::vector<std::string>{};
   if (!runs) return fail(runs.error());
   const std::vector<Abandoned> abandoned = findAbandoned(*runs);
