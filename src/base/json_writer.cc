@@ -107,7 +107,8 @@ JsonWriter& JsonWriter::string(std::string_view text) {
 JsonWriter& JsonWriter::number(double value) {
   if (!std::isfinite(value)) return null();
   char digits[64];
-  const double rounded = std::round(value * 1000) / 1000;
+  constexpr double kWhole = 1e15;  // larger ones have no thousandths, and rounding would change them
+  const double rounded = std::abs(value) < kWhole ? std::round(value * 1000) / 1000 : value;
   const auto written = std::to_chars(digits, digits + sizeof digits, rounded, std::chars_format::fixed);
   if (written.ec != std::errc{}) return null();
   return raw({digits, static_cast<std::size_t>(written.ptr - digits)});

@@ -149,8 +149,4 @@ bool mayBeExcepted(std::string_view range) {
          range == "benchmark" || range == "documentation" || range == "this host";
 }
 
-bool isLocalRange(std::string_view range) {
-  return range == "loopback" || range == "link-local" || range == "this host";
-}
-
 }  // namespace caisson::egress

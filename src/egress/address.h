@@ -39,8 +39,5 @@ std::string_view blockedRange(const Address& address);
 /// Whether the owner may allow this blocked range in network.private_hosts: private networks, loopback, link-local,
 /// this host and similar; never cloud metadata, multicast or reserved space.
 bool mayBeExcepted(std::string_view range);
-/// True for loopback, link-local and this host's own addresses. An exception by host name does not allow these, only
-/// one by address: otherwise the server that answers the DNS query could point the name at local services.
-bool isLocalRange(std::string_view range);
 
 }  // namespace caisson::egress

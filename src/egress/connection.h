@@ -180,7 +180,7 @@ class Connection final : public Watcher {
   sys::Fd client_, upstream_;
   bool upstream_ready_ = false;  ///< connected to the target, not only connecting
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
-  bool client_ended_ = false, upstream_ended_ = false, upstream_shut_ = false;
+  bool client_ended_ = false, upstream_ended_ = false;
 
   const Endpoint accepted_on_;
   std::uint64_t ticket_ = 0;  ///< of the pending answer, if tickets are used

@@ -211,13 +211,9 @@ Decision Rules::judgeAddress(const Host& host, const Address& address, bool own)
   std::string_view range = blockedRange(address);
   if (range.empty() && own) range = "this host";
   if (range.empty()) return {true, {}, {}};
-  const bool by_name = mayBeExcepted(range) && !isLocalRange(range);
-  if (by_name && hasException(host)) return {true, "network.private_hosts: " + host.text(), {}};
-  if (mayBeExcepted(range) && hasException({.address = address}))
-    return {true, "network.private_hosts: " + address.text(), {}};
+  if (mayBeExcepted(range) && hasException(host)) return {true, "network.private_hosts: " + host.text(), {}};
   std::string remedy;
-  if (mayBeExcepted(range))
-    remedy = "an owner can name the " + std::string(by_name ? "host" : "address") + " in network.private_hosts";
+  if (mayBeExcepted(range)) remedy = "an owner can name the host in network.private_hosts";
   return {false, std::string(range) + " addresses are always blocked: " + address.text(), std::move(remedy), false,
           range};
 }

@@ -106,18 +106,6 @@ TEST(Rules, AnExceptionNamesOneHost) {
   EXPECT_TRUE(Rules::from({.private_hosts = {"registry.local", "10.0.0.1"}}));
 }
 
-TEST(Rules, AnExceptionForANameDoesNotOpenThisHost) {
-  const Rules by_name = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"git.corp.example"}});
-  const Rules by_address = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"127.0.0.1", "fe80::1"}});
-  const Host host = *canonicalHost("git.corp.example");
-  EXPECT_TRUE(by_name.judgeAddress(host, *Address::parse("10.0.0.1"), false).allowed);
-  for (const char* address : {"127.0.0.1", "fe80::1"}) {
-    EXPECT_FALSE(by_name.judgeAddress(host, *Address::parse(address), false).allowed) << address;
-    EXPECT_TRUE(by_address.judgeAddress(host, *Address::parse(address), false).allowed) << address;
-  }
-  EXPECT_FALSE(by_name.judgeAddress(host, *Address::parse("198.51.0.1"), true).allowed) << "an address of this host";
-}
-
 TEST(Rules, TheNarrowestPortEntryWins) {
   CONFORMS("R-NETWORK-3");
   const Rules rules = rulesOf({.allowed_hosts = {"*"},

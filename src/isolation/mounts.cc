@@ -190,9 +190,11 @@ int TreeBuilder::openSource(const FlatStep& step) {
     how.flags = O_PATH | O_CLOEXEC;
     how.resolve = block_.guard_links ? sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks : 0;
     long fd = raw(SYS_openat2, AT_FDCWD, step.source, &how, sizeof(how));
-    if (fd == -ENOSYS || fd == -EPERM)
-      fd = openBeneath(must("open", "/", raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0)), step.source + 1,
-                       O_PATH);
+    if (fd == -ENOSYS || fd == -EPERM) {
+      const int root = must("open", "/", raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
+      fd = openBeneath(root, step.source + 1, O_PATH);
+      closeFd(root);
+    }
     must("open", step.source, fd);
     const int tree = cloneTree(static_cast<int>(fd), "", step.source);
     closeFd(static_cast<int>(fd));

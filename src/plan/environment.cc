@@ -60,6 +60,27 @@ void addOfflineVariables(const policy::Network& network, std::map<std::string, s
   }
 }
 
+void addStandardVariables(const HostFacts& host, const Plan& plan, bool interactive,
+                          std::map<std::string, std::string>& values) {
+  values["PATH"] = programPath(host.toolchains);
+  for (const Toolchain& toolchain : host.toolchains) {
+    const std::string prefix = toolchain.programs.substr(0, toolchain.programs.rfind('/'));
+    if (toolchain.manager == "sdkman" && prefix.find("/candidates/java/") != std::string::npos)
+      values["JAVA_HOME"] = prefix;
+  }
+  addCacheVariables(plan, values);
+  values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
+  values["USER"] = "sandbox";
+  values["LOGNAME"] = "sandbox";
+  values["SHELL"] = "/bin/sh";
+  values["LANG"] = "C.UTF-8";
+  values["TMPDIR"] = "/tmp";
+  values["CAISSON"] = "1";
+  if (!interactive) return;
+  const auto terminal = host.caller_environment.find("TERM");
+  values["TERM"] = terminal == host.caller_environment.end() ? "xterm-256color" : terminal->second;
+}
+
 }  // namespace
 
 std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,
@@ -76,25 +97,8 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
       values[name] = found->second;
     }
   };
-  values["PATH"] = programPath(host.toolchains);
-  for (const Toolchain& toolchain : host.toolchains) {
-    const std::string prefix = toolchain.programs.substr(0, toolchain.programs.rfind('/'));
-    if (toolchain.manager == "sdkman" && prefix.find("/candidates/java/") != std::string::npos)
-      values["JAVA_HOME"] = prefix;
-  }
-  addCacheVariables(plan, values);
-  values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
-  values["USER"] = "sandbox";
-  values["LOGNAME"] = "sandbox";
-  values["SHELL"] = "/bin/sh";
-  values["LANG"] = "C.UTF-8";
-  values["TMPDIR"] = "/tmp";
-  values["CAISSON"] = "1";
+  if (wish.mode != policy::EnvironmentMode::listed) addStandardVariables(host, plan, interactive, values);
   if (plan.egress) addProxyVariables(values);
-  if (interactive) {
-    values["TERM"] = "xterm-256color";
-    fromCaller("TERM");
-  }
   for (const std::string& name : wish.pass) fromCaller(name);
   dropSecretVariables(policy, values);
   if (plan.egress && addsCredentials(policy.network)) addCredentialVariables(policy, values);

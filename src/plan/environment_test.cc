@@ -100,6 +100,16 @@ TEST(Environment, PackageManagersAreOfflineOnlyWithoutANetwork) {
   EXPECT_FALSE(variables(policy, hostWithVariables()).contains("PIP_NO_INDEX"));
 }
 
+TEST(Environment, OfModeListedHasOnlyWhatIsListed) {
+  Policy policy;
+  policy.environment.mode = policy::EnvironmentMode::listed;
+  policy.environment.pass = {"LANG"};
+  policy.environment.set = {{"MODE", "x"}};
+  HostFacts host = someHost();
+  host.caller_environment = {{"LANG", "de_DE"}, {"OTHER", "y"}};
+  EXPECT_EQ(variables(policy, host), (std::map<std::string, std::string>{{"LANG", "de_DE"}, {"MODE", "x"}}));
+}
+
 TEST(Environment, ATerminalIsNamedOnlyWhenThereIsOne) {
   EXPECT_FALSE(variables(Policy{}, hostWithVariables()).contains("TERM"));
   EXPECT_EQ(variables(Policy{}, hostWithVariables(), true).at("TERM"), "screen");

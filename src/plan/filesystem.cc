@@ -126,7 +126,10 @@ std::string describeSandbox(const policy::Policy& policy) {
   add("open_files", resources.open_files);
   if (resources.cpu_seconds) add("cpu_seconds", static_cast<std::uint64_t>(*resources.cpu_seconds));
   if (resources.wall_seconds) add("wall_seconds", static_cast<std::uint64_t>(*resources.wall_seconds));
-  text += policy.network.mode == policy::NetworkMode::none ? ",\"network\":\"none\"}\n" : ",\"network\":\"proxy\"}\n";
+  const auto mode = policy.network.mode;
+  text += mode == policy::NetworkMode::none    ? ",\"network\":\"none\"}\n"
+          : mode == policy::NetworkMode::proxy ? ",\"network\":\"proxy\"}\n"
+                                               : ",\"network\":\"host\"}\n";
   return text;
 }
 

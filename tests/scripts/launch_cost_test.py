@@ -19,8 +19,8 @@ MOST = {
     "payload, before its program": 200,
 }
 # Of profile `dev`: the run's store on disk with the overlay's layers and two directories, the cache of the workspace with
-# its lock, and a look at the toolchains that PATH names.
-DEV = 38
+# its lock, whose owners and modes are checked, and a look at the toolchains that PATH names.
+DEV = 48
 CGROUP = 75  # more for the supervisor, where a cgroup is made before the clone (v2)
 
 LINE = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(\w+)(.*)$")

@@ -72,6 +72,7 @@ void liftLimits(Plan& plan) {
   plan.rlimits.clear();
   plan.cgroup.reset();
   plan.memory_bytes = plan.max_tasks = 0;
+  plan.task_limits.reset();
   plan.max_file_size.reset();
 }
 

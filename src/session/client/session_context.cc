@@ -21,7 +21,7 @@ constexpr int kAttempts = 3;
 
 std::string restartNotice(std::string_view reason) {
   return "the session's sandbox was restarted: " + std::string(reason) +
-         "; files of the workspace are kept, /tmp, the home and processes are gone";
+         "; files of the workspace and directories on disk are kept, directories in memory and processes are gone";
 }
 
 Result<void> checkRequest(const ExecRequest& request) {

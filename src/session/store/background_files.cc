@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "policy/document/document.h"
 
 namespace caisson::session {
@@ -40,7 +41,9 @@ Error noSuchCommand(std::uint32_t exec) {
 
 std::string encode(const Violation& one) {
   JsonWriter json;
-  const auto text = [&](const char* key, std::string_view value) { json.key(key).string(value); };
+  // Printable: clients may show it on a terminal.
+  constexpr std::size_t kLongest = 4096;
+  const auto text = [&](const char* key, std::string_view value) { json.key(key).string(printable(value, kLongest)); };
   json.beginObject().key("number").number(one.number).key("pid").number(one.pid).key("errno").number(one.error);
   json.key("count").number(one.count).key("probe").boolean(one.probe);
   text("rule", one.rule);

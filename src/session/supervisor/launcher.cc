@@ -152,10 +152,11 @@ class LauncherProcess {
     if (packet.descriptors.size() > 1) port.listener = std::move(packet.descriptors[1]);
   }
 
-  void remount(const Packet& packet) const {
+  void remount(const Packet& packet) {
     const auto options = codec::decode<OverlayOptions>(packet.value);
     if (!options || packet.descriptors.size() != 3) return;
     const auto mounted = remountOverlay(packet.descriptors[0].get(), packet.descriptors[1].get(), *options);
+    if (!mounted && mounted.error().sys_errno == ETIMEDOUT) ++children_;  // it was killed, and is reaped later
     const int reply = packet.descriptors[2].get();
     if (mounted) {
       (void)sendPacket(reply, MessageType::done, {});

@@ -63,7 +63,7 @@ TEST_F(Limits, ThatComeNearAreWarnedOf) {
   EXPECT_TRUE(warns(output, "stdout came to 90 %")) << output["warnings"].dump();
   const json errors = with("[resources]\noutput = \"1000\"\n", {"sh", "-c", "head -c 900 /dev/zero >&2"});
   EXPECT_TRUE(warns(errors, "stderr came to 90 %")) << errors["warnings"].dump();
-  const json cpu = with("[resources]\ncpu_seconds = \"0.5s\"\n", {"/workspace/payload", "burn-hidden", "0.42", "30"});
+  const json cpu = with("[resources]\ncpu_seconds = \"2s\"\n", {"/workspace/payload", "burn-hidden", "1.7", "30"});
   EXPECT_EQ(cpu["outcome"], "exited") << cpu.dump();
   EXPECT_TRUE(warns(cpu, "cpu time came to ")) << cpu["warnings"].dump();
   const json inodes = with("", {"/workspace/payload", "fill-inodes", "/run", "7200"});
