@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "base/syscall_names.h"
@@ -72,7 +73,8 @@ void liftLimits(Plan& plan) {
   plan.rlimits.clear();
   plan.cgroup.reset();
   plan.memory_bytes = plan.max_tasks = 0;
-  plan.task_limits.reset();
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  if (plan.task_limits) plan.task_limits = plan::TaskLimits{.processes = kAny, .threads = kAny};
   plan.max_file_size.reset();
 }
 
