@@ -141,6 +141,7 @@ TEST_F(EscapeResponse, KeepsWhatWasLeftInTheCacheFromTheNextRun) {
 }
 
 TEST_F(EscapeResponse, DeniedConnectionIsOnRecordAsANetworkIndicator) {
+  CONFORMS("R-SYSCALL-6");
   const std::string script =
       "import socket; s = socket.create_connection(('127.0.0.1', 3128)); "
       "s.sendall(b'CONNECT denied.example:443 HTTP/1.1\\r\\nHost: denied.example:443\\r\\n\\r\\n'); print(s.recv(20))";
