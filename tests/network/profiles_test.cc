@@ -43,7 +43,8 @@ TEST_F(ProfileOnline, NodeReachesItsRegistryAndNoOtherHost) {
 TEST_F(ProfileOnline, PythonReachesItsIndex) {
   requireOrSkip(runProgram({"/usr/bin/python3", "-m", "pip", "--version"}).exit_status == 0, "no pip here");
   const std::string install =
-      "/usr/bin/python3 -m pip install -q --target /tmp/t --index-url http://any.pypi.org/simple --trusted-host any.pypi.org "
+      "/usr/bin/python3 -m pip install -q --target /tmp/t --index-url http://any.pypi.org/simple --trusted-host "
+      "any.pypi.org "
       "leaf";
   const RunOutput output = shellUnder("python", "proxy", install + " && PYTHONPATH=/tmp/t python3 -m leaf" + kVariable);
   EXPECT_EQ(output.out, "from the index\noffline=\n") << output.describe();
