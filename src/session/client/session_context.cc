@@ -13,6 +13,7 @@
 #include "session/client/foreground.h"
 #include "session/client/worker.h"
 #include "session/commit/recover.h"
+#include "session/store/rollback.h"
 
 namespace caisson::session {
 namespace {

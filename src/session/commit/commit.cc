@@ -18,6 +18,7 @@
 #include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
+#include "session/store/rollback.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::session {

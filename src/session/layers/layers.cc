@@ -17,6 +17,7 @@
 #include "session/layers/squash.h"
 #include "session/layers/steps.h"
 #include "session/network/network.h"
+#include "session/store/rollback.h"
 
 namespace caisson::session {
 namespace {

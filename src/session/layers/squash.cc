@@ -9,6 +9,7 @@
 
 #include "session/client/session_context.h"
 #include "session/layers/steps.h"
+#include "session/store/rollback.h"
 #include "supervise/limits/closed_tree.h"
 #include "sys/merge_layers.h"
 

@@ -17,6 +17,7 @@
 #include "policy/decode/validate.h"
 #include "policy/rules/network_client.h"
 #include "session/client/session_context.h"
+#include "session/store/rollback.h"
 #include "supervise/network/egress.h"
 
 namespace caisson::session {

@@ -1,7 +1,6 @@
 #include "session/store/store.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/sandbox.h"
+#include "session/store/rollback.h"
 #include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
 
@@ -32,11 +32,9 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr const char* kNames = ".names";
-constexpr std::string_view kNew = ".new-";             // being created: its lock is held
-constexpr std::string_view kGone = ".gone-";           // being removed
-constexpr std::string_view kTrash = ".trash-";         // unused layers, in the directory of stores
-constexpr std::string_view kDiscarded = "discarded-";  // scratch directories, in the directory of a session
-constexpr const char* kRollbackFile = "rollback";
+constexpr std::string_view kNew = ".new-";      // being created: its lock is held
+constexpr std::string_view kGone = ".gone-";    // being removed
+constexpr std::string_view kTrash = ".trash-";  // unused layers, in the directory of stores
 constexpr const char* kReserve = "reserve";
 constexpr const char* kKept = "kept";  // expired with uncommitted changes
 // How many files of an expired session are checked for uncommitted changes.
@@ -99,14 +97,6 @@ bool nothingWritten(const RootDir& store, const Metadata& metadata) {
   });
 }
 
-void removeDiscarded(const RootDir& session) {
-  const auto entries = session.list("");
-  if (!entries) return;
-  for (const sys::DirectoryEntry& entry : *entries) {
-    if (entry.name.starts_with(kDiscarded)) (void)session.removeTree(entry.name);
-  }
-}
-
 SessionInfo infoOf(const RootDir& directory, const std::string& id) {
   SessionInfo info;
   info.id = id;
@@ -129,59 +119,6 @@ SessionInfo infoOf(const RootDir& directory, const std::string& id) {
 }
 
 }  // namespace
-
-std::string newLayerName() {
-  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz234567";
-  unsigned char bytes[6] = {};
-  (void)!::getrandom(bytes, sizeof(bytes), 0);
-  std::string name;
-  for (const unsigned char byte : bytes) name += kLetters[byte & 31];
-  return name;
-}
-
-Result<void> discardScratch(const RootDir& session) {
-  // Removing it takes time: see clean().
-  auto renamed = session.rename(kScratchDirectory, std::string(kDiscarded) + newLayerName(), false);
-  if (!renamed && renamed.error().sys_errno == ENOENT) return {};
-  return renamed;
-}
-
-Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
-  Metadata after = metadata;
-  std::string evidence;
-  for (std::size_t number = 1; evidence.empty(); ++number) {
-    const std::string name = "evidence-" + std::to_string(number);
-    const auto same = [&](const Checkpoint& one) { return one.name == name; };
-    if (std::none_of(after.checkpoints.begin(), after.checkpoints.end(), same)) evidence = name;
-  }
-  std::vector<std::string> layers = after.frozen;
-  layers.insert(layers.begin(), after.upper);
-  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
-  after.upper = newLayerName();
-  // What the attacker left in /tmp and the home must not reach the next command. Removing it takes time: see clean().
-  auto renamed = session.rename(kScratchDirectory, std::string(kDiscarded) + evidence, false);
-  if (!renamed && renamed.error().sys_errno != ENOENT) return fail(renamed.error());
-  if (auto written = writeMetadata(session, after); !written) return fail(written.error());
-  metadata = std::move(after);
-  return evidence;
-}
-
-Result<void> requestRollback(const RootDir& session, const std::string& upper) {
-  return session.writeFileAtomic(kRollbackFile, upper, 0600);
-}
-
-Result<std::string> carryOutRollback(const RootDir& session, Metadata& metadata) {
-  const auto upper = session.readFile(kRollbackFile, 64);
-  if (!upper) return std::string();
-  std::string evidence;
-  if (*upper == metadata.upper) {  // otherwise it was dropped meanwhile
-    auto discarded = discardUpper(session, metadata);
-    if (!discarded) return discarded;
-    evidence = std::move(*discarded);
-  }
-  if (auto removed = session.remove(kRollbackFile); !removed) return fail(removed.error());
-  return evidence;
-}
 
 void makeReserve(const RootDir& session) { (void)session.replaceFile(kReserve, std::string(kReserveBytes, 'r'), 0600); }
 

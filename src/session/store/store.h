@@ -79,19 +79,6 @@ class Store {
 /// Whether the directory is still the session with this id, and was not destroyed meanwhile.
 bool isCurrent(const SessionPaths& paths, const std::string& id, const sys::RootDir& directory);
 
-/// Requests a rollback that could not be done because the session was locked: the next user of the session does it
-/// first (carryOutRollback). `upper`: the layer to discard.
-Result<void> requestRollback(const sys::RootDir& session, const std::string& upper);
-/// Does a requested rollback, if there is one; the caller holds the session's lock. Returns the name of the checkpoint
-/// that keeps the discarded changes; empty: nothing was discarded.
-Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& metadata);
-/// Starts an empty upper layer, keeps the old one as a checkpoint, whose name is returned, and discards scratch
-/// directories; the caller holds the lock.
-Result<std::string> discardUpper(const sys::RootDir& session, Metadata& metadata);
-
-/// Discards what commands left in the session's /tmp and home, as far as that is on disk; the caller holds the lock.
-Result<void> discardScratch(const sys::RootDir& session);
-
 /// Clears the mark that the session expired with uncommitted changes: they are about to change.
 void forgetKept(const sys::RootDir& session);
 
@@ -99,8 +86,5 @@ void forgetKept(const sys::RootDir& session);
 void makeReserve(const sys::RootDir& session);
 /// Removes that file.
 void releaseReserve(const sys::RootDir& session);
-
-/// A random name for a new layer.
-std::string newLayerName();
 
 }  // namespace caisson::session

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "session/layers/squash.h"
+#include "session/store/rollback.h"
 #include "session/supervisor/supervisor.h"
 #include "sys/raw_syscall.h"
 
