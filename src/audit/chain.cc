@@ -123,7 +123,7 @@ std::string timeText(std::int64_t time_ns) {
   const std::int64_t day = of_year - (153 * month_from_march + 2) / 5 + 1;
   const std::int64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
   const std::int64_t year = year_of_era + era * 400 + (month <= 2 ? 1 : 0);
-  char text[64];
+  char text[160];  // seven numbers of any size: the compiler cannot know their ranges
   std::snprintf(text, sizeof(text), "%04lld-%02lld-%02lldT%02lld:%02lld:%02lld.%06lldZ", static_cast<long long>(year),
                 static_cast<long long>(month), static_cast<long long>(day), static_cast<long long>(of_day / 3600),
                 static_cast<long long>(of_day / 60 % 60), static_cast<long long>(of_day % 60),

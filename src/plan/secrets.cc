@@ -1,7 +1,11 @@
 #include "plan/secrets.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 

@@ -29,7 +29,7 @@ using sys::Fd;
 /// process of the sandbox stops the newborn.
 constexpr auto kSpawnTimeout = std::chrono::seconds(3);
 /// How long after SIGKILL to a command's processes everything in the session is killed.
-constexpr auto kKillTimeout = std::chrono::seconds(2);
+constexpr auto kCommandKillTimeout = std::chrono::seconds(2);
 /// How long to wait for other writers to release the audit log.
 constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);  ///< between two attempts
@@ -420,7 +420,7 @@ void Supervisor::killProcesses(std::uint32_t number) {
   if (!command->report && command->pid == 0) return finish(*command);  // not spawned yet
   if (command->cgroup) command->cgroup->kill();
   if (command->tree) command->tree->kill();
-  command->kill_timer = loop_.at(Clock::now() + kKillTimeout, [this, number] {
+  command->kill_timer = loop_.at(Clock::now() + kCommandKillTimeout, [this, number] {
     Command* late = find(number);
     if (late == nullptr || late->exited) return;
     (void)directory_.replaceFile(kEndReasonFile, "a command could not be killed alone", 0600);

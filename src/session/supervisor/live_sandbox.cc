@@ -47,7 +47,7 @@ constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kReplyTimeout = std::chrono::seconds(1);   // of askForDescriptor()
 constexpr auto kPauseTimeout = std::chrono::seconds(10);  // of awaitReply()
 constexpr unsigned kLockPauseUs = 50;
-constexpr auto kKillTimeout = std::chrono::seconds(10);  // after SIGKILL to pid 1
+constexpr auto kSandboxKillTimeout = std::chrono::seconds(10);  // after SIGKILL to pid 1
 
 /// Creates the directory of the layers, owned by the sandbox's user if that is not the caller.
 Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& metadata, const plan::Plan& plan) {
@@ -441,7 +441,7 @@ bool LiveSandbox::kill() {
   if (reaped_ || launched_.init <= 0) return true;
   sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
   pollfd wait{launched_.pidfd.get(), POLLIN, 0};
-  const auto deadline = Clock::now() + kKillTimeout;
+  const auto deadline = Clock::now() + kSandboxKillTimeout;
   while (::poll(&wait, 1, sys::millisecondsUntil(deadline)) < 0 && errno == EINTR) {
   }
   if ((wait.revents & POLLIN) == 0) return false;
@@ -462,7 +462,7 @@ void LiveSandbox::stopWatching() {
 
 std::optional<LiveSandbox::Remains> LiveSandbox::killPaused() {
   sys::raw(SYS_pidfd_send_signal, launched_.pidfd.get(), SIGKILL, nullptr, 0);
-  const auto deadline = Clock::now() + kKillTimeout;
+  const auto deadline = Clock::now() + kSandboxKillTimeout;
   // pid 1 closes its files, and so releases this lock, before it leaves its mount namespace.
   while (isAlive(*directory_)) {
     if (Clock::now() > deadline) return std::nullopt;

@@ -166,7 +166,7 @@ class Supervisor {
   /// destroyed, at once.
   void end(Command& command, EndedBy why, Limit limit = Limit::none, const std::string& reason = {});
   /// SIGKILL to every process of a command; one that was not spawned yet is finished. If pid 1 does not report the exit
-  /// within kKillTimeout, the sandbox is killed.
+  /// within two seconds, the sandbox is killed.
   void killProcesses(std::uint32_t number);
   /// Ends all commands with this cause, and kills every other process of the sandbox except pid 1.
   void killEverything(EndedBy why, Limit limit, const std::string& reason);
