@@ -40,6 +40,7 @@ struct FormatPattern {
   std::string_view text;
 };
 
+/// Replaces each `{}` by the next value. Call format() instead, which checks their number.
 std::string formatValues(std::string_view pattern, std::span<const FormatValue> values);
 
 template <class... Values>
@@ -52,7 +53,7 @@ std::string format(FormatPattern<sizeof...(Values)> pattern, const Values&... va
 std::string hex(std::uint64_t value);
 /// "0755", with at least four digits: an access mode.
 std::string octal(std::uint64_t value);
-/// Followed by blanks up to `width` bytes.
+/// `text`, with blanks appended up to `width` bytes; longer text unchanged.
 std::string padded(std::string_view text, std::size_t width);
 
 }  // namespace caisson

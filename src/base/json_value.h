@@ -23,16 +23,17 @@ class JsonValue {
 
   [[nodiscard]] bool isObject() const;
   [[nodiscard]] bool isArray() const;
-  /// Nothing if the value has another type.
+  /// Nothing if the value has another type; 1.0 is not an integer.
   [[nodiscard]] std::optional<std::string> text() const;
   [[nodiscard]] std::optional<std::int64_t> integer() const;
 
-  /// Of an object in the order of the text, of an array; empty for other types.
+  /// The members of an object in the order of the text, and the elements of an array; empty for other types.
   [[nodiscard]] std::vector<std::pair<std::string, JsonValue>> members() const;
   [[nodiscard]] std::vector<JsonValue> items() const;
 
   /// A member of an object; nothing if it is missing.
   [[nodiscard]] std::optional<JsonValue> find(std::string_view key) const;
+  /// The same for a member with a string or an integer; nothing if it has another type.
   [[nodiscard]] std::optional<std::string> textAt(std::string_view key) const;
   [[nodiscard]] std::optional<std::int64_t> integerAt(std::string_view key) const;
 

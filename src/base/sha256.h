@@ -41,7 +41,7 @@ class Sha256 {
 /// Writes 64 lower-case hexadecimal digits to `to`.
 void writeHex(const Digest& digest, char* to);
 std::string hex(const Digest& digest);
-/// Parses 64 lower-case hexadecimal digits. Returns false for anything else.
+/// Parses 64 lower-case hexadecimal digits. Returns false for anything else; `digest` may be partly overwritten then.
 bool readHex(std::string_view text, Digest& digest);
 
 }  // namespace caisson

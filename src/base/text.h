@@ -25,7 +25,7 @@ constexpr std::string_view trimmed(std::string_view text, std::string_view blank
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// The parts with the separator between them.
+/// The parts with the separator between them; empty parts at the start get none.
 inline std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ") {
   std::string text;
   for (const std::string& part : parts) text.append(text.empty() ? "" : separator).append(part);

@@ -7,7 +7,7 @@
 namespace caisson {
 
 struct Character {
-  char32_t code = 0;
+  char32_t code = 0;       ///< the byte's value if it is invalid
   std::size_t length = 1;  ///< in bytes; 1 for an invalid byte
   bool valid = false;
 };

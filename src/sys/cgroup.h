@@ -107,7 +107,7 @@ class Cgroup {
   /// controller is not `usable`; see `enforced`.
   static Result<Cgroup> create(const CgroupBase& base, std::string_view name, const CgroupLimits& limits);
 
-  Cgroup() = default;  ///< no cgroup: every call does nothing
+  Cgroup() = default;  ///< no cgroup: calls do nothing; only createChild fails
   Cgroup(Cgroup&& other) noexcept;
   Cgroup& operator=(Cgroup&& other) noexcept;
   /// Like remove(); what cannot be removed in time is left for removeAbandonedCgroups.
@@ -137,14 +137,15 @@ class Cgroup {
   /// Everything that can be read now, including current values. Slower than totals().
   [[nodiscard]] CgroupUsage usage() const;
   /// Final numbers, on the critical path of the caller: only peaks and sums, no current values. Reads denied forks only
-  /// if the peak reached the limit, and OOM kills only if the peak came near the limit or if `suspicious`: a process
-  /// was killed, perhaps because the host itself ran out of memory.
+  /// if the peak reached the limit or is unknown, and OOM kills only if the peak came near the limit or if
+  /// `suspicious`: a process was killed, perhaps because the host itself ran out of memory. What is not read is
+  /// nullopt.
   [[nodiscard]] CgroupUsage totals(bool suspicious) const;
   /// Bytes of reclaimable page cache; 0 where the kernel does not count it. Slower than usage().
   [[nodiscard]] std::uint64_t pageCache() const;
 
   /// For poll: v2 reports POLLPRI when memory.events changes (then read usage()), v1 POLLIN on an out-of-memory event.
-  /// Invalid if the kernel offers neither.
+  /// Invalid without a memory controller or if the kernel offers neither.
   [[nodiscard]] Fd oomEvents() const;
 
   /// Sends SIGKILL to every process inside. v2: one kernel operation, which may return before the processes are gone.
@@ -161,12 +162,13 @@ class Cgroup {
   [[nodiscard]] Result<void> allowEntry(uid_t uid) const;
   /// Sends SIGKILL to every process inside without waiting. The caller must check empty() for survivors.
   void killNow() const;
-  /// Whether no process is inside (v2: nor in a child cgroup). False if that cannot be read.
+  /// Whether no process is inside (v2: nor in a child cgroup). False if that cannot be read or there is no cgroup.
   [[nodiscard]] bool empty() const;
   /// Prepares an empty cgroup for reuse: resets the memory peak. v1 only; children have no memory count on v2.
   void reset() const;
 
-  /// Kills what is still inside, waits until it is gone (2 s at most), removes the directories.
+  /// Kills what is still inside, waits until it is gone (2 s at most), removes the directories. The object is empty
+  /// afterwards, even on an error; what could not be removed is left for removeAbandonedCgroups.
   Result<void> remove();
 
   /// A cgroup that another process made and owns: only `enforced` is known.
@@ -212,24 +214,27 @@ class Cgroup {
   std::uint64_t memory_limit_ = 0, pids_limit_ = 0;  ///< as set; 0: unknown
 };
 
-/// Removes directories that keep() returned, once their last process has exited; waits 2 s at most.
+/// Removes directories that keep() returned. Kills nothing: waits up to 2 s for the last process to exit, then leaves
+/// the directories.
 void removeKeptCgroup(const std::vector<std::string>& directories);
 
-/// How many processes of such a cgroup the kernel killed because of lack of memory.
+/// How many processes of such a cgroup the kernel killed because of lack of memory; 0 if that cannot be read.
 std::uint64_t oomKillsOf(const std::vector<std::string>& directories);
 
 /// The whole disk below the file system of `fd`; the kernel's io limits do not accept partitions. nullopt for file
-/// systems without a single device (tmpfs, overlay, btrfs, network).
+/// systems without a single device (tmpfs, overlay, btrfs, network) and on errors.
 std::optional<dev_t> diskOf(int fd);
 
 /// Clean-up at a later start: removes this user's directories below the base whose maker process is gone. Kills what
-/// still runs inside, since its supervisor is dead. Returns the removed names. Does not touch other users' directories,
-/// nor those made in another pid namespace, where pids have another meaning. Cheap if there is no directory but `own`.
+/// still runs inside, since its supervisor is dead. Returns the removed names. Does not touch kept cgroups (see
+/// kKeptCgroup), other users' directories, nor those made in another pid namespace, where pids have another meaning.
+/// Cheap if there is no directory but `own`.
 std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own = {});
 
 /// Removes empty cgroups with the kKeptCgroup prefix whose maker is gone and was started more than `older_than` ago.
 /// Only the maker adds the first process, so they stay empty. Sessions leave them if their store was deleted by hand;
-/// the delay preserves the OOM count of a session that just ended. Never touches a cgroup with processes.
+/// the delay preserves the OOM count of a session that just ended. Never touches a cgroup with processes. Returns the
+/// removed names.
 std::vector<std::string> removeEmptyKeptCgroups(const CgroupBase& base, std::chrono::seconds older_than);
 
 }  // namespace caisson::sys

@@ -21,16 +21,17 @@ namespace caisson::sys {
 std::optional<std::string> readAt(int directory, const char* file);
 /// One write for all of `value`: the kernel parses each write separately. Returns 0 or an errno.
 int writeAt(int directory, const char* file, std::string_view value);
-/// Opens a directory; does not follow a final symbolic link.
+/// Opens a directory (O_PATH); does not follow a final symbolic link. Invalid with errno set on failure.
 Fd openDirectoryAt(int parent, const char* name);
-/// Pids in cgroup.procs; those outside our pid namespace read as 0.
+/// Pids in cgroup.procs; those outside our pid namespace read as 0. nullopt with errno set if it cannot be read.
 std::optional<std::vector<pid_t>> membersOf(int directory);
-/// Whether `pid` is in `directory` itself.
+/// Whether `pid` is in `directory` itself. False if that cannot be read.
 bool holds(int directory, pid_t pid);
-/// Sends SIGKILL to the members of one of our directories; returns how many are left. A pid read from cgroup.procs may
-/// be reused by the time it is signalled, so a pidfd is opened and the pid must still be listed after that.
+/// Sends SIGKILL to the members of one of our directories, except this process and pid 1. Returns how many were listed
+/// just before the signals, so 0 means that none was left (or that the list cannot be read). A pid may be reused by the
+/// time it is signalled, so a pidfd is opened and the pid must still be listed after that.
 std::size_t killMembers(int directory);
-/// Whether `directory` itself holds no process other than `self`; -1: none at all.
+/// Whether `directory` itself holds no process other than `self`; -1: none at all. False if that cannot be read.
 bool holdsOnly(int directory, pid_t self);
 
 /// One line of /proc/<pid>/cgroup.
@@ -38,7 +39,7 @@ struct OwnCgroup {
   std::string controllers;  ///< "cpu,cpuacct"; "" for v2
   std::string path;
 };
-/// The content of /proc/<pid>/cgroup.
+/// The lines of /proc/<pid>/cgroup; malformed ones are skipped.
 std::vector<OwnCgroup> parseOwnCgroups(std::string_view text);
 
 /// Whether `word` is an element of a list ("memory pids", "cpu,cpuacct").
@@ -93,6 +94,7 @@ struct ProcessStart {
   pid_t pid = -1;
   std::uint64_t ticks = 0;
 };
+/// nullopt if `stat`, the content of that file, is malformed.
 std::optional<ProcessStart> parseProcessStart(std::string_view stat);
 /// Whether the maker of a directory of our own `world` is gone. False if unsure.
 bool makerIsGone(const CgroupName& name);

@@ -28,11 +28,12 @@ struct CgroupProbe {
   std::vector<CgroupHierarchy> hierarchies;
   /// The hierarchy that provides `controller`, or null.
   [[nodiscard]] const CgroupHierarchy* find(std::string_view controller) const;
-  /// Whether a child with `controller` could be made.
+  /// Whether a child with `controller` could be made and processes moved; false if that was not tried.
   [[nodiscard]] bool usable(std::string_view controller) const;
 };
 
-/// Pure: parses /proc/self/mountinfo and /proc/self/cgroup. Tries nothing.
+/// Pure: parses /proc/self/mountinfo and /proc/self/cgroup. Fills only `layout`, `v2`, `directory` and, for v1,
+/// `controllers`; the caller reads and tries the rest.
 CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgroup);
 
 }  // namespace caisson::sys

@@ -20,7 +20,7 @@ class CpuClock {
   /// machine takes about 10 ms, later ones 15 us.
   static Result<CpuClock> open(pid_t pid);
 
-  /// CPU time since open(), user and system.
+  /// CPU time since open(), user and system; 0 if it cannot be read.
   [[nodiscard]] std::chrono::microseconds used() const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace caisson::sys {
 
-/// Returns 0 for a deadline that has passed.
+/// Rounded up; 0 for a deadline that has passed.
 inline int millisecondsUntil(std::chrono::steady_clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
   return left < 0 ? 0 : static_cast<int>(left);

@@ -26,7 +26,8 @@ class EventLoop {
   using Clock = std::chrono::steady_clock;
   using TimerId = std::uint64_t;  ///< never 0
 
-  /// Calls `ready` with the poll events of `descriptor`, level-triggered. A second call replaces both.
+  /// Calls `ready` with the poll events of `descriptor`, level-triggered; POLLERR and POLLHUP are always reported. A
+  /// second call for the same descriptor replaces `events` and `ready`.
   void on(int descriptor, short events, std::function<void(short)> ready);
   /// Call it before closing the descriptor. Does nothing for an unknown one.
   void remove(int descriptor);
@@ -36,7 +37,7 @@ class EventLoop {
   /// Does nothing for an expired timer and for 0.
   void cancel(TimerId timer);
 
-  /// Called after each round of callbacks.
+  /// Sets the function that is called after each round of callbacks, also after the last one; replaces the previous.
   void afterTurn(std::function<void()> function) { after_turn_ = std::move(function); }
   /// Calls callbacks until one of them calls stop(), which also skips the callbacks left in this round.
   void run();

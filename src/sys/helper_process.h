@@ -1,5 +1,6 @@
-// Runs one of our programs as a separate process: empty environment, only the listed descriptors, all signals blocked.
-// Fast (shares memory until the exec), and safe in a threaded application.
+// Runs one of our programs as a separate process: empty environment, own process group, standard streams at /dev/null,
+// no descriptors but the listed ones, all signals blocked. Fast (shares memory until the exec), and safe in a threaded
+// application.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,7 @@ struct HelperOptions {
 
 class HelperProcess {
  public:
-  /// Returns once the program runs; an error if it cannot be executed.
+  /// Returns once the program runs; an error if it cannot be executed. EINVAL for more than kMaxHelperDescriptors.
   static Result<HelperProcess> start(const HelperOptions& options);
 
   HelperProcess() = default;
@@ -34,6 +35,7 @@ class HelperProcess {
   HelperProcess& operator=(HelperProcess&& other) noexcept;
   ~HelperProcess() { end(); }
 
+  /// True from start() to end(), even if the program has exited by itself.
   [[nodiscard]] bool started() const { return pid_ >= 0; }
   /// Kills the program and waits for its end. Nothing if it was not started.
   void end();

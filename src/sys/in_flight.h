@@ -31,7 +31,7 @@ struct InFlightFile {
 struct InFlight {
   std::vector<InFlightFile> files;  ///< one entry per sent copy, at most 8192
   /// Whether the list is complete. It is not if a file was received meanwhile, or if an empty datagram was peeked at
-  /// before: the kernel shows those only once.
+  /// before: the kernel shows those only once. Always true where the kernel does not count queued descriptors.
   bool complete = true;
 };
 

@@ -16,8 +16,8 @@ enum class Privacy : std::uint8_t {
   unchanging,  ///< owned by the caller or root, and no other user may write it
 };
 
-/// Opens the regular file at `path`, absolute and without `..`, for reading. A link in any component is an error (ELOOP
-/// or ENOTDIR), since its creator could choose the file.
+/// Opens the regular file at `path` for reading. A relative path is an error; `..` is not checked. A link in any
+/// component is an error (ELOOP or ENOTDIR), since its creator could choose the file.
 Result<Fd> openOwnFile(const std::string& path, Privacy privacy);
 
 }  // namespace caisson::sys

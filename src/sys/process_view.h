@@ -32,7 +32,7 @@ Fd rootOf(pid_t process);
 
 /// What a path leads to, as far as a lookup shows.
 struct Glance {
-  int error = 0;  ///< ENOENT, ...: why the lookup failed
+  int error = 0;  ///< errno of a failed lookup; the rest is valid only if it is 0
   bool regular = false, directory = false;
   bool read_only = false, noexec = false;  ///< of its mount
 };
@@ -40,7 +40,8 @@ struct Glance {
 /// Mount points of autofs: a lookup there may trigger a network mount.
 std::vector<std::string> automountPoints();
 
-/// Looks up `path` below `root`, following links inside that root. Opens nothing and triggers no automount.
+/// Looks up `path` below `root`, following links inside that root. Opens only an O_PATH descriptor; an automount point
+/// on the way, though not at the end, is mounted.
 Glance glance(int root, const std::string& path);
 
 }  // namespace caisson::sys

@@ -31,7 +31,7 @@ std::string resolved(const std::string& file) {
 
 Fd openFile(const std::string& file) { return Fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)); }
 
-/// Reads up to `size` bytes; fewer only at the end of the file.
+/// Reads up to `size` bytes; fewer at the end of the file or on an error.
 std::size_t readFully(int fd, char* room, std::size_t size) {
   std::size_t have = 0;
   while (have < size) {

@@ -120,7 +120,8 @@ class TreeRemover {
     }
   }
 
-  /// Unlinks a non-directory, or descends into a directory. True if the directory changed, by us or by others.
+  /// Unlinks a non-directory, or descends into a directory. True if `directory` itself changed, by us or by others:
+  /// then another pass over it makes sense.
   bool removeEntry(int directory, const std::string& name, unsigned char type) {
     if (type != DT_DIR && type != DT_UNKNOWN) {
       if (const int error = unlink(directory, name); error != EISDIR) return settle(name, error);
@@ -145,6 +146,7 @@ class TreeRemover {
     return false;
   }
 
+  /// Makes the directory `name` the innermost frame, or moves it to the top. Returns as removeEntry().
   bool descend(int directory, const std::string& name, const struct statx& before) {
     auto around = inspect(directory, "");
     if (!around) return settle(name, around.error());

@@ -85,7 +85,7 @@ class RootDir {
  public:
   /// Opens the directory `path`, which the caller must trust; links in it are followed.
   static Result<RootDir> open(const std::string& path, RootDirOptions options = {});
-  /// Takes ownership of a directory descriptor (O_PATH is enough).
+  /// Takes ownership of a directory descriptor (O_PATH is enough). With an empty `known_as`, absolute requests fail.
   static Result<RootDir> adopt(Fd directory, RootDirOptions options);
 
   /// An O_PATH descriptor of the root itself.
@@ -104,13 +104,14 @@ class RootDir {
   /// Reads a whole regular file. An error if it is longer than `max_bytes`: a sparse file could exhaust our memory.
   [[nodiscard]] Result<std::string> readFile(std::string_view relative, std::uint64_t max_bytes) const;
   /// Replaces the file atomically, even across a crash: temporary file, fsync, rename, fsync. Replaces a link or FIFO
-  /// of that name instead of writing through it.
+  /// of that name instead of writing through it. The umask does not apply to `mode`.
   [[nodiscard]] Result<void> writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const;
-  /// Atomic for concurrent readers, but not across a crash of the machine: does not fsync.
+  /// Like writeFileAtomic() but without fsync: atomic for concurrent readers, not across a crash of the machine.
   [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;
   /// Completes replaceFile(): fsyncs the file and its directory.
   [[nodiscard]] Result<void> makeDurable(std::string_view relative) const;
-  /// Gives the owner full access to the directory `relative` itself, which must belong to this user.
+  /// Gives the owner full access to the directory `relative` itself, which must belong to this user. A failed chmod is
+  /// not reported; a later access then fails.
   [[nodiscard]] Result<void> openToOwner(std::string_view relative) const;
   /// Of the object itself, not of a link's target.
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
@@ -118,9 +119,9 @@ class RootDir {
   /// Sorted by name. An error if there are more than `max_entries`.
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view relative,
                                                          std::size_t max_entries = 1'000'000) const;
-  /// Both paths are inside this root. Replaces an existing `to` only if `replace` is set.
+  /// Both paths are inside this root. Replaces an existing `to` only if `replace` is set, else fails with EEXIST.
   [[nodiscard]] Result<void> rename(std::string_view from, std::string_view to, bool replace) const;
-  /// Removes one file, link or empty directory. Not an error if missing.
+  /// Removes one file, link or empty directory. Not an error if missing. A path across a mount is an error (EXDEV).
   [[nodiscard]] Result<void> remove(std::string_view relative) const;
   /// Removes the whole tree; "" empties the root and keeps it. Not an error if missing. Removes as much as possible and
   /// returns the first failure. A mount below is an error and is not touched.

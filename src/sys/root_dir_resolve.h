@@ -32,7 +32,7 @@ struct ResolveRules {
 };
 
 /// Returns an O_PATH descriptor of the directory at `path`, resolved with `root` as the root, or an errno. Uses
-/// openat2; on ENOSYS (old kernel) or EPERM (a seccomp filter), walks by hand.
+/// openat2; on ENOSYS (old kernel), EPERM (a seccomp filter) or repeated races with a rename, walks by hand.
 std::expected<Fd, int> resolveDirectory(int root, const std::string& path, ResolveRules rules);
 
 /// statx of `name` in `directory` ("": the descriptor itself), never following links, with mount id.
@@ -40,10 +40,10 @@ std::expected<struct statx, int> inspect(int directory, const char* name);
 
 FileInfo fileInfoOf(const struct statx& info);
 
-/// Whether both are the same file: device and inode.
+/// Whether both are the same file: device, inode and file type.
 bool sameObject(const struct statx& a, const struct statx& b);
 /// Compares mount ids. st_dev does not work: a bind mount of the same file system has the same value, a btrfs subvolume
-/// a different one.
+/// a different one. Before Linux 5.8, which reports no mount id, compares devices nevertheless.
 bool sameMount(const struct statx& a, const struct statx& b);
 
 }  // namespace caisson::sys

@@ -11,10 +11,10 @@
 namespace caisson::sys {
 
 /// CAISSON_HOME, or `caisson` in the user's XDG data directory. Uses HOME if it is a directory, else the home of the
-/// user database. Empty if there is none.
+/// user database. Empty if there is none. Ignores variables with a relative path; creates nothing.
 std::string stateHome();
 
-/// The home directory of `uid` in the user database, or "".
+/// The home directory of `uid` in /etc/passwd (no other user database is read), or "".
 std::string homeFromPasswd(uid_t uid);
 
 /// Creates each missing directory of an absolute path with mode 0700; existing ones are not changed.

@@ -11,10 +11,11 @@ namespace caisson::sys {
 bool hasUserManager();
 
 /// Moves this process, with all its threads, into a new delegated scope `caisson-<pid>.scope` of the user's systemd.
-/// The scope ends with its last process. Takes some 10 ms, 1 s at most. Call CgroupBase::find() again afterwards.
+/// The scope ends with its last process. Takes some 10 ms, 2 s at most (then ETIMEDOUT). Call CgroupBase::find() again
+/// afterwards.
 Result<void> enterUserScope();
 
-/// Same, over the bus at `socket_path`; does not wait for the move. For tests.
+/// The request alone, over the bus at `socket_path`: 1 s at most, and does not wait for the move.
 Result<void> requestScope(const std::string& socket_path, const std::string& unit);
 
 }  // namespace caisson::sys
