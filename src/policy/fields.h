@@ -75,14 +75,14 @@ enum class Syntax : std::uint8_t {
   reported_syscall,  ///< a syscall whose refusal can be reported
   variable,
   pattern,
-  positive,    ///< a number above zero
-  time_limit,  ///< a duration above zero, or "none"
-  memory,
-  cpu_count,  ///< a number above zero, or "all"
-  open_files,
-  stack,
-  cpu,
-  protected_pattern,
+  positive,           ///< a number above zero
+  time_limit,         ///< a duration above zero, or "none"
+  memory,             ///< at least 4 MiB, or a share of the host's memory
+  cpu_count,          ///< a number above zero, or "all"
+  open_files,         ///< at least 8
+  stack,              ///< at least 64 KiB
+  cpu,                ///< the number of a CPU
+  protected_pattern,  ///< rules/protected_files.h
 };
 
 /// Which member of Ceilings bounds a field.
@@ -124,7 +124,7 @@ std::optional<TmpfsAccess> tmpfsAccessNamed(std::string_view text);
 std::string_view name(DirectoryStore store);
 std::optional<DirectoryStore> directoryStoreNamed(std::string_view text);
 
-/// Whether two policies agree in every field.
+/// Whether two policies agree in every field, name and description included. Ignores `typed` and `widenings`.
 bool sameSettings(const Policy& a, const Policy& b);
 
 /// Formats a value for display: "512 MiB", "[a, b]", "unset".

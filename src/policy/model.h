@@ -25,6 +25,8 @@ enum class Tier : std::uint8_t { namespaces, landlock };
 enum class WorkspaceMode : std::uint8_t { none, ro, rw, overlay };
 /// none: only a private loopback; proxy: through the egress process; host: the host's network.
 enum class NetworkMode : std::uint8_t { none, proxy, host };
+/// clean: standard variables; listed: none; inherit: the caller's, overridden by the standard ones. Environment::pass
+/// and `set` come on top of each.
 enum class EnvironmentMode : std::uint8_t { clean, listed, inherit };
 /// What Syscalls::names means: the allowed calls, or calls removed from the built-in allowlist.
 enum class SyscallMode : std::uint8_t { allowlist, denylist };
@@ -131,7 +133,7 @@ struct Process {
 
 /// A secret that the egress adds to requests to one host, so that the program never has it (credential.h).
 struct Credential {
-  std::string name;  ///< used in records; empty: the host
+  std::string name;  ///< used in records; empty: the host without its port
   std::string host;  ///< "api.example.org" or "api.example.org:8443"
   std::string header = "Authorization";
   std::string value = "Bearer {secret}";  ///< `{secret}` is replaced by the secret
@@ -174,7 +176,7 @@ struct Resources {
   std::optional<std::uint64_t> threads;     ///< beside the first one of each process
   std::optional<std::uint64_t> io_read_bytes_per_second, io_write_bytes_per_second;
   std::optional<std::uint64_t> io_read_operations_per_second, io_write_operations_per_second;
-  std::optional<double> wall_seconds;   ///< unset: the level's default (120 s; 60 s at `process`); kNoTimeLimit
+  std::optional<double> wall_seconds;   ///< unset: see effectiveWallSeconds(); "none": kNoTimeLimit
   std::optional<std::uint64_t> output;  ///< bytes captured of each stream; unset: the level's default
   std::uint64_t stack = 8 * kMiB;       ///< of one thread
   CeilingSet ceilings = CeilingSet::standard;

@@ -18,9 +18,9 @@ namespace caisson::policy {
 
 /// Properties of a document's source that affect decoding.
 struct Origin {
-  std::string directory;               ///< base of a relative `extends`; empty: only profiles can be named
-  const Policy* base = nullptr;        ///< start from this instead; `extends` is then an error
-  const Ceilings* ceilings = nullptr;  ///< an owner's; null: those of the policy's level
+  std::string directory;         ///< base of a relative `extends`; empty: only profiles can be named
+  const Policy* base = nullptr;  ///< start from this instead; `extends` is an error then, widenings are not recorded
+  const Ceilings* ceilings = nullptr;  ///< an owner's; null: ceilingsOf(policy)
   std::vector<std::string> chain;      ///< files that led here by `extends`, to detect a cycle
 };
 
@@ -29,15 +29,15 @@ Result<Policy> decode(const Document& document, const Origin& origin);
 
 /// Reads, decodes and checks a file; its extension selects the format.
 Result<Policy> load(const std::string& path);
-/// The same with these ceilings instead of those of the policy's level.
+/// The same with these ceilings instead of ceilingsOf(policy).
 Result<Policy> load(const std::string& path, const Ceilings& ceilings);
 
 /// The same from text; `name` is its name in errors. `extends` can name built-in profiles only, since a text has no
 /// directory.
 Result<Policy> parse(std::string_view text, Format format, std::string name);
 
-/// Sets one key from text, as a command-line flag does; a list is replaced. Records a widening. Checks only the value;
-/// validate() checks the policy as a whole.
+/// Sets one key from text, as a command-line flag does; a list is replaced. Records a widening if that allows more.
+/// Checks only the value, not its ceiling; validate() checks the policy as a whole.
 Result<void> setKey(Policy& policy, std::string_view key, std::string_view text);
 /// The same, but adds to a list. An error for a key that holds no list.
 Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text);

@@ -19,13 +19,14 @@ struct Flaw {
 /// Whether `~` is expanded in texts of this syntax: paths of the host, not those inside the sandbox.
 bool isHostPath(Syntax syntax);
 
-/// Replaces a leading `~` with HOME. `~user` is not expanded.
+/// Replaces a leading `~` with HOME; other paths are returned unchanged. `~user`, and `~` without an absolute HOME, are
+/// errors.
 std::expected<std::string, Flaw> expandHome(std::string_view path);
 
 /// Checks one text against `syntax`; nullopt if it is valid.
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text);
 
-/// Normalizes an absolute path: no repeated or trailing slashes, no `.`. Lexical only: it does not resolve links.
+/// Normalizes an absolute path: no repeated or trailing slashes, no `.`. Lexical only: `..` and links stay.
 std::string normalPath(std::string_view path);
 
 /// Whether `path` is `top` or below it; both normal.

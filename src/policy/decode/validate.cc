@@ -227,7 +227,7 @@ std::optional<Problem> checkCeiling(const Field& field, const Value& value, cons
 
 using Texts = std::vector<std::string>;
 
-/// Returns an element of `names` that is also in `others`, compared by `form`.
+/// Returns the index of the first element of `names` that is also in `others`, compared by `form`.
 template <class Form>
 std::optional<std::size_t> firstShared(const Texts& names, const Texts& others, Form form) {
   std::set<std::string> forms;

@@ -19,17 +19,19 @@ struct Problem {
   std::string hint;
 };
 
-/// Checks one field's value: syntax of paths, names and patterns, range of numbers.
+/// Checks one field's value: syntax of paths, names and patterns, range of numbers. Returns the first problem. Does not
+/// check ceilings and credentials; findProblems() does.
 std::optional<Problem> checkValue(const Field& field, const Value& value);
 
-/// The values above these ceilings: "resources.memory = 4 GiB, resources.cpus = 4"; or empty.
+/// The values above these ceilings, also those that Policy::typed exempts: "resources.memory = 4 GiB, resources.cpus =
+/// 4"; or empty.
 std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings);
 
 /// Checks the whole policy: every value, the ceilings (except for Policy::typed) and, if those are valid, that no two
 /// rules contradict each other. Empty: valid.
 std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings);
 
-/// findProblems() as a Result, with the ceilings of the policy's level.
+/// findProblems() as a Result, with ceilingsOf(policy).
 Result<void> validate(const Policy& policy);
 /// The same with these ceilings.
 Result<void> validate(const Policy& policy, const Ceilings& ceilings);

@@ -12,11 +12,13 @@ namespace caisson::policy {
 /// The maximum for display, or "" without a ceiling.
 std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings);
 
-/// The value in force; for keys whose default depends on the level or is a built-in table, that default.
+/// The value in force, for display. For an unset key whose default depends on the level or is a built-in table, that
+/// default; for other unset keys "unset".
 std::string valueInForce(const Field& field, const Policy& policy);
 
-/// The whole description, one row per key, with the ceilings of the policy's level. Safe for a terminal.
+/// The whole description, one row per key, with ceilingsOf(policy). Control characters in values become `?`.
 std::string explain(const Policy& policy);
+/// The same with other ceilings, such as an owner's.
 std::string explain(const Policy& policy, const Ceilings& ceilings);
 
 }  // namespace caisson::policy

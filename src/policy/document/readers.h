@@ -7,7 +7,7 @@ namespace caisson::policy {
 
 /// Why a text could not be read, and where.
 struct SyntaxError {
-  int line = 0;
+  int line = 0;  ///< from 1; 0: unknown
   std::string reason;
 };
 

@@ -14,7 +14,8 @@ using DevNote = ImportNote::Kind;
 
 constexpr std::string_view kNoImage = "images are chosen with filesystem.root; the host's system is used";
 
-/// Replaces every `${localEnv:HOME}` by ~; nothing if another variable remains.
+/// Replaces `${localEnv:HOME}` at the start by ~ and drops `${localEnv:USERPROFILE}` right after it. Nothing if a
+/// variable remains.
 std::optional<std::string> withoutVariables(std::string text) {
   constexpr std::string_view kHome = "${localEnv:HOME}", kWindowsHome = "${localEnv:USERPROFILE}";
   if (text.starts_with(kHome)) {
@@ -120,7 +121,7 @@ void takePorts(ImportBuilder& in, std::string_view key) {
   if (!ports.empty()) in.setList(key, "network.exposed_ports", ports);
 }
 
-/// One argument of `docker run`; returns whether it used `value` from the next word.
+/// One option of `docker run` with its value, or "".
 class RunArgument {
  public:
   RunArgument(ImportBuilder& in, std::string name, std::string value)

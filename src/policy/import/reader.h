@@ -24,7 +24,7 @@ class ImportReader {
   std::optional<std::int64_t> integer(std::string_view path);  ///< not negative
   std::optional<double> number(std::string_view path);         ///< also from a text such as '1.0'
   std::optional<bool> boolean(std::string_view path);
-  std::vector<std::string> texts(std::string_view path);  ///< numbers become texts
+  std::vector<std::string> texts(std::string_view path);  ///< numbers become texts; empty instead of nullopt
   /// Bytes: a number, or a text such as "512m", "10GB".
   std::optional<std::uint64_t> size(std::string_view path);
   /// Seconds: a whole number, or a text such as "300s".

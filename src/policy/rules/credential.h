@@ -26,9 +26,9 @@ std::span<const CredentialKey> credentialKeys();
 /// The mark in `value` that is replaced by the secret.
 inline constexpr std::string_view kSecretMark = "{secret}";
 
-/// The name in audit, errors and the placeholder: its name, else its host.
+/// Its name in audit, errors and the placeholder: `name`, else `host` without the port.
 std::string nameOf(const Credential& credential);
-/// "api.example.org:443": `host` with its port.
+/// "api.example.org:443": `host` with its port, 443 if it has none.
 std::string targetOf(const Credential& credential);
 /// The value of `env` inside: worthless, but enough for programs that require a key to start.
 std::string placeholderOf(const Credential& credential);

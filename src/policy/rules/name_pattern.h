@@ -19,7 +19,8 @@ inline std::vector<std::string_view> splitParts(std::string_view text, char sepa
   return parts;
 }
 
-/// `*` matches any characters. Time is at most linear in the product of both lengths.
+/// Whether the whole text matches; `*` matches any characters, also none. Time is at most linear in the product of both
+/// lengths.
 inline bool matchesWildcard(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
   while (t < text.size()) {

@@ -28,7 +28,8 @@ std::optional<NetworkClient> networkClient(std::span<const std::string> argv);
 std::string describeNetworkNeed(const NetworkClient& client, std::string_view session = {});
 
 /// Gives an offline policy a network in which no host is allowed yet. Drops what the policy allows (hosts, ports,
-/// credentials): it had no effect while offline, so its owner was never asked about it. Denials, limits, ports between
+/// credentials): it had no effect while offline, so its owner was never asked about it; `allowed_ports` becomes the
+/// default again. Denials, limits, ports between
 /// sandbox and host, name servers and proxy stay; the question to the owner must name the latter two. `private_hosts`
 /// are the exceptions of the owner's configuration.
 void openNetwork(Network& network, std::vector<std::string> private_hosts);

@@ -47,7 +47,7 @@ struct ProtectedPattern {
 /// The built-in table, in the order of docs/protected-files.md. Git directories are handled separately, see below.
 std::span<const ProtectedPattern> protectedPatterns();
 
-/// Why a pattern of a policy is unusable, or nothing.
+/// What is expected instead of an unusable pattern ("a path relative to the workspace"), or nothing if it is valid.
 std::optional<std::string> protectedPatternProblem(std::string_view pattern);
 
 struct ProtectedMatch {

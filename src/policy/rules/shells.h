@@ -17,8 +17,9 @@ std::span<const std::string_view> shellNames();
 /// Whether the last part of this path or name is a shell's name.
 bool isShellName(std::string_view program);
 
-/// False if nothing under this policy can execute a shell, installed or brought by the payload: only one program runs,
-/// or the executable lists leave no shell and no directory for one. Does not check the first program.
+/// False if, judged by names, no shell can start: only one program runs, allowed_executables has neither a shell nor a
+/// usual program directory, or blocked_executables has every shell. Does not look into other listed directories, nor
+/// check the first program.
 bool canStartShell(const Policy& policy);
 
 }  // namespace caisson::policy
