@@ -58,17 +58,17 @@ class Store {
   Result<Approval> grant(Approval approval, std::int64_t now);
   /// The approvals that can still be redeemed, oldest first.
   Result<std::vector<Approval>> list(std::int64_t now) const;
-  /// Uses an approval for exactly this `what`, if there is one; those of another session do not count. Records the use
-  /// and, if its scope is once, removes it.
+  /// Uses an approval for exactly this `what`; false if there is none. Those of another session do not count. Records
+  /// the use and, if its scope is once, removes it.
   Result<bool> redeem(std::string_view what, std::string_view session, std::int64_t now);
-  /// As redeem(), but returns the approval.
+  /// As redeem(), but returns the approval, or nullopt.
   Result<std::optional<Approval>> use(std::string_view what, std::string_view session, std::int64_t now);
-  /// Removes the approval with this id. Returns whether there was one.
+  /// Removes the approval with this id. Returns whether there was one. If only the audit log fails, it is removed, too.
   Result<bool> revoke(std::string_view id, std::int64_t now);
 
  private:
   Store(sys::RootDir directory, bool audited) : directory_(std::move(directory)), audited_(audited) {}
-  /// Waits for the store's lock, which is held until the result is closed.
+  /// Waits, without a limit, for the store's lock, which is held until the result is closed.
   Result<sys::Fd> lock() const;
   /// The approvals in the file that are valid at `now`.
   Result<std::vector<Approval>> read(std::int64_t now) const;

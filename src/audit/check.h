@@ -35,8 +35,8 @@ struct CheckOptions {
   std::optional<Digest> first_key;  ///< of the oldest chain, if its key file was moved away
 };
 
-/// Verifies the log in `directory`; waits while a writer holds it. An error only if it cannot be read; damage is in the
-/// report.
+/// Verifies the log in `directory`; waits, without a limit, while a writer holds it. Damage is in the report; an error
+/// only for an invalid anchor or a directory that cannot be read. Creates a missing directory.
 Result<CheckReport> checkLog(const std::string& directory, const CheckOptions& options = {});
 
 /// Checks the lines of a chain, fed in order. Pure; used by checkLog and the fuzzer.
@@ -93,7 +93,7 @@ class ChainChecker {
   std::uint32_t chain_start_ = 0;
 };
 
-/// Parses "SEQ:HASH".
+/// Parses "SEQ:HASH". False if it is malformed.
 bool parseAnchor(std::string_view text, std::uint64_t& seq, Digest& hash);
 
 }  // namespace caisson::audit

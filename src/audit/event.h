@@ -63,8 +63,8 @@ std::optional<Severity> severityNamed(std::string_view name);
 std::optional<EventType> eventNamed(std::string_view name);
 std::string eventNames();  ///< all of them, separated by blanks
 
-/// The details of an event: a flat JSON object, in insertion order. Values longer than kLongestValue are truncated and
-/// marked.
+/// The details of an event: a flat JSON object, in insertion order. Texts longer than kLongestValue bytes are truncated
+/// and marked.
 ///   Fields().text("program", path).number("pid", pid)
 class Fields {
  public:
@@ -73,7 +73,7 @@ class Fields {
   /// Adds a member; the functions return *this.
   Fields& text(std::string_view key, std::string_view value);
   Fields& number(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
-  Fields& real(std::string_view key, double value);  ///< with three decimals
+  Fields& real(std::string_view key, double value);  ///< with three decimals; null if it is not finite
   Fields& flag(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
   Fields& raw(std::string_view key, std::string_view json);  ///< a value that is already JSON, on one line
 

@@ -29,8 +29,8 @@
 namespace caisson::audit {
 
 struct Settings {
-  std::uint64_t rotate_bytes = 16ULL << 20U;  ///< a file that would exceed this is followed by a new one
-  std::uint64_t total_bytes = 256ULL << 20U;  ///< of all files; the oldest are removed beyond this
+  std::uint64_t rotate_bytes = 16ULL << 20U;  ///< a file that has reached this size is followed by a new one
+  std::uint64_t total_bytes = 256ULL << 20U;  ///< of all files; beyond it, a new file removes the oldest ones
 };
 
 class Log {
@@ -43,7 +43,8 @@ class Log {
   Log& operator=(Log&&) = delete;
   ~Log();
 
-  /// Appends all events contiguously and in this order, or none.
+  /// Appends all events contiguously and in this order, or none. Waits up to ten seconds for another writer, then
+  /// fails.
   Result<void> append(std::span<const Event> events);
   Result<void> append(const Event& event) { return append(std::span(&event, 1)); }
 
@@ -59,7 +60,7 @@ class Log {
   void flush(bool wait = false);
 
   /// Makes everything appended so far durable within a second, without waiting: one separate process syncs for all
-  /// writers. Cheap if it is already running.
+  /// writers. Cheap if it is already running. If it cannot be started, syncs here and waits for the disk.
   void handOver();
 
  private:

@@ -33,15 +33,16 @@ std::string commandKey(std::span<const std::string> command);
 /// Checks the name, ignoring directory and version: /usr/bin/python3.11 is python.
 bool isInterpreterName(std::string_view program);
 
-/// The key to quarantine after an escape attempt of this command; nullopt for an interpreter without a program argument
-/// (`bash`, `python3 -i`), whose code came from elsewhere.
+/// The key to quarantine after an escape attempt of this command: its commandKey(). nullopt for an interpreter without
+/// a program argument (`bash`, `python3 -i`), whose code came from elsewhere.
 std::optional<std::string> keyForQuarantine(std::span<const std::string> command);
 
 /// Quarantines the key, durably. A second call updates reason and time. An error for interpreters.
 Result<void> quarantine(Quarantined what);
 /// Ends the quarantine of the key. Returns whether there was one.
 Result<bool> release(const std::string& key);
-/// nullopt if the key is not quarantined.
+/// nullopt if the key is not quarantined. An entry with damaged content is returned; one that cannot be read is an
+/// error.
 Result<std::optional<Quarantined>> findQuarantined(const std::string& key);
 /// All entries, sorted by key. A damaged one has the key `damaged:FILE`, which release() accepts.
 Result<std::vector<Quarantined>> quarantined();

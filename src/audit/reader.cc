@@ -32,7 +32,7 @@ bool take(const JsonValue& object, std::string_view key, T& to) {
   return found.has_value();
 }
 
-/// Sorted.
+/// The numbers in the directory's file names, ascending; none if it cannot be read.
 std::vector<std::uint32_t> numbersOf(int directory, std::uint32_t (*number_of)(std::string_view)) {
   std::vector<std::uint32_t> numbers;
   const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -52,7 +52,7 @@ struct LogFile {
   std::string problem;  ///< why it could not be opened, or empty
 };
 
-/// Numbers of the log files in the directory, sorted.
+/// Numbers of the log files in the directory, ascending; none if it cannot be read.
 std::vector<std::uint32_t> logNumbers(int directory);
 /// Same, for the keys that chains started with.
 std::vector<std::uint32_t> keyNumbers(int directory);
@@ -65,8 +65,8 @@ class Reader {
  public:
   /// Creates the directory if it is missing; the log is then empty.
   static Result<Reader> open(const std::string& directory);
-  /// Passes on every line that was added since the last call. Counts invalid lines in foreign(); skips lines that are
-  /// too long.
+  /// Calls `take` with every complete line that was added since the last call. Counts invalid lines in foreign(); skips
+  /// lines that are too long.
   Result<void> read(const std::function<void(Entry&&, std::string_view line)>& take);
   [[nodiscard]] std::uint64_t foreign() const { return foreign_; }
 

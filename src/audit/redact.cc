@@ -96,7 +96,8 @@ struct Scanner {
     return false;
   }
 
-  /// NAME=value, name: value (headers, JSON) and `--name value` inside a script.
+  /// Redacts the value after a secret's name, if one is here: NAME=value, name: value (headers, JSON), `--name value`
+  /// inside a script.
   bool namedValue() {
     const char here = text[at];
     if (here != '=' && here != ':' && !isBlank(here)) return false;
@@ -119,7 +120,7 @@ struct Scanner {
     return true;
   }
 
-  /// scheme://user:password@host
+  /// Redacts `user:password` in scheme://user:password@host, if "://" is here.
   bool userInfo() {
     if (!text.substr(at).starts_with("://")) return false;
     std::size_t end = at + 3;

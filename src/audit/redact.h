@@ -14,10 +14,12 @@ namespace caisson::audit {
 
 inline constexpr std::string_view kRedacted = "[redacted]";
 
-/// Redacts one argument. `after_secret_flag`: the previous argument was a flag like `--password`.
+/// Redacts one argument, of which only the first 4096 bytes are kept. `after_secret_flag`: the previous argument was a
+/// flag like `--password`, so the whole argument is replaced.
 std::string redactArgument(std::string_view argument, bool after_secret_flag = false);
 
-/// The command as one redacted line, then truncated to `characters`. Quotes arguments with blanks.
+/// The command as one redacted line; beyond `characters` it is cut and ends in "...". Quotes arguments with blanks or
+/// special characters.
 std::string redactedPreview(std::span<const std::string> command, std::size_t characters = 100);
 
 }  // namespace caisson::audit

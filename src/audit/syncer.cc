@@ -129,8 +129,8 @@ bool syncFile(const char* name) {
   return done;
 }
 
-/// Pauses and syncs until no new event arrived. The last check and the release of the lock happen under the head's
-/// lock, which every writer holds when it checks for a running syncer, so no event is missed.
+/// Pauses and syncs until no new event arrived. The last check and the release of the sync lock happen under the head's
+/// lock. Every writer appends under that lock and checks for a running syncer later, so no event is missed.
 void syncUntilQuiet() {
   const long head_file = raw(SYS_openat, kDirectory, kHeadName, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
   if (head_file < 0) return;

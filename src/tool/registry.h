@@ -27,10 +27,12 @@ struct Tool {
   policy::Policy policy;
 };
 
-/// Letters, digits, `-`, `_` and `.`. Rejects interpreters' names, which cannot be quarantine keys.
+/// At most 64 letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`. Rejects interpreters' names, which
+/// cannot be quarantine keys.
 Result<void> checkName(std::string_view name);
 
-/// Parses and checks a tool file; `name` is the name it is stored under. An error if the owner's ceilings are exceeded.
+/// Parses and checks a tool file; `name` is the name it is stored under. An error if the owner's ceilings are exceeded
+/// or the policy has network.credentials.
 Result<Tool> readTool(std::string_view text, std::string_view name);
 /// The content of the tool's file.
 std::string writeTool(const Tool& tool);
@@ -42,7 +44,8 @@ class Registry {
 
   /// Checks and stores a tool. An error if the name exists.
   Result<void> add(const Tool& tool) const;
-  /// nullopt if there is no such tool; an error if its file is damaged or its policy is no longer allowed.
+  /// nullopt if there is no such tool; an error if the name is invalid, its file is damaged or its policy is no longer
+  /// allowed.
   [[nodiscard]] Result<std::optional<Tool>> find(std::string_view name) const;
   /// Sorted. An unreadable tool does not fail the list: its error is in `damaged`.
   struct Listing {
@@ -50,7 +53,8 @@ class Registry {
     std::vector<Error> damaged;
   };
   [[nodiscard]] Result<Listing> list() const;
-  /// Removes the tool's file. Returns whether it existed. Approvals stay: see dropConsent().
+  /// Removes the tool's file. Returns whether it existed; an error for an invalid name. Approvals stay: see
+  /// dropConsent().
   [[nodiscard]] Result<bool> remove(std::string_view name) const;
 
  private:
