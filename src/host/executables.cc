@@ -151,8 +151,8 @@ plan::Program observe(const std::string& entry, const std::vector<std::string>& 
   return program;
 }
 
-/// Adds every name in the program directories that leads to one of `blocked` files: links resolve to it, hard links
-/// share its inode.
+/// Adds the hard links to `blocked` files in the program directories. Symbolic links are not added: they lead to a path
+/// that is blocked already.
 void addOtherNames(const std::vector<std::string>& directories, std::vector<std::string>& blocked) {
   std::set<std::pair<dev_t, ino_t>> files;
   struct stat status;

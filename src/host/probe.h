@@ -8,8 +8,8 @@
 //   if (!probes.namespaces.network.ok()) explain(probes.namespaces.network.sys_errno);
 //
 // Leaves nothing behind: no process, mount, file or cgroup. Existing cgroups and mounts are only read; one directory
-// below our own cgroup is made and removed. Takes some milliseconds, 10 s if a child hangs. Namespaces are probed as
-// the calling user: results for root hold for root only.
+// below our own cgroup is made and removed. Takes some milliseconds, and 5 s more for each child that hangs. Namespaces
+// are probed as the calling user: results for root hold for root only.
 #pragma once
 
 #include <sys/types.h>

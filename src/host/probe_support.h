@@ -6,9 +6,9 @@
 
 namespace caisson::host {
 
-/// `body` fills the `size` bytes at `result` in the child. If the child could not be made, died or took longer than
-/// five seconds, the caller's bytes are unchanged. The body may only make system calls: in a threaded caller, another
-/// thread's locks stay held forever in the child.
+/// `body` fills the `size` bytes at `result`, at most 1024, in the child. If the child could not be made, died or took
+/// longer than five seconds (it is killed then), the caller's bytes are unchanged. The body may only make system calls:
+/// in a threaded caller, another thread's locks stay held forever in the child.
 void runInChild(void (*body)(void* result), void* result, std::size_t size);
 
 /// The same with a typed result; T{} if it could not be tried.

@@ -56,7 +56,8 @@ std::uint32_t drawFrom(IdRange range) {
   return range.first + half + random % (range.count - half);
 }
 
-/// Reads what the program prints until it exits, and no longer than its time.
+/// Reads what the program prints until it exits, or until it neither printed nor exited for ten seconds. Keeps the
+/// beginning only.
 std::string readMessage(int pipe, int pidfd) {
   std::string text;
   for (;;) {

@@ -89,7 +89,7 @@ void restrictWithLandlock(const Block& block);
 void dropCapabilities(const Block& block);
 /// Empties the effective, permitted and inheritable sets.
 void dropOwnCapabilities(const Block& block);
-/// True also if the sets cannot be read.
+/// Whether the effective, permitted or inheritable set has any. True also if they cannot be read.
 bool hasAnyCapability();
 /// How the filter was installed, in memory that the payload's process shares with pid 1 until its exec.
 struct Listening {
@@ -99,8 +99,9 @@ struct Listening {
 /// Installs the filter, with a listener if the block wants one. If another program already has the listener of this
 /// process, calls are denied without notification.
 Listening installFilter(const Block& block);
-/// Tells the supervisor that the payload runs, with the listener if there is one, and closes the listener. If the
-/// supervisor cannot be told, shuts down the control socket, which ends the sandbox.
+/// Tells the supervisor that the payload runs, with the listener if there is one, and closes the listener. Sends
+/// nothing if a listener was wanted and the launch failed before the filter. If the message cannot be sent, shuts down
+/// the control socket, which ends the sandbox.
 void handOverListener(const Block& block, const Listening& listening);
 /// Tries forbidden actions with the payload's rights, without the filter; exits if one succeeds.
 void selfTest(const Block& block);

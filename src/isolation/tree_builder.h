@@ -63,11 +63,12 @@ class TreeBuilder {
   void overlay(const FlatStep& step);
   /// Fills the layer above the host's directory: whiteouts hide names, files replace others.
   void fillMaskLayer(int store, const FlatStep& step);
-  /// Covers the target with an empty, unreadable file or directory.
+  /// Covers the target with an empty, unreadable file or directory. MaskPath says what happens if it is absent or a
+  /// link.
   void mask(const FlatStep& step);
   /// Masks every file and directory of the new proc that is neither in `names` nor a process.
   void maskOthers(int proc, const FlatStep& step);
-  /// Covers an existing file with a read-only one with the step's content.
+  /// Covers an existing file with a read-only one with the step's content; skips an absent one.
   void coverFile(const FlatStep& step);
   /// Mounts the file `name` of the scratch directory over the target, by path; only in a root that no payload has
   /// written to. False: use coverByDescriptor().
@@ -97,7 +98,7 @@ class TreeBuilder {
   void makeMountPointBeneath(const char* target, bool directory);
   /// Moves a detached mount to the step's target, which must exist.
   void attach(int mount, const FlatStep& step);
-  /// The source as a detached copy of its mount, or -1 when it is optional and absent.
+  /// The source as a detached mount: the one that the parent prepared, else a copy. -1 when it is optional and absent.
   int openSource(const FlatStep& step);
   /// Creates the empty file and directory that masks are copies of, once.
   void prepareMasks();
@@ -109,7 +110,7 @@ class TreeBuilder {
   Helper& helper_;
   int root_ = -1;                               ///< the new root, a mount
   int empty_file_ = -1, empty_directory_ = -1;  // O_PATH, on a tmpfs of ours
-  int scratch_ = -1;                            // a writable tmpfs of ours, for the two above
+  int scratch_ = -1;                            // a writable tmpfs of ours, for the two above and for coverFile()
   int quotas_ = -1;                             // /proc/sys/user of the host's proc
   BuiltTree built_;
   std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;  ///< tmpfs steps so far; entries of built_.sized

@@ -16,7 +16,7 @@ constexpr const char* kTrustVariables[] = {"SSL_CERT_FILE",  "CURL_CA_BUNDLE",  
 /// Where distributions keep their CA bundle.
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
 
-/// The host path shown in the sandbox that contains `path`, or nothing.
+/// What shows the host path `path` in the sandbox ("the workspace", "filesystem.read_only"), or nothing.
 std::string_view shownBy(const std::string& path, const HostFacts& host, const Plan& plan) {
   const auto within = [&](const std::string& top) { return !top.empty() && policy::isWithin(path, top); };
   if (plan.workspace_shown && within(host.workspace.path)) return "the workspace";

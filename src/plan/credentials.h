@@ -24,7 +24,7 @@ void addTrustFile(const policy::Policy& policy, Plan& plan);
 /// An error if the sandbox would show a secret's file, or cannot have a trust file. Call after the mounts are planned.
 Result<void> checkCredentials(const policy::Policy& policy, const HostFacts& host, const Plan& plan);
 
-/// Removes the variables that hold secrets from the program's environment.
+/// Removes the variables that network.credentials reads secrets from (`secret_env`): the program must never see them.
 void dropSecretVariables(const policy::Policy& policy, std::map<std::string, std::string>& environment);
 /// Call if addsCredentials(). Sets the variables that programs read a CA file from (SSL_CERT_FILE ...) to the trust
 /// file, and each credential's `env` to its placeholder.

@@ -1,4 +1,4 @@
-// The payload's environment: clean, with only named variables.
+// The payload's environment variables, from the `environment` section of its policy.
 #pragma once
 
 #include "plan/plan.h"

@@ -5,8 +5,8 @@
 
 namespace caisson::plan {
 
-/// Adds steps after the one that creates the root; none without a user and a mount namespace. Call after these and the
-/// steps are planned.
+/// Inserts its steps after the first one, which creates the root; none without a user and a mount namespace. Call when
+/// namespaces and root are planned.
 void planKernelQuotas(const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

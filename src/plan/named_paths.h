@@ -15,8 +15,8 @@ std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string&
 std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree);
 
 /// Mounts the paths of filesystem.read_only and read_write at the same path as on the host (links resolved), and masks
-/// credentials and caisson's state in them. An error if a path is missing, is `/`, or is neither a file nor a
-/// directory.
+/// caisson's state and, unless workspace.show_secrets is set, credentials in them. An error if a path is missing, is
+/// `/`, or is neither a file nor a directory.
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 /// Adds a link at each path that the policy names through a link, to the path that is mounted. Skips denied names.

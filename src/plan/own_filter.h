@@ -10,7 +10,7 @@
 
 namespace caisson::plan {
 
-/// Rules that allow these calls; mmap and mprotect only without PROT_EXEC.
+/// Rules that allow these calls and, even if they are not listed, mmap and mprotect without PROT_EXEC.
 rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists);
 
 /// The filter with these rules; every other call fails with EPERM, without notification.

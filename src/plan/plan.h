@@ -412,8 +412,8 @@ struct Command {
 /// Whether the policy limits bandwidth or operations of disks.
 bool limitsIo(const policy::Resources& resources);
 
-/// Builds the plan for `command` under `policy` on `host`. Fails if the host lacks what the policy requires, or the
-/// policy requires what this build cannot enforce.
+/// Builds the plan for `command` under `policy` on `host`. Fails if the policy denies the command, the host lacks what
+/// the policy requires, or the policy requires what this build cannot enforce.
 Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Command& command);
 
 /// Retargets a plan of the same policy and host to another command that is equally interactive. Fails if the policy

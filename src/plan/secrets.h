@@ -10,7 +10,8 @@ namespace caisson::plan {
 /// Whether a file of this name usually holds a secret.
 bool looksSecret(std::string_view name);
 
-/// Whether the name looks secret but the content may show that it is public: a .pem file with certificates only.
+/// Whether the name looks secret but the content may show that it is public: a .pem or .key file, which may have
+/// certificates or public keys only.
 bool mayBePublic(std::string_view name);
 /// Whether a file of another name may hold a private key, so that its content should be looked at.
 bool mayHoldKey(std::string_view name);

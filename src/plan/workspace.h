@@ -24,11 +24,12 @@ bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host
 Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host);
 
 /// The directory `requested` (the policy's, or that of one command) as an absolute path inside: relative ones are in
-/// the workspace. An error if there is none.
+/// the workspace, at level none in the caller's directory. An error for a relative one without a workspace; does not
+/// check that the directory exists.
 Result<std::string> directoryInside(const Plan& plan, std::string_view requested);
 
 /// Adds the workspace at `target`, with secrets and denied paths hidden; the working directory becomes `target`. Adds
-/// nothing for mode `none`.
+/// nothing for mode `none`, or if declineCurrentDirectory().
 Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan);
 
 }  // namespace caisson::plan
