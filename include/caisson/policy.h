@@ -22,7 +22,8 @@ class Policy {
  public:
   /// Returns a built-in profile ("bash", "shell", "strict", ...). Reads nothing from disk.
   static Result<Policy> profile(std::string_view name);
-  /// Loads a policy file. The extension selects the format (.toml, .json, .yaml, .yml).
+  /// Loads and checks a policy file, with the owner's ceilings. The extension selects the format (.toml, .json, .yaml,
+  /// .yml).
   static Result<Policy> load(const std::string& path);
   /// The names that `profile` accepts.
   static std::vector<std::string> profileNames();
@@ -30,7 +31,8 @@ class Policy {
   static std::string schema();
 
   /// Sets one key ("resources.memory") from text ("256M"). On a list key, `set` makes the value the only element and
-  /// `append` adds it. Unknown keys, wrong types and invalid values are errors that name the key.
+  /// `append` adds it. Unknown keys, wrong types and invalid values are errors that name the key; ceilings are checked
+  /// by run().
   Result<void> set(std::string_view key, std::string_view value);
   Result<void> append(std::string_view key, std::string_view value);
 

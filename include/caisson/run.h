@@ -78,7 +78,8 @@ struct Escape {
 
 /// How a program accesses a file.
 enum class FileOperation : std::uint8_t { look, read, write, create, execute };
-/// State of the path inside the sandbox at the first access.
+/// What the access found inside the sandbox, the first time. `present`: nothing is missing; for a file to be created,
+/// its directory exists.
 enum class FileState : std::uint8_t { present, absent, hidden, read_only, noexec };
 enum class HostFile : std::uint8_t { absent, file, directory, other };
 
@@ -120,9 +121,9 @@ struct StateChange {
 struct RunResult {
   std::string sandbox_id;
   OutcomeKind outcome = OutcomeKind::setup_failed;
-  int exit_code = 0;          ///< of the program if it exited; never 0 if a limit was exceeded
-  int signal = 0;             ///< the signal that killed it, if signaled
-  Limit limit = Limit::none;  ///< the limit that ended it, if any
+  int exit_code = 0;          ///< of the program if it exited by itself; else 0: use exitStatus()
+  int signal = 0;             ///< the signal that killed it; 0: none, or the time limit
+  Limit limit = Limit::none;  ///< the limit that ended it, or that it hit before it failed by itself
   Stream out, err;            ///< captured output; empty unless StreamMode::capture
   Usage usage;
   std::vector<Denial> denials;
@@ -156,12 +157,12 @@ struct Request {
   std::vector<std::string> command;  ///< argv; the program is looked up inside the sandbox
   StreamMode out = StreamMode::capture;
   StreamMode err = StreamMode::capture;
-  /// The payload gets the caller's standard input, itself where that is a file, pipe or UNIX socket. Else `input`, then
-  /// end of file.
+  /// The payload gets `input` and then the caller's standard input; without `input`, the descriptor itself where that
+  /// is a file, pipe or UNIX socket. False: `input`, then end of file.
   bool relay_stdin = false;
   std::string input;
   bool limit_relayed_output = false;  ///< truncate relayed output at the policy's limit, as captured output is
-  bool interactive = false;           ///< allocate a pty for those of descriptors 0, 1, 2 that are terminals
+  bool interactive = false;           ///< if relayed input is a terminal: a pty for each relayed terminal of 0, 1, 2
   bool forward_signals = false;       ///< forward INT, TERM, HUP, QUIT, USR1, USR2, WINCH to the payload
   /// If only the user's service manager can provide a cgroup, moves this process into a new scope of it. For
   /// command-line programs.
@@ -180,8 +181,9 @@ struct Request {
   bool forget_secrets = false;
 };
 
-/// Runs the command. Returns an error only if the request itself is invalid (bad policy, no command). If the sandbox
-/// could not be built, the result has outcome `setup_failed`.
+/// Runs the command and waits until it ends. Returns an error only if the request is invalid: no command, a bad policy,
+/// a missing approval. A command that the policy denies gives outcome `denied`; a host that lacks a feature, or a
+/// sandbox that could not be built, gives `setup_failed`.
 Result<RunResult> run(const Request& request);
 
 /// Describes the plan that run() would carry out for the same request, without running anything. Request::own_scope has

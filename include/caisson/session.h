@@ -77,10 +77,11 @@ struct ExecRequest {
   /// Called from within exec() with each piece of output as it arrives, up to the output limit. The output is
   /// captured as well, unless the mode is `discard`.
   std::function<void(OutputStreamKind, std::string_view)> on_output;
-  bool relay_stdin = false;  ///< forward the caller's standard input; else `input`, then end of file
+  bool relay_stdin = false;  ///< `input`, then the caller's standard input; else `input`, then end of file
   std::string input;
-  /// Allocates a pty in the sandbox for those of descriptors 0, 1, 2 that are terminals. If input and output are, the
-  /// user is prompted for hosts that the policy of a session with network mode proxy does not list.
+  /// If relayed input is a terminal, allocates a pty in the sandbox for each relayed terminal of descriptors 0, 1, 2.
+  /// If output is one, too, the user is prompted for hosts that the policy of a session with network mode proxy does
+  /// not list.
   bool interactive = false;
   bool forward_signals = false;                    ///< forwards INT, TERM, HUP, QUIT, USR1, USR2; for programs
   int cancel_descriptor = -1;                      ///< when it is readable, the command is killed: outcome `cancelled`
@@ -121,7 +122,8 @@ struct FilePiece {
 
 struct FileEntry {
   std::string name;
-  std::string type;  ///< "regular", "directory", "link", "fifo", "socket", "character device", "block device"
+  /// "regular file", "directory", "symbolic link", "FIFO", "socket", "character device", "block device"
+  std::string type;
   std::uint64_t size = 0;
   std::uint32_t mode = 0;
   std::int64_t modified = 0;  ///< seconds since 1970
@@ -132,7 +134,8 @@ struct WriteOptions {
   std::optional<std::uint32_t> mode;  ///< unset: the mode of the replaced file, else 0644
 };
 
-/// What to do if processes of the session are running: they could keep changing files through open descriptors.
+/// What to do if processes of the session are running, which could keep changing files through open descriptors:
+/// `refuse` fails with EBUSY, `stop` kills them first.
 enum class WhenBusy : std::uint8_t { refuse, stop };
 
 /// How long openHost() allows a host: until the session ends, or while the owner's approval of `host:PATTERN`
@@ -275,23 +278,28 @@ class Session {
   Result<RunResult> exec(const ExecRequest& request);
 
   /// Starts a background command that survives this process, and returns its number. Its output goes to logs, each
-  /// truncated at the policy's output limit. Without `timeout_seconds` it may run as long as the session.
+  /// truncated at the policy's output limit. Without `timeout_seconds` it may run as long as the session. An error with
+  /// `interactive` or `relay_stdin`.
   Result<std::uint32_t> start(const ExecRequest& request);
   /// All commands that any process started with start(), oldest first.
   Result<std::vector<ExecInfo>> processes();
+  /// For these functions: `exec` is a number that start() returned; an unknown one is an error.
   Result<ExecInfo> status(std::uint32_t exec);
   /// Waits until it ends, at most this long; on timeout `running` is still true.
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
   /// Reads up to `max_bytes` of its output from `offset` on. Empty if there is nothing new.
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
-  /// Writes to its standard input; blocks while the pipe is full. With `close`, closes the input afterwards.
+  /// Writes to its standard input (ExecRequest::keep_input), then closes it if `close` is set. ETIMEDOUT if the command
+  /// has not read enough after 30 s; a part may be written by then.
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
-  /// Sends SIGTERM to all its processes, and SIGKILL after the grace period. Not an error if it has already ended.
+  /// Sends SIGTERM to all its processes, and SIGKILL when it has ended or after the grace period. Waits until it has
+  /// ended; an error if it survives SIGKILL for 5 s. Not an error if it has already ended.
   Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
 
   /// Processes that outlived the command that started them.
   Result<std::vector<LeftBehind>> leftBehind();
-  /// Sends them SIGTERM, and SIGKILL after the grace period. Returns those that were there.
+  /// Sends them SIGTERM, and SIGKILL after the grace period, and waits until they are gone. Returns those that were
+  /// there; an error if one survives SIGKILL for 5 s.
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds = 2);
 
   /// Reads up to `max_bytes` from `offset` on. For all file operations: `path` is relative to the workspace, or
@@ -305,13 +313,17 @@ class Session {
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
 
   /// Freezes the current workspace under a name ("" generates one). Takes the same time whatever the workspace's
-  /// size. The next command restarts the sandbox: what was only in memory (/tmp, /home/sandbox) is lost.
+  /// size, unless there are so many layers that they are merged first. The next command restarts the sandbox: what was
+  /// only in memory (/tmp, /home/sandbox) is lost.
   Result<CheckpointInfo> checkpoint(std::string_view name = {}, WhenBusy when_busy = WhenBusy::refuse);
   /// Oldest first.
   Result<std::vector<CheckpointInfo>> checkpoints();
-  /// Restores the workspace to a checkpoint; "begin" is the session's start. Later checkpoints stay.
+  /// Restores the workspace to a checkpoint; "begin" is the session's start. What was written since the last checkpoint
+  /// is lost; later checkpoints stay. Ends the sandbox as checkpoint() does.
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy = WhenBusy::refuse);
-  /// Creates a second session with the current state of this one; afterwards the two are independent.
+  /// Creates a second session with the current workspace and policy of this one; afterwards the two are independent.
+  /// Hosts allowed by HostTerm::while_approved and published ports are not taken over. Ends this session's sandbox as
+  /// checkpoint() does.
   Result<Session> fork(const ForkOptions& options = {});
   /// What changed since a checkpoint ("" or "begin": since the session began), sorted by path.
   Result<std::vector<Change>> diff(std::string_view checkpoint = {});
@@ -321,7 +333,7 @@ class Session {
   /// for the shortest patch is bounded in time.
   Result<void> diffFiles(const DiffOptions& options, const std::function<bool(const FileDiff&)>& visit);
   /// Writes what was added or modified since a checkpoint as a tar archive (POSIX 2001, sparse files as GNU tar
-  /// writes them), piece by piece; returning false from `write` stops it.
+  /// writes them), piece by piece. Returning false from `write` stops it, which is not an error.
   Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
 
   /// Whether destroy() would lose anything, that is, whether the workspace differs from the real directory. The check
@@ -343,21 +355,24 @@ class Session {
   /// Allows or denies a host (syntax of network.allowed_hosts, with or without ":port") from now on. Only in a
   /// session with network mode proxy. Closes connections that are no longer allowed.
   Result<void> network(bool allow, std::string_view pattern);
-  /// Allows a host as network() does, also in a session that was created without network: it gets an egress, and the
-  /// next command restarts the sandbox as after checkpoint().
+  /// Allows a host as network() does, also in a session that was created without network: it gets an egress, /tmp and
+  /// the home are emptied, and the next command restarts the sandbox. `when_busy` matters only for that.
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy = WhenBusy::refuse);
-  /// Removes the pattern from the allowed hosts. Does not deny what another pattern allows.
+  /// Removes the pattern from the allowed hosts; not an error if it is not among them. Does not deny what another
+  /// pattern allows.
   Result<void> closeHost(std::string_view pattern);
-  /// Closes connections whose approval expired or was revoked. Every command starts with this.
+  /// Removes hosts that were allowed by HostTerm::while_approved and whose approval expired or was revoked, and closes
+  /// their connections. Every command starts with this.
   Result<void> reviewHosts();
 
   /// Forwards a TCP port of the session to 127.0.0.1 of the host, on `host_port` or, if that is 0, on a free port;
-  /// with `inward`, forwards the host's port to 127.0.0.1 of the session. Only ports that the policy lists
-  /// (network.exposed_ports, network.host_ports). Stays open until it is closed or the session ends, across
-  /// checkpoints and restores. The ports of network.host_ports and network.published_ports are open from the start.
+  /// with `inward`, forwards the host's port (0: the same number) to 127.0.0.1 of the session, where `port` must be
+  /// 1024 or above. Only ports that the policy lists (network.exposed_ports, network.host_ports). Stays open until it
+  /// is closed or the session ends, across checkpoints and restores. The ports of network.host_ports and
+  /// network.published_ports are open from the start.
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port = 0, bool inward = false);
   Result<std::vector<OpenPort>> openPorts();
-  /// Closes existing connections, too.
+  /// Closes existing connections, too. An error if it is not open.
   Result<void> closePort(std::uint16_t port, bool inward = false);
 
   /// Sets the session's TTL, counted from now; every later request extends the session by as much. Reactivates a
@@ -403,9 +418,11 @@ class SessionStore {
   /// caisson program, which runs the sessions' supervisors; empty: the installed one.
   static Result<SessionStore> open(std::string program = {});
 
-  /// Creates a session and starts its sandbox. First removes expired sessions that are no longer kept.
+  /// Creates a session and starts its sandbox. First removes expired sessions that are no longer kept, at most once a
+  /// minute.
   Result<Session> create(const SessionOptions& options);
-  /// Creates a pool of such sessions; take() sets their name and TTL. `size` is at most 64.
+  /// Creates a pool of such sessions, and the first of them; take() sets their name and TTL. `size` is 1 to 64. An
+  /// error for a policy with network.published_ports.
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
   /// Finds a session by id, by the beginning of one ("cs-" and at least 4 digits), or by name. Unknown and malformed
   /// ones are distinct errors; so are expired ones, unless they are kept because of uncommitted changes.
@@ -413,12 +430,13 @@ class SessionStore {
   /// Session::exec for one-shot callers: if the session's sandbox runs, sends the command to the supervisor without
   /// reading the session's policy first. Every command still gets every layer.
   Result<RunResult> exec(std::string_view id_or_name, const ExecRequest& request);
-  /// Sorted by creation time. First removes expired sessions without uncommitted changes.
+  /// Sorted by creation time, without sessions that wait in a pool. First removes expired sessions that are not kept
+  /// for uncommitted changes.
   Result<std::vector<SessionInfo>> list();
   /// Session::destroy by id or name; also works for a session that can no longer be opened.
   Result<void> destroy(std::string_view id_or_name);
   /// Removes what crashed processes left behind, and expired sessions not kept for uncommitted changes; with `all`,
-  /// every session. Returns the removed ids.
+  /// destroys every session, running or not. Returns the removed ids.
   Result<std::vector<std::string>> clean(bool all);
 
   explicit SessionStore(std::shared_ptr<session::Store> store);
