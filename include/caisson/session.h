@@ -226,7 +226,8 @@ struct CommitRequest {
   /// The digest of the approved changes (CommitReport::digest of a dry run). If the changes differ by now, or one of
   /// them cannot be written, the commit fails and nothing is written.
   std::string expect;
-  bool stop = false;  ///< kill the session's processes first, so that the files are consistent with each other
+  /// Kills the session's processes first, so that the files are consistent with each other. Ignored in a dry run.
+  bool stop = false;
   /// Conflicts to resolve, by path: `ours` keeps the real file, `theirs` replaces it with the session's.
   std::vector<std::string> ours, theirs;
   /// Conflicts to be settled by a three-way merge: text files, or directories of such, that both the session and the
@@ -260,7 +261,7 @@ struct CommitReport {
   std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
   std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
   std::uint64_t bytes = 0;              ///< of all files together
-  bool consistent = true;               ///< no process ran while the files were read
+  bool consistent = true;  ///< no process could change the files while they were read; always true in a dry run
   [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
 };
 
@@ -268,6 +269,7 @@ struct CommitReport {
 class Session {
  public:
   [[nodiscard]] const std::string& id() const;
+  /// Reads the current state. An error if the session was destroyed, or has expired and is not kept.
   Result<SessionInfo> info() const;
   /// The current policy, as JSON.
   Result<std::string> policyJson() const;
@@ -371,6 +373,7 @@ class Session {
   /// is closed or the session ends, across checkpoints and restores. The ports of network.host_ports and
   /// network.published_ports are open from the start.
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port = 0, bool inward = false);
+  /// The ports that are open now; none if the session's supervisor does not run.
   Result<std::vector<OpenPort>> openPorts();
   /// Closes existing connections, too. An error if it is not open.
   Result<void> closePort(std::uint16_t port, bool inward = false);
@@ -399,6 +402,7 @@ class SessionPool {
  public:
   /// Returns a ready session, as if created now; creates one if none is ready. `name` as in SessionOptions.
   Result<Session> take(const std::string& name = {}, double ttl_seconds = 3600);
+  /// How many sessions wait to be handed out.
   [[nodiscard]] std::size_t ready() const;
 
   /// Destroys the sessions that were not handed out.

@@ -193,7 +193,7 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
   return section.finish();
 }
 
-/// The user's ceiling must not exceed the system's.
+/// `merged` is the user's ceiling, or becomes the system's if the user has none. An error if it exceeds the system's.
 template <class T>
 Result<void> mergeCeiling(std::string_view key, const std::optional<T>& system, std::optional<T>& merged,
                           const std::string& file) {
@@ -246,7 +246,8 @@ std::string userFile() {
   return directory.empty() ? "" : directory + "/config.toml";
 }
 
-/// An owner who allows 4 GiB has not forbidden the default profile on a machine with 64 GiB.
+/// Lowers values that are still those of profile `dev` to the ceilings: an owner who allows 4 GiB has not forbidden the
+/// default profile on a machine with 64 GiB.
 void lowerDefaults(const policy::Ceilings& most, policy::Policy& policy) {
   const policy::Policy dev = policy::builtin("dev").value_or(policy::Policy());
   const auto lower = [](auto& value, auto standard, auto ceiling) {

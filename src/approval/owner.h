@@ -50,6 +50,7 @@ struct Owner {
   std::vector<Alert> alerts;
   std::vector<std::string> files;  ///< the files that were read
 
+  /// Whether there is no configuration file.
   [[nodiscard]] bool empty() const { return files.empty(); }
   /// The ceilings for this policy: the built-in ones, overridden by the owner's.
   [[nodiscard]] policy::Ceilings ceilingsFor(const policy::Policy& policy) const;

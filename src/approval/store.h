@@ -72,6 +72,7 @@ class Store {
   Result<sys::Fd> lock() const;
   /// The approvals in the file that are valid at `now`.
   Result<std::vector<Approval>> read(std::int64_t now) const;
+  /// Replaces the whole file, atomically.
   Result<void> write(const std::vector<Approval>& approvals) const;
   /// Writes an audit event; `event` is "grant", "redeem" or "revoke".
   Result<void> record(std::string_view event, const Approval& approval) const;

@@ -36,8 +36,8 @@ std::optional<Head> decode(const HeadBytes& bytes);
 inline constexpr std::size_t kNameBytes = 20;
 /// Writes the name of the log file with this number to `to`, with room for kNameBytes. Does not allocate.
 void writeLogName(std::uint32_t number, char* to);
-std::string logName(std::uint32_t number);
-std::string keyName(std::uint32_t chain);
+std::string logName(std::uint32_t number);  ///< "00000001.jsonl"
+std::string keyName(std::uint32_t chain);   ///< "key-00000001"
 /// The number in a log file's name, or 0 if it is not one.
 std::uint32_t numberOfLog(std::string_view name);
 /// Same, for a key file.

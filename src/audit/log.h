@@ -41,6 +41,7 @@ class Log {
   static Result<Log> open(const std::string& directory, Settings settings = {});
   Log(Log&& other) noexcept = default;
   Log& operator=(Log&&) = delete;
+  /// Calls handOver() and adds the metrics. Drops deferred events: call flush(true) before.
   ~Log();
 
   /// Appends all events contiguously and in this order, or none. Waits up to ten seconds for another writer, then

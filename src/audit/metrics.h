@@ -56,8 +56,9 @@ struct Metrics {
   std::array<Created, 61> minutes{};   ///< the last hour, by minute modulo 61
 
   [[nodiscard]] std::uint64_t of(EventType type) const { return events[static_cast<std::size_t>(type)]; }
-  /// Sandboxes created per second, over the 60 seconds or 60 minutes that end now.
+  /// Sandboxes created per second, over the 60 seconds that end at `now` (seconds since 1970).
   [[nodiscard]] double rateOfLastMinute(std::uint64_t now) const;
+  /// The same over the last 60 minutes, also per second.
   [[nodiscard]] double rateOfLastHour(std::uint64_t now) const;
 };
 

@@ -23,7 +23,7 @@ class JsonValue {
 
   [[nodiscard]] bool isObject() const;
   [[nodiscard]] bool isArray() const;
-  /// Nothing if the value has another type; 1.0 is not an integer.
+  /// The string or the integer; nothing if the value has another type. 1.0 is not an integer.
   [[nodiscard]] std::optional<std::string> text() const;
   [[nodiscard]] std::optional<std::int64_t> integer() const;
 

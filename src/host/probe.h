@@ -98,16 +98,21 @@ Probes probeHost(const std::string& state_home);
 
 /// Single parts of probeHost(). This one sets `abi`, 0 without Landlock, and returns the attempt to read it.
 sys::Attempt landlockAttempt(int& abi);
+/// 0 without Landlock.
 int landlockAbi();
 /// Tries namespaces and mounts as an ordinary launch does.
 NamespaceProbe userNamespaces();
+/// Installs each kind of filter in a separate child.
 SeccompProbe probeSeccomp();
-/// Whether a filter, or one with a listener, can be installed. Each tries it in a child.
+/// Whether a filter can be installed. Tries it in a child.
 bool seccompAvailable();
+/// The same for a filter with a listener.
 bool seccompUserNotify();
+/// Calls each of them in this process, without an effect.
 SyscallProbe probeSyscalls();
 /// The cgroup hierarchies, and whether a child of our own cgroup can be made.
 sys::CgroupProbe probeCgroups();
+/// Only reads files of /proc and /sys and looks for signs of a container.
 Obstacles readObstacles();
 /// Of the nearest existing directory to `path`.
 DiskProbe probeDisk(const std::string& path);

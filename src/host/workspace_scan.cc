@@ -167,7 +167,7 @@ class Scan {
     }
   }
 
-  /// Whether the whole directory is protected, so that nothing below needs to be looked at.
+  /// Records a protected file or directory. True if it is a directory, so that nothing below needs to be looked at.
   bool protect(const std::string& path, bool directory) {
     if (options_.protected_files == nullptr) return false;
     const auto match = options_.protected_files->match(path);

@@ -16,6 +16,7 @@ class Arena {
  public:
   Arena(char* begin, char* end) : at_(begin), end_(end) {}
 
+  /// An array of zeros. Aborts if the arena is too small.
   template <class T>
   T* array(std::size_t count) {
     const auto misfit = reinterpret_cast<std::uintptr_t>(at_) % alignof(T);

@@ -49,7 +49,7 @@ inline long must(const Block& block, Stage stage, const char* call, const char* 
 long openBeneath(int root_fd, const char* path, int flags);
 
 inline constexpr std::size_t kMaxSent = kMaxEgressSockets > 2 + kMaxSized ? kMaxEgressSockets : 2 + kMaxSized;
-/// Sends a record with up to kMaxSent descriptors in one message. Returns a count or a negative errno.
+/// Sends a record with up to kMaxSent descriptors in one message. Returns the number of bytes or a negative errno.
 long sendRecord(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count);
 /// The same, and retries for two seconds while other processes of this user have too many descriptors in flight.
 long sendRecordWithRetry(int socket, const void* record, std::size_t size, const int* descriptors, std::size_t count);

@@ -13,12 +13,14 @@ namespace caisson::isolation {
 
 /// Upper bound of what a step takes of the arena.
 std::size_t stepBytes(const plan::Step& step);
-/// Each of these fills its part of `block`, with memory of the arena.
+/// Fills the steps of `block`, with memory of the arena.
 void compileSteps(const plan::Plan& plan, Arena& arena, Block& block);
 
 /// Upper bound of what compileEgress() takes of the arena.
 inline constexpr std::size_t kEgressBytes = 16 * 1024;
+/// Fills Block::egress; without an egress only sets its link to -1.
 void compileEgress(const plan::Plan& plan, Arena& arena, Block& block);
+/// Fills Block::host_ports, up to kMaxHostPorts.
 void compileHostPorts(const plan::Plan& plan, Arena& arena, Block& block);
 
 /// What is known of a block before there is memory for it.

@@ -45,18 +45,26 @@ class TreeBuilder {
 
   /// Calls the function below for the kind of step. The functions for steps are named like their kind in plan.h.
   void apply(const FlatStep& step);
+  /// Makes the parents, too; keeps a directory that exists.
   void makeDirectory(const FlatStep& step);
+  /// Its directory must exist, and the link must not, unless the step is optional.
   void makeSymlink(const FlatStep& step);
   /// Makes the parents too, from descriptor to descriptor: an absolute link in the path would lead to the host. Skips
   /// what exists or cannot be made.
   void makeOptionalSymlink(const FlatStep& step);
+  /// Creates a new file in an existing directory.
   void makeFile(const FlatStep& step);
+  /// Mounts a copy of the source's mount, with the step's attributes, at the target; "" makes it the new root.
   void bind(const FlatStep& step);
+  /// Mounts a new tmpfs, or calls directoryOnDisk(); "" makes it the new root. An optional one needs an existing
+  /// target.
   void tmpfs(const FlatStep& step);
   /// A size-limited directory on disk, as a separate mount: it can be noexec, and its attributes are not those of the
   /// host's file system.
   void directoryOnDisk(const FlatStep& step);
+  /// Mounts a proc of the sandbox's pid namespace, with the masks that the step asks for.
   void proc(const FlatStep& step);
+  /// Mounts a new devpts instance.
   void devpts(const FlatStep& step);
   /// Stacks the store, the lower tree and the overlay on one mount point: the overlay is on top, so the payload reaches
   /// nothing below it, and nothing needs to be unmounted.

@@ -297,7 +297,8 @@ Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan&
   return {};
 }
 
-/// Other sandboxes may use a cache at the same time and put links into it, also while this one mounts something there.
+/// An error if anything is mounted or created in a cache: other sandboxes may use it at the same time and put links
+/// into it, also while this one mounts there.
 Result<void> checkCaches(const Plan& plan) {
   for (const Step& cache : plan.steps) {
     const auto* directory = std::get_if<MountTmpfs>(&cache);

@@ -118,7 +118,5 @@ TEST(DeniedPaths, ThatAreAbsentAreRefusedAtLevelProcessToo) {
   EXPECT_EQ(mask->absent, MaskPath::Absent::refuse) << "the payload can create it and use it";
 }
 
-// --- paths that the user names ---
-
 }  // namespace
 }  // namespace caisson::plan

@@ -30,8 +30,8 @@ bool altersLoading(std::string_view name) {
 
 namespace {
 
-/// For package managers that would keep their caches in the home directory. pip, Go's compiler, ccache, uv and others
-/// follow XDG_CACHE_HOME.
+/// If the plan has a directory /cache, names it to package managers, which would keep their caches in the home
+/// directory. pip, Go's compiler, ccache, uv and others follow XDG_CACHE_HOME.
 void addCacheVariables(const Plan& plan, std::map<std::string, std::string>& values) {
   constexpr std::string_view kCache = "/cache";
   const auto is_cache = [&](const Step& step) {

@@ -72,7 +72,8 @@ Result<void> checkPrograms(const HostFacts& host) {
   return {};
 }
 
-/// An early, clear error. The enforcement is that an unlisted program is missing or not executable.
+/// Whether the allowlist has this program, for an early and clear error. The enforcement is that an unlisted program is
+/// missing or not executable.
 bool mayStart(const policy::Policy& policy, const HostFacts& host, const std::string& program) {
   const bool bare = program.find('/') == std::string::npos;
   for (const Program& one : host.executables.allowed) {
@@ -107,7 +108,8 @@ void makeNoexec(const policy::Policy& policy, Plan& plan) {
   }
 }
 
-/// Programs of a toolchain in a private home are opened by the caller: the sandbox's user may not pass that home.
+/// The mount of an allowed program or library. One in a home is opened by a root caller (`owned`): the sandbox's user
+/// may not be able to enter that home.
 Bind executableBind(const Plan& plan, const HostFacts& host, const std::string& path, SourceType type) {
   const bool in_home = std::ranges::any_of(host.homes, [&](const std::string& home) {
     return path.size() > home.size() && path.starts_with(home) && path[home.size()] == '/';

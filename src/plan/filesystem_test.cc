@@ -196,8 +196,6 @@ TEST(NamedWorkspace, MayBeAHomeDirectory) {
   EXPECT_NE(planned(policy, hostWithWorkspace("/home/someone")).layers.at("workspace"), "none");
 }
 
-// --- denied paths ---
-
 // --- the rest of the tree ---
 
 TEST(Tree, ShowsOfProcOnlyWhatIsListed) {

@@ -11,8 +11,9 @@ namespace caisson::plan {
 std::uint64_t filesystemRights(int abi);
 
 inline constexpr std::uint64_t kNoRights = 0;
-/// To read files and list directories; executeRights() adds execution.
+/// To read files and list directories.
 std::uint64_t readRights();
+/// readRights() and execution.
 std::uint64_t executeRights();
 /// All rights of `abi` except execute and creating devices; reading is included.
 std::uint64_t writeRights(int abi);

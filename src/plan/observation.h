@@ -32,6 +32,7 @@ struct ObservedCall {
   std::int8_t flags = -1;       ///< index of the flags of an `open`
 };
 
+/// Calls that name a file by its path.
 std::span<const ObservedCall> observedFileCalls();
 /// Calls that name a host: their arguments point to addresses or DNS queries.
 std::span<const std::string_view> observedNetworkCalls();

@@ -420,8 +420,9 @@ Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Co
 /// denies the command.
 Result<void> setCommand(const policy::Policy& policy, const HostFacts& host, const Command& command, Plan& plan);
 
-/// The plan as text for `caisson plan`; describeJson() as JSON.
+/// The plan as text for `caisson plan`.
 std::string describe(const Plan& plan);
+/// The same as indented JSON.
 std::string describeJson(const Plan& plan);
 
 }  // namespace caisson::plan

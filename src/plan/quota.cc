@@ -19,7 +19,7 @@ std::string sizeText(std::uint64_t bytes) {
 
 void append(std::string& list, const std::string& item) { list += (list.empty() ? "" : ", ") + item; }
 
-/// Directories in memory: the kernel returns ENOSPC.
+/// The directories in memory with their sizes, as text. The kernel enforces these: it returns ENOSPC.
 std::string hardParts(const Plan& plan) {
   std::string parts;
   for (const Step& step : plan.steps) {

@@ -220,7 +220,7 @@ TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
 }
 
 TEST(HostileArguments, AModeThatTheKernelIgnoresDoesNotStopAnOpen) {
-  // libc leaves an undefined register if no file can be created.
+  // Without O_CREAT, libc leaves the register of the mode undefined.
   if (here("open")) {
     EXPECT_EQ(ask(builtin(), "open", {{0, O_RDONLY, 07777}}), kLet);
   }

@@ -111,7 +111,7 @@ class Writer {
     }
     return true;
   }
-  /// For files that may be missing or read-only on some kernels.
+  /// The same for files that may be missing or read-only on some kernels: a failure is not kept.
   bool may(const char* file, std::string_view value) { return result_ && writeAt(directory_, file, value) == 0; }
 
   void refuse(Error error) {

@@ -109,6 +109,7 @@ class Cgroup {
 
   Cgroup() = default;  ///< no cgroup: calls do nothing; only createChild fails
   Cgroup(Cgroup&& other) noexcept;
+  /// Takes over `other` after remove() of the cgroup that this object had, which kills its processes.
   Cgroup& operator=(Cgroup&& other) noexcept;
   /// Like remove(); what cannot be removed in time is left for removeAbandonedCgroups.
   ~Cgroup();
@@ -195,8 +196,9 @@ class Cgroup {
   Result<void> setLimits(const CgroupLimits& limits);
   /// The directory with this controller, or null.
   [[nodiscard]] const Part* part(bool CgroupControllers::* controller) const;
-  /// Adds CPU times to `usage`; addIo() adds bytes read and written.
+  /// Sets the CPU times of `usage`, as far as they can be read.
   void addCpuTimes(CgroupUsage& usage) const;
+  /// The same for bytes read and written.
   void addIo(CgroupUsage& usage) const;
   /// The name of the file with the key `oom_kill`.
   [[nodiscard]] const char* oomFile() const;

@@ -12,7 +12,7 @@ using testing::waitFor;
 
 class CgroupChild : public testing::CgroupTest {
  protected:
-  /// v2 cannot move processes between cgroups cheaply, so the process must be created in the child.
+  /// Creates a child of `whole`; no cgroup on failure. Tests start processes directly in it: moving them is slow on v2.
   Cgroup child(const Cgroup& whole, std::string_view name = "command-1") {
     auto made = whole.createChild(name);
     EXPECT_TRUE(made) << made.error().message();

@@ -179,7 +179,8 @@ std::optional<nlink_t> directoriesIn(int directory) {
 }
 
 /// The names of this user's directories below the base whose maker is gone. One sandbox may have several directories.
-/// `own` returns whether the caller has a cgroup in a directory of the base.
+/// `kept`: those with the prefix kKeptCgroup, else those without. `own` returns whether the caller has a cgroup in a
+/// directory of the base.
 template <class Own>
 std::set<std::string> leftBehind(const CgroupBase& base, bool kept, const Own& own) {
   std::vector<const CgroupBase::Directory*> worth;

@@ -50,6 +50,7 @@ CgroupControllers parseControllers(std::string_view list, char separator);
 std::string namesOf(const CgroupControllers& controllers);
 CgroupControllers operator&(const CgroupControllers& a, const CgroupControllers& b);
 CgroupControllers operator|(const CgroupControllers& a, const CgroupControllers& b);
+/// Those of `a` that are not in `b`.
 CgroupControllers operator-(const CgroupControllers& a, const CgroupControllers& b);
 bool any(const CgroupControllers& controllers);
 

@@ -17,6 +17,7 @@ class DbusWriter {
  public:
   void align(std::size_t to) { text_.resize((text_.size() + to - 1) / to * to, '\0'); }
   void byte(std::uint8_t value) { text_.push_back(static_cast<char>(value)); }
+  /// Aligned to 4 bytes, as is the length of a string; strings and signatures end with a NUL.
   void uint32(std::uint32_t value);
   void string(std::string_view value);
   void signature(std::string_view value);

@@ -32,6 +32,7 @@ class HelperProcess {
   HelperProcess() = default;
   HelperProcess(HelperProcess&& other) noexcept
       : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
+  /// Calls end() for the program that this object had.
   HelperProcess& operator=(HelperProcess&& other) noexcept;
   ~HelperProcess() { end(); }
 

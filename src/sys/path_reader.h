@@ -25,6 +25,7 @@ class PathReader {
 
   /// Of the object itself, not of a link's target. Paths are relative, without `.`, `..` and empty parts.
   Result<FileInfo> stat(const std::string& path);
+  /// The text of a link; EINVAL if the object is not a link.
   Result<std::string> readLink(const std::string& path);
   /// Opens a regular file for reading. Never follows a link and never waits for the other end of a FIFO. For trees in
   /// which no payload can make a device: the type is checked once it is open.

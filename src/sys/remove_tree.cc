@@ -174,7 +174,7 @@ class TreeRemover {
     return settle(name, open_errno);
   }
 
-  /// Moves a deep directory to the top of the tree, where a later pass finds it.
+  /// Moves a deep directory to the top of the tree, where a later pass finds it. False if it cannot be moved.
   bool hoist(int directory, const std::string& name) {
     const std::optional<std::string> fresh = unpredictableName();
     if (!fresh) return false;

@@ -115,6 +115,7 @@ class RootDir {
   [[nodiscard]] Result<void> openToOwner(std::string_view relative) const;
   /// Of the object itself, not of a link's target.
   [[nodiscard]] Result<FileInfo> stat(std::string_view relative) const;
+  /// The text of a link, which may lead anywhere; EINVAL if the object is not a link.
   [[nodiscard]] Result<std::string> readLink(std::string_view relative) const;
   /// Sorted by name. An error if there are more than `max_entries`.
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view relative,

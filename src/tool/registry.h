@@ -52,6 +52,7 @@ class Registry {
     std::vector<Tool> tools;
     std::vector<Error> damaged;
   };
+  /// All tools; an error only if the directory cannot be listed.
   [[nodiscard]] Result<Listing> list() const;
   /// Removes the tool's file. Returns whether it existed; an error for an invalid name. Approvals stay: see
   /// dropConsent().

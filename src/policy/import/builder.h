@@ -31,7 +31,7 @@ class ImportBuilder {
   /// Records an error at the foreign key `from`; finish() returns the first one.
   void refuse(std::string_view from, std::string reason, std::string hint = "");
 
-  /// Sets our `key`, as setKey(). An invalid value is an error that names the foreign key `from`.
+  /// Sets our `key`, as setKey(). Records an invalid value as refuse() does, at the foreign key `from`.
   void set(std::string_view from, std::string_view key, const std::string& value);
   /// The same as appendKey().
   void append(std::string_view from, std::string_view key, const std::string& value);
@@ -68,12 +68,12 @@ ShownPath judgeShownPath(const std::string& path, bool writable);
 std::string hostPattern(const std::string& host);
 
 // One function per shape.
-void importAgent(ImportBuilder& in);    ///< {"sandbox": {"bash": ..., "images": ...}}
-void importCompose(ImportBuilder& in);  ///< services.sandbox of a container template
-void importDocker(ImportBuilder& in);   ///< [sandbox] with image, timeout, memory_limit ...
-void importRfc(ImportBuilder& in);      ///< isolationLevel, filesystem, process, network, resources, syscalls
-void importCargo(ImportBuilder& in);    ///< the fragments of a cargo sandbox
-void importSrt(ImportBuilder& in);      ///< network.allowedDomains, filesystem.allowWrite ...
-void importDevcontainer(ImportBuilder& in);
+void importAgent(ImportBuilder& in);         ///< {"sandbox": {"bash": ..., "images": ...}}
+void importCompose(ImportBuilder& in);       ///< services.sandbox of a container template
+void importDocker(ImportBuilder& in);        ///< [sandbox] with image, timeout, memory_limit ...
+void importRfc(ImportBuilder& in);           ///< isolationLevel, filesystem, process, network, resources, syscalls
+void importCargo(ImportBuilder& in);         ///< the fragments of a cargo sandbox
+void importSrt(ImportBuilder& in);           ///< network.allowedDomains, filesystem.allowWrite ...
+void importDevcontainer(ImportBuilder& in);  ///< devcontainer.json
 
 }  // namespace caisson::policy

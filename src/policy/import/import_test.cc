@@ -282,7 +282,7 @@ sandbox_config:
   EXPECT_FALSE(policy.environment.set.contains("CARGO_NET_OFFLINE")) << "cargo goes online with the network";
 }
 
-/// Sizes of directories, whichever of its two shapes names them.
+/// Sizes of directories come from sandbox_config.file_system; size_limits wins over it.
 TEST(Import, TheCargoSandboxsSizesAreKept) {
   CONFORMS("R-POLICY-9");
   const auto sizeOf = [](const Imported& result, std::string_view path) {

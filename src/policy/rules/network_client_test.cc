@@ -31,7 +31,7 @@ TEST(NetworkClient, IsNotDetectedByItsMentionInArguments) {
   }
 }
 
-/// The way to allow them would be wrong advice: they stay blocked.
+/// A hint how to allow such hosts would be wrong: they stay blocked in any case.
 TEST(NetworkClient, IsNotOfferedAddressesAndLocalNames) {
   CONFORMS("R-NETWORK-5");
   for (const char* url : {"http://[::1]/", "http://a b.org/", "http://\x1b[2J.org/", "http://169.254.169.254/latest",
