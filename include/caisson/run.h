@@ -21,10 +21,13 @@
 
 namespace caisson {
 
+/// denied: the policy does not allow the command, or it was killed after an escape attempt; setup_failed: it never
+/// started; cancelled: killed by its caller.
 enum class OutcomeKind : std::uint8_t { exited, signaled, limit, denied, setup_failed, cancelled };
 enum class Limit : std::uint8_t { none, time, cpu, memory, processes, disk, file_size, output };
 
-/// The state of a run. RunResult::lifecycle lists the states that the run entered, with times, unless it was denied.
+/// The state of a run. RunResult::lifecycle lists the states that the run entered, with times; none if it was refused
+/// before anything was set up.
 enum class RunState : std::uint8_t { created, initialized, running, monitoring, completed, timeout, error, cleanup };
 
 std::string_view name(OutcomeKind kind);
@@ -76,7 +79,7 @@ struct Escape {
   std::string trace;        ///< directory with policy, plan, events and last output; empty if it could not be saved
 };
 
-/// How a program accesses a file.
+/// How a program accesses a file. look: only looks the path up; write: also renames and removes.
 enum class FileOperation : std::uint8_t { look, read, write, create, execute };
 /// What the access found inside the sandbox, the first time. `present`: nothing is missing; for a file to be created,
 /// its directory exists.

@@ -88,7 +88,8 @@ struct ExecRequest {
   std::optional<double> timeout_seconds;           ///< unset: from the policy; at most the owner's ceiling
   bool typed = false;                              ///< a person typed it: the ceiling does not bind timeout_seconds
   std::map<std::string, std::string> environment;  ///< added to the policy's environment
-  std::string working_directory;                   ///< path inside the sandbox; empty: the workspace
+  /// Inside the sandbox, absolute or relative to the workspace; empty: the policy's.
+  std::string working_directory;
   /// Truncates each output stream here. Unset: captured output at the policy's limit, relayed output never.
   std::optional<std::uint64_t> output_limit;
   bool keep_input = false;  ///< start() only: standard input stays open for feed()
@@ -285,7 +286,7 @@ class Session {
   Result<std::uint32_t> start(const ExecRequest& request);
   /// All commands that any process started with start(), oldest first.
   Result<std::vector<ExecInfo>> processes();
-  /// For these functions: `exec` is a number that start() returned; an unknown one is an error.
+  /// For all functions with `exec`: it is a number that start() returned; an unknown one is an error.
   Result<ExecInfo> status(std::uint32_t exec);
   /// Waits until it ends, at most this long; on timeout `running` is still true.
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);

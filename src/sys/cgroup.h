@@ -103,8 +103,8 @@ inline constexpr std::string_view kKeptCgroup = "kept-";
 
 class Cgroup {
  public:
-  /// `name` is the sandbox's id, which no attacker can guess. Leaves nothing behind on failure. Skips limits whose
-  /// controller is not `usable`; see `enforced`.
+  /// `name` is the sandbox's id, which no attacker can guess. Removes the new directories on failure. Skips limits
+  /// whose controller is not `usable`; see `enforced`.
   static Result<Cgroup> create(const CgroupBase& base, std::string_view name, const CgroupLimits& limits);
 
   Cgroup() = default;  ///< no cgroup: calls do nothing; only createChild fails
