@@ -72,7 +72,8 @@ Result<std::vector<LiveSandbox>> liveSandboxes(const std::string& log_directory)
   for (const auto& [id, created] : open) {
     if (created.pid <= 1) continue;
     sys::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, created.pid, 0)));
-    // While the pidfd is open, the pid cannot be reused.
+    // Opened first: if the pid is reused after this, /proc shows another process, but the pidfd never refers to that
+    // one.
     const std::string started = pidfd && isOurs(created.pid) ? startedAt(created.pid) : "";
     if (started.empty() || (started > created.time && !isSameProgram(created.pid))) continue;
     live.push_back({id, created.pid, std::move(pidfd)});

@@ -39,7 +39,7 @@ bool fillRandom(Digest& key) {
 
 Result<void> Log::startChain(std::string_view why) {
   auto numbers = logNumbers(directory_.get());
-  // An empty file is left by a start that died.
+  // Ignore empty files, which a start that died has left.
   std::erase_if(numbers, [&](std::uint32_t number) {
     struct stat status;
     return ::fstatat(directory_.get(), logName(number).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 18> kInterpreters = {"sh",  "bash",   "da
                                                             "csh", "fish",   "env",  "perl", "ruby", "node",
                                                             "php", "python", "deno", "bun",  "lua",  "busybox"};
 
-/// Keys are arbitrary text, so the file name is a hash.
+/// The name of a key's file: a hash, since keys are arbitrary text.
 std::string fileFor(std::string_view key) { return hex(Sha256().add(key).finish()) + std::string(kEnding); }
 
 Result<void> checkKey(const std::string& key) {
@@ -41,7 +41,7 @@ Result<void> checkKey(const std::string& key) {
   return {};
 }
 
-/// nullopt if there is no directory and `make` is false.
+/// Opens the directory of the entries. nullopt if there is none and `make` is false.
 Result<std::optional<sys::RootDir>> openStore(bool make) {
   const std::string home = sys::stateHome();
   if (home.empty()) {
@@ -72,7 +72,7 @@ Result<Quarantined> readEntry(const sys::RootDir& root, const std::string& file)
   return what;
 }
 
-/// `damaged:FILE`, which the list shows for an entry with an unreadable key, can be used to release it.
+/// The name of a key's file. For `damaged:FILE`, which the list shows for an entry with an unreadable key, it is FILE.
 std::string entryFor(const std::string& key) {
   constexpr std::string_view kDamaged = "damaged:";
   constexpr std::size_t kHashLetters = 64;

@@ -172,7 +172,7 @@ std::string redactedPreview(std::span<const std::string> command, std::size_t ch
   for (const std::string& argument : command) {
     if (line.size() > kLookedAt) break;
     if (!line.empty()) line += ' ';
-    // curl -u name:password
+    // `curl -u name:password`: keep the name.
     if (user_next && argument.find(':') != std::string::npos) {
       line += argument.substr(0, argument.find(':') + 1) + std::string(kRedacted);
     } else {

@@ -44,8 +44,8 @@ struct Region {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Writes through a pipe: the kernel returns EFAULT where a store would crash. A program that embeds the library may
-/// have moved or unmapped its arguments.
+/// Writes to an address of this process. Through a pipe: the kernel returns EFAULT where a store would crash. A program
+/// that embeds the library may have moved or unmapped its arguments.
 bool writeOwn(const int (&pipe)[2], std::uint64_t at, std::string_view bytes) {
   const auto size = static_cast<long>(bytes.size());
   return raw(SYS_write, pipe[1], bytes.data(), bytes.size()) == size &&
@@ -61,7 +61,7 @@ void wipe(const int (&pipe)[2], Region region) {
   }
 }
 
-/// Fields 48 to 51 of /proc/self/stat: start and end of the command line and the environment.
+/// Finds the memory of the command line and of the environment: fields 48 to 51 of /proc/self/stat.
 bool findArguments(Region& arguments, Region& environment) {
   const long file = raw(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
   if (file < 0) return false;

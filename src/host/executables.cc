@@ -33,7 +33,7 @@ std::string realPath(const std::string& path) {
   return real != nullptr ? real.get() : "";
 }
 
-/// The payload's PATH.
+/// The directories of the payload's PATH.
 std::vector<std::string> searchPath(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains) {
   std::string path = plan::programPath(toolchains);
   if (const auto own = policy.environment.set.find("PATH"); own != policy.environment.set.end()) path = own->second;
@@ -59,7 +59,7 @@ class Closure {
     if (!needs->interpreter.empty()) require(realPath(needs->interpreter));
     for (const std::string& library : needs->libraries) require(find(library, parentOf(real), *needs));
   }
-  /// glibc loads it by name when a thread is cancelled or unwound.
+  /// Adds libgcc_s, which glibc loads by name when a thread is cancelled or unwound.
   void addUnwinder() { require(find("libgcc_s.so.1", "/", {})); }
 
   [[nodiscard]] const std::set<std::string>& files() const { return required_; }

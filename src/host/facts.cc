@@ -108,7 +108,8 @@ void observeSystem(const std::string& root, HostFacts& facts) {
   }
 }
 
-/// Whether this process may map other ids: root, with the ids it would use mapped in its own namespace.
+/// Whether this process may map other ids: root with the necessary capabilities, in a user namespace that has the ids
+/// it would use.
 bool mayMapOtherIds() {
   if (::geteuid() != 0) return false;
   const sys::Fd fd(::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
@@ -128,8 +129,8 @@ bool mayMapOtherIds() {
   return inside == 0 && count > 0x70000000 && (data[0].effective & needed) == needed;
 }
 
-/// Draws an id for the payload of a root caller: above the range of systemd's containers, in no passwd file, and
-/// different for each sandbox, since per-user limits and counts would otherwise be shared.
+/// Draws a random id for the payload of a root caller, above the ranges of users and of systemd's containers. Two
+/// sandboxes rarely share one, since they would share per-user limits and counts.
 uid_t drawPayloadId() {
   constexpr uid_t kFirst = 0x70000000;
   std::uint16_t offset = 0;
@@ -223,7 +224,7 @@ std::vector<dev_t> observeDisks(const HostFacts& facts) {
   return disks;
 }
 
-/// mountinfo writes space, tab, newline and backslash as \ooo.
+/// The path as mountinfo writes it: space, tab, newline and backslash as \ooo.
 std::string escaped(const std::string& path) {
   std::string text;
   for (const char letter : path) {

@@ -42,7 +42,7 @@ HostFile kindOf(const struct stat& status) {
   return S_ISDIR(status.st_mode) ? HostFile::directory : HostFile::other;
 }
 
-/// Must not allocate: the process is a copy of one that may have threads.
+/// Probes one path. Must not allocate: the process is a copy of one that may have threads.
 Seen look(const FileRequest& request) {
   Seen seen;
   struct stat status{};

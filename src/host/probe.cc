@@ -35,7 +35,8 @@ using sys::attempt, sys::Attempt, sys::Fd, sys::readKernelFile;
 
 constexpr int kChildTimeoutMs = 5000;
 
-/// For calls with deliberately invalid arguments: any error but ENOSYS or a filter's EPERM means that the call exists.
+/// Whether a call exists, from its result with deliberately invalid arguments: any error but ENOSYS or a filter's EPERM
+/// means that it does.
 Attempt presence(long result) {
   if (result < 0 && (errno == ENOSYS || errno == EPERM)) return {errno};
   return {0};
@@ -56,7 +57,7 @@ long installFilter(unsigned flags) {
   return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/// A task may have only one listener, so each kind gets its own child.
+/// Installs a filter with these flags in a child. A task may have only one listener, so each kind gets its own child.
 template <unsigned kFlags>
 void trySeccomp(void* result) {
   auto* outcome = static_cast<Attempt*>(result);
@@ -142,7 +143,7 @@ Attempt landlockAttempt(int& abi) {
   return attempt(answer);
 }
 
-/// A domain that restricts only device creation; in a child, since a domain cannot be left.
+/// Enters a domain that restricts only device creation; in a child, since a domain cannot be left.
 void tryLandlock(void* result) {
   const sys::LandlockRulesetAttr rights{sys::kFsMakeChar, 0, 0};
   const long rules = ::syscall(SYS_landlock_create_ruleset, &rights, 8, 0);

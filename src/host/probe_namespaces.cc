@@ -60,8 +60,8 @@ Attempt tryFsopen() {
   return attempt(::syscall(SYS_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0));
 }
 
-/// Uses the scratch tmpfs: in a user namespace, cloning `/` without the inherited mounts below it fails with EINVAL on
-/// every kernel.
+/// Tries open_tree, mount_setattr and move_mount on the scratch tmpfs: in a user namespace, cloning `/` without the
+/// inherited mounts below it fails with EINVAL on every kernel.
 void tryOpenTree(NamespaceProbe& probe) {
   const long tree = ::syscall(SYS_open_tree, AT_FDCWD, ".", kOpenTreeClone | O_CLOEXEC);
   probe.open_tree = attempt(tree);
@@ -91,7 +91,7 @@ void tryOnScratch(NamespaceProbe& probe, const char* scratch) {
   probe.mount_overlay = attempt(::mount("overlay", "m", "overlay", 0, "userxattr,lowerdir=l,upperdir=u,workdir=w"));
 }
 
-/// Runs as pid 1 of the new PID namespace, which a fresh /proc needs. Changes the root last.
+/// Tries to mount /proc and then pivot_root. Runs as pid 1 of the new PID namespace, which a fresh /proc needs.
 void tryAsInit(void* result) {
   auto* probe = static_cast<NamespaceProbe*>(result);
   probe->mount_proc = attempt(::mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));

@@ -69,7 +69,7 @@ std::string whyNoOverlay(int directory) {
   const auto type = static_cast<unsigned>(system.f_type);
   if (type == kOverlay) return "it lies on an overlay, which cannot hold another one's changes";
   for (const auto& [number, name] : kForeign) {
-    // Their names may change on the server, and are looked up each time.
+    // Names on a network file system may change on the server, and are looked up each time.
     if (type != number) continue;
     return std::string("it lies on ") + name +
            ", which cannot hold an overlay's changes: overlayfs needs a directory that no other process changes";

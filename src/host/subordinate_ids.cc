@@ -48,7 +48,7 @@ std::optional<std::uint32_t> number(std::string_view text) {
   return value;
 }
 
-/// From the upper half: containers of the same user number their ids from the start of the range.
+/// Draws a random id from the upper half of the range: containers of the same user number their ids from its start.
 std::uint32_t drawFrom(IdRange range) {
   const std::uint32_t half = range.count / 2;
   std::uint32_t random = 0;

@@ -22,7 +22,7 @@ using plan::Toolchain;
 struct Layout {
   std::string_view manager;
   std::string_view programs;  ///< the directory in PATH
-  /// Shown of the directory above it; empty: only the directory itself.
+  /// Names in the directory above it that are shown; empty: only the directory itself is.
   std::span<const std::string_view> shown;
 };
 
@@ -50,7 +50,7 @@ constexpr Layout kLayouts[] = {
 constexpr std::string_view kRustupProxies = ".cargo/bin";
 constexpr std::string_view kPyenvShims = ".pyenv/shims";
 constexpr std::size_t kMaxToolchains = 32;
-/// In every PATH, and never links into a home.
+/// Directories of PATH that need no look: they never lead into a home.
 constexpr std::string_view kSystemPrograms[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",  "/usr/bin",
                                                 "/sbin",           "/bin",           "/usr/games", "/usr/local/games"};
 
@@ -96,7 +96,7 @@ std::string defaultRustToolchain(const std::string& rustup) {
   return std::string(value.substr(0, value.find('"')));
 }
 
-/// A name that stays in its directory.
+/// Whether this is a plain name that stays in its directory.
 bool isName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }

@@ -28,7 +28,7 @@ constexpr std::size_t kMaxPath = 3800;  ///< of a directory, so that the names i
 /// A directory that changed this recently may change again without a new time stamp.
 constexpr std::int64_t kFreshNs = 2'000'000'000;
 
-/// Large, and rarely the place of one's own secrets.
+/// Directories that are scanned last: large, and rarely the place of one's own secrets.
 constexpr std::string_view kBulk[] = {"node_modules", ".venv",         "venv",   "target",     "vendor",
                                       "__pycache__",  "site-packages", ".cache", ".gradle",    ".m2",
                                       "dist",         "build",         ".tox",   ".terraform", "bower_components"};
@@ -114,7 +114,7 @@ class Scan {
     look(work, known);
   }
 
-  /// Names in a directory that matter.
+  /// Lists the names in a directory that matter, and whether it is a git directory.
   Directory list(sys::Fd fd, const std::string& path) {
     Directory found;
     DIR* stream = ::fdopendir(fd.get());
@@ -189,7 +189,7 @@ class Scan {
     return plan::mayHoldKey(name) && plan::hasPrivateKey(beginning(path, kKeyBytes));
   }
 
-  /// Of a git directory only the configuration can hold credentials, and only some files name programs.
+  /// Looks at a git directory: only its configuration can hold credentials, and only some of its files name programs.
   void lookAtRepository(const std::string& path, const Directory& directory) {
     for (const std::string& name : directory.files) {
       if (!options_.secrets || (name != "config" && name != "config.worktree")) continue;

@@ -89,7 +89,8 @@ void closeAllBut(const int* keep, std::size_t count) {
   }
 }
 
-/// "monotonic -N 0" and "boottime -N 0": both clocks start at zero inside.
+/// Writes the offsets "monotonic -N 0" and "boottime -N 0", with which both clocks start at zero inside; returns their
+/// length.
 std::size_t describeOffsets(char* text) {
   char* at = text;
   const auto put = [&](const char* words) {
@@ -161,9 +162,9 @@ int payloadEntry(void* argument) {
   becomePayload(*start->block, *start->helper, start->terminal, *start->listening);
 }
 
-/// Shares memory with the child until its exec, so nothing is copied; the child writes only to its own stack and the
-/// block. Also shares descriptors: the child creates the filter's listener, but its filter may forbid sending it, so
-/// pid 1 sends it. exec gives the child a separate descriptor table.
+/// Starts the payload's process and returns its pid. Shares memory with it until its exec, so nothing is copied; the
+/// child writes only to its own stack and the block. Also shares descriptors: the child creates the filter's listener,
+/// but its filter may forbid sending it, so pid 1 sends it. exec gives the child a separate descriptor table.
 int startPayload(const Block& block, const Helper& helper, int terminal, bool time, Listening& listening) {
   PayloadStart start{&block, &helper, terminal, &listening};
   constexpr int kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;

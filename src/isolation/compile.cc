@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint64_t kFewProcesses = 64;
 constexpr std::size_t kForAlignment = 16 * 1024;
 
-/// Programs named without a slash are looked for in these directories, as a shell does with PATH.
+/// The paths to try for the command: the program itself, or its name in each directory of the payload's PATH if it has
+/// no slash.
 std::vector<std::string> candidates(const plan::Plan& plan) {
   if (plan.command.empty()) return {};  // a session's sandbox: its commands come later, each with a block
   const std::string& program = plan.command.front();

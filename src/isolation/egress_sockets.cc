@@ -17,7 +17,8 @@ constexpr int kBacklog = 1024;
 
 long openNetlink(int protocol) { return raw(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol); }
 
-/// Sends a batch and reads its acknowledgements, which the kernel has queued when send returns.
+/// Sends a batch and reads its acknowledgements, which the kernel has queued when send returns. Returns 0 or a negative
+/// errno.
 long exchange(int netlink, const FlatBatch& batch) {
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;

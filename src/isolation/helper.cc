@@ -20,7 +20,8 @@ namespace {
 
 std::int32_t now(const std::int32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
-/// Not a private futex: the payload's process waits too, and the kernel uses the shared kind for CLEARTID.
+/// Waits until `word` is not `value`, at most `longest`; may return early. Not a private futex: the payload's process
+/// waits too, and the kernel uses the shared kind for CLEARTID.
 void waitOnce(const std::int32_t& word, std::int32_t value, const timespec* longest) {
   raw(SYS_futex, &word, FUTEX_WAIT, value, longest, nullptr, 0);
 }
@@ -34,8 +35,8 @@ void publish(std::int32_t& word, std::int32_t value) {
   raw(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-/// The kernel tends to keep a new thread on the CPU of its creator even if others are idle; then both would run one
-/// after the other instead of in parallel.
+/// Moves the thread to another CPU. The kernel tends to keep a new thread on the CPU of its creator even if others are
+/// idle; then both would run one after the other instead of in parallel.
 void sendElsewhere(int thread) {
   unsigned here = 0;
   std::uint8_t processors[kAffinityBytes] = {};
@@ -52,8 +53,8 @@ bool hasOldRoot() {
          root.st_dev != above.st_dev || root.st_ino != above.st_ino;
 }
 
-/// By default a TCP socket can buffer 10 MiB of unread data, which no memory limit covers on cgroup v1 or without a
-/// cgroup. If /proc/sys is read-only, as in containers, the defaults stay.
+/// Lowers the limits of TCP buffers to 256 KiB. By default a socket can buffer 10 MiB of unread data, which no memory
+/// limit covers on cgroup v1 or without a cgroup. If /proc/sys is read-only, as in containers, the defaults stay.
 void boundSocketBuffers(int settings) {
   struct Setting {
     const char *path, *value;

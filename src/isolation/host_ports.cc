@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kHostPortBacklog = 64;
 
-/// "host port, inside the sandbox: 5432"
+/// Writes "host port, inside the sandbox: 5432" to `text`, for errors.
 void describePort(std::uint16_t port, char* text) {
   const char* prefix = "host port, inside the sandbox: ";
   while (*prefix != 0) *text++ = *prefix++;

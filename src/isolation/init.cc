@@ -148,8 +148,8 @@ CAISSON_INIT void sendSocket(int control, const Message& request) {
   raw(SYS_sendto, control, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
 }
 
-/// Without a pid namespace the kernel does not kill orphans. They became children of this subreaper: kill them one by
-/// one.
+/// Kills the orphans of the payload, one by one. Without a pid namespace the kernel does not kill them; they became
+/// children of this subreaper.
 CAISSON_INIT void killRemaining(const char* children) {
   long tick[2];
   tick[0] = 0;
@@ -234,7 +234,8 @@ CAISSON_INIT [[noreturn]] void initLoop(const Block* block, int payload, int sig
   }
 }
 
-/// The kernel writes to the registered area on return to user mode, so unregister it before unmapping.
+/// Unregisters the C library's rseq area; false if that fails. The kernel writes to a registered area on return to user
+/// mode, so this must precede unmapping it.
 bool releaseRseq() {
 #if defined(__x86_64__)
   constexpr std::uint32_t kSignature = 0x53053053;

@@ -33,7 +33,8 @@ void restrictWithLandlock(const Block& block) {
     }
     closeFd(static_cast<int>(fd));
   }
-  // Files of the caller that are standard streams, so that /dev/stdout can be opened.
+  // Also allow the caller's files that are standard streams, so that the payload can open /dev/stdout. Errors are
+  // ignored: the stream itself works without this.
   for (int stream = 0; stream < 3; ++stream) {
     if (block.stream_rights[stream] == 0) continue;
     sys::LandlockPathBeneathAttr file{block.stream_rights[stream], stream};

@@ -114,7 +114,8 @@ bool exists(const char* path) {
   return raw(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
 
-/// Skips PATH directories without the program: a stat costs a tenth of a failed execve.
+/// The first candidate that may exist, or the last one. Skips PATH directories without the program: a stat costs a
+/// tenth of a failed execve.
 const char* const* firstPresent(const char* const* candidate) {
   struct stat status;
   while (candidate[0] != nullptr && candidate[1] != nullptr) {

@@ -96,7 +96,7 @@ bool TreeBuilder::coverByName(const char* name, const FlatStep& step) {
 
 void TreeBuilder::coverByDescriptor(int file, const FlatStep& step) {
   const long point = openBeneath(root_, step.target, O_PATH);
-  // A link leads to a file that Landlock or another step judges by its own path.
+  // A link is skipped: what it leads to has its own path, which Landlock or another step handles.
   if (point == -ENOENT || point == -ELOOP) return;
   must("open", step.target, point);
   const int tree = cloneTree(file, "", step.target);

@@ -67,7 +67,7 @@ Result<void> checkKernel(const HostFacts& host) {
                          "use Linux 6.1 or newer; `caisson doctor` lists what is missing"));
 }
 
-/// A root caller's payload is never root: it gets an id that owns nothing on this host.
+/// Sets the payload's ids. A root caller's payload is never root: it gets an id that owns nothing on this host.
 void planIdentity(const HostFacts& host, Plan& plan) {
   const bool root = host.may_map_other_ids;
   plan.identity.parent_writes_maps = root;
@@ -76,7 +76,8 @@ void planIdentity(const HostFacts& host, Plan& plan) {
   plan.identity.outside_gid = root ? host.payload_id : host.gid;
 }
 
-/// Why an ordinary caller's payload has the caller's own id although the policy asks for another; "" if it need not.
+/// Why an ordinary caller's payload must keep the caller's own id although the policy asks for another; "" if nothing
+/// prevents it.
 std::string obstacleToSeparateUser(const Policy& policy, const HostFacts& host) {
   if (policy.isolation.level != Level::full || policy.isolation.tier != Tier::namespaces)
     return "only level full has another one";
@@ -168,7 +169,7 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
   return {};
 }
 
-/// Reports files and hosts. Allows nothing more.
+/// Makes the filter report files and, without a network, hosts. Allows nothing more.
 void reportForLearning(const Policy& policy, SyscallFilter& filter) {
   observeFiles(filter);
   if (policy.network.mode == policy::NetworkMode::none) observeNetwork(filter);

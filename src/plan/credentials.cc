@@ -8,7 +8,8 @@
 namespace caisson::plan {
 namespace {
 
-/// OpenSSL, Go and Python; curl; requests; node; git; cargo; pip; the AWS programs; deno.
+/// Variables that name a CA file: for OpenSSL, Go and Python; curl; requests; git; cargo; node; pip; the AWS programs;
+/// deno.
 constexpr const char* kTrustVariables[] = {"SSL_CERT_FILE",  "CURL_CA_BUNDLE",    "REQUESTS_CA_BUNDLE",
                                            "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "NODE_EXTRA_CA_CERTS",
                                            "PIP_CERT",       "AWS_CA_BUNDLE",     "DENO_CERT"};

@@ -111,8 +111,8 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
       // /workspace.
       const bool real_is_there = below(host.workspace.path, kWorkspace);
       if (workspace != kWorkspace && plan.workspace_shown && below(path, kWorkspace) && !real_is_there) continue;
-      // With a real directory below /workspace the policy could mean either file: what is absent must not refuse the
-      // run.
+      // With a real directory below /workspace the policy could mean either file: an absent one must not make the run
+      // fail.
       const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
       const bool sure = !entry.through_link && (!alias || (below(path, workspace) && !ambiguous));
       plan.steps.push_back(MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip,

@@ -45,8 +45,8 @@ void addCacheVariables(const Plan& plan, std::map<std::string, std::string>& val
   values["GOMODCACHE"] = std::string(kCache) + "/go-mod";
 }
 
-/// A policy that lists a package manager's registry but has no network tells it so: otherwise it waits for hosts that
-/// it cannot reach.
+/// Tells a package manager that it is offline, if the policy lists its registry but has no network: otherwise it waits
+/// for hosts that it cannot reach.
 void addOfflineVariables(const policy::Network& network, std::map<std::string, std::string>& values) {
   struct Switch {
     std::string_view preset, variable, value;

@@ -200,7 +200,7 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   covers.insert(host.other_directories.begin(), host.other_directories.end());
   covers.insert(host.homes.begin(), host.homes.end());
   if (!host.own_state.empty()) covers.insert(host.own_state);
-  // First: only the first 32 of these mounts are watched for their size.
+  // First: only the first 32 tmpfs steps can be watched for their size.
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     if (tmpfs.path != "/tmp" && tmpfs.path != "/var/tmp") continue;
     plan.steps.push_back(sizedDirectory(policy, tmpfs, 01777, host, plan));
@@ -220,7 +220,8 @@ void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan)
   plan.steps.push_back(MakeSymlink{std::string(kWorkspace), target});
 }
 
-/// The mode of /root inside. Without read permission: paths below it that the policy shows can be reached, not listed.
+/// The mode of /root inside: 0111 if the policy shows a path below it, which can then be reached but not listed; else
+/// 0.
 mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
   const auto below = [](const std::string& path) { return path.starts_with("/root/"); };
   const policy::Filesystem& shown = policy.filesystem;

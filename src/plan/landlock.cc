@@ -36,8 +36,9 @@ Landlock base(int abi) {
 
 std::uint64_t writable(int abi, bool executable) { return writeRights(abi) | (executable ? kFsExecute : 0); }
 
-/// In a write-only directory files can be created and written. Without kFsRefer none can be linked or moved to a
-/// readable place; without kFsTruncate and the remove rights none can be truncated or replaced.
+/// The rights in a size-limited directory. In a write-only one files can be created and written. Without kFsRefer none
+/// can be linked or moved to a readable place; without kFsTruncate and the remove rights none can be truncated or
+/// replaced.
 std::uint64_t tmpfsRights(const MountTmpfs& mount, int abi) {
   switch (mount.access) {
     case policy::TmpfsAccess::rw: return writable(abi, mount.executable);
@@ -49,8 +50,8 @@ std::uint64_t tmpfsRights(const MountTmpfs& mount, int abi) {
 
 std::string topOf(const std::string& target) { return target.substr(0, target.find('/', 1)); }
 
-/// A right for "/" covers everything below it. If a directory must not be readable, all other top-level entries get the
-/// right instead; names can still be listed.
+/// Adds the rules for reading. A right for "/" covers everything below it. If a directory must not be readable, all
+/// other top-level entries get the right instead; names can still be listed.
 void addReading(const Plan& plan, Landlock& landlock) {
   std::set<std::string> hidden, tops;
   for (const Step& step : plan.steps) {

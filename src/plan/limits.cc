@@ -56,7 +56,7 @@ void planLimits(const Policy& policy, const HostFacts& host, bool interactive, P
   add("core", RLIMIT_CORE, 1);  // not 0: a core handler program is started for any limit but 1
   add("stack", RLIMIT_STACK, r.stack);
   add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);
-  // The caller's account has 819200 bytes, and a sandbox's usage counts there too.
+  // Half of the kernel's default for a user (819200 bytes): a sandbox's usage counts for its caller, too.
   add("msgqueue", RLIMIT_MSGQUEUE, 409600);
   add("sigpending", RLIMIT_SIGPENDING, 1024);
   // In a separate user namespace the kernel counts this per sandbox: one more for our pid 1. Where a cgroup counts too,

@@ -63,7 +63,8 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
   return {};
 }
 
-/// The configuration names programs that caisson runs on the host, so the sandbox must not write it.
+/// An error if `shown` is in the owner's configuration, or is writable, contains it and cannot hide it. The
+/// configuration names programs that caisson runs on the host, so the sandbox must not write it.
 Result<void> checkOwnConfig(const HostFacts& host, const Plan& plan, const std::string& shown, bool writable) {
   if (host.own_config.empty()) return {};
   const bool inside = below(host.own_config, shown);

@@ -31,7 +31,7 @@ std::uint16_t portOfPattern(const std::string& pattern) {
 
 /// Ports inside that belong to the egress in mode proxy: its proxy, capture and name server.
 constexpr std::uint16_t kEgressPorts[] = {53, 3128, 3129};
-/// Each is a pair of sockets at every launch.
+/// Bounded, since each port costs a pair of sockets at every launch.
 constexpr std::size_t kMaxPorts = 32;
 
 Result<std::vector<std::uint16_t>> planPortList(std::string_view key, const std::vector<std::string>& entries,

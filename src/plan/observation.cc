@@ -54,7 +54,7 @@ void show(Action& action) {
   if (action == kAllow) action = kObserve;
 }
 
-/// `branches`: calls that argument rules allow are reported as well.
+/// Makes the filter report the call where it is allowed. `branches`: also where only a rule on its arguments allows it.
 void observe(SyscallFilter& filter, std::string_view name, bool branches = true) {
   const auto number = syscallNumber(name);
   if (!number) return;
@@ -72,7 +72,7 @@ void observe(SyscallFilter& filter, std::string_view name, bool branches = true)
   rule->branches.insert(rule->branches.begin(), {{own}, kAllow});
 }
 
-/// Calls with these arguments are not reported.
+/// Exempts calls with these arguments from being reported.
 void exempt(SyscallFilter& filter, std::string_view name, const ArgumentTest& test) {
   const auto number = syscallNumber(name);
   const auto rule = std::ranges::find(filter.rules, number.value_or(-1), &SyscallRule::number);

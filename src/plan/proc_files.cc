@@ -17,7 +17,7 @@ std::size_t processors(const policy::Policy& policy, const HostFacts& host) {
   return wanted == 0 ? usable : std::min(wanted, usable);
 }
 
-/// In the kernel's order and with its names; everything is free.
+/// The content of /proc/meminfo for `bytes` of memory, all of it free, in the kernel's order and with its names.
 std::string meminfo(std::uint64_t bytes) {
   const std::uint64_t all = bytes / 1024;
   std::string text;
@@ -48,8 +48,8 @@ bool isNumbered(std::string_view key) {
   return key == "processor" || key == "core id" || key == "apicid" || key == "initial apicid";
 }
 
-/// The host's first block once per processor, numbered from 0. Processor features are not secret: a program can query
-/// the processor itself.
+/// The content of /proc/cpuinfo: the host's first block once per processor, numbered from 0. Processor features are not
+/// secret: a program can query the processor itself.
 std::string cpuinfo(std::string_view block, std::size_t count) {
   std::string text;
   text.reserve((block.size() + 8) * count);

@@ -42,8 +42,8 @@ std::vector<std::string> directTrees(const policy::Policy& policy, const HostFac
   return trees;
 }
 
-/// No file needs to be larger than the largest directory that can hold it, or than all memory for an unnamed one.
-/// Larger sparse files take no space here, but fill a disk to which they are copied.
+/// The limit on the size of one file: no file needs to be larger than the largest directory that can hold it, or than
+/// all memory for an unnamed one. Larger sparse files take no space here, but fill a disk to which they are copied.
 std::uint64_t largestFile(const policy::Policy& policy, const HostFacts& host, const Plan& plan, bool direct) {
   constexpr std::uint64_t kDirectBytes = 64 * policy::kGiB;  // of a workspace without a limit
   std::uint64_t most = std::max(policy.resources.memory, policy.resources.memory == 0 ? host.memory : 0);

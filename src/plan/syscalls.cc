@@ -36,7 +36,7 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
   }
 }
 
-/// For a payload that shares the host's processes and files: what Landlock does not cover.
+/// Denies what Landlock does not cover, for a payload that shares the host's processes and files.
 void addHostRules(Rules& all, bool unlisted_allowed) {
   // Only narrows: calls that the policy denied stay denied.
   struct {
@@ -85,7 +85,7 @@ void takeAway(Rules& rules, std::string_view name) {
   rules.set(name, contains(kOwnCalls, name) ? refuse(EPERM) : notify(EPERM));
 }
 
-/// Reports calls that the policy names and that are otherwise denied without notification.
+/// Makes the filter report calls that the policy gives a severity and that are otherwise denied without notification.
 void listenTo(Rules& rules, const policy::Syscalls& wish, bool unlisted_allowed) {
   for (const auto& names : {wish.critical, wish.high}) {
     if (!names) continue;
@@ -101,7 +101,8 @@ Error forbidden(std::string_view name, std::string_view key) {
                     "remove it; it is one of the calls that sandboxes are left by");
 }
 
-/// The policy's list instead of the built-in one: only these, without forbidden calls.
+/// Allows only the calls of the policy's list instead of the built-in one. An error for a call that is never allowed,
+/// or that this build does not know.
 Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   Rules listed;
   for (const std::string& name : names) {

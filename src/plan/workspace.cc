@@ -17,7 +17,7 @@ namespace {
 using policy::WorkspaceMode;
 
 constexpr std::uint64_t kOverlayBytes = 1 * policy::kGiB;
-/// Each is a mount, which costs time at every launch.
+/// Of files that are protected or hidden. Bounded, since each is a mount, which costs time at every launch.
 constexpr std::size_t kMaxMasks = 2000;
 
 Result<void> checkWorkspace(const HostFacts& host) {
@@ -51,7 +51,7 @@ bool tooBroad(const HostFacts& host) {
   return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // another user's
 }
 
-/// Sorted, without repetition, and without what lies below another entry: a whiteout hides all of it already.
+/// The names sorted, without repetition, and without what lies below another one: a whiteout hides all of that already.
 std::vector<std::string> outermost(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   std::vector<std::string> result;
@@ -92,7 +92,7 @@ std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFac
   return files;
 }
 
-/// Files that the host would execute are read-only in a writable workspace. Each directory above them becomes a mount
+/// Makes files that the host would execute read-only in a writable workspace. Each directory above them becomes a mount
 /// point, which cannot be renamed: otherwise `mv .git x` would make room for another .git.
 void protectFiles(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
   std::set<std::string> pinned;
@@ -171,8 +171,9 @@ void addRedacted(const std::vector<ReplacedFile>& files, const std::string& targ
   }
 }
 
-/// A read-only workspace in which names are hidden, as an overlay without an upper layer: a mask mounted over a file is
-/// gone when the host renames another file over it, a whiteout is not. False: nothing is hidden, or no overlay works.
+/// Adds a read-only workspace in which names are hidden, as an overlay without an upper layer: a mask mounted over a
+/// file is gone when the host renames another file over it, a whiteout is not. False, and nothing added: nothing is
+/// hidden, or no overlay works.
 bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                std::vector<std::string> hidden, Plan& plan) {
   for (std::string& path : deniedBelow(policy, host, target)) hidden.push_back(std::move(path));
@@ -225,7 +226,7 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
   addRedacted(redactedIn(policy, host, hidden), target, plan);
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
-  // On record, too: the audit log has this text.
+  // The audit log stores this text, so the exception is on record.
   if (writable && policy.filesystem.workspace.allow_exec_config) {
     plan.layers["workspace"] += ", with files that the host would execute";
   }
@@ -233,8 +234,8 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   return {};
 }
 
-/// A payload can write in a tmpfs, so it could rename a directory above the workspace and put another one in its place:
-/// masks that are mounted later would go there. A mount point cannot be renamed.
+/// Makes mount points of the directories between a tmpfs and the workspace, which then cannot be renamed. Otherwise a
+/// payload could put another directory in the place of one, and masks that are mounted later would go there.
 void pinParents(const policy::Policy& policy, const std::string& target, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const std::string top = policy::normalPath(tmpfs.path);

@@ -88,7 +88,7 @@ bool wantsIo(const CgroupLimits& limits) {
   return !limits.io_disks.empty() && (limits.io_rbps || limits.io_wbps || limits.io_riops || limits.io_wiops);
 }
 
-/// v1: each directory costs some 40 us to make and remove, so only directories that a limit needs are made.
+/// Whether a limit needs this v1 directory. Only such directories are made: each costs some 40 us to make and remove.
 bool needed(const CgroupBase::Directory& directory, const CgroupLimits& limits) {
   return (directory.offers.memory && limits.memory) || (directory.offers.pids && limits.pids) ||
          (directory.offers.cpu && limits.cpus) || (directory.offers.cpuset && !limits.cpuset.empty()) ||
@@ -181,7 +181,7 @@ void limitMemoryV1(Writer& to, const CgroupLimits& limits, CgroupEnforced& enfor
   (void)to.may("memory.kmem.tcp.limit_in_bytes", std::to_string(*limits.memory));
 }
 
-/// A new v1 cpuset is empty, and no process can enter an empty one: both files are always set.
+/// Sets both files of a v1 cpuset, also without a limit: a new one is empty, and no process can enter it.
 void limitCpusetV1(Writer& to, int parent, const CgroupLimits& limits, CgroupEnforced& enforced) {
   std::string cpus = formatCpuList(limits.cpuset);
   if (cpus.empty()) cpus = readAt(parent, "cpuset.cpus").value_or("");

@@ -33,8 +33,8 @@ int accessError(int directory, const char* file, int mode) {
   return ::faccessat(directory, file, mode, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-/// In any other namespace, a mount made outside it shows directories above ours, and "/" in /proc/self/cgroup is not
-/// the mount's root: paths have to be checked.
+/// Whether we are in the initial cgroup namespace. In any other, a mount made outside it shows directories above ours,
+/// and "/" in /proc/self/cgroup is not the mount's root: paths have to be checked.
 bool initialCgroupNamespace() {
   constexpr ino_t kInitialInode = 0xEFFFFFFB;  // PROC_CGROUP_INIT_INO, the same on every kernel
   struct stat status{};
@@ -115,6 +115,7 @@ std::string explainV2(const Candidate& own, const std::string& shown) {
          " holds other processes too, so its children can't have limits: " + kScopeRemedy;
 }
 
+/// Looks for a v2 base: our own cgroup if it was delegated and we are alone in it, else its parent, else our own.
 /// `directory` is our own cgroup below `mount`; `shown` is its name in /proc/self/cgroup.
 void findV2(CgroupBase& base, const std::string& mount, const std::string& directory, const std::string& shown) {
   Candidate own = examine(directory);
@@ -142,7 +143,8 @@ void findV2(CgroupBase& base, const std::string& mount, const std::string& direc
   if (alone) choose(base, std::move(own), true, true);
 }
 
-/// A v1 mount's directory is usually named after its controllers, in the kernel's order and spelling.
+/// The usual path of our own cgroup: a v1 mount's directory is named after its controllers, in the kernel's order and
+/// spelling.
 std::string v1Directory(const OwnCgroup& own) {
   std::string directory = std::string(kMount) + "/" + own.controllers;
   if (own.path != "/") directory += own.path;
@@ -153,7 +155,8 @@ struct V1Place {
   std::string controllers, directory;
 };
 
-/// From mountinfo: unusual mount points, or a mount that begins below the hierarchy's root (containers).
+/// Our v1 cgroups according to mountinfo, for unusual mount points and mounts that begin below the hierarchy's root
+/// (containers). Also tries a v2 hierarchy as the base.
 std::vector<V1Place> placesFromMountinfo(std::string_view self_cgroup, CgroupBase& base) {
   std::vector<V1Place> places;
   for (const CgroupHierarchy& one : parseCgroups(readKernelFile("/proc/self/mountinfo"), self_cgroup).hierarchies) {

@@ -50,7 +50,7 @@ void removeChildren(int directory) {
   ::closedir(listing);
 }
 
-/// v2: the kernel reports when the last process is gone.
+/// v2: waits until the last process is gone, which the kernel reports, or until the deadline.
 void waitUntilEmpty(int directory, Clock::time_point deadline) {
   const Fd events(::openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   char text[256];

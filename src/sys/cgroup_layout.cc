@@ -8,7 +8,7 @@
 namespace caisson::sys {
 namespace {
 
-/// mountinfo escapes space, tab, newline and backslash as \ooo.
+/// Decodes mountinfo's escapes: \ooo for space, tab, newline and backslash.
 std::string unescape(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -53,7 +53,8 @@ std::string directoryOf(std::string_view mount_point, std::string_view mount_roo
   return directory;
 }
 
-/// The super block options of a v1 mount contain its controllers; `name=` hierarchies have none.
+/// The controllers of a v1 mount, as /proc/self/cgroup spells them, or "". Its super block options contain them;
+/// `name=` hierarchies have none.
 std::string controllersAmong(std::string_view options, const std::map<std::string, std::string, std::less<>>& paths) {
   for (const auto& [controllers, path] : paths) {
     if (controllers.empty()) continue;

@@ -62,7 +62,7 @@ class Reader {
   std::size_t at_;
 };
 
-/// One header field. The bus sends only strings, signatures and numbers there.
+/// Reads one header field; false if it is malformed. The bus sends only strings, signatures and numbers there.
 bool readField(Reader& reader, DbusMessage& message, bool& text_body) {
   std::uint8_t code = 0;
   std::string_view type, value;

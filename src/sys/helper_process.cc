@@ -27,7 +27,8 @@ struct Start {
   int error = 0;
 };
 
-/// Shares memory with the parent, which is suspended until the exec: raw system calls only.
+/// Sets up descriptors and executes the program. Shares memory with the parent, which is suspended until the exec: raw
+/// system calls only.
 int becomeProgram(void* argument) {
   auto* start = static_cast<Start*>(argument);
   raiseDescriptorLimit();

@@ -9,7 +9,7 @@
 namespace caisson::sys {
 namespace {
 
-/// Opens component by component, rejecting links.
+/// Opens component by component, rejecting links. Invalid, with errno, on failure.
 Fd openWithoutLinks(const std::string& path) {
   Fd directory(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::size_t begin = 1;

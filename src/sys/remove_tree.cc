@@ -103,7 +103,8 @@ class TreeRemover {
     }
   }
 
-  /// Uses getdents64: a DIR per level needs more memory and hides the rewinding.
+  /// The next entry other than `.` and `..`, or null at the end of this pass. Uses getdents64: a DIR per level needs
+  /// more memory and hides the rewinding.
   const dirent64* nextEntry(Frame& frame) {
     for (;;) {
       if (frame.next == frame.filled) {
@@ -134,12 +135,13 @@ class TreeRemover {
     return settle(name, unlink(directory, name));
   }
 
-  /// unlinkat never follows a final link.
+  /// Returns 0 or an errno. unlinkat never follows a final link.
   static int unlink(int directory, const std::string& name) {
     return ::unlinkat(directory, name.c_str(), 0) == 0 ? 0 : errno;
   }
 
-  /// Gone or replaced (the next pass handles the replacement) counts as changed. Anything else is an error.
+  /// Judges the result of a call. True, for a changed directory, if the entry is gone or was replaced (the next pass
+  /// handles the replacement); records any other error.
   bool settle(const std::string& name, int error) {
     if (error == 0 || error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP) return true;
     record(name, error);
@@ -202,8 +204,8 @@ class TreeRemover {
     pop(0);
   }
 
-  /// Repeats while passes make progress. Hoisting into this directory is progress and is not counted: a tree of depth n
-  /// needs n / kHoistDepth passes over its top.
+  /// Begins another pass, or gives up on the directory if the last one made no progress. Hoisting into it is progress
+  /// and is not counted: a tree of depth n needs n / kHoistDepth passes over its top.
   void again(Frame& frame) {
     if (frame.changed == 0) return pop(0);
     if (hoists_ == frame.hoists_before && ++frame.passes > kMaxPasses) {

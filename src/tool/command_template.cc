@@ -37,7 +37,7 @@ bool isInterpreter(std::string_view program) {
   return std::ranges::find(kInterpreters, name) != std::end(kInterpreters);
 }
 
-/// nullopt if a brace is neither doubled nor part of a placeholder.
+/// The pieces of an argument; nullopt if a brace is neither doubled nor part of a placeholder.
 std::optional<std::vector<Piece>> split(std::string_view word) {
   std::vector<Piece> pieces;
   std::string text;

@@ -30,7 +30,8 @@ Error damaged(std::string_view name, std::string_view reason) {
                     "declare it again: caisson tool remove " + std::string(name) + ", then caisson tool add");
 }
 
-/// Decodes without ceilings: the owner's depend on the level, which is in the policy.
+/// Decodes a tool's policy and applies the owner's configuration. Decodes without ceilings: the owner's depend on the
+/// level, which is in the policy.
 Result<policy::Policy> readPolicy(const std::string& text, std::string_view name) {
   auto document = policy::readText(text, policy::Format::json, "tool " + std::string(name));
   if (!document) return fail(document.error());
@@ -129,9 +130,9 @@ Result<void> Registry::add(const Tool& tool) const {
   if (tool.description.size() > kLongestDescription)
     return fail(plainError(Stage::usage, "tool add", tool.name, "the description is too long", "4096 bytes at most"));
   const std::string text = writeTool(tool);
-  // Read it back: bytes that JSON cannot represent or a policy above the ceilings must fail now, not later.
   if (text.size() > kLongestFile)
     return fail(plainError(Stage::usage, "tool add", tool.name, "the declaration is too long", "use a script"));
+  // Read it back: bytes that JSON cannot represent or a policy above the ceilings must fail now, not later.
   auto again = readTool(text, tool.name);
   if (!again) return fail(again.error());
   if (again->command != tool.command || again->description != tool.description)

@@ -239,7 +239,7 @@ struct KeyedBy<Credential> {
     credential.name = key;
     return credential;
   }
-  /// A credential without a name is called after its host, which may change now.
+  /// Sets the name: without one, the credential is called after its host, which may change now.
   static void keepKey(Credential& credential) { credential.name = nameOf(credential); }
 };
 

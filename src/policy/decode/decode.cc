@@ -27,7 +27,8 @@ Error decodeError(std::string object, std::string reason, std::string_view hint 
   return plainError(Stage::policy, "decode", object, reason, hint);
 }
 
-/// An error about an unknown key. The key comes from the file, so control characters must not reach a terminal.
+/// An error about an unknown key, with the nearest known one. `object` must be printable already: the key comes from
+/// the file.
 Error unknownKey(std::string object, std::string_view key) {
   const std::string_view near = nearestKey(key);
   return decodeError(
@@ -179,7 +180,8 @@ class Decoder {
     field.put(policy, std::move(*value));
   }
 
-  /// Where the document changes an entry by its key, `filesystem.tmpfs."/tmp".size` for "filesystem.tmpfs[0].size".
+  /// The key as the document has it: `filesystem.tmpfs."/tmp".size` for "filesystem.tmpfs[0].size" if the document
+  /// changes that entry by its key.
   [[nodiscard]] std::string keyAsWritten(const std::string& key, const Policy& policy) const {
     const std::size_t open = key.find('[');
     if (open == std::string::npos) return key;

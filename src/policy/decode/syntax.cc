@@ -43,14 +43,15 @@ std::optional<Flaw> flawOfPath(std::string_view path) {
   return std::nullopt;
 }
 
-/// Inside the sandbox: absolute, or relative to the workspace.
+/// Checks a directory inside the sandbox: absolute, or relative to the workspace.
 std::optional<Flaw> flawOfDirectory(std::string_view path) {
   if (path.empty()) return std::nullopt;
   if (path.starts_with("~")) return Flaw{"a directory inside", "the home inside is /home/sandbox; write it out"};
   return flawOfPath(path.starts_with('/') ? std::string(path) : "/" + std::string(path));
 }
 
-/// The kernel's trees would defeat the sandbox: a shown /proc gives access to the host's processes.
+/// Checks a host path that is to be shown. The kernel's trees would defeat the sandbox: a shown /proc gives access to
+/// the host's processes.
 std::optional<Flaw> flawOfShownPath(std::string_view path) {
   if (auto flaw = flawOfPath(path)) return flaw;
   const std::string normal = normalPath(path);
@@ -182,7 +183,8 @@ bool isLoopback(std::string_view host) {
   return name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain";
 }
 
-/// Inside, these names mean the sandbox's own loopback, so an entry would have no effect.
+/// An error for a host that isLoopback(): inside, it means the sandbox's own loopback, so an entry would have no
+/// effect.
 std::optional<Flaw> flawOfLoopback(std::string_view text) {
   const auto [host, port] = splitPort(text);
   if (!isLoopback(host)) return std::nullopt;

@@ -181,7 +181,7 @@ double ceilingOf(Ceiling ceiling, const Ceilings& ceilings) {
   return HUGE_VAL;
 }
 
-/// The key of the owner's configuration.
+/// The key below [ceilings] of the owner's configuration.
 std::string ceilingKey(Ceiling ceiling) {
   switch (ceiling) {
     case Ceiling::none: break;
@@ -265,7 +265,8 @@ std::optional<Problem> checkFilesystem(const Filesystem& filesystem) {
   return std::nullopt;
 }
 
-/// A directory can be made executable separately only if it is a separate mount.
+/// Checks that each executable directory is one that the policy mounts: only a separate mount can be made executable
+/// separately.
 std::optional<Problem> checkExecutableDirectories(const Policy& policy) {
   const Texts& directories = policy.process.executable_directories;
   for (std::size_t index = 0; index < directories.size(); ++index) {

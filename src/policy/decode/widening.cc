@@ -80,7 +80,8 @@ int rankOf(const Field& field, const Value& value) {
   return 0;
 }
 
-/// A list of calls has opposite meanings in the two modes; compared with the built-in list, any change counts as wider.
+/// Whether the list of calls allows more. It has opposite meanings in the two modes; compared with the built-in list,
+/// or in another mode, any change counts as wider.
 bool widensSyscalls(const Policy& base, const Policy& policy) {
   const auto& before = base.syscalls.names;
   const auto& after = policy.syscalls.names;

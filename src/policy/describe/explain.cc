@@ -48,8 +48,8 @@ std::string line(const Field& field, std::string_view label, const Policy& polic
   return text;
 }
 
-/// Text from a policy file is printed on a terminal, below rows that a reader must be able to trust: control
-/// characters, line ends included, become '?'.
+/// The text with a line end; control characters in it, line ends included, become '?'. It comes from a policy file and
+/// is printed among rows that a reader must be able to trust.
 std::string oneRow(std::string text) {
   for (char& letter : text) {
     if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = '?';
@@ -57,7 +57,7 @@ std::string oneRow(std::string text) {
   return text + "\n";
 }
 
-/// A value as long as a screen would push the other rows off it.
+/// Cuts text after 300 bytes: a value as long as a screen would push the other rows off it.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kLongest = 300;
   if (text.size() <= kLongest) return text;

@@ -74,7 +74,7 @@ std::string listSchema(std::string_view items) {
   return "{\"type\": \"array\", \"items\": " + std::string(items) + "}";
 }
 
-/// A list of entries, or a table that changes or adds single entries by their key.
+/// The schemas of a list of entries, and of a table that changes or adds single entries by their key.
 std::string entriesSchema(std::string_view key, std::string_view key_schema, std::string_view required,
                           std::string_view others) {
   const std::string object = R"({"type": "object", "additionalProperties": false, )";

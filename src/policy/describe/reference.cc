@@ -14,7 +14,7 @@ std::string_view sectionOf(std::string_view key) {
   return dot == std::string_view::npos ? std::string_view("policy") : key.substr(0, dot);
 }
 
-/// A `|` would end the cell of a Markdown table.
+/// Escapes `|`, which would end the cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string result;
   for (const char letter : text) {

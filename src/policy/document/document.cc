@@ -51,8 +51,8 @@ std::optional<SyntaxError> checkEncoding(std::string_view text) {
   return std::nullopt;
 }
 
-/// An escape ("\u0000") can still produce a NUL. No path, name or pattern may hold one: the kernel would see a shorter
-/// string than the check did.
+/// Looks for a NUL in keys and strings, which an escape ("\u0000") can still produce. No path, name or pattern may hold
+/// one: the kernel would see a shorter string than the check did.
 std::optional<SyntaxError> checkNoNul(const Node& node) {
   if (node.text.find('\0') != std::string::npos) return SyntaxError{node.line, "a string contains a NUL character"};
   for (const Node& item : node.items) {

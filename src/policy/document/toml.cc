@@ -26,8 +26,9 @@ namespace caisson::policy {
 
 namespace {
 
-/// toml++ bounds nested brackets but not dotted keys: a megabyte of `a.a.a.a` would become a tree so deep that freeing
-/// it overflows the stack. Dots outside strings and comments are counted per line, since a key cannot span lines.
+/// An error for a line with too many dots outside strings and comments. toml++ bounds nested brackets but not dotted
+/// keys: a megabyte of `a.a.a.a` would become a tree so deep that freeing it overflows the stack. A key cannot span
+/// lines.
 std::optional<SyntaxError> checkDottedKeys(std::string_view text) {
   int line = 1;
   int dots = 0;

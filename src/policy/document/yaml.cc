@@ -72,7 +72,7 @@ bool isNull(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-/// The YAML 1.2 core schema: `yes` and `on` are strings, `0777` is decimal.
+/// The value of a plain scalar by the YAML 1.2 core schema: `yes` and `on` are strings, `0777` is decimal.
 Parsed<Node> readPlain(std::string text, int line) {
   if (isNull(text)) return Node::ofType(Node::Type::null, line);
   if (text == "true" || text == "True" || text == "TRUE") return Node::ofBoolean(true, line);
@@ -124,8 +124,8 @@ class Cursor {
   std::size_t character_ = 0;
 };
 
-/// Syntax that libyaml silently ignores before a plain scalar: the tag `!`, and an anchor whose name continues with a
-/// character that libyaml does not accept (`&name:x` is one name, not an anchor and ":x").
+/// An error for syntax that libyaml silently ignores before a plain scalar: the tag `!`, and an anchor whose name
+/// continues with a character that libyaml does not accept (`&name:x` is one name, not an anchor and ":x").
 std::optional<SyntaxError> checkProperties(std::string_view source, std::string_view anchor, int line) {
   constexpr std::string_view kSpace = " \t\r\n";
   if (source.starts_with("&")) {
@@ -229,7 +229,8 @@ class Builder {
     return !open_.empty() && open_.back().node.type == Node::Type::table && !open_.back().key;
   }
 
-  /// Binds the name to this node, which has no value until it is complete.
+  /// Binds the anchor `name` to the node that begins here, and returns its index. It has no value until the node is
+  /// complete.
   std::size_t declare(const yaml_char_t* name) {
     if (name == nullptr) return kNoAnchor;
     anchors_.emplace_back();

@@ -9,7 +9,7 @@ namespace {
 
 using NoteKind = ImportNote::Kind;
 
-/// "/tmp:size=100M,mode=1777"
+/// Imports the size of a mount such as "/tmp:size=100M,mode=1777".
 void takeTmpfs(ImportBuilder& in, std::string_view key, const std::string& mount) {
   const std::size_t colon = mount.find(':');
   const std::size_t size = mount.find("size=");

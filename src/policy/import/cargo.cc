@@ -59,7 +59,7 @@ void readExecution(ImportBuilder& in) {
   in.setList("execution_policy.command_validation", "commands.allowed_patterns", patterns);
 }
 
-/// Sizes of the configuration, for directories that `size_limits` does not name.
+/// Imports sizes of directories that `size_limits` does not name.
 void readConfigSizes(ImportBuilder& in) {
   struct Size {
     std::string_view key, stated, path;
@@ -80,7 +80,7 @@ void readConfigSizes(ImportBuilder& in) {
   in.lossy("sandbox_config.file_system.workspace_size_mb", "the workspace is read-only and needs no limit");
 }
 
-/// The schema's limits become ceilings, which only an owner can set.
+/// Imports sandbox_config. Its resource limits become ceilings, which only an owner can set.
 void readConfig(ImportBuilder& in) {
   const auto ceiling = [&](std::string_view key, std::string_view ours, std::uint64_t factor) {
     const std::string path = "sandbox_config.resource_limits." + std::string(key);

@@ -31,7 +31,7 @@ struct DevMount {
   bool read_only = false;
 };
 
-/// "source=...,target=...,type=bind,readonly", or "SOURCE:TARGET[:ro]" of `-v`.
+/// Parses "source=...,target=...,type=bind,readonly", or "SOURCE:TARGET[:ro]" of `-v`.
 DevMount parseMount(const std::string& text) {
   DevMount mount;
   if (text.find('=') == std::string::npos) {
@@ -161,7 +161,7 @@ class RunArgument {
  private:
   static constexpr std::string_view kKey = "runArgs";
 
-  /// "2g", "512mb": binary multiples.
+  /// The value in our notation: "2G" for "2g", "512M" for "512mb". All are binary multiples.
   [[nodiscard]] std::string sizeText() const {
     std::string text = value_;
     if (text.size() > 1 && (text.back() == 'b' || text.back() == 'B') && text[text.size() - 2] > '9') text.pop_back();

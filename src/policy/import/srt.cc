@@ -147,7 +147,8 @@ class SrtImport {
     in_.note(SrtNote::widening, key, text + " is shown, read-only");
   }
 
-  /// A directory is writable as a whole or not at all, so nothing that is related to `path` stays writable.
+  /// Makes every writable path that contains `path`, or lies in it, read-only: a directory is writable as a whole or
+  /// not at all.
   void denyWriteOnHost(std::string_view key, const std::string& text, const std::string& path) {
     std::erase_if(written_, [&](const std::string& written) {
       if (!isWithin(path, written) && !isWithin(written, path)) return false;

@@ -32,7 +32,8 @@ std::size_t characterLength(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-/// RE2 does not match across a byte that is not UTF-8: one such byte would hide a command from `rm .*-rf`.
+/// Replaces invalid bytes by U+FFFD. RE2 does not match across a byte that is not UTF-8: one such byte would hide a
+/// command from `rm .*-rf`.
 std::string wellFormed(std::string_view text) {
   std::string result;
   result.reserve(text.size());

@@ -61,7 +61,7 @@ ClientWords firstCommand(std::string_view script) {
     }
   }
   end();
-  // NAME=value before the program.
+  // Drop NAME=value before the program.
   while (!words.empty() && words.front().find('=') != std::string::npos && words.front().find('/') == std::string::npos)
     words.erase(words.begin());
   return words;
@@ -71,7 +71,8 @@ bool isHostLetter(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '.' || letter == '-';
 }
 
-/// Addresses, names of the local network and metadata services stay blocked, so the hint must not name them.
+/// Whether a hint may name this host. Addresses, names of the local network and metadata services stay blocked in any
+/// case.
 bool isPublicName(std::string_view host) {
   const std::size_t dot = host.rfind('.');
   if (dot == std::string_view::npos || host.size() > 253 || host == "metadata.goog") return false;

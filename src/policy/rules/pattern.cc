@@ -19,8 +19,8 @@ RE2::Options options() {
 
 re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
 
-/// `b^a` and `a$b` can never match. Checks only the characters beside an anchor, which finds the usual mistake; `(?m)`
-/// changes the meaning of anchors, so such patterns are not checked.
+/// Why the pattern can never match, like `b^a` and `a$b`; or nothing. Checks only the characters beside an anchor,
+/// which finds the usual mistake; patterns with `(?`, which may change the meaning of anchors, are not checked.
 std::optional<std::string> misplacedAnchor(std::string_view pattern) {
   if (pattern.find("(?") != std::string_view::npos) return std::nullopt;
   bool in_class = false;

@@ -13,7 +13,8 @@ constexpr std::string_view kShells[] = {"sh",   "bash", "dash", "rbash", "ash", 
 constexpr std::string_view kProgramDirectories[] = {"/bin",      "/sbin",          "/usr/bin",
                                                     "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"};
 
-/// An entry of an allowlist: a name, a path, or a directory with everything below it.
+/// Whether an entry of an allowlist (a name, a path, or a directory with everything below it) is a shell or has a usual
+/// program directory in it.
 bool letsShellStart(std::string_view entry) {
   if (isShellName(entry)) return true;
   return entry.starts_with('/') && std::ranges::any_of(kProgramDirectories, [&](std::string_view directory) {
