@@ -85,7 +85,7 @@ void planLimits(const Policy& policy, const HostFacts& host, bool interactive, P
 
 Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan) {
   const CgroupFacts& found = host.cgroup;
-  CgroupPlan wish{.at_birth = found.kind == "v2"};
+  CgroupPlan cgroup{.at_birth = found.kind == "v2"};
   std::string held;
   std::string missing;
   const auto decide = [&](bool usable, std::string_view what) {
@@ -94,31 +94,31 @@ Result<void> planCgroup(const Policy& policy, const HostFacts& host, Plan& plan)
     return usable;
   };
   if (decide(found.memory, "memory")) {
-    wish.memory = policy.resources.memory;
-    wish.swap = policy.resources.swap;
-    if (policy.resources.memory_reservation > 0) wish.memory_low = policy.resources.memory_reservation;
+    cgroup.memory = policy.resources.memory;
+    cgroup.swap = policy.resources.swap;
+    if (policy.resources.memory_reservation > 0) cgroup.memory_low = policy.resources.memory_reservation;
   }
   if (policy.resources.memory_reservation > 0 && (!found.memory || found.kind == "v1"))
     plan.warnings.emplace_back("resources.memory_reservation: only cgroup v2 can reserve memory");
-  if (decide(found.pids, "processes")) wish.pids = maxTasks(policy) + 1;  // plus our pid 1
-  if (policy.resources.cpus != policy::kAllCpus && decide(found.cpu, "cpu share")) wish.cpus = policy.resources.cpus;
-  if (found.cpuset) wish.cpuset = policy.resources.cpu_affinity;
+  if (decide(found.pids, "processes")) cgroup.pids = maxTasks(policy) + 1;  // plus our pid 1
+  if (policy.resources.cpus != policy::kAllCpus && decide(found.cpu, "cpu share")) cgroup.cpus = policy.resources.cpus;
+  if (found.cpuset) cgroup.cpuset = policy.resources.cpu_affinity;
   const policy::Resources& r = policy.resources;
   if (limitsIo(r)) {
     // No default requests this, so a policy that does must not run without it.
     if (!found.io || host.disks.empty()) return fail(noIoLimit(found, host));
     decide(true, "disk input and output");
-    wish.io_disks = host.disks;
-    wish.io_rbps = r.io_read_bytes_per_second;
-    wish.io_wbps = r.io_write_bytes_per_second;
-    wish.io_riops = r.io_read_operations_per_second;
-    wish.io_wiops = r.io_write_operations_per_second;
+    cgroup.io_disks = host.disks;
+    cgroup.io_rbps = r.io_read_bytes_per_second;
+    cgroup.io_wbps = r.io_write_bytes_per_second;
+    cgroup.io_riops = r.io_read_operations_per_second;
+    cgroup.io_wiops = r.io_write_operations_per_second;
     if (found.kind == "v1") plan.warnings.push_back(kIoOnV1);
   }
   if (!missing.empty() && !mayMiss(policy, OptionalLayer::cgroup)) {
     return fail(plainError(Stage::host, "plan", "cgroup", "no cgroup here can limit " + missing, found.why_not));
   }
-  if (!held.empty()) plan.cgroup = wish;
+  if (!held.empty()) plan.cgroup = cgroup;
   plan.layers["cgroup"] = held.empty() ? "missing" : found.kind + ": " + held;
   if (!missing.empty()) {
     if (!held.empty()) plan.layers["cgroup"] += "; missing: " + missing;

@@ -138,6 +138,18 @@ TEST_F(Limits, UsageCountsWhatIsReadAndWritten) {
   EXPECT_GE(reading["usage"]["read_bytes"].get<std::uint64_t>(), 8U << 20) << reading["usage"];
 }
 
+/// A limit that no cgroup enforces is named in the result, and doctor says why and what to do.
+TEST_F(Limits, MissingCgroupLimitsPointToDoctor) {
+  const json result = with("", {"true"});
+  const bool missing = contains(result["layers"]["cgroup"].get<std::string>(), "missing");
+  EXPECT_EQ(warns(result, "no cgroup limits for"), missing) << result.dump();
+  EXPECT_EQ(warns(result, "see `caisson doctor`"), missing) << result.dump();
+  const RunOutput doctor = runCaisson({"doctor"}, {.env = {{"CAISSON_HOME", settings_ / "home"}}});
+  const std::size_t line = doctor.out.find("degraded  cgroup");
+  EXPECT_EQ(line != std::string::npos, missing) << doctor.describe();
+  if (missing) EXPECT_NE(doctor.out.find("/sys/fs/cgroup", line), std::string::npos) << doctor.describe();
+}
+
 /// A reservation is kept by cgroup v2; elsewhere the result says that it is not.
 TEST_F(Limits, AReservationIsKeptOrReported) {
   CONFORMS("R-LIMIT-13");
