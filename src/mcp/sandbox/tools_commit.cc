@@ -16,7 +16,7 @@ constexpr std::size_t kMaxListed = 500;
 /// How often a commit approved in advance is replanned while processes keep writing.
 constexpr int kMaxPlans = 3;
 
-constexpr Parameter kParameters[] = {
+constexpr Parameter kCommitParameters[] = {
     kSandboxId,
     {.name = "paths",
      .type = ParameterType::texts,
@@ -166,7 +166,7 @@ constinit const Tool kCommitTool{
         "written: stop processes that write files before. Files that the user changed meanwhile are conflicts and left "
         "alone; files that the user's computer would execute later, and unusual kinds of files, are held back unless "
         "named. Use sandbox_diff to see what there is.",
-    .parameters = kParameters,
+    .parameters = kCommitParameters,
     .output = kOutput,
     .behaviour = {.destructive = true, .open_world = true},
     .perform = commit,

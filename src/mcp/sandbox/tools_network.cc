@@ -16,7 +16,7 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr Parameter kParameters[] = {
+constexpr Parameter kNetworkParameters[] = {
     kSandboxId,
     {.name = "host",
      .required = true,
@@ -161,7 +161,7 @@ constinit const Tool kNetworkTool{
         "program in it reaches that host and no other. The first host starts the sandbox anew: /workspace stays, /tmp "
         "and running processes do not (see stop_processes). The user may take it back at any time. Private and "
         "local addresses are never reachable.",
-    .parameters = kParameters,
+    .parameters = kNetworkParameters,
     .output = R"("sandbox_id":{"type":"string"},"host":{"type":"string"},"allowed":{"type":"boolean"},
       "network":{"type":"string"},"allowed_hosts":{"type":"array","items":{"type":"string"}},
       "note":{"type":"string"})",

@@ -147,7 +147,9 @@ TEST_F(Limits, MissingCgroupLimitsPointToDoctor) {
   const RunOutput doctor = runCaisson({"doctor"}, {.env = {{"CAISSON_HOME", settings_ / "home"}}});
   const std::size_t line = doctor.out.find("degraded  cgroup");
   EXPECT_EQ(line != std::string::npos, missing) << doctor.describe();
-  if (missing) EXPECT_NE(doctor.out.find("/sys/fs/cgroup", line), std::string::npos) << doctor.describe();
+  if (missing) {
+    EXPECT_NE(doctor.out.find("/sys/fs/cgroup", line), std::string::npos) << doctor.describe();
+  }
 }
 
 /// A reservation is kept by cgroup v2; elsewhere the result says that it is not.
