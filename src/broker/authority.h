@@ -47,7 +47,8 @@ class Authority {
   std::uint64_t lifetime_ = 0;
 };
 
-/// TLS client context towards hosts: accepts only certificates signed by one of `authorities` (PEM).
+/// TLS client context towards hosts: accepts only certificates signed by one of `authorities` (PEM). The caller must
+/// set the host name to check. Ignores everything after the first entry that is malformed.
 Result<Context> clientTrusting(std::string_view authorities);
 
 }  // namespace caisson::broker

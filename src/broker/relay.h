@@ -41,7 +41,7 @@ class Relay final : public egress::Watcher {
   /// Reads decrypted bytes, or the end, into the exchange. False if there was neither.
   bool read(SSL* tls, bool from_client);
   /// Sends and removes as much as possible; true if that was something. Overwrites what was sent, since it may contain
-  /// a credential.
+  /// a credential. If the peer no longer reads, drops the rest; if that is the client, also closes the connection.
   bool write(SSL* tls, std::string& bytes);
   /// The host's handshake failed: reports the reason and passes it on to the exchange.
   void hostFailed();
@@ -64,7 +64,7 @@ class Broker {
  public:
   egress::Loop loop;
 
-  /// Sends a report to the egress process.
+  /// Sends a report to the egress process; blocks while its socket is full.
   void say(const egress::BrokerWord& word) const;
   /// Runs `relay` again in the next turn, since it used up its share of this one.
   void again(Relay* relay) { unfinished_.push_back(relay); }

@@ -25,7 +25,7 @@ class SecretBytes {
   [[nodiscard]] char* data() { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::string_view text() const { return {data_, size_}; }
-  [[nodiscard]] bool valid() const { return data_ != nullptr; }
+  [[nodiscard]] bool valid() const { return data_ != nullptr; }  ///< false: there was no memory
   /// Shortens the text to its first `size` bytes and wipes the rest.
   void shrink(std::size_t size);
 
@@ -68,9 +68,9 @@ struct Answer {
   std::string text;
 };
 
-/// Sends a message with its length in front; false on failure or after ten seconds.
+/// Sends a message with its length in front; false on failure or after ten seconds without progress.
 bool sendCounted(int socket, std::string_view bytes);
-/// Receives such a message; nullopt on failure or after ten seconds.
+/// Receives such a message; nullopt on failure or after ten seconds without a byte.
 std::optional<SecretBytes> receiveCounted(int socket);
 std::string encode(const Answer& answer);
 std::optional<Answer> decodeAnswer(std::string_view packet);

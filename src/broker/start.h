@@ -20,7 +20,8 @@ struct Started {
   std::string certificate;  ///< of its authority, PEM
 };
 
-/// Starts the broker beside the program `caisson` and sends it `settings`.
+/// Starts the broker of program(), sends it `settings`, and waits until it is ready; an error if it does not answer for
+/// ten seconds.
 Result<Started> start(const std::string& caisson, const Settings& settings);
 
 }  // namespace caisson::broker

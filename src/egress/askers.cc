@@ -22,7 +22,8 @@ std::string textOf(const Endpoint& endpoint) { return HostPort{{{}, endpoint.add
 
 bool Askers::tell(const Asker& asker, const Report& report) {
   const std::string packet = encode(report);
-  // A client that is this far behind gets no more messages; its pending connections are denied.
+  // Never wait for a client that does not read: it misses this message. The connection is then denied, unless another
+  // client claims it.
   return ::send(asker.socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 

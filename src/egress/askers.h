@@ -3,7 +3,8 @@
 // Each client represents one command on one terminal. All commands of a session share one network, so a pending
 // connection gets a ticket: every client receives both its endpoints and replies whether a process of its command
 // holds it. The owner of the connection prompts its user, and only that answer counts. A connection that no client
-// claims (of a background command, or a command without a terminal) is denied once all have replied. If a client
+// claims (of a background command, or a command without a terminal) is denied once all have replied, or after two
+// seconds. If a client
 // disconnects, the connections that wait for it are denied.
 #pragma once
 
@@ -37,13 +38,13 @@ class Askers final : public Watcher {
   void add(sys::Fd client);
   [[nodiscard]] bool any() const { return !askers_.empty(); }
 
-  /// Sends every client a claim for a connection to `target`. Returns the connection's ticket, or 0 if there is no
-  /// client to ask. Server::answer() gets the answer with the ticket.
+  /// Asks every client that may still prompt for `target` whether it holds this connection. Returns the connection's
+  /// ticket, or 0 if there is no such client. Server::answer() gets the answer with the ticket.
   std::uint64_t ask(const HostPort& target, const Endpoint& from, const Endpoint& to);
   /// Call when the connection is closed or no longer needs an answer.
   void forget(std::uint64_t ticket) { waiting_.erase(ticket); }
-  /// A rule for exactly this pattern was added or removed: closes the clients' questions about it. If `denied`, none is
-  /// asked about it again.
+  /// A rule for exactly this pattern was added or removed: closes the clients' pending questions about it. If `denied`,
+  /// a client that had one is not asked about it again. Answers no connection.
   void ruled(const std::string& pattern, bool denied);
   /// Denies connections that no client has claimed in time.
   void tick(Clock::time_point now);
@@ -67,8 +68,8 @@ class Askers final : public Watcher {
   /// A packet from a client: the reply to a claim, or the user's answer. False for a message that clients never send;
   /// the client is dropped then.
   bool onChange(Asker& asker, std::string_view packet);
-  /// A client replied whether its command holds the connection. If so, sends it the question, unless one is pending or
-  /// was answered with no. False for a malformed ticket.
+  /// A client replied whether its command holds the connection. If so, sends it the question, or waits for a pending
+  /// one, or denies the connection if the user said no before. False for a malformed ticket.
   bool onClaim(Asker& asker, const Change& change);
   /// The user of this client answered: answers all connections to `target` that it owns.
   void onAnswer(Asker& asker, const HostPort& target, bool permitted);
@@ -79,7 +80,8 @@ class Askers final : public Watcher {
   void drop(std::list<Asker>::iterator asker);
   /// Passes the answer on to the server, unless the ticket was forgotten.
   void answer(std::uint64_t ticket, bool permitted);
-  /// Sends a report without blocking. False if the client does not read; its pending connections are denied then.
+  /// Sends a report without blocking. False if that fails, for example because the client does not read; the report is
+  /// lost then.
   static bool tell(const Asker& asker, const Report& report);
 
   Server& server_;

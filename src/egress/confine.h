@@ -12,13 +12,14 @@
 namespace caisson::egress {
 
 struct Confinement {
-  std::optional<uid_t> become;  ///< if the caller is root, run as this user and group
-  int landlock_abi = 0;
-  std::uint64_t descriptors = 256;  ///< new limit on open descriptors
+  std::optional<uid_t> become;      ///< if the caller is root, run as this user and group
+  int landlock_abi = 0;             ///< 0: without Landlock
+  std::uint64_t descriptors = 256;  ///< new soft limit on open descriptors, bounded by the hard one
   plan::SyscallFilter filter;
 };
 
-/// Denies files, privileges, core dumps and ptrace by others, and allows only the system calls of the filter.
+/// Denies files, privileges, core dumps and ptrace by others, and allows only the system calls of the filter. Cannot be
+/// undone; after an error some of it may be in force.
 Result<void> confineSelf(const Confinement& wish);
 
 /// Confines the egress process: confineSelf() with its own filter and limits.

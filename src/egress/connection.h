@@ -37,7 +37,8 @@ class Connection final : public Watcher {
   void onEvents(int descriptor, std::uint32_t events) override;
   /// Continues after Server::again(): the connection had used up its share of the last turn.
   void resume() { phase_ == Phase::brokered ? pumpBrokered() : pumpTunnel(); }
-  /// Enforces the timeouts of the current phase and adds the bytes of this connection to the totals.
+  /// Enforces the timeouts of the current phase and adds the bytes of this connection to the totals. Does nothing while
+  /// it waits for a user.
   void tick(Clock::time_point now);
   /// After a rule change: closes the connection if it is no longer allowed; a pending one may continue.
   void judgeAgain();
@@ -109,7 +110,8 @@ class Connection final : public Watcher {
   void deny(std::string operation, const Decision& decision);
   /// The same for another target than the connection's, such as that of a redirect.
   void denyObject(std::string operation, const HostPort& target, const Decision& decision);
-  /// Closes the connection to the target now, and that to the client once it has received what is buffered.
+  /// Closes the connection to the target now. Sends the client what is buffered, then closes once the client has closed
+  /// its side or was silent for two seconds.
   void finishAfterFlush();
   /// Reports the bytes and the duration of the current target, once. Nothing if it was denied or never connected.
   void reportAllowed();

@@ -19,7 +19,7 @@ class Control final : public Watcher {
   /// `init`: pidfd of pid 1 of the sandbox; `listener`: socket for requests of processes of the same user.
   Control(Server& server, sys::Fd init, sys::Fd listener);
 
-  /// Registers both descriptors with the server's loop.
+  /// Registers both descriptors with the server's loop; false on failure.
   [[nodiscard]] bool watch();
   /// pid 1 has exited: ends the server. The listener: accepts a client. A client: answers its request.
   void onEvents(int descriptor, std::uint32_t events) override;

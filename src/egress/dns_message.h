@@ -61,12 +61,13 @@ std::vector<std::uint8_t> buildQuery(std::uint16_t id, std::string_view name, st
 struct Response {
   Rcode code = Rcode::ok;
   bool truncated = false;
-  std::vector<Address> addresses;  ///< of the requested type, at the end of the alias chain
+  std::vector<Address> addresses;  ///< of the requested type, at the end of the alias chain; at most 16
   std::uint32_t ttl = 0;           ///< the minimum along the chain
   std::size_t aliases = 0;         ///< CNAME records that were followed
 };
 
-/// Parses a server's response to buildQuery(id, name, type); an error if it does not match or is malformed.
+/// Parses a server's response to buildQuery(id, name, type); an error if it does not match or is malformed. The records
+/// of a truncated response, or of one with another code than `ok`, are not read.
 std::expected<Response, std::string_view> parseResponse(Bytes message, std::uint16_t id, std::string_view name,
                                                         std::uint16_t type);
 

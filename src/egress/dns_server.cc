@@ -40,7 +40,7 @@ void sendFromAskedAddress(int socket, const Asker& asker, const std::vector<std:
 
 }  // namespace
 
-/// One connection of DNS over TCP: one query at a time.
+/// One connection of DNS over TCP. Does not wait for the response before it handles the next query.
 class DnsServer::Stream final : public Watcher {
  public:
   Stream(DnsServer& dns, sys::Fd socket) : dns_(dns), socket_(std::move(socket)) {

@@ -28,14 +28,16 @@ class DnsServer final : public Watcher {
   using Reply = std::function<void(const std::vector<std::uint8_t>&)>;
   class Stream;
 
+  /// The UDP socket is readable: handles up to 32 queries.
   void onDatagrams();
+  /// Accepts one TCP connection; resets it if there are 16 already.
   void accept();
   /// Handles one query and calls `reply`, at once or later. `owner` identifies it for Resolver::cancel().
   void handle(dns::Bytes message, const void* owner, const Reply& reply);
   /// For an allowed name: looks it up, and replies with its synthetic address if it exists.
   void resolveFor(const dns::Question& question, const Host& host, const void* owner, const Reply& reply);
-  /// For a name that the user can be prompted for: replies with a synthetic address and sends no query. The prompt
-  /// comes when the program connects, since no resolver waits that long.
+  /// For a name that the user can be prompted for: replies with a synthetic IPv4 address, or with no record for other
+  /// types, and sends no query. The prompt comes when the program connects, since no resolver waits that long.
   void answerUnasked(const dns::Question& question, const std::string& name, const Reply& reply);
   /// Reports the denied name and replies that it does not exist, with the reason as an extended error.
   void refuse(const dns::Question& question, const std::string& name, const Decision& decision, const Reply& reply);

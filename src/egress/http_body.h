@@ -17,7 +17,7 @@ class BodyFramer {
   std::size_t feed(std::string_view bytes);
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] bool bad() const { return bad_; }
-  /// The body ends with the connection.
+  /// The body ends with the connection, so done() stays false.
   [[nodiscard]] bool untilClose() const { return kind_ == Framing::Kind::until_close; }
 
  private:

@@ -79,7 +79,8 @@ struct OriginForm {
   std::uint16_t default_port = 80;                 ///< omitted from the Host field
 };
 
-/// The request for the origin server: path form, hop-by-hop fields removed, one Host field with the checked host.
+/// The request's head for the origin server: path form, hop-by-hop fields removed, one Host field with the checked
+/// host.
 std::string rewriteForOrigin(const RequestHead& head, const OriginForm& form);
 
 /// Case-insensitive comparison.

@@ -25,7 +25,7 @@ class Loop {
  public:
   /// Creates the epoll descriptor; call before anything else.
   Result<void> open();
-  /// Level-triggered unless `events` has EPOLLET. A second call changes the events.
+  /// Level-triggered unless `events` has EPOLLET. A second call changes the events. False if epoll_ctl fails.
   bool watch(int descriptor, std::uint32_t events, Watcher* watcher);
   /// Call it before closing the descriptor. Drops events that were already fetched for it.
   void forget(int descriptor);

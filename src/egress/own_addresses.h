@@ -11,8 +11,8 @@ class OwnAddresses {
  public:
   /// Opens the netlink socket; call before confine().
   Result<void> open();
-  /// Whether a connection to `address` would stay on this machine, or go to a broadcast or similar address. Returns
-  /// true if the kernel gives no answer.
+  /// Whether a connection to `address` would stay on this machine, or go to a broadcast or similar address. True if the
+  /// kernel gives no answer, false if it has no route.
   [[nodiscard]] bool contains(const Address& address) const;
 
  private:

@@ -19,7 +19,7 @@ class PipePool {
   /// The pipe must be empty.
   void giveBack(Pipe pipe);
 
-  /// Capacity of each pipe.
+  /// Requested capacity of each pipe; the kernel may refuse it.
   static constexpr int kBytes = 256 * 1024;
 
  private:

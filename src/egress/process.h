@@ -28,11 +28,11 @@ std::vector<std::string> hostDnsServers();
 class Process {
  public:
   /// Starts `program` with an empty environment and only its own descriptors. Fast: it sets itself up in parallel with
-  /// the sandbox. `broker`: its end of the link to the credential broker, or invalid.
+  /// the sandbox, and a failure to do so arrives as a report. `broker`: its end of the link to the broker, or invalid.
   static Result<Process> start(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker);
 
   /// For a session: other processes of the user send changes and answers through `listener`, a listening socket. It
-  /// exits with pid 1 of the sandbox, `init`. Returns once it is running.
+  /// exits with pid 1 of the sandbox, `init`. Returns once it is running, or an error after ten seconds.
   static Result<Process> startForSession(const std::string& program, Settings settings, sys::Fd link, sys::Fd broker,
                                          int init, int listener);
 
@@ -43,8 +43,8 @@ class Process {
   /// Passes on every report that has arrived, without waiting; false once the process is gone. Connections reported as
   /// opened carry no data before confirmRecorded().
   bool receive(const std::function<void(const Report&)>& take);
-  /// Sends a change, which takes effect at once: connections that are no longer allowed are closed. An error if the
-  /// pattern is malformed.
+  /// Sends a change and does not wait for its effect: connections that are no longer allowed are closed. An error if
+  /// the pattern is malformed or the process is gone.
   Result<void> change(const Change& change);
   /// Tells the process that everything receive() delivered is recorded, so that opened connections may carry data. If
   /// its socket is full, the next call covers this one.

@@ -18,8 +18,8 @@ class Questions {
   Step about(const std::string& target);
   /// Whether about() could return anything but a denial.
   [[nodiscard]] bool mayAsk(const std::string& target) const;
-  /// Closes the question about `target`, if one is pending. After a "no" it is never asked about again; after a
-  /// one-time permission it is.
+  /// Closes the pending question about `target`; does nothing if there is none. If `refused`, there is never another
+  /// one about it.
   void answered(const std::string& target, bool refused);
 
  private:

@@ -105,7 +105,7 @@ struct Report {
   enum class Kind : std::uint8_t { ready, failed, request, overflow, question, whose, totals };
 
   Kind kind = Kind::ready;
-  std::string text;
+  std::string text;  ///< ready: which ports are captured, as in Process::capture(); failed: the reason
   Request request;
   Totals totals;
   Claim claim = {};

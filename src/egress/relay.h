@@ -14,7 +14,7 @@ class Flow {
     waiting,  ///< nothing to do until a socket is ready
     more,     ///< stopped early, so that other connections can run
     ended,    ///< the sender closed and everything was delivered
-    broken,
+    broken,   ///< an error of a socket, or no pipe was available
   };
 
   /// Moves bytes from one socket to the other until one of them would block or the share of a turn is used up. Shuts
@@ -25,7 +25,7 @@ class Flow {
   void setReadable() { readable_ = true; }
   /// Gives the pipe back; one that still holds bytes is closed, and they are lost.
   void release(PipePool& pipes);
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  ///< delivered so far
   [[nodiscard]] bool ended() const { return ended_; }
   /// For callers that poll: what pump() waits for, after it returned State::waiting.
   [[nodiscard]] bool wantsRead() const { return !sender_ended_ && inside_ == 0; }

@@ -27,12 +27,12 @@ class RequestLog {
  public:
   using WallClock = std::chrono::system_clock;
 
-  static constexpr std::uint64_t kMaxAllowed = 20'000;  ///< allowed requests that get an individual record
+  static constexpr std::uint64_t kMaxAllowed = 20'000;  ///< allowed requests that get a record each, without queries
   static constexpr std::size_t kMaxKinds = 1000;        ///< distinct ones per category, denied or beyond kMaxAllowed
 
   /// Counts `request` and returns the record to send now: for the first kMaxAllowed allowed ones, and for the 1st,
-  /// 10th, 100th ... of equal requests. nullopt: it was only counted. `has_room`: whether the receiver can take another
-  /// record.
+  /// 10th, 100th ... of equal denied ones, DNS queries, or those beyond kMaxAllowed. nullopt: it was only counted.
+  /// `has_room`: whether the receiver can take another record.
   std::optional<Request> add(Request request, WallClock::time_point now, bool has_room = true);
   /// Counts denials without details.
   void addUnknown(std::uint64_t count, WallClock::time_point now);

@@ -101,7 +101,7 @@ class Resolver::Lookup final : public Watcher {
       if (!response) continue;
       if (response->truncated && !by_stream) return askByStream(question);
       if (response->code != dns::Rcode::ok && response->code != dns::Rcode::no_such_name) {
-        deadline_ = Clock::now();  // this server failed: try the next
+        deadline_ = Clock::now();  // this server failed: tick() tries the next
         return;
       }
       question.done = true;

@@ -1,4 +1,5 @@
-// Resolves names that were already checked, through the configured servers; caches responses for their TTL.
+// Resolves names that were already checked, through the configured servers; caches responses for their TTL, but at
+// least 5 and at most 300 seconds.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,8 @@
 namespace caisson::egress {
 
 struct Resolution {
-  bool failed = false;  ///< no server answered
-  std::vector<Address> addresses;
+  bool failed = false;             ///< no server answered
+  std::vector<Address> addresses;  ///< empty without `failed`: the name does not exist, or has no address
 };
 
 class Resolver {
@@ -25,7 +26,8 @@ class Resolver {
   Resolver(Loop& loop, std::vector<Address> servers);
   ~Resolver();
 
-  /// Calls back at once if the result is cached, otherwise later. `owner` identifies the call for cancel().
+  /// Calls back at once if the result is cached, otherwise later, and with `failed` after four attempts of 1.5 seconds.
+  /// `owner` identifies the call for cancel().
   void resolve(const std::string& name, const void* owner, Callback callback);
   /// Drops the callbacks of this owner; the lookup itself continues.
   void cancel(const void* owner);

@@ -72,7 +72,8 @@ class Rules {
   /// names that are listed exactly, and under "*", where a program needs no tunnel.
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
 
-  /// Live changes. The last one wins: allowing a pattern removes a denial of the same text, and vice versa.
+  /// Live changes. Each removes the opposite rule of the same text; denials by other patterns still win. An error if
+  /// the pattern is malformed.
   Result<void> allow(std::string_view pattern);
   Result<void> deny(std::string_view pattern);
   /// Removes it from the allowed patterns; other rules for the host stay.

@@ -16,7 +16,7 @@ struct Arrival {
   sys::Fd descriptors[kMost];  ///< received with it, in order
 };
 
-/// What receive() found: a message, none now, or the end of the connection.
+/// What receive() found: a message, none now (or one of a wrong size, or an error), or the end of the connection.
 enum class Channel { message, empty, closed };
 
 /// Converts a failure message to an error.

@@ -27,9 +27,9 @@ struct Launched {
   pid_t init = -1;
   sys::Fd pidfd;
   sys::Fd control;
-  sys::Fd input;               ///< write end of standard input, or invalid
-  sys::Fd output;              ///< read end of standard output, or invalid when it is the pty
-  sys::Fd errors;              ///< read end of standard error, or invalid when it is the pty
+  sys::Fd input;               ///< write end of standard input, or invalid; non-blocking, like the next two
+  sys::Fd output;              ///< read end of standard output; invalid if that is the pty or the caller's
+  sys::Fd errors;              ///< read end of standard error; invalid if that is the pty or the caller's
   bool pid_namespace = false;  ///< its exit kills every process of the sandbox
   bool in_cgroup = false;      ///< cloned into the cgroup
 };

@@ -21,7 +21,7 @@ bool isCommandRefusal(const Error& error);
 /// The result for such an error.
 RunResult refusedResult(const Error& error, std::string sandbox_id);
 
-/// Values that exceed the ceilings, since a user typed them; "" if there are none.
+/// Describes the values that the user typed and that exceed the owner's ceilings; "" if there are none.
 std::string valuesAboveCeilings(const policy::Policy& policy);
 
 /// For the log. It refers to `result`, which must have a denial.
@@ -41,7 +41,8 @@ void recordRefusal(const Request& request, RunResult& result);
 
 class RunRecord {
  public:
-  /// Records the start. On an error the payload must not start.
+  /// Records the start. On an error the payload must not start; with Stage::policy it is in quarantine, which is
+  /// recorded even if the policy disables the audit log.
   Result<void> begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id);
 
   /// The log, for events during the run; null if the policy disables the audit log.

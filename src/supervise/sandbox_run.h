@@ -54,7 +54,7 @@ class SandboxRun {
         ports_(
             loop_, plan, result.sandbox_id, [this] { return record_.log(); },
             [this](std::uint32_t number, int family) { return requestSocket(number, family); }) {}
-  ~SandboxRun();  ///< waits until the kernel has removed the sandbox
+  ~SandboxRun();  ///< kills pid 1, if it has not exited, and waits until the kernel has removed the sandbox
   SandboxRun(const SandboxRun&) = delete;
   SandboxRun& operator=(const SandboxRun&) = delete;
 
@@ -70,11 +70,13 @@ class SandboxRun {
   // The start and the end: supervisor.cc.
   /// Starts everything up to pid 1, which builds the sandbox and then waits for release().
   Result<void> launchHeld();
+  /// The plan's output limit; none for relayed output, unless the request limits that too.
   [[nodiscard]] std::uint64_t outputLimit(StreamMode mode) const;
   /// Creates the plan's cgroup, if it has one.
   Result<void> prepareCgroup();
+  /// Starts the egress process, without waiting until it is ready. `link`: its end of the link to pid 1.
   Result<void> startEgress(Fd link);
-  /// Kills a sandbox whose payload was never started.
+  /// Kills a sandbox whose payload was never started, and waits for its end.
   void abandon();
   /// Waits for pid 1's exit; `usage` may be null.
   void reap(rusage* usage);
@@ -95,8 +97,9 @@ class SandboxRun {
   void onStarted(const Message& message, Fd listener);
   /// The payload has executed its program: starts to poll limits. Not earlier, since its process had our memory.
   void onRunning();
+  /// Starts to hide secrets that the host creates in the workspace meanwhile.
   void watchSecrets();
-  /// pid 1 reaped the payload.
+  /// pid 1 reaped the payload. If no other process is left, the sandbox counts as empty now.
   void onFinished(const Message& message);
   /// Requests a socket from pid 1; the answer goes to RunPorts::onSocket(). False: pid 1 cannot be reached.
   bool requestSocket(std::uint32_t number, int family);
@@ -122,10 +125,12 @@ class SandboxRun {
   [[nodiscard]] bool canAskAboutHosts() const;
   /// Whether output still waits for a slow reader, such as a pager.
   [[nodiscard]] bool streamsBusy() const;
-  /// Kills every process of the sandbox. For runner_, which calls it at most once.
+  /// Kills every process of the sandbox, without waiting for their end. Only runner_ calls it, at most once; use
+  /// runner_.end().
   void kill();
   /// No process of the sandbox is left: stops the time limit, and lets ports deliver what was sent.
   void sandboxEmpty();
+  /// Sends a message to pid 1 without blocking; a failure is ignored.
   void send(MessageKind kind, int signal = 0);
 
   const plan::Plan& plan_;

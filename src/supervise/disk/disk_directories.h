@@ -21,7 +21,8 @@ struct DiskDirectories {
 bool hasDiskDirectories(const plan::Plan& plan);
 
 /// Makes them in `store`, a private directory that no payload can reach, owned by the sandbox's user. Existing ones
-/// keep their content, but get their mode back. `store_path` is the store's canonical path.
+/// keep their content, but get their mode back. Caches are opened where they are. `store_path`: the store's canonical
+/// path.
 Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std::string& store_path,
                                             const plan::Plan& plan);
 

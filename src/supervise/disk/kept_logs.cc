@@ -53,7 +53,7 @@ class LogCopier {
   bool complete = true;
 
  private:
-  /// Up to the size it has now: a sparse file is as long as it says, so the sum is bounded as well.
+  /// Copies at most what is left of the limit. Holes of a sparse file count as bytes, since the copy has none.
   Result<void> copyFile(const std::string& directory, const std::string& path) {
     auto source = from_.openFile(path, {});
     if (!source) {

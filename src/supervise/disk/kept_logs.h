@@ -18,8 +18,8 @@ struct KeptLogs {
   bool complete = true;  ///< false: files were left out: too many, too large, or not readable
 };
 
-/// Copies the regular files below `directory` (O_PATH is enough), at most `max_bytes` in total, to
-/// CAISSON_HOME/logs/NAME, or NAME.2 and so on if that exists. Follows no link. Keeps the newest runs only.
+/// Copies the regular files below `directory` (O_PATH is enough), at most `max_bytes` or 128 MiB in total, to
+/// CAISSON_HOME/logs/NAME, or NAME.2 and so on if that exists. Follows no link. Removes all but the newest 20 there.
 Result<KeptLogs> keepLogs(int directory, const std::string& name, std::uint64_t max_bytes);
 
 /// Says what was kept of write-only directories, and what was lost.

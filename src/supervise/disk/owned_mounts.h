@@ -16,8 +16,9 @@ Result<sys::Fd> detachedMount(const char* path);
 /// The same, with the files of its owner shown as the sandbox user's.
 Result<sys::Fd> ownedMount(const char* source, const plan::Identity& identity);
 
-/// Prepares a detached mount for every step marked `owned` and puts its descriptor into the block. The payload's host
-/// id owns no files, so otherwise it could neither enter a private directory nor own what it writes.
+/// Prepares a detached mount for every step marked `owned` and puts its descriptor into the block; `owned` keeps the
+/// descriptors open. The payload's host id owns no files, so otherwise it could neither enter a private directory nor
+/// own what it writes.
 Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<sys::Fd>& owned);
 
 }  // namespace caisson::supervise

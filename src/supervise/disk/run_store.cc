@@ -44,7 +44,7 @@ struct Abandoned {
   Fd lock;
 };
 
-/// The stores whose holder died: their lock is free. Called with the directory of all locked, so that none is being
+/// The stores whose holder died: their lock is free. The caller has locked the directory above them, so none is half
 /// created.
 std::vector<Abandoned> findAbandoned(const Runs& runs) {
   std::vector<Abandoned> found;

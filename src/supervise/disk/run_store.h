@@ -19,6 +19,7 @@ class RunStore {
  public:
   /// Whether the plan keeps anything on disk.
   static bool needed(const plan::Plan& plan);
+  /// Makes the store and the plan's directories in it. Also removes the stores whose holder died.
   static Result<RunStore> create(const std::string& sandbox_id, const plan::Plan& plan);
   RunStore(RunStore&&) noexcept;
   RunStore& operator=(RunStore&&) = delete;

@@ -45,7 +45,7 @@ long writeIdMap(const char* path, std::uint32_t id) {
   return writeFile(path, text, static_cast<std::size_t>(end + 2 - text));
 }
 
-/// Descriptors that a helper would keep open belong to other processes' ends of pipes and sockets.
+/// A helper must not keep pipes and sockets of other processes open: their readers wait for the end of file.
 void closeAllBut(int one, int other) {
   const auto low = static_cast<unsigned>(std::min(one, other)), high = static_cast<unsigned>(std::max(one, other));
   if (low > 0) raw(SYS_close_range, 0U, low - 1, 0U);

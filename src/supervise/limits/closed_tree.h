@@ -41,9 +41,10 @@ class ClosedMeasure {
 
   ClosedMeasure(ClosedMeasure&& other) noexcept;
   ClosedMeasure& operator=(ClosedMeasure&&) = delete;
-  ~ClosedMeasure();  ///< kills the helper, if it is our child and not done
+  ~ClosedMeasure();  ///< kills the helper, if it is our child and not done; waits at most a second for its end
 
-  /// The report, once it is there; call no more then. Hidden and empty if the helper failed.
+  /// Waits for the report; nullopt after `timeout`. Hidden and empty if the helper failed. Do not call it again after a
+  /// report.
   std::optional<ClosedReport> wait(std::chrono::milliseconds timeout);
 
  private:
@@ -69,9 +70,10 @@ class ClosedSizes {
   std::optional<Known> last(int directory);
   /// A complete size that the caller measured itself.
   void set(int directory, const Known& known);
-  /// Starts a helper, unless one measures this directory or did a short time ago, or several others run.
+  /// Starts a helper for last(), which ends after five seconds. Does nothing if one measures this directory or did a
+  /// short time ago, or if two others run.
   void request(int directory, TreeBounds bounds, std::uint64_t free_bytes, std::uint64_t free_inodes);
-  /// The same, and waits for it; nothing if it did not finish.
+  /// Always starts a helper and waits for it; nullopt if it did not measure everything in time. Does not change last().
   std::optional<TreeSize> measure(int directory, TreeBounds bounds, std::chrono::milliseconds timeout);
 
  private:

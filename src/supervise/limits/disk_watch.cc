@@ -85,7 +85,6 @@ void DiskWatch::add(sys::Fd fd, const std::optional<timespec>& since, std::optio
   trees_.push_back(std::move(tree));
 }
 
-/// What may be written until the first limit is reached, as of the last walk.
 std::uint64_t DiskWatch::bytesLeft() const {
   std::uint64_t left = without(quota_.bytes.value_or(~0ULL), bytes_);
   for (const Fill& one : directories()) left = std::min(left, without(one.quota->bytes, one.bytes));
@@ -110,7 +109,6 @@ milliseconds DiskWatch::pause() const {
 
 bool DiskWatch::limitsInodesOnly() const { return !quota_.bytes && quota_.directories.empty(); }
 
-/// The disk lost more than the limit left at the last walk.
 bool DiskWatch::couldExceed() const { return grownSinceWalk() > bytesLeft(); }
 
 bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
@@ -206,8 +204,6 @@ void DiskWatch::sumUp() {
   inodes_ += estimated_inodes;
 }
 
-/// Other programs may have written what the file system lost: waits for helpers, at most kConfirmTime for each tree.
-/// What they could not measure in that time stays estimated.
 void DiskWatch::confirmEstimates() {
   for (Tree& tree : trees_) {
     if (tree.estimated_bytes == 0 && tree.estimated_inodes == 0) continue;

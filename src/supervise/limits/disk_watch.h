@@ -35,7 +35,7 @@ class DiskWatch {
   DiskWatch(const DiskWatch&) = delete;
   DiskWatch& operator=(const DiskWatch&) = delete;
 
-  /// The overlay's upper directory, which counts completely.
+  /// The overlay's upper directory, which counts completely. Ignored unless DiskQuota::upper is set.
   void addUpper(int directory);
   /// The directories of DiskQuota::directories, in that order.
   void addDirectories(const std::vector<sys::Fd>& descriptors);
@@ -74,7 +74,7 @@ class DiskWatch {
   };
   /// What the last walk found in the size-limited directories.
   [[nodiscard]] std::vector<Fill> directories() const;
-  /// Measures the size-limited directories now.
+  /// Measures the size-limited directories now, each for at most kWalkTime.
   std::vector<Fill> measureDirectories();
   /// At the end: measures caches that may have changed since the last walk. Waits for a helper at most `timeout`; one
   /// whose size is not known then counts as full.
@@ -107,14 +107,21 @@ class DiskWatch {
   void addDeleted(const std::vector<DeletedFile>& files, std::uint64_t missing);
   /// The limit that the last walk found exceeded.
   [[nodiscard]] std::optional<Exceeded> findExceeded() const;
+  /// The limits at which a walk of the tree may stop; without a deadline.
   [[nodiscard]] TreeBounds boundsOf(const Tree& tree) const;
+  /// Walks the tree for at most kWalkTime. For what it could not see, adds an estimate and requests a helper.
   void measure(Tree& tree);
   [[nodiscard]] std::uint64_t grownSinceWalk() const { return grown_ - std::min(grown_, grown_at_walk_); }
+  /// The disk lost more than the limit left at the last walk.
   [[nodiscard]] bool couldExceed() const;
+  /// Whether to walk the trees now. `changed`: free space or inodes changed since the last walk.
   [[nodiscard]] bool worthAWalk(Clock::time_point now, bool changed) const;
-  /// Sums up the trees.
+  /// Measures and sums up the trees, and files that are deleted but open. May stop the payload meanwhile.
   void walk(Clock::time_point now, const ProcessTree& processes);
+  /// Sets bytes_ and inodes_ from the last measurements.
   void sumUp();
+  /// Other programs may have written what the file system lost: waits for helpers, at most kConfirmTime for each tree.
+  /// What they could not measure in that time stays estimated.
   void confirmEstimates();
 
   plan::DiskQuota quota_;

@@ -72,7 +72,7 @@ class LimitWatch {
 
   /// When to poll next; nothing if there is nothing to poll.
   [[nodiscard]] std::optional<Clock::time_point> next() const { return next_; }
-  /// Polls. Returns the exceeded limit, if any: the run must end.
+  /// Polls. Returns the exceeded limit, if any: the run must end. Does nothing before begin().
   std::optional<Limit> look(Clock::time_point now);
 
   /// Call after a write was refused for its size: finds the directory on disk that is full; full() returns it.
@@ -104,14 +104,16 @@ class LimitWatch {
   static bool isLaunchersPeak(std::uint64_t bytes);
   /// Adds a warning, and calls `on_near` once, if `used` is 80 % of `most` or more.
   void noteUse(Limit limit, const std::string& what, double used, double most);
+  /// Takes the CPU time from the cgroup's counters, and warns if memory without the page cache is near its limit.
   void lookAtCgroup(const sys::CgroupUsage& counted);
   /// Updates the CPU time: the larger count of the perf clock, which misses a process that executed an unreadable file,
   /// and of /proc, which misses one that is reaped between two polls.
   void takeCpu(const TreeUsage& sampled);
-  /// Returns the bytes in the size-limited directories.
+  /// Returns the bytes in the size-limited directories in memory; notes which are near their limit or full.
   std::uint64_t lookAtSized();
   /// Polls the processes in /proc. `counts_cpu`: the cgroup counts CPU time already.
   std::optional<Limit> lookAtTree(bool counts_cpu);
+  /// Polls the disk; Limit::disk if a limit is exceeded.
   std::optional<Limit> lookAtDisk(Clock::time_point now);
   /// Sets the time of the next poll. `cost`: the duration of the last one.
   void planNext(Clock::time_point now, Clock::duration cost);

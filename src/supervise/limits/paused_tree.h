@@ -8,8 +8,8 @@
 
 namespace caisson::supervise {
 
-/// Processes that were stopped before stay stopped afterwards. If the supervisor dies meanwhile, pid 1 exits and the
-/// kernel kills them.
+/// Processes that were stopped before stay stopped afterwards. Looks four times for new ones, so a process that forks
+/// all the time may not be stopped. If the supervisor dies meanwhile, pid 1 exits and the kernel kills them.
 class PausedTree {
  public:
   explicit PausedTree(const ProcessTree& processes);

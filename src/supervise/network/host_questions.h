@@ -53,7 +53,7 @@ class HostQuestions {
   void onInput();
   /// Call at the deadline: no answer means no.
   void look(Clock::time_point now);
-  /// The run or the command ends: withdraws the prompt and restores the terminal.
+  /// The run or the command ends: withdraws the prompt and restores the terminal. Waiting hosts get no answer.
   void withdraw();
 
  private:
@@ -73,7 +73,9 @@ class HostQuestions {
   void take(Answer answer);
   /// Sends the verdict to the egress process; if that fails, sends a refusal and returns the error.
   Result<void> sendVerdict(const std::string& target, const Verdict& verdict);
+  /// Records the answer; `good` also stores an approval for a year.
   [[nodiscard]] Result<void> record(const std::string& what, Answer answer) const;
+  /// Writes to the terminal without blocking; what does not fit is dropped.
   void write(std::string_view text) const;
   /// Prints a last line and restores the terminal's settings.
   void closeTerminal(std::string_view last_words);

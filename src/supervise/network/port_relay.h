@@ -49,8 +49,8 @@ class PortRelay {
   void listenAt(sys::Fd listener);
   /// Closes the listeners. Connections continue.
   void stopListening();
-  /// The sandbox has exited: what it sent is still delivered, then each connection ends. `sandbox_opened_them`: the
-  /// sandbox is the side that connects to the listeners.
+  /// The sandbox has exited: closes the listeners and cuts connections that are not established. The others end once
+  /// what the sandbox sent is delivered. `sandbox_opened_them`: the sandbox is the side that connects to the listeners.
   void drain(bool sandbox_opened_them);
   [[nodiscard]] const std::vector<sys::Fd>& listeners() const { return listeners_; }
   [[nodiscard]] std::size_t connections() const { return pairs_.size(); }
@@ -77,16 +77,21 @@ class PortRelay {
   void onSocket(std::uint64_t id, int family, sys::Fd socket);
   /// Tries IPv6, if that is wanted and not tried yet; else ends the connection.
   void onConnectFailed(std::uint64_t id, int family, int error);
+  /// The other side is connected: stops the deadline and starts to move data.
   void onConnected(std::uint64_t id);
-  /// A side is readable or writable.
+  /// A side of a connected pair is ready or was closed: moves data, then watches again or ends the connection.
   void onReady(std::uint64_t id, bool near, short events);
   /// Moves the available data. False: the connection is over and gone.
   bool pump(std::uint64_t id);
+  /// Watches both sides for the events that the next pump() needs.
   void watch(std::uint64_t id);
   void watchSide(std::uint64_t id, bool near);
   void unwatch(Pair& pair);
+  /// Whether everything was delivered: in both directions or, after drain(), from the sandbox.
   [[nodiscard]] bool isOver(const Pair& pair) const;
+  /// Pumps after `pause`, also without an event. Does nothing if that is planned already.
   void pumpLater(std::uint64_t id, Clock::duration pause);
+  /// Closes both sides, removes the pair and reports it. Resets the near side if the far side was never connected.
   void finish(std::uint64_t id, int error);
 
   sys::EventLoop& loop_;

@@ -25,6 +25,7 @@ class CommandTree {
     std::uint64_t start = 0;  ///< its start time
     std::uint64_t ticks = 0;  ///< CPU time, own and of children it waited for
   };
+  /// Empty once the first process has exited and was reaped: what it left behind belongs to the session only.
   [[nodiscard]] std::vector<Member> members() const;
   /// Sends SIGKILL to all of them. Stops them first, until no new one appears, so that none escapes by forking.
   void kill() const;

@@ -15,7 +15,7 @@ std::string readFile(const char* path);
 std::string readFile(pid_t pid, const char* name);
 /// The name of a process's program, as the process set it.
 std::string programName(pid_t pid);
-/// All numeric entry names of a directory below /proc/PID.
+/// The numeric entry names of a directory below /proc/PID, at most `most`.
 std::vector<int> numbersIn(pid_t pid, const char* name, std::size_t most);
 
 }  // namespace caisson::supervise

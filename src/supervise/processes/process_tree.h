@@ -46,7 +46,8 @@ class ProcessTree {
  public:
   explicit ProcessTree(pid_t init) : init_(init) {}
 
-  /// Shared memory is counted for each process until the sum exceeds `precise_above`: then once in all.
+  /// Counts shared memory once for each process; if the sum exceeds `precise_above`, measures again and counts it once
+  /// in all, which costs more.
   TreeUsage look(std::uint64_t precise_above);
 
   /// Counts processes and threads only, which costs a tenth of look().
@@ -77,10 +78,11 @@ struct ProcessTimes {
   std::uint64_t ticks = 0;  ///< own and those of children it has waited for
   std::uint64_t threads = 0;
 };
+/// From /proc/PID/stat; nullopt for any other text.
 std::optional<ProcessTimes> parseProcessTimes(std::string_view stat);
-/// The value of a line "Key:   123".
+/// The value of a line "Key:   123"; 0 if there is none.
 std::uint64_t parseNumber(std::string_view text, std::string_view key);
-/// The value of a line "Key:   123 kB", in bytes.
+/// The value of a line "Key:   123 kB", in bytes; 0 if there is none.
 std::uint64_t parseKilobytes(std::string_view text, std::string_view key);
 
 }  // namespace caisson::supervise

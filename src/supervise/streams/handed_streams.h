@@ -39,12 +39,14 @@ struct HandedStreams {
   std::uint64_t reopen_rights[3] = {0, 0, 0};
 };
 
+/// Which relayed streams of the request the payload gets directly. `other_user`: as in handedAsOutput().
 HandedStreams handedStreams(const Request& request, bool other_user);
 
 /// If the descriptor is an anonymous pipe, changes its owner to the payload's user, so that the payload can open
 /// /dev/stdin or /dev/stdout.
 void giveTo(int descriptor, uid_t uid, gid_t gid);
-/// The same for a caller that may not change owners. Other users cannot reach an anonymous pipe, whatever its mode.
+/// The same for a caller that may not change owners: gives an anonymous pipe the mode 0666. Other users cannot reach
+/// it, whatever its mode.
 void openToAll(int descriptor);
 
 }  // namespace caisson::supervise

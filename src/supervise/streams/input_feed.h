@@ -27,12 +27,16 @@ class InputFeed {
 
   /// Adds the descriptors to poll; `pump` finds its entries in the same vector.
   void addPolls(std::vector<pollfd>& polls);
+  /// Reads and writes what `polls`, filled by poll(), reports as ready.
   void pump(const std::vector<pollfd>& polls);
 
  private:
   [[nodiscard]] int sink() const { return pipe_ ? pipe_.get() : terminal_; }
+  /// Reads one piece of our standard input into pending_, which is empty.
   void readSome();
+  /// Writes as much of pending_ as possible.
   void writeSome();
+  /// The payload does not read any more: drops pending input and closes the pipe.
   void giveUp();
 
   std::string pending_;

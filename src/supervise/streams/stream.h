@@ -28,11 +28,12 @@ class OutputStream {
   /// Also passes every kept piece to `observer`.
   void observe(std::function<void(std::string_view)> observer) { observer_ = std::move(observer); }
 
-  /// The poll entries this stream needs now (0, 1 or 2).
+  /// Adds the poll entry this stream needs now: its sink, its source, or none.
   void addPolls(std::vector<pollfd>& polls) const;
-  /// Moves the available data.
+  /// Reads one piece, unless an earlier one is still pending, and writes what the sink takes without blocking.
   void pump();
-  /// After the payload's exit: reads the rest of the pipe and writes it, waiting for the reader at most `patience`.
+  /// After the payload's exit: reads the rest of the pipe and writes it. Drops the rest if the reader takes nothing for
+  /// `patience_ms`.
   void drain(int patience_ms);
 
   [[nodiscard]] bool open() const { return source_.valid(); }
@@ -46,8 +47,12 @@ class OutputStream {
   Stream take();
 
  private:
+  /// Reads one piece; closes the source at its end.
   void readSome();
+  /// Writes one piece of pending_. Call after POLLOUT only, since the sink may block; a failed write closes the source,
+  /// so that the payload gets SIGPIPE.
   void writeSome();
+  /// Counts a piece that was read, and captures or queues the part within the limit.
   void accept(const char* data, std::size_t count);
 
   std::function<void(std::string_view)> observer_;

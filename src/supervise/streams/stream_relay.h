@@ -29,10 +29,11 @@ class StreamRelay {
   /// The write end of the command's standard input, non-blocking. Without one the command has a pty or no input.
   void setInput(sys::Fd pipe);
   /// The read end of its standard output (1) or error (2), non-blocking. Relayed streams go to our descriptor of the
-  /// same number, without a limit if that is a terminal. `observer` also gets each piece.
+  /// same number, without a limit if that is a terminal. `observer` also gets each piece within the limit.
   void setOutput(int stream, sys::Fd source, StreamMode mode, std::uint64_t limit,
                  std::function<void(std::string_view)> observer = {});
-  /// The master side of the command's pty; its output goes to the first of our own outputs that is a terminal.
+  /// The master side of the command's pty; its output goes to our standard output if that is a terminal, else to
+  /// standard error.
   void setTerminal(sys::Fd master, const TerminalStreams& streams);
   /// Forwards our terminal's size.
   void resizeTerminal() const;
@@ -44,7 +45,7 @@ class StreamRelay {
 
   /// Whether output is still to be read or written.
   [[nodiscard]] bool busy() const { return (out_ && out_->busy()) || (err_ && err_->busy()); }
-  /// After the command's exit: writes the rest, waiting at most `timeout_ms` for a slow reader.
+  /// After the command's exit: writes the rest. Drops the rest of a stream whose reader takes nothing for `timeout_ms`.
   void drain(int timeout_ms);
   /// The last few KiB of standard output (1) or error (2).
   [[nodiscard]] std::string tail(int stream) const;

@@ -8,7 +8,8 @@
 
 namespace caisson::supervise {
 
-/// Which of our standard streams the request relays and are terminals, and the terminal's size.
+/// Which of our standard streams the request relays and are terminals, and the terminal's size. None of them, if
+/// standard input is not one.
 TerminalStreams observeTerminal(const Request& request);
 
 /// Forwards our terminal's size to the pty behind `master`.

@@ -103,13 +103,14 @@ Denial explainArguments(const plan::Plan& plan, const Violation& call) {
 
 /// Whether the call is allowed with other arguments.
 bool isPartlyAllowed(const plan::Plan& plan, int number) {
-  if (plan.builtin_syscalls) return true;  // of calls that are not forbidden, it denies only these
+  if (plan.builtin_syscalls) return true;  // it denies a listed call only for its arguments
   if (!plan.syscalls) return false;
   const auto rule = std::ranges::find(plan.syscalls->rules, number, &plan::SyscallRule::number);
   return rule != plan.syscalls->rules.end() && !rule->branches.empty();
 }
 
-/// The filter has no rule for this call, so the default action denied it. False for the built-in filter.
+/// No list has this call, so the filter's default action denied it. The plan holds no rules of the built-in filter, so
+/// its lists are searched by name.
 bool isUnlisted(const plan::Plan& plan, int number) {
   if (plan.builtin_syscalls) {
     const auto allowed = plan::allowedSyscalls();

@@ -9,7 +9,8 @@ namespace caisson::supervise {
 /// Explains a system call that the filter blocked. `call` has the name and the arguments.
 Denial explainRefusedCall(const plan::Plan& plan, const Violation& call);
 
-/// Adds a denial for a process killed by SIGSYS: without a listener, a call of a foreign architecture kills it.
+/// Adds a denial and a violation for a process killed by SIGSYS: without a listener, a call of a foreign architecture
+/// kills it.
 void noteUnheardForeignCall(RunResult& result);
 
 /// Says why the sandbox was killed. `many`: `call` was the last of too many, else it alone was grave enough.
@@ -21,8 +22,8 @@ struct FilesInMemory {
   std::uint64_t bytes = 0;
 };
 
-/// Adds the limits that the payload hit, whether or not they ended it. `full`: the size-limited directory that was
-/// full.
+/// Adds denials for the result's limit, if its outcome is `limit`, and for output that was cut. `full`: the
+/// size-limited directory that was full.
 void explainLimits(const plan::Plan& plan, const std::string& full, const FilesInMemory& files_in_memory,
                    RunResult& result);
 

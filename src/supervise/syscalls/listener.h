@@ -1,8 +1,8 @@
 // The supervisor's end of a filter's notifications about blocked calls.
 //
-// Everything in an Attempt was copied by the kernel when the call was made. Memory of the payload is never read: what
-// it points to could change before or after a look, so nothing may be decided by it. It is written only to answer a
-// call (answer). No call is ever let through, but those that the filter allows anyway and only shows (letGoOn).
+// Everything in an Attempt was copied by the kernel when the call was made. No decision reads the payload's memory,
+// which could change before or after; only records do (Observer, ProcessLog). It is written only to answer a call
+// (answer). Only calls that the filter allows anyway and just reports may continue (letGoOn).
 #pragma once
 
 #include <sys/types.h>
@@ -59,7 +59,8 @@ class Listener {
   /// to us (undumpable, or of another user) the kernel gives the result.
   void answer(const Attempt& attempt, std::uint64_t address, std::span<const std::byte> bytes);
 
-  /// Whether the thread that made the attempt still waits: to be asked after a look at whatever its number leads to.
+  /// Whether the thread that made the attempt still waits. Check it after each use of Attempt::pid: if false, that pid
+  /// may be another thread's by now.
   [[nodiscard]] bool isValid(const Attempt& attempt) const;
 
   /// Path of the program that made the attempt, as seen inside; "" if it is no longer known.

@@ -30,12 +30,21 @@ class Observer {
   void report(RunResult& result);
 
  private:
+  /// Records the one or two paths of a call.
   void noteFiles(const Attempt& attempt, const Listener& listener, const plan::ObservedCall& call);
+  /// Records the path in one argument; none below /proc, /sys or /dev.
   void noteFile(const Attempt& attempt, const Listener& listener, plan::PathArgument where, FileOperation operation);
+  /// Records the addresses and DNS queries of a connect or send call.
   void noteNetwork(const Attempt& attempt, const Listener& listener, std::string_view call);
+  /// Records the IP address and port in a sockaddr, except loopback. A name server is only remembered: the query that
+  /// follows names the host.
   void noteAddress(const Attempt& attempt, const Listener& listener, std::uint64_t address, std::uint64_t length);
+  /// Records the host name of a DNS query, if the socket is one that noteAddress() remembered.
   void noteQuestion(const Attempt& attempt, const Listener& listener, std::uint64_t address, std::uint64_t length);
+  /// Counts a request for the host; `port` is 0 if only its name was looked up.
   void addHost(const std::string& host, std::uint16_t port);
+  /// What keeps this access from working; `present` if nothing was seen to. So a file to be created is `present` if its
+  /// directory is, unless the mount is read-only.
   [[nodiscard]] FileState stateOf(const std::string& path, FileOperation operation) const;
 
   const plan::Plan& plan_;
@@ -48,7 +57,8 @@ class Observer {
   std::uint64_t dropped_ = 0;
 };
 
-/// An absolute path without `.`, `..`, or doubled slashes; empty if it is not absolute or has a control character.
+/// `path`, relative to `directory` if it is not absolute, without `.`, `..` (links are not resolved) or doubled
+/// slashes. Empty if both are relative or the path has a control character.
 std::string plainPath(const std::string& directory, const std::string& path);
 
 }  // namespace caisson::supervise

@@ -29,8 +29,8 @@ class ProcessLog {
 
   explicit ProcessLog(Record record) : record_(std::move(record)) {}
 
-  /// Counts a reported call while its thread waits, and records it if it is the 1st, 2nd, 4th ... of its kind. After
-  /// kMaxKinds, new kinds are in the totals only; the first of them is recorded as "overflow".
+  /// Counts a reported call while its thread waits, and records it if it is the 1st, 2nd, 4th ... of its kind and the
+  /// second has room. After kMaxKinds, new kinds are in the totals only; the first of them is recorded as "overflow".
   void note(const Attempt& attempt, const Listener& listener);
   /// Records the totals, if not every call has an event.
   void finish();
@@ -45,7 +45,9 @@ class ProcessLog {
   void add(const Kind& kind, pid_t pid, Clock::time_point now);
 
  private:
+  /// nullopt for a new thread, a program that does not exist, or a call that is not recorded.
   [[nodiscard]] std::optional<Kind> kindOf(const Attempt& attempt, const Listener& listener) const;
+  /// Counts an event; false if there were kMaxEventsPerSecond in this second already.
   [[nodiscard]] bool hasRoom(Clock::time_point now);
   void noteOverflow();
 

@@ -14,7 +14,7 @@ namespace caisson::supervise {
 /// For a call of `pid`.
 struct sysinfo sandboxSysinfo(const plan::Plan& plan, pid_t pid);
 
-/// Seconds by which a time namespace moves CLOCK_BOOTTIME, from the text of /proc/PID/timens_offsets.
+/// Seconds by which a time namespace moves CLOCK_BOOTTIME, from the text of /proc/PID/timens_offsets; 0 if missing.
 std::int64_t parseBootOffset(std::string_view text);
 
 }  // namespace caisson::supervise

@@ -22,7 +22,7 @@ class SyscallMonitor {
   using Clock = std::chrono::steady_clock;
   struct Response {
     std::function<void()> end;                     ///< an escape attempt: kill the sandbox
-    std::function<void(const Violation&)> record;  ///< called after `end`
+    std::function<void(const Violation&)> record;  ///< an attempt worth logging; called after `end`
     /// No process with the filter is left. May destroy the monitor.
     std::function<void()> closed = [] {};
   };
@@ -56,12 +56,13 @@ class SyscallMonitor {
   void stop() { stopped_ = true; }
 
   [[nodiscard]] const std::optional<Escape>& escape() const { return violations_.escape(); }
-  /// Moves the blocked calls into the result.
+  /// Moves the blocked calls, the escape attempt and the forks over a limit into the result.
   void report(RunResult& result);
 
  private:
   void watch();
   void unwatch();
+  /// The listener is readable: judges one attempt. Without POLLIN, no process with the filter is left.
   void onEvents(short events);
   /// Grades, answers and records a blocked call; ends the sandbox after an escape attempt.
   void judge(Attempt attempt);

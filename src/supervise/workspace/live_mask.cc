@@ -70,7 +70,8 @@ long mask(int pidfd, const MaskTarget& target) {
   return raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-/// A process of the sandbox other than its pid 1, which cannot be entered: its memory is not the sandbox's own.
+/// A process of the sandbox other than pid 1; invalid if there is none. pid 1 cannot be entered: its memory is a copy
+/// of ours and belongs to our user namespace.
 Fd anyProcess(pid_t init) {
   const ProcessTree tree(init);
   for (const pid_t member : tree.members()) {

@@ -35,10 +35,11 @@ class LiveMask {
 
   LiveMask(LiveMask&& other) noexcept;
   LiveMask& operator=(LiveMask&&) = delete;
-  ~LiveMask();  ///< kills the process that makes it, if it is our child and not done
+  ~LiveMask();  ///< kills the process that makes it, if it is our child and not done; waits at most a second
 
   [[nodiscard]] int descriptor() const { return report_.get(); }
-  /// Once it is readable: 0, or the errno of what failed. ENOENT: there is no such file in the sandbox.
+  /// Once it is readable: 0, or the errno of what failed. ENOENT: there is no such file in the sandbox; ECANCELED: the
+  /// helper died without a report.
   int finish();
 
  private:

@@ -106,7 +106,7 @@ void SecretWatch::scan() {
   // Files with a secret in a part of them are hidden completely.
   for (const plan::ReplacedFile& file : found.redacted) consider(file.path);
   maskNext();
-  // Another process renames directories all the time, or there is no watch for some.
+  // Directories still kept appearing, or some have no watch: no event reports files there, so look again later.
   if (added || !all_watched_) scheduleScan(std::max(next_scan_, Clock::now() + kSearchUnwatchedEvery));
 }
 

@@ -81,8 +81,8 @@ class SecretWatch {
   void onEvents();
   /// Scans at this time, or now if it has passed; nothing if an earlier scan is due.
   void scheduleScan(Clock::time_point earliest);
-  /// Searches the workspace for secrets and masks what the sandbox shows. Repeats until every directory is watched:
-  /// what appeared before that is in no event.
+  /// Searches the workspace for secrets and masks what the sandbox shows. Repeats, at most eight times, while there are
+  /// new directories to watch: no event reports what appeared in them before.
   void scan();
   /// Updates the watches to the scanned directories. True: there are new ones.
   bool addWatches();
@@ -96,10 +96,11 @@ class SecretWatch {
   void consider(const std::string& path);
   /// Starts the next queued mask, one at a time.
   void maskNext();
-  /// A mask is in place (0), or failed.
+  /// A mask is in place (0), or failed with an errno. A name that is missing in the sandbox is tried again later.
   void onMasked(int error);
   /// Tries again to mask files that were not found in the sandbox.
   void retryMissing();
+  /// Of the host's file; nullopt if there is none.
   [[nodiscard]] std::optional<Inode> inodeOf(const std::string& path) const;
 
   sys::EventLoop& loop_;
