@@ -47,8 +47,8 @@ class Record {
   void note(const std::string& session, audit::EventType type, audit::Fields fields);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
-  /// Responds to an escape attempt: records it, sends alerts, writes a trace, quarantines new files, and adds all that
-  /// to the result. `rolled_back`: a text about the rollback, for the same.
+  /// Responds to an escape attempt: records it, sends alerts, writes a trace, puts the command into quarantine, and
+  /// adds all that to the result. `rolled_back`: a text about the rollback, for the same.
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back);
   /// Records that a limit of the whole session was exceeded.

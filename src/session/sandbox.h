@@ -59,7 +59,8 @@ bool isSupervised(const sys::RootDir& directory);
 Result<sys::Fd> openInSandbox(pid_t init, const std::string& path);
 
 /// Kills the supervisor and pid 1, and with them everything in the sandbox. Not an error if neither runs. For a
-/// supervisor that does not respond or was killed; otherwise use endSandbox() (connection.h).
+/// supervisor that does not respond or was killed; otherwise use endSandbox() (connection.h). Waits for their end; an
+/// error if one survives SIGKILL for ten seconds.
 Result<void> killSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

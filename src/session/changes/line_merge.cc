@@ -107,7 +107,8 @@ class Merge {
 
 std::optional<std::string> mergeLines(std::string_view base, std::string_view ours, std::string_view theirs,
                                       DiffBudget& budget) {
-  // Without a budget two searches may describe the same change in different ways.
+  // When the budget is used up, two searches may describe the same change differently, which would look like a
+  // conflict.
   if (ours == theirs || theirs == base) return std::string(ours);
   if (ours == base) return std::string(theirs);
   return Merge(base, ours, theirs, budget).run();

@@ -18,7 +18,8 @@ inline constexpr auto kSandboxTimeout = std::chrono::seconds(45);
 
 class SupervisorConnection {
  public:
-  /// Connects and waits for the welcome. Nothing if no supervisor runs. `directory`: of the session.
+  /// Connects and waits for the welcome. Nothing if no supervisor runs; an error if it does not answer within
+  /// kRequestTimeout. `directory`: of the session.
   static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
@@ -40,6 +41,7 @@ class SupervisorConnection {
 
  private:
   explicit SupervisorConnection(sys::Fd socket) : socket_(std::move(socket)) {}
+  /// Waits for the next packet, of any type. An error at the deadline (ETIMEDOUT) or if the supervisor exited (isGone).
   Result<Packet> receive(std::string_view call, std::string_view object,
                          std::chrono::steady_clock::time_point deadline) const;
 
@@ -52,8 +54,8 @@ Error goneError(std::string_view call, std::string_view object);
 /// Whether an error means that the sandbox is not running: the request may be retried.
 bool isGone(const Error& error);
 
-/// Ends the session's sandbox and supervisor: by a request, or by a kill if the supervisor does not respond. Not an
-/// error if neither runs.
+/// Ends the session's sandbox and supervisor: by a request, or by a kill if that fails or is not answered for 15
+/// seconds. Not an error if neither runs.
 Result<void> endSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

@@ -40,7 +40,8 @@ bool isHostDirectory(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// The target of a copy called `name` if the user named `path`.
+/// Where a copy of `name` goes if the user named `path`, as for cp: into an existing directory, else to that path
+/// itself.
 Result<HostPath> hostTarget(const std::string& path, const std::string& name) {
   if (path.empty()) return fail(noSuchPath(path, ENOENT));
   if (name == "..")
@@ -54,7 +55,7 @@ Result<HostPath> hostTarget(const std::string& path, const std::string& name) {
   return HostPath{slash == std::string::npos ? "." : slash == 0 ? "/" : whole.substr(0, slash), last};
 }
 
-/// The last name of a path inside; for the workspace itself, the name of its directory.
+/// The last name of a path inside; "workspace" for the workspace itself.
 std::string lastName(std::string_view path) {
   while (path.ends_with('/') || path == "." || path.ends_with("/.")) path.remove_suffix(1);
   const std::size_t slash = path.rfind('/');

@@ -25,8 +25,8 @@ class HostPrompt {
   /// valid.
   using Open = std::function<Result<void>(const std::string& target, bool while_approved)>;
 
-  /// Call before the command starts. Null if the session's egress does not prompt: there is none, or an older caisson
-  /// started it.
+  /// Call before the command starts. Null if the session's egress does not prompt: there is none, an older caisson
+  /// started it, or it did not answer within two seconds.
   static std::unique_ptr<HostPrompt> attach(const sys::RootDir& directory, const std::string& session, Open open);
 
   HostPrompt(const HostPrompt&) = delete;
@@ -48,6 +48,7 @@ class HostPrompt {
   HostPrompt(sys::Fd socket, pid_t init, const std::string& session, Open open);
   /// Carries out the user's answer: changes the session's rules for a host that is allowed, else informs the egress.
   Result<void> carryOut(const supervise::HostQuestions::Verdict& verdict);
+  /// Sends to the egress without blocking; an error if its socket is full or closed.
   Result<void> send(const egress::Change& change) const;
   /// Whether a process of our command holds this connection.
   [[nodiscard]] bool isOurs(const egress::Claim& claim) const;

@@ -39,10 +39,12 @@ class SessionContext {
     return record_.lifecycle(id(), metadata_.policy, state, detail);
   }
   // The functions of the public Session are explained in include/caisson/session.h.
+  /// Runs a command and waits for its end. Starts the sandbox if needed, and again if it ended before the command ran.
   Result<RunResult> exec(const ExecRequest& request);
   /// exec() for a one-shot caller: decodes the policy only if needed.
   static Result<RunResult> execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
                                     const ExecRequest& request);
+  /// Sets the session's end to `ttl_seconds` from now, also for an expired session.
   Result<void> renew(double ttl_seconds);
   /// Turns a pooled session into a normal one that begins now. The change survives a crash of this process; so that it
   /// survives a power loss, call syncMetadata().
@@ -60,19 +62,28 @@ class SessionContext {
   std::unique_ptr<HostPrompt> promptForHosts(const ExecRequest& request);
 
   // ports.cc
+  /// `inward`: the sandbox reaches a port of the host; else the host reaches a port of the sandbox.
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);
+  /// Lists the ports that are open; empty without a supervisor.
   Result<std::vector<OpenPort>> openPorts();
   Result<void> closePort(std::uint16_t port, bool inward);
 
   // background.cc
+  /// Starts a background command and returns its number.
   Result<std::uint32_t> start(const ExecRequest& request);
+  /// Describes all background commands, also those that ended.
   Result<std::vector<ExecInfo>> processes();
   Result<ExecInfo> status(std::uint32_t exec);
+  /// Waits for the end of a background command. No error after the timeout: `running` is still true then.
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
+  /// Writes to the standard input of a background command; an error if that does not take all within 30 seconds.
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
+  /// Sends SIGTERM to the command's tree, and SIGKILL after `grace_seconds`; waits for the end. An error if it survives
+  /// that for five seconds, none if it has ended already.
   Result<void> stop(std::uint32_t exec, double grace_seconds);
   Result<std::vector<LeftBehind>> leftBehind();
+  /// The same for all left-behind processes; returns those that there were.
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds);
 
   // layers.cc
@@ -147,7 +158,8 @@ class SessionContext {
   Result<void> rollBackBeforeApply();
   /// Finishes a commit that a crash interrupted, if there is one. The caller holds the lock.
   Result<void> finishInterruptedCommit();
-  /// If the session has as many layers as possible, starts a worker that merges them and waits for it.
+  /// If the session has as many layers as possible, starts a worker that merges them and waits at most ten minutes for
+  /// it.
   void makeRoom();
   /// Starts a worker that merges the layers, if there are many. Does not wait.
   void squashIfDeep() const;

@@ -22,7 +22,7 @@ inline constexpr std::string_view kWorkerArgument = "__session";
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass = -1);
 
 /// Starts the supervisor of a session, unless one runs; the caller holds the session's lock. Returns when it accepts
-/// connections.
+/// connections, or an error after 30 seconds.
 Result<void> startSupervisor(const SessionPaths& paths, const std::string& id);
 
 /// Waits for a line from a worker, or its exit, at most `milliseconds`. Empty: it exited, or sent no line in time.

@@ -53,6 +53,7 @@ class CommitPlanner {
     std::optional<std::string> merged;   ///< the content to write instead of the session's
   };
 
+  /// Normalises the paths of the request; an error for one outside the workspace or in both `ours` and `theirs`.
   Result<void> readRequest(const CommitRequest& request);
   /// Whether the request includes this change. `named` is set if it does so by exactly this path, or if the change is a
   /// directory that leads to a chosen path.
@@ -82,7 +83,9 @@ class CommitPlanner {
   /// Whether names were made or removed in the real directory of `path` since the session began, other than by this
   /// session's commits.
   bool parentChanged(const std::string& path);
+  /// What the session has at `path`.
   LayerStack::Entry find(const std::string& path);
+  /// The layers that show the directory; empty if the session has none of that name.
   const LayerStack::View& viewOf(const std::string& directory);
   /// Adds a path to one of the report's lists of what is left out.
   void leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why);

@@ -21,7 +21,7 @@ class Committed {
   void add(const std::string& path, const sys::FileInfo& now, const std::string& sha256 = {});
   /// The SHA-256 of the content that this session committed to the path last, or empty.
   [[nodiscard]] std::string hashOf(const std::string& path) const;
-  /// Appends what was added to the session's file.
+  /// Appends what was added to the session's file, without waiting for the disk.
   Result<void> save();
 
  private:

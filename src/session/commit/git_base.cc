@@ -143,7 +143,8 @@ std::optional<std::string> GitBases::content(const std::string& path) const {
   theirs.reset();
   if (!git) return std::nullopt;
   auto content = readAll(ours.get(), blob.size, Clock::now() + kGitTimeout);
-  // A filter (line ends, LFS) makes the file another one than the blob; then the sizes differ.
+  // `blob.size` is the file's size from the index. If a filter (line ends, LFS) changed it, the blob has another size
+  // and is not what the file was.
   if (!content || content->size() != blob.size || blobId(*content) != blob.id) return std::nullopt;
   return content;
 }

@@ -28,7 +28,8 @@ class GitBases {
   static GitBases load(const sys::RootDir& session, const Metadata& metadata);
 
   [[nodiscard]] bool has(const std::string& path) const { return blobs_.contains(path); }
-  /// The content of the file at the session's beginning, or nothing when it is not known.
+  /// The content of the file at the session's beginning, or nothing when it is not known. Runs git, for at most ten
+  /// seconds.
   [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
 
  private:

@@ -70,7 +70,7 @@ inline constexpr const char* kStagingDirectory = "commit.files";
 inline constexpr const char* kJournal = "commit.journal";
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
-/// Nothing when there is no journal.
+/// Nothing when there is no journal; an error when it is damaged.
 Result<std::optional<Transaction>> readJournal(const sys::RootDir& session);
 
 template <class A, class T>

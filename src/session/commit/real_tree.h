@@ -26,7 +26,8 @@ class RealTree {
   [[nodiscard]] const sys::RootDir& root() const { return root_; }
 
   /// The directory that holds `path`, reached without following links; `name` is set to the path's last part. The
-  /// descriptor is valid until the next call. ENOTDIR or ELOOP when a parent is a link or not a directory.
+  /// descriptor is valid until the next call. ENOTDIR or ELOOP when a parent is a link or not a directory, ENOENT when
+  /// it is missing.
   Result<int> parentOf(const std::string& path, std::string& name);
   /// What a directory gives to the names that are made in it.
   struct ParentFacts {
@@ -42,8 +43,8 @@ class RealTree {
 
   /// The object at `path`, or nothing. An error when a parent is a link or not a directory.
   Result<std::optional<sys::FileInfo>> look(const std::string& path);
-  /// Whether anything below a directory was changed after `since_ns`. Objects for which `ours` returns true do not
-  /// count.
+  /// Whether anything below a directory was changed after `since_ns`, or cannot be read. Directories themselves, and
+  /// objects for which `ours` returns true, do not count.
   [[nodiscard]] bool changedBelow(const std::string& path, std::int64_t since_ns,
                                   const std::function<bool(const std::string&, const sys::FileInfo&)>& ours) const;
 

@@ -24,7 +24,8 @@ struct Applied {
 };
 
 /// Writes the journal, applies the transaction, records it in `committed` and removes the journal. When an action
-/// fails, or with `all_or_nothing` meets a conflict, what was done is reverted and the error returned.
+/// fails, or with `all_or_nothing` meets a conflict, what was done is reverted as far as possible; the error names what
+/// stays changed. When only the recording fails, the files stay written and recoverCommit() finishes it.
 Result<Applied> carryOut(const sys::RootDir& session, RealTree& tree, const Staging& staging,
                          const Transaction& transaction, Committed& committed, bool all_or_nothing);
 

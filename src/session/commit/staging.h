@@ -31,7 +31,8 @@ struct ReadFile {
 inline constexpr std::uint64_t kMaxSparseBytes = 16ULL << 30;
 
 /// Reads and hashes at most `size` bytes of `source`, the size it had when it was opened, so that a file which grows
-/// meanwhile ends. Copies what was hashed to `to` unless that is -1; holes stay holes. `path`: for errors.
+/// meanwhile ends; of one that was cut meanwhile, what is left. Copies what was hashed to `to` unless that is -1; holes
+/// stay holes. `path`: for errors.
 Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::string& path);
 
 class Staging {
@@ -45,7 +46,8 @@ class Staging {
   static Result<void> remove(const sys::RootDir& session, const sys::RootDir* real);
 
   [[nodiscard]] int descriptor() const { return directory_.get(); }
-  // `name`: in the staging directory; `path`: in the workspace, for errors.
+  // `name`: in the staging directory, new; `path`: in the workspace, for errors.
+  /// Copies `source` by readOnce(), whose result is stored in `read`. On an error a part of the copy may be left.
 
   Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
                                const std::string& path) const;

@@ -56,8 +56,8 @@ struct State {
   bool pausing;        ///< the spawning thread is about to exit
 };
 
-/// Sends a reply. Returns 0; EAGAIN: the socket is full, retry later; ETOOMANYREFS: the descriptor could not be sent,
-/// and the supervisor got that error in the reply.
+/// Sends a reply. Returns 0, also if the supervisor is gone; EAGAIN: the socket is full, retry later; ETOOMANYREFS: the
+/// descriptor could not be sent, and the supervisor got that error in the reply.
 int sendReply(const InitReply& reply, int descriptor = -1);
 
 /// Maps the block of a request, privately, at the address for which it was compiled, and returns that address; a

@@ -39,7 +39,7 @@ std::string freeName(const Metadata& metadata) {
   }
 }
 
-/// Whether anything was written since the last freeze. An empty layer need not be kept.
+/// Whether nothing was written since the last freeze. An empty layer need not be kept.
 bool isEmpty(const RootDir& store, const std::string& layer) {
   const auto entries = store.list(layer, 1);
   if (!entries) return entries.error().sys_errno == ENOENT;  // no command ran yet

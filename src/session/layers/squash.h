@@ -21,8 +21,8 @@ struct SquashOptions {
   bool wait = false;              ///< for another process that merges layers of this session; otherwise return at once
 };
 
-/// Merges the layers of a session, in this process, which has to be single-threaded. A crash at any instant leaves
-/// the session as it was, or with the new layer.
+/// Merges the layers of a session, in this process, which has to be single-threaded. No error if there is nothing to do
+/// or another process does it. A crash at any instant leaves the session as it was, or with the new layer.
 Result<void> squash(const std::shared_ptr<Store>& store, const std::string& id, const SquashOptions& options = {});
 
 /// Why the last attempt failed, or empty.

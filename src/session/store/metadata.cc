@@ -288,7 +288,7 @@ Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& reco
   add(json, "supervisor", record.supervisor);
   json.key("layers").strings(record.layers).end();
   const std::string text = json.text() + "\n";
-  return session.replaceFile(kInitFile, text, 0600);  // useless after a reboot: need not be durable
+  return session.replaceFile(kInitFile, text, 0600);
 }
 
 }  // namespace caisson::session

@@ -71,8 +71,10 @@ struct Metadata {
 };
 
 std::string toJson(const Metadata& metadata);
+/// `where`: the file's name, for errors.
 Result<Metadata> metadataFromJson(std::string_view text, const std::string& where);
 
+/// The text of meta.json, unparsed and without what extendByActivity() stored.
 Result<std::string> readMetadataText(const sys::RootDir& session);
 /// Reads meta.json, and adds the time by which requests extended the session (extendByActivity).
 Result<Metadata> readMetadata(const sys::RootDir& session);
@@ -80,6 +82,7 @@ Result<Metadata> readMetadata(const sys::RootDir& session);
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
 /// Writes meta.json without waiting for the disk; call syncMetadata() soon.
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
+/// Waits until meta.json, as written by replaceMetadata(), is on the disk.
 Result<void> syncMetadata(const sys::RootDir& session);
 
 /// Extends the session's time after a request: it ends `ttl_seconds` from now, or later. Stored beside the metadata,
@@ -94,7 +97,9 @@ struct InitRecord {
   std::vector<std::string> layers;  ///< mounted layers, which must not be removed meanwhile
 };
 
+/// The record of the last sandbox, which may have ended: check ProcessId::isAlive(). An error if there is none.
 Result<InitRecord> readInitRecord(const sys::RootDir& session);
+/// Atomic, but does not wait for the disk: the record is useless after a reboot.
 Result<void> writeInitRecord(const sys::RootDir& session, const InitRecord& record);
 
 }  // namespace caisson::session

@@ -35,7 +35,7 @@ bool isId(std::string_view text);
 /// Whether it has the form of the beginning of an id: "cs-" and at least 4 digits.
 bool isIdPrefix(std::string_view text);
 /// An error unless `name` is valid for a session: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or
-/// `-`, not like an id. `call`: for the error.
+/// `-`, and not a whole id. `call`: for the error.
 Result<void> checkName(std::string_view call, std::string_view name);
 
 class SessionPaths {

@@ -38,15 +38,17 @@ class Store {
   /// Binds a name to the session; an error if a session of that name exists. Nothing for "".
   Result<void> claimName(const std::string& name, const std::string& id);
 
-  /// Ends and removes a session, even if its files are damaged.
+  /// Ends and removes a session, even if its files are damaged. Waits for the session's lock, and first finishes a
+  /// commit that was interrupted.
   Result<void> destroy(const std::string& id);
 
   /// Whether the workspace differs from the real one. The check is bounded; beyond the bound it returns true, also if
   /// the real workspace is gone or cannot be read.
   [[nodiscard]] bool hasUncommittedChanges(const Metadata& metadata) const;
 
-  /// Removes expired sessions, unless they are in their grace period, and partly created or removed ones of dead
-  /// processes. `all`: removes every session. Returns the ids of what was removed.
+  /// Removes expired sessions, unless they are kept for their grace period, and partly created or removed ones of dead
+  /// processes; damaged ones stay. `all`: removes every session. Returns the ids of the removed sessions, or the first
+  /// error after trying all of them.
   Result<std::vector<std::string>> clean(bool all);
   /// clean(false), if the last one is more than a minute ago.
   void cleanSometimes();
@@ -61,6 +63,7 @@ class Store {
   [[nodiscard]] Result<std::string> idOf(std::string_view call, std::string_view id_or_name) const;
 
  private:
+  /// The id of the only session whose id begins with `prefix`; an error if there is none or more than one.
   [[nodiscard]] Result<std::string> idWithPrefix(std::string_view call, std::string_view prefix) const;
   /// Whether an expired session holds uncommitted changes and is within its grace period. Remembers a yes in a file,
   /// which forgetKept() removes.

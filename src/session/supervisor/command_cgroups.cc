@@ -6,7 +6,7 @@
 namespace caisson::session {
 namespace {
 
-/// At most this many per session: each uses some descriptors of the supervisor.
+/// Per session, since each uses some descriptors of the supervisor. Commands beyond this run in the session's cgroup.
 constexpr std::size_t kMaxCommandCgroups = 64;
 
 void subtract(std::optional<std::uint64_t>& value, const std::optional<std::uint64_t>& before) {

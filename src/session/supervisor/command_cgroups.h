@@ -54,6 +54,7 @@ class CommandCgroups {
   void refill();
 
  private:
+  /// Creates a cgroup; nothing if there are too many or the host does not support it.
   std::optional<CommandCgroup> make();
   /// Makes the cgroups whose last left-behind process exited ready.
   void reclaim();

@@ -39,7 +39,8 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
     command.counted = command.cgroup->usage();
     if (command.counted.oom_kills.value_or(0) > 0) noteOutOfMemory(command);
   }
-  // cgroup v1 counts a denied fork where it was attempted, v2 where the limit is.
+  // cgroup v1 counts a denied fork where it was attempted, v2 where the limit is: take the command's count or the
+  // growth of the session's.
   const std::uint64_t denied = limits_ ? limits_->deniedForks() : 0;
   command.denied_forks =
       std::max(command.counted.pids_limit_hits.value_or(0), denied - std::min(denied, command.denials_before));

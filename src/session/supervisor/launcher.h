@@ -26,24 +26,26 @@ struct Succession {
   std::vector<KeptPort> ports;
 };
 
-/// The supervisor's end of the socket to the launcher. Functions that wait for a response disconnect on a timeout;
-/// every later call then fails.
+/// The supervisor's end of the socket to the launcher. Functions that wait for a response have a timeout, after which
+/// they fail; a late response is ignored.
 class Launcher {
  public:
   Launcher() = default;
   explicit Launcher(sys::Fd socket) : socket_(std::move(socket)) {}
 
-  /// remountOverlay() in the launcher.
+  /// remountOverlay() in the launcher; waits at most 12 seconds.
   Result<void> remount(int init_pidfd, int layer, const OverlayOptions& options);
   /// Hides a file of the running sandbox. Does not wait: the result reports when the mask is in place.
   Result<supervise::LiveMask> mask(int init_pidfd, const supervise::MaskTarget& target);
-  /// Measures a tree that the supervisor cannot read completely (supervise/closed_tree.h). Does not wait.
+  /// Measures a tree that the supervisor cannot read completely (supervise/closed_tree.h). Does not wait. nullopt
+  /// without a deadline in `bounds`, or if the launcher is gone or busy.
   std::optional<supervise::ClosedMeasure> measure(int directory, const supervise::TreeBounds& bounds);
-  /// Sends a text to the owner's alert programs and webhooks; returns the failures.
+  /// Sends a text to the owner's alert programs and webhooks; returns the failures. Waits at most a minute.
   std::vector<std::string> sendAlert(const std::string& text);
   /// Starts a worker that merges the session's layers: deep histories, or with `reclaim` whenever there are two.
   void squash(bool reclaim);
-  /// Forks the next supervisor with copies of all these; the caller then exits. False: the launcher is gone.
+  /// Makes the launcher fork the next supervisor with copies of all these, without waiting for it; the caller then
+  /// exits. False: the launcher is gone.
   bool succeed(int listener, int client, const std::string& start, const std::vector<KeptPort>& ports);
 
  private:
@@ -54,7 +56,8 @@ class Launcher {
   sys::Fd socket_;
 };
 
-/// `caisson __session supervise ID`. Writes "ready" or an encoded Error to `status` once; returns the exit status.
+/// `caisson __session supervise ID`. Writes "ready", or "failed" and an encoded Error, to `status` once; returns the
+/// exit status.
 int superviseMain(const Store& store, const std::string& id, int status);
 
 }  // namespace caisson::session

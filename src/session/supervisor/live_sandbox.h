@@ -121,9 +121,10 @@ class LiveSandbox {
  private:
   LiveSandbox(plan::Plan plan, sys::EventLoop& loop, Launcher& launcher, Handlers handlers)
       : plan_(std::move(plan)), loop_(loop), launcher_(launcher), handlers_(std::move(handlers)) {}
+  /// Does the work of start(), except for the handlers.
   Result<void> build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata);
-  /// Waits until pid 1 is ready or reports a failure. Sets what it sends meanwhile: the upper directory, size-limited
-  /// directories, listeners.
+  /// Waits until pid 1 is ready or reports a failure, at most 30 s. Sets what it sends meanwhile: the upper directory,
+  /// size-limited directories, listeners.
   Result<void> awaitReady();
   /// Lets a paused pid 1 spawn: it starts a new thread, which enters a Landlock domain with rules for the current
   /// mounts and from which all commands are born. A domain cannot be left, so each change of mounts needs a new thread.

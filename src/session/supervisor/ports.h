@@ -39,7 +39,8 @@ class PortSet {
         log_(std::move(log), metadata.id) {}
 
   [[nodiscard]] bool empty() const { return ports_.empty(); }
-  /// Opens a port; host port 0 means any free one, and is set. Nothing if the policy has opened the same inward port.
+  /// Opens a port; host port 0 means any free one, and is set. Does nothing if the same inward port with this host port
+  /// is open; an error if another port of this number and direction is.
   Result<void> open(PortOptions& options);
   /// An error if the port is not open.
   Result<void> close(const PortOptions& options);

@@ -39,7 +39,7 @@ constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", 
   if (result >= 0) result = raw(SYS_setresuid, options.uid, options.uid, options.uid);
   if (result < 0) failAt(report, Step::enter, result);
   if (result = raw(SYS_umount2, options.target.c_str(), MNT_DETACH); result < 0) failAt(report, Step::unmount, result);
-  // Only now: while an overlay is mounted on the store's root, `..` leads onto the overlay.
+  // Only after the unmount: the overlay covers the store's root, so `..` would lead onto the overlay.
   const long store = raw(SYS_openat, layer, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
   result = store < 0 ? store : raw(SYS_fchdir, store);
   if (result < 0) failAt(report, Step::directory, result);

@@ -19,7 +19,8 @@ struct OverlayOptions {
 
 /// Unmounts the workspace's overlay in a running sandbox and mounts one with these layers. `layer`: any layer's
 /// directory, opened on the store's mount in the sandbox. A child process enters the sandbox's user and mount
-/// namespaces for that; this process does not. Waits at most 10 s.
+/// namespaces for that; this process does not. Waits at most 10 s; after that (ETIMEDOUT) the child was killed, and the
+/// caller has to reap it.
 Result<void> remountOverlay(int init_pidfd, int layer, const OverlayOptions& options);
 
 }  // namespace caisson::session

@@ -72,7 +72,8 @@ SessionLimits::SessionLimits(const SessionPaths& paths, const Metadata& metadata
       first_(Clock::now() + kFirstLook) {
   plan_.cpu_seconds.reset();   // per command
   plan_.wall_seconds.reset();  // per command
-  // File timestamps may lag behind this clock by a tick: older stamps mean written before.
+  // Not the coarse clock of file times, which is up to a tick behind: a file written just before would count as written
+  // since.
   ::clock_gettime(CLOCK_REALTIME, &start_);
   kills_before_ = memoryKills();
 }
@@ -126,12 +127,12 @@ void SessionLimits::begin(Clock::time_point now) {
   if (upper >= 0) watch_->addUpper(upper);
   watch_->addDirectories(sandbox_.diskDirectories());
   if (!sandbox_.diskDirectories().empty()) watch_->useDiskPace(sandbox_.diskPace());
-  // What a command wrote before the first look, and then closed, shows in no free space that was noted since.
+  // A command may have filled a directory and closed it to us before the first poll: the free space noted since then
+  // does not show that.
   watch_->useClosedSizes(sandbox_.closedSizes());
   watch_->begin(sandbox_.init(), now);
 }
 
-/// The size of a frozen layer with closed directories, once a helper has measured it.
 std::optional<LayerSize> SessionLimits::sizeOfClosed(int layer) {
   const auto known = sandbox_.closedSizes().last(layer);
   const bool complete = known && !known->size.hidden;

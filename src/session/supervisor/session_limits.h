@@ -51,8 +51,11 @@ class SessionLimits {
  private:
   /// Creates the watch, with a disk quota for the upper layer of what frozen layers leave.
   void begin(Clock::time_point now);
+  /// The size of a frozen layer with closed directories, once a helper has measured it; requests that if needed.
   std::optional<LayerSize> sizeOfClosed(int layer);
+  /// Measures what deletions hide in frozen layers, for at most 100 ms. True if that is more than before.
   bool measureHidden(Clock::time_point now);
+  /// Bytes that are free on the disk of the layers; 0 if that is not known.
   [[nodiscard]] std::uint64_t freeSpace() const;
   /// Processes of the session that the OOM killer killed so far; 0 without a cgroup.
   [[nodiscard]] std::uint64_t memoryKills() const;

@@ -51,9 +51,11 @@ class Supervisor {
   };
 
   // supervisor.cc: lifetime and clients
+  /// Creates the listening socket in the session's directory, in place of one that an earlier supervisor left.
   Result<void> bindSocket();
   /// Accepts all waiting connections and sends each a welcome. Drops those of other users and those over kMaxClients.
   void acceptClient();
+  /// Watches a client's socket; sends nothing.
   void addClient(sys::Fd socket);
   /// Makes the launcher fork the next supervisor, which builds a new sandbox for the client at `socket`, and stops this
   /// one: a confined process cannot build a sandbox. `start`: the client's StartOptions, encoded.
@@ -65,10 +67,13 @@ class Supervisor {
   /// Replies ENOTCONN to requests that arrived while this process was exiting. They were not executed: the client may
   /// restart the session and retry.
   void turnAwayClients();
-  /// False: the message could not be sent, and the client got an error or was dropped.
+  /// Sends a message without blocking. False: there is no such client, or the message could not be sent, and the client
+  /// got an error or was dropped.
   bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
+  /// reply() with `failed`.
   void replyFailed(int socket, const Error& error);
-  /// Sets the timer for the end of the session's time. If that has passed, ends the sandbox and stops the event loop.
+  /// Sets the timer for the end of the session's time. If that has passed, ends the sandbox, closes all ports and stops
+  /// the event loop.
   void armExpiry();
   /// Extends the session's time after a request, at most once a second (more often only if its time to live is below
   /// 20 s): this reads files, and there may be thousands of commands.
@@ -221,9 +226,11 @@ class Supervisor {
   void afterMasks(std::function<void()> action);
   /// Masks are in place, failed or took too long: calls what afterMasks() was given.
   void onMasksSettled();
+  /// Creates secret_watch_, which does not watch yet.
   void makeSecretWatch();
   /// Watches the workspace while anything runs; called every two seconds then.
   void checkSecretWatch();
+  /// Destroys secret_watch_ and calls what afterMasks() was given.
   void endSecretWatch();
   /// Whether the session's layers have a file or a deletion at `path`: its commands do not see the real file.
   [[nodiscard]] bool ownLayersHide(const std::string& path) const;
@@ -252,6 +259,7 @@ class Supervisor {
   void waitUntilIdle();
   /// Kills all processes every 5 ms until there are none; after the deadline kills the sandbox.
   void killUntilIdle(Clock::time_point deadline);
+  /// Counts and records a report of the egress; one of totals also finishes the commands that wait for it.
   void onEgressReport(const egress::Report& report);
   /// The egress has reported its totals, or took too long: finishes the commands that wait for this.
   void finishWaitingForEgress();
@@ -297,8 +305,8 @@ class Supervisor {
   bool confined_ = false;  ///< this process cannot build another sandbox: see succeed()
 };
 
-/// The supervisor's process. Writes "ready" or an encoded Error to `status` once, if that is a descriptor; returns the
-/// exit status.
+/// The supervisor's process. Writes "ready", or "failed" and an encoded Error, to `status` once, if that is a
+/// descriptor; returns the exit status.
 int runSupervisor(const Store& store, const std::string& id, Launcher launcher, Succession succession, int status);
 
 }  // namespace caisson::session
