@@ -31,7 +31,7 @@ std::string write(const Ordered& value, int indent) {
   return value.dump(indent, ' ', false, Ordered::error_handler_t::replace);
 }
 
-/// A basic TOML string; control characters are dropped, program paths have none.
+/// A basic TOML string. Does not escape control characters: program paths have none.
 std::string tomlText(const std::string& text) {
   std::string quoted = "\"";
   for (const char letter : text) {

@@ -18,7 +18,8 @@ std::span<const AgentHost> agentHosts();
 const AgentHost* findAgentHost(std::string_view name);
 
 /// Returns the host's configuration with the entry. `before` is empty if there is no file yet; `program` is the
-/// absolute path of caisson. If the same entry exists already, the text is unchanged.
+/// absolute path of caisson. If the same entry exists already, the text is unchanged; a different entry for caisson is
+/// an error.
 Result<std::string> withEntry(const AgentHost& host, std::string_view before, const std::string& program);
 
 /// The entry alone, for manual installation.

@@ -4,7 +4,8 @@
 //   lines.add(bytes, [&](std::string_view line, bool whole) { ... });
 //
 // A line longer than the limit is never buffered: it is reported once, cut, with `whole` false, and the rest is
-// skipped. Empty lines are not reported; a carriage return before the newline is not part of a line.
+// skipped. Empty lines and a last line without a newline are not reported; a carriage return before the newline is not
+// part of a line.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ inline Verdict passed(std::string detail = {}) { return {CheckState::passed, std
 inline Verdict failed(std::string detail) { return {CheckState::failed, std::move(detail)}; }
 inline Verdict skipped(std::string reason) { return {CheckState::skipped, std::move(reason)}; }
 
-/// What to run, and in which sandbox. Defaults: profile bash, no workspace, at most ten seconds.
+/// What to run, and in which sandbox. Defaults: profile bash, no workspace, at most a minute.
 struct CheckRun {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> settings;  ///< policy keys
@@ -41,7 +41,7 @@ struct CheckRun {
 };
 
 struct Observed {
-  bool ran = false;     ///< the sandbox was built and the program started
+  bool ran = false;     ///< the sandbox was built and the program started; false too if it was killed as an escape
   std::string refusal;  ///< why not
   int status = 0;       ///< exitStatus() of the result
   std::string out, err;
@@ -97,10 +97,10 @@ struct Check {
 /// Evaluates the output of tryInside() (inside.h): passes if the attempt was refused or the program was killed for it,
 /// fails if it worked or did not run, skips if it is unavailable here.
 Verdict contained(const Observed& observed);
-/// Passes if the program ran and printed exactly this.
+/// Passes if the program ran, printed exactly this and exited with 0.
 Verdict printed(const Observed& observed, std::string_view expected);
 
-/// Whether this program exists on the host, so that the sandbox can have it.
+/// Whether this program is in /usr/bin, /bin or /usr/local/bin of the host, so that the sandbox can have it.
 bool hostHas(const std::string& program);
 
 }  // namespace caisson::verify

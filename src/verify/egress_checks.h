@@ -5,11 +5,14 @@
 
 namespace caisson::verify {
 
+/// An allowed name resolves, another one does not.
 Verdict namesResolve(Context& context);
 Verdict httpWorks(Context& context);
 Verdict httpsWorks(Context& context);
 Verdict privateRangesAreBlocked(Context& context);
 Verdict metadataIsBlocked(Context& context);
+/// A name that resolves to another address after the check is connected at the checked one; a name with a private
+/// address among its addresses is denied.
 Verdict checkedAddressIsUsed(Context& context);
 Verdict redirectsAreCheckedAgain(Context& context);
 

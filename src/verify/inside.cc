@@ -229,7 +229,7 @@ int tryCapabilities(Words) {
   return say("refused: all five sets are empty", 1);
 }
 
-/// Checks that a line "Name:\tvalue" of /proc/self/status has this value.
+/// `refused` if a line "Name:\tvalue" of /proc/self/status has this value, else `done`.
 int tryStatusNot(Words words) {
   const sys::Fd file(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
   char text[4096] = {};

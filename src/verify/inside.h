@@ -1,6 +1,7 @@
 // The part of `caisson verify` that runs inside the sandbox: makes one attempt and prints the result.
 //
 // Prints `done...` if it worked, `refused: ...` if it was denied, `unavailable: ...` if this machine cannot test it.
+// The attempt `http` prints the response's status instead of `done`.
 #pragma once
 
 #include <span>

@@ -34,8 +34,8 @@ bool writeFile(const char* path, const std::string& text) {
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// Enters a new network namespace and brings its loopback up. An ordinary user needs a user namespace around it, which
-/// maps its own ids.
+/// Enters a new network namespace and brings its loopback up; returns why that failed, or "". An ordinary user needs a
+/// user namespace around it, which maps its own ids.
 std::string enterNamespace() {
   const uid_t uid = ::geteuid();
   const gid_t gid = ::getegid();

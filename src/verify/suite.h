@@ -11,7 +11,7 @@
 
 namespace caisson::verify {
 
-// One table for one or two categories, each in its own file.
+// One table per category; a file has one or two of them.
 std::span<const Check> securityChecks();
 std::span<const Check> resourceChecks();
 std::span<const Check> networkChecks();

@@ -46,8 +46,11 @@ class HttpEndpoint {
   };
   using SessionPointer = std::shared_ptr<Session>;
 
+  /// Parses the message and passes it to one of the next two, or answers 400 or 415.
   void post(const HttpRequest& request, HttpConnection& connection);
+  /// Without a session. Cancels the call if the client disconnects before the answer.
   void postModern(const HttpRequest& request, HttpConnection& connection, Message message);
+  /// In a session, which `initialize` begins. A client that disconnects may fetch the answer later.
   void postLegacy(const HttpRequest& request, HttpConnection& connection, Message message);
   /// Opens the session's stream for messages that belong to no request, or resumes a broken one (`Last-Event-ID`).
   void get(const HttpRequest& request, HttpConnection& connection);
@@ -58,6 +61,7 @@ class HttpEndpoint {
   SessionPointer sessionOf(const HttpRequest& request, HttpConnection& connection);
   /// Registers a session and returns its new id; empty if there are too many. Removes sessions that were idle for long.
   std::string newSession(const SessionPointer& session);
+  /// Adds a stream to the session, which keeps the last kKeptStreams.
   static std::shared_ptr<HttpStream> openStream(Session& session);
 
   /// `closed`: by the peer, or because the server stops; `detached`: before the answer, which the peer fetches later.

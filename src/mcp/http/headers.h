@@ -10,11 +10,12 @@
 
 namespace caisson::mcp {
 
-/// Decodes the `=?base64?...?=` form of a header value; nothing if it is malformed.
+/// Decodes the `=?base64?...?=` form of a header value; nothing if it is malformed. Any other value is returned as it
+/// is.
 std::optional<std::string> decodeHeaderValue(std::string_view value);
 
-/// Returns the first mismatch between headers and body. `tools` is the list of tools, for mirrored parameters
-/// (`x-mcp-header`).
+/// Returns the first header that is missing or does not match the body. `tools` is the list of tools, for mirrored
+/// parameters (`x-mcp-header`).
 std::optional<RpcError> checkHeaders(const HttpRequest& request, const Message& message, const Json& tools);
 
 }  // namespace caisson::mcp

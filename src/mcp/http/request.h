@@ -69,7 +69,7 @@ class HttpReader {
   bool head_taken_ = false;
 };
 
-/// Whether a Host header, or the host of an Origin header, names this machine's loopback interface.
+/// Whether a Host header, or the host of an Origin header, is localhost, 127.0.0.1 or [::1], with or without a port.
 bool isLoopbackAuthority(std::string_view authority);
 bool isLoopbackOrigin(std::string_view origin);
 

@@ -27,7 +27,7 @@ class HttpConnection {
 
   HttpConnection(sys::Fd socket, int stop) : socket_(std::move(socket)), stop_(stop) {}
 
-  // These return false if the peer is gone or does not read.
+  // These return false if the peer is gone or reads nothing for 30 seconds.
   /// Sends a complete response. `keep_alive` as in the request.
   bool respond(const HttpRequest& request, int status, std::string_view type, std::string_view body,
                const Headers& headers = {});
@@ -37,7 +37,7 @@ class HttpConnection {
   bool endStream();
 
   enum class Event : std::uint8_t { woken, closed, stopping, timeout };
-  /// Waits until `descriptor` is readable, the peer closed, or the server stops.
+  /// Waits until `descriptor` is readable, the peer closed, the server stops, or `timeout` has passed.
   Event wait(int descriptor, std::chrono::milliseconds timeout) const;
 
  private:
@@ -71,7 +71,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Accepts connections until `until` becomes readable.
+  /// Accepts connections until `until` becomes readable; those over kMaxConnections get a 503.
   void serve(int until);
   /// Stops every connection and waits for them.
   void stop();

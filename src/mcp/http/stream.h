@@ -21,7 +21,9 @@ class HttpStream final : public Channel {
   /// `name` is the prefix of its event ids; empty: events have no id and are not kept.
   explicit HttpStream(std::string name);
 
+  /// Adds a message; a response ends the stream. Drops notifications while 4 MiB wait, and everything after the end.
   void send(const Json& message) override;
+  /// Makes the connection's thread close the connection before the answer. Ignored for a stream without a name.
   void disconnect() override;
   /// Ends the stream; for streams that no response ends.
   void finish();
@@ -32,7 +34,8 @@ class HttpStream final : public Channel {
     bool response = false;
     int error_code = 0;  ///< of a response; 0: a result
   };
-  /// Returns the event after `number`, if there is one.
+  /// Returns the first kept event after `number`, if there is one. May drop those up to `number`: the caller has sent
+  /// them.
   std::optional<Event> after(std::size_t number);
   /// Whether the stream has ended and no event follows `number`.
   [[nodiscard]] bool endsAt(std::size_t number) const;

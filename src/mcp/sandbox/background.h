@@ -12,16 +12,17 @@
 
 namespace caisson::mcp {
 
-/// Parses such an exec_id.
+/// Parses such an exec_id; nothing for any other text.
 std::optional<std::uint32_t> backgroundNumber(const std::string& exec_id);
 std::string backgroundId(std::uint32_t number);
 
 /// Waits for the end of a background command, at most `patience`, while sending progress, then describes it in the
-/// format of other commands. `offset`: where its output is read from.
+/// format of other commands. `offset`: where its standard output is read from; standard error is read from the start.
 Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number,
                         std::chrono::milliseconds patience, std::uint64_t offset);
 
-/// The beginning and the end of a text that is too long for a response, with the cut marked.
+/// The beginning and the end of a text that is too long for a response, with the cut marked; `cut` is set then. A text
+/// up to 16,000 bytes is returned as it is.
 std::string abbreviated(const std::string& text, bool& cut);
 
 }  // namespace caisson::mcp

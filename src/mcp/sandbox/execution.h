@@ -22,10 +22,11 @@ class Execution {
 
   Execution(std::string id, std::string command);
 
-  /// Runs the command to its end, in the caller's thread. Its output is kept, up to the sandbox's output limit.
+  /// Runs the command to its end, in the caller's thread. Its output is kept, up to the sandbox's output limit or 4 MiB
+  /// per stream.
   void perform(ExecRequest request, const Run& run);
 
-  /// Kills the command with its whole process tree.
+  /// Requests that the command is killed with its whole process tree; does not wait. perform() then returns.
   void kill();
   /// Makes all wait() calls check their `stop` again.
   void wake();
@@ -39,7 +40,7 @@ class Execution {
     double seconds = 0;                       ///< run time so far, or in total
   };
   [[nodiscard]] View view() const;
-  /// The last line of its output, for progress.
+  /// The last line of standard output, or of standard error if that is empty, for progress. Cut to 200 bytes.
   [[nodiscard]] std::string lastLine() const;
 
   [[nodiscard]] const std::string& id() const { return id_; }

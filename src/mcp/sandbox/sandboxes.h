@@ -80,9 +80,11 @@ class Sandboxes {
   Result<SandboxPointer> create(const SessionOptions& options, bool stays);
   /// Registers a session that a fork created.
   SandboxPointer adopt(const std::string& id, bool stays);
-  /// Finds by id. The error lists the existing ids, so that a model that invented one can continue.
+  /// Finds by id, also a session that another process created; that one is not destroyed with the server. The error
+  /// lists the known ids, so that a model that invented one can continue.
   Result<SandboxPointer> find(const std::string& id);
   [[nodiscard]] std::vector<SandboxPointer> all() const;
+  /// Kills the sandbox's commands and removes it, also one that another process created.
   Result<void> destroy(const std::string& id);
 
   /// Calls `use` with a handle that no other thread uses.
@@ -105,7 +107,7 @@ class Sandboxes {
   void decline(const std::string& id, const std::string& sign);
   [[nodiscard]] bool declined(const std::string& id, const std::string& sign) const;
 
-  /// Starts a command in a new thread.
+  /// Starts a command in a worker thread; it waits while 256 others run. The sandbox remembers it.
   std::shared_ptr<Execution> begin(const SandboxPointer& sandbox, ExecRequest request, std::string command);
 
   [[nodiscard]] const SandboxSettings& settings() const { return settings_; }

@@ -69,7 +69,7 @@ std::string checkArguments(const Tool& tool, const Json& values);
 /// The arguments with every alias replaced by the parameter's own name. They must have passed checkArguments().
 Json withoutAliases(const Tool& tool, Json values);
 
-/// A tool's result: everything in structuredContent, and again as text for clients that support only that.
+/// A tool's result: `value` as text and, if the client's version has it, as structuredContent.
 Json structuredResult(const Call& call, Json value, bool failed = false);
 
 /// Adds a resource link, for clients that support them. The address must be in structuredContent as well: many hosts

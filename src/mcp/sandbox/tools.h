@@ -33,10 +33,12 @@ inline constexpr Parameter kStop{.name = "stop_processes",
                                  .description =
                                      "End running processes of the sandbox first; else it is refused while there "
                                      "are any."};
+/// The value of kStop.
 WhenBusy whenBusy(const Arguments& arguments);
 
 /// Before a network client runs in a sandbox without network: asks the user for its hosts, if this client can ask, and
-/// opens them. A denial is remembered, and the command runs without. Adds to `note` what the model should know.
+/// opens them. A denial is remembered, and the command runs without. Sets `note` to what the model should know.
+/// Nothing: the command may run now.
 std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, const SandboxPointer& sandbox,
                                        const std::vector<std::string>& command, std::string& note);
 

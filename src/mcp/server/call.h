@@ -57,11 +57,12 @@ class Call {
   void progress(double amount, std::optional<double> total, std::string_view message);
   /// Sends a log message, if the client wants this level.
   void log(std::string_view level, std::string_view logger, Json data);
+  /// Sends a notification, unless the call was cancelled or answered.
   void notify(std::string_view name, Json notification_params);
 
   [[nodiscard]] bool cancelled() const;
-  /// Runs `hook` when the call is cancelled; at once if it already is. `hook` must not block. Destroying the returned
-  /// guard removes the hook.
+  /// Runs `hook` when the call is cancelled; at once if it already is. `hook` must neither block nor use this call,
+  /// whose mutex is held. Destroying the returned guard removes the hook.
   [[nodiscard]] std::shared_ptr<void> onCancel(std::function<void()> hook);
   /// Sleeps; returns false if the call was cancelled meanwhile.
   bool pause(std::chrono::milliseconds time);

@@ -29,7 +29,9 @@ class Client {
 
   /// Stores what `initialize` negotiated.
   void agree(Agreement agreement);
+  /// Nothing before `initialize`.
   [[nodiscard]] std::optional<Agreement> agreement() const;
+  /// Ignored before `initialize`.
   void setLogLevel(std::string level);
 
   /// Sets the channel of messages that belong to no request: stdio, the GET stream of an HTTP session, or none.

@@ -56,8 +56,12 @@ class Server final : public Announcer {
 
   /// Determines the era of a request and serves it.
   void serve(const std::shared_ptr<Call>& call, Expect expect);
+  /// Serves a request of 2026-07-28; an error if its _meta lacks the version or the capabilities.
   void serveModern(const std::shared_ptr<Call>& call);
+  /// Serves a request of an older version; an error before `initialize`, except for `ping`.
   void serveLegacy(const std::shared_ptr<Call>& call);
+  /// Answers `initialize`: agrees on a version, the newest older one if the client's is unknown, and attaches the
+  /// client.
   void initialize(Call& call);
   /// Serves the methods that both eras have. Returns false for other methods.
   bool serveShared(const std::shared_ptr<Call>& call);
@@ -67,6 +71,7 @@ class Server final : public Announcer {
   /// Serves subscriptions/listen: the call stays open and gets notifications until endSubscriptions() or its
   /// cancellation.
   void listen(const std::shared_ptr<Call>& call);
+  /// Answers server/discover: versions, capabilities, instructions.
   void discover(Call& call);
 
   /// Checks the parameters and runs the handler in a worker thread, which answers the call.
@@ -79,7 +84,9 @@ class Server final : public Announcer {
   /// A modern call's outcome is returned unchanged.
   Outcome settleInputs(Call& call, Outcome (Features::*handler)(Call&), Outcome outcome);
 
+  /// Removes the call from its client and sends the result, unless the call was cancelled.
   void succeed(Call& call, Json result);
+  /// The same with an error.
   void fail(Call& call, const RpcError& error);
   /// Sends a notification to subscribers: modern ones whose filter has the member `wish`, and all older clients. `wish`
   /// null: those that subscribed to the resource params.uri.

@@ -17,10 +17,12 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// Runs the task in a thread; queues it while all threads are busy. If no thread can be created, runs it here.
+  /// Runs the task in a thread; queues it while all threads are busy. If there is none and none can be created, runs it
+  /// here.
   void run(std::function<void()> task);
 
  private:
+  /// A thread's loop: runs tasks, and returns after ten seconds without one.
   void work();
 
   std::size_t most_;
