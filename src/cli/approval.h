@@ -28,7 +28,7 @@ Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
 /// at a prompt with `question`. Returns how it was given, or an error.
 Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question);
 
-/// Prompts on the controlling terminal. Returns false without one.
+/// Prompts on the controlling terminal and waits for a line. True for `y`, `Y` or `yes`; false without a terminal.
 bool askOwner(std::string_view question);
 
 }  // namespace caisson::cli

@@ -26,7 +26,8 @@ std::string synopsis(const Verb& verb);
 /// The heading of a topic in help and man page.
 std::string_view title(Topic topic);
 
-/// Wraps `text` at spaces into lines of at most `width` columns, each indented by `indent` spaces.
+/// Wraps `text` at spaces into lines of at most `width` columns, each indented by `indent` spaces. Line ends
+/// in `text` count as spaces; a word that is too long is not split.
 std::string wrap(std::string_view text, std::size_t indent, std::size_t width = kHelpWidth);
 
 /// The exit statuses, as rows of status and meaning.

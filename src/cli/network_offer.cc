@@ -20,8 +20,8 @@
 namespace caisson::cli {
 namespace {
 
-/// The network client that the command is, if the sandbox has no network. Nothing if the user chose `--net`, or
-/// requested no notices.
+/// The network client that the command is, if the sandbox has no network. Nothing with `--net`, `--json` or
+/// `--quiet`.
 std::optional<policy::NetworkClient> clientWithoutNetwork(const Arguments& arguments, const Request& request) {
   const policy::Policy& policy = request.policy.model();
   if (policy.network.mode != policy::NetworkMode::none || policy.isolation.level == policy::Level::none ||

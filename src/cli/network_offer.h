@@ -12,7 +12,7 @@
 namespace caisson::cli {
 
 /// If the command is a network client and the policy has no network: prompts at a terminal and changes the request's
-/// policy to `proxy` if the user agrees; elsewhere prints a notice. Nothing if the user chose `--net`.
+/// policy to `proxy` if the user agrees; elsewhere prints a notice. Nothing with `--net`, `--json` or `--quiet`.
 Result<void> offerNetwork(const Arguments& arguments, Request& request);
 
 /// The same before a command of a session that has no network: the hosts that the user allows stay allowed in it, and

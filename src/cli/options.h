@@ -60,6 +60,7 @@ struct Arguments {
   [[nodiscard]] std::optional<std::string_view> value(const Option& option) const;
 };
 
+/// `words`: the arguments after the verb. Stops at `--help`, and at `--`.
 Result<Arguments> parse(const Syntax& syntax, std::span<char* const> words);
 
 /// `-h, --help` or `--name VALUE`, as help and errors show it.

@@ -163,7 +163,7 @@ Result<Policy> basePolicy(const Arguments& arguments) {
                          "there is no built-in profile \"" + *owner->profile + "\"", policy.error().hint));
 }
 
-/// Rejects what the engine does not support yet. Remove a case when its layer is implemented.
+/// Rejects flags that have no effect with the policy's network mode.
 Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& arguments) {
   switch (policy.network.mode) {
     case policy::NetworkMode::none: break;

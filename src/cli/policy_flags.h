@@ -10,11 +10,12 @@
 
 namespace caisson::cli {
 
-/// Builds the policy that these arguments describe: the profile or file, then each flag in order. An error names the
-/// flag. Rejects what this build does not support.
+/// Builds the policy that these arguments describe: the profile or file (else the project's policy, else the owner's
+/// default profile), then each flag in order. Hosts or ports without network mode `proxy` are an error.
 Result<Policy> policyFrom(const Arguments& arguments);
 
-/// Rewrites a library error about a policy key to name the flag that set the key.
+/// Rewrites a library error about a policy key to name the flag that set the key. Returns other errors
+/// unchanged.
 Error inWordsOfFlags(Error error, const Arguments& arguments);
 
 /// A variable from `--env K=V`, or `--env K` with the caller's value. readVariable() returns nothing, and prints a
@@ -25,6 +26,7 @@ struct Variable {
 Result<std::optional<Variable>> readVariable(std::string_view text);
 
 /// The parts of `--workspace DIR[:MODE]`. Both may be empty: the current directory, the policy's mode.
+/// splitWorkspace() fails if another text than a mode follows the last colon, unless that text has a slash.
 struct WorkspaceArgument {
   std::string_view directory, mode;
 };

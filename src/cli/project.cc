@@ -25,7 +25,8 @@ constexpr std::string_view kName = "caisson.toml";
 constexpr int kMaxLevels = 64;
 constexpr std::int64_t kConsentSeconds = 365L * 24 * 3600;
 
-/// Returns the nearest file of that name from here upward, or "". Stops below the home directory and its parents.
+/// Returns the nearest file of that name from here upward, or "". The search ends before the home directory and
+/// before /.
 std::string findProjectFile() {
   char here[4096];
   if (::getcwd(here, sizeof(here)) == nullptr || here[0] != '/') return {};
@@ -72,7 +73,7 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   return Policy(std::move(*model));
 }
 
-/// What the question must not leave to a reader of the whole policy.
+/// Lists what lowers the protection, for the question: in the whole policy it is easy to overlook.
 std::string loweredText(const policy::Policy& policy) {
   std::string text;
   for (const std::string& what : approval::loweredProtection(policy))

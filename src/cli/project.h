@@ -1,9 +1,8 @@
 // A project's policy: `caisson.toml` in the current directory or above it.
 //
 // A repository is untrusted, and so is its policy: it is used only if the owner consented to exactly this content in
-// this place
-// (`caisson policy trust`). A changed file needs a new consent. Such a policy can extend built-in profiles only, since
-// the consent covers no other file; the owner's ceilings apply to it as to any other.
+// this place (`caisson policy trust`). A changed file needs a new consent. Such a policy can extend built-in profiles
+// only, since the consent covers no other file; the owner's ceilings apply to it as to any other.
 #pragma once
 
 #include <optional>
@@ -13,8 +12,8 @@
 
 namespace caisson::cli {
 
-/// Returns the project's policy if the owner consented to it. For a file without consent, prints a notice and returns
-/// none.
+/// Returns the project's policy if the owner consented to it, and none if there is no file. For an unreadable file or
+/// one without consent, prints a notice and returns none.
 Result<std::optional<Policy>> projectPolicy();
 
 extern const Verb kPolicyTrust;

@@ -44,7 +44,7 @@ bool endsWithin(const audit::LiveSandbox& sandbox, int milliseconds) {
   return ::poll(&wait, 1, milliseconds) == 1;
 }
 
-/// Sends the supervisor a stop request, then kills it; its sandbox dies with it in either case.
+/// Sends each supervisor SIGTERM, and SIGKILL if it still runs a second later; its sandbox ends with it.
 void stopLive(Cleaned& cleaned) {
   auto live = audit::liveSandboxes(audit::logDirectory());
   if (!live) {

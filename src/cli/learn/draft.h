@@ -32,7 +32,7 @@ class Draft {
   std::vector<std::string> refused_, told_;
 };
 
-/// A quoted TOML string; its content may come from a payload.
+/// A quoted TOML string. Its content may come from a payload, so it is passed through safeLine().
 std::string tomlString(std::string_view text);
 /// A TOML array of strings.
 std::string listOf(const std::vector<std::string>& names);

@@ -49,7 +49,7 @@ std::string_view headerOf(std::string_view line) {
 
 bool opensTable(std::string_view line) { return trimmed(line, kBlanks).starts_with('['); }
 
-/// The lists of both without duplicates, the larger number, else the lesson's value.
+/// The lists of both without duplicates; "" if the present number is not smaller; else the lesson's value.
 std::string joinedValue(const policy::Field& field, const Node& before, const Lesson& lesson) {
   const auto document = policy::readText("value = " + lesson.value, policy::Format::toml, "lesson");
   const Node* node = document ? document->root.find("value") : nullptr;
@@ -77,7 +77,8 @@ class Editor {
  public:
   explicit Editor(std::string_view text) : lines_(linesOf(text)) {}
 
-  /// Replaces the statement on line `number` (from 1), which sets `key`. False if it is not a plain `name = value`.
+  /// Replaces the statement on line `number` (from 1), which sets the lesson's key. False if it is not a plain `name =
+  /// value`.
   bool replace(std::size_t number, const Lesson& lesson, const std::string& value) {
     if (number == 0 || number > lines_.size()) return false;
     const std::size_t first = number - 1;
@@ -141,7 +142,7 @@ Error cannotMerge(const std::string& path, const std::string& key) {
                     "give --learn another file, or write the key as one line `" + key + " = ...`");
 }
 
-/// Only a file that is a policy is written. Returns what it allows.
+/// Fails if the text is not a valid policy. Returns what it allows beyond the policy that it extends.
 Result<std::vector<std::string>> checkMerged(const std::string& path, const MergedPolicy& merged) {
   auto document = policy::readText(merged.text, policy::Format::toml, path);
   if (!document) return fail(document.error());

@@ -16,11 +16,12 @@ struct MergedPolicy {
   std::vector<std::string> widenings;  ///< all that the file allows beyond what it extends, one line each
 };
 
-/// Whether --learn wrote the file.
+/// Whether --learn wrote the file with this text.
 bool isLearnedPolicy(std::string_view text);
 
-/// `path` names the file, `text` is its content. `own`: the run used this file as its policy, so the proposal's values
-/// include those of the file; otherwise lists are joined and the larger limit wins.
+/// Returns the file's new text and writes nothing. `path` names the file, `text` is its content. `own`: the run used
+/// this file as its policy, so the proposal's values include those of the file; otherwise lists are joined and the
+/// larger limit wins. Fails if a key cannot be replaced.
 Result<MergedPolicy> mergeLessons(const std::string& path, std::string_view text, const Proposal& proposal, bool own);
 
 /// The profile or file that the policy in `text` extends; "bash" if it names none.

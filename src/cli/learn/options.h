@@ -18,7 +18,8 @@ inline constexpr Option kTrace{
     .value = "files",
     .help = "Show which files the program asked for and started, and which of them were not there. It runs slower."};
 
-/// Whether these arguments request Request::learn. Fails if the policy's level cannot provide it.
+/// Whether these arguments request Request::learn, with --learn or --trace. Fails if the policy's level cannot provide
+/// it.
 Result<bool> wantsLearning(const Arguments& arguments, const policy::Policy& policy);
 
 }  // namespace caisson::cli

@@ -19,10 +19,10 @@ class ResultFile {
   /// Opens FILE's directory. Fails if FILE exists and is not a regular file, since a rename would destroy it.
   static Result<ResultFile> prepare(std::string_view path, std::string_view option = "--result");
 
-  /// The present content of a policy file, or nothing if there is no file.
+  /// The present content of a policy file, or nothing if there is no file. Fails above 1 MiB.
   [[nodiscard]] Result<std::optional<std::string>> read() const;
 
-  /// Whether `path` names the same file.
+  /// Whether FILE exists and `path` names the same file. Follows links only in `path`.
   [[nodiscard]] bool isSameFile(const std::string& path) const;
 
   /// Writes the file with this content.

@@ -10,10 +10,10 @@
 namespace caisson::cli {
 
 /// `watched`: standard error is a terminal, so each weakened protection gets a line; programs find them in the JSON
-/// result.
+/// result. The landlock tier gets these lines always.
 std::vector<std::string> noticesFor(const RunResult& result, bool watched);
 
-/// "denied: OPERATION: OBJECT (RULE); REMEDY".
+/// "denied: OPERATION: OBJECT, N times (RULE); REMEDY", without the parts that do not apply.
 std::string describeDenial(const Denial& denial);
 
 }  // namespace caisson::cli

@@ -26,7 +26,7 @@ int statusWithOutput(int status, const RunResult& result);
 Request requestOnThisTerminal(const Arguments& arguments, Policy policy);
 
 /// Creates the request, runs it and reports as the options request. Returns the exit status. `after` is called after
-/// the run; if it returns nonzero, that is the exit status.
+/// the run, unless it was refused; if it returns nonzero, that is the exit status.
 int runAndReport(const Arguments& arguments, const std::function<Result<Request>(const Arguments&)>& make,
                  const std::function<int(const Request&, const RunResult&)>& after = {});
 

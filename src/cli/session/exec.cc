@@ -34,7 +34,7 @@ constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 constexpr Option kShellOptions[] = {kEnv, kDirectory};
 constexpr OptionGroup kShellGroups[] = {{"Options", kShellOptions}};
 
-/// Sets what --env and --cwd say.
+/// Applies --env and --cwd to the request.
 Result<void> readPlace(const Arguments& arguments, ExecRequest& request) {
   for (const Given& given : arguments.given) {
     if (given.option->name != kEnv.name) continue;
@@ -74,7 +74,7 @@ void surviveBrokenPipes() {
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
-/// `printed` was a notice before the command.
+/// Prints the result and returns the exit status. `printed`: a notice shown before the command, not repeated.
 int report(const RunResult& result, bool json, std::string_view printed = {}) {
   int status = exitStatus(result);
   if (json) {

@@ -29,7 +29,7 @@ Result<void> countOperands(const Arguments& arguments, std::string_view verb, st
 /// Opens the session that the first operand names; fails if operands are missing or too many. `most` 0: any number.
 Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
 
-/// Parses a duration such as `30m`, given for `subject`.
+/// Parses a duration above 0 such as `30m`; the error names `subject`, the option or verb.
 Result<double> secondsFrom(std::string_view text, std::string_view subject);
 
 /// Formats a UTC time, and a duration, for display.
