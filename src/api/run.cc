@@ -36,8 +36,8 @@ Result<void> checkRequest(const Request& request) {
   return {};
 }
 
-/// Level `none` gives the program all rights of the caller, so it needs the owner's approval each time. A policy may
-/// require approvals for more.
+/// Level `none` gives the program all rights of the caller and network mode `host` the host's network, so each run
+/// needs the owner's approval for them. A policy may require approvals for more.
 Result<void> checkApprovals(const Request& request) {
   const policy::Policy& policy = request.policy.model();
   const auto approved = [&](const std::string& what) {
@@ -80,7 +80,8 @@ RunResult refused(const Request& request, const Error& error) {
   return result;
 }
 
-/// Delays the result to a time quantum, so that a payload cannot signal by its duration.
+/// Delays the result to a multiple of the time quantum and rounds its times up, so that a payload cannot signal by its
+/// duration.
 void waitForQuantum(const plan::Plan& plan, RunResult& result) {
   Usage& usage = result.usage;
   if (plan.time_quantum_seconds <= 0) return;

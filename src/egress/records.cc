@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxPort = std::numeric_limits<std::uint16_t>::max();
 // About 35 years, and exactly representable as a double.
 constexpr std::uint64_t kMaxMicroseconds = std::uint64_t{1} << 50;
 
-// The year 10889: later times have no four-digit year in the audit log.
+// The year 10889: the supervisor accepts no later time from the egress.
 constexpr std::uint64_t kMaxEpochMilliseconds = std::uint64_t{1} << 48;
 
 constexpr std::array<std::string_view, kCategories> kCategoryNames = {"host",  "metadata", "loopback", "private",

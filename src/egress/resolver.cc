@@ -143,12 +143,12 @@ class Resolver::Lookup final : public Watcher {
     if (whole || got <= 0 || incoming_.size() > 65537) {
       resolver_.loop_.forget(tcp_.get());
       tcp_.reset();
-      // The other family's response may have been truncated as well: query again.
+      // The other family's response may have been truncated as well: make tick() query the next server at once.
       if (!questions_[0].done || !questions_[1].done) deadline_ = std::min(deadline_, Clock::now());
     }
   }
 
-  /// Both families were answered, or one of them in all attempts.
+  /// Reports the addresses. Both families were answered, or only one and no attempt is left.
   void succeed() { resolver_.finish(this, {false, std::move(addresses_)}, ttl_); }
 
   Resolver& resolver_;

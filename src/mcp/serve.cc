@@ -35,7 +35,7 @@ Result<sys::Fd> endingSignals() {
   return descriptor;
 }
 
-/// A client that stopped reading would block the exit forever: threads are still writing to it.
+/// Ends the process in ten seconds at the latest: threads that write to a client that does not read would block it.
 void endAnyway() {
   std::thread([] {
     std::this_thread::sleep_for(std::chrono::seconds(10));

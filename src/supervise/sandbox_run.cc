@@ -178,7 +178,7 @@ void SandboxRun::onRunning() {
 }
 
 void SandboxRun::watchSecrets() {
-  // A layer hides a name whatever file bears it; a mask is on one file.
+  // A layer hides a name, also when another file gets that name; a mask hides one file.
   const bool by_layer = plan_.workspace_overlay || plan_.workspace_masked;
   const std::vector<std::string>& hidden = plan_.watched->hidden;
   SecretWatch::Options options;
@@ -202,7 +202,8 @@ void SandboxRun::watchSecrets() {
 
 void SandboxRun::onFinished(const Message& message) {
   runner_.exited(message.wait_status);
-  // pid 1 exits as well, but the kernel takes some time to remove the namespaces.
+  // `alone`: only pid 1 is left, and it exits. Do not wait for that: the kernel takes some time to remove the
+  // namespaces.
   if (!message.alone) return;
   usage_known_ = true;
   for (const rusage& used : message.used) addUsage(used, result_.usage);

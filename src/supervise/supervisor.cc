@@ -239,7 +239,7 @@ RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupB
   RunRecord record;
   Lifecycle life(result.lifecycle, std::chrono::steady_clock::now());
   life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
-  // Lives until the end is recorded: the kernel tears down the sandbox meanwhile.
+  // Destroyed only after record.end(): the kernel tears down the sandbox while the end is recorded.
   SandboxRun run(plan, request, std::move(cgroups), record, life, result);
   run.run();
   if (!result.lifecycle.empty()) {

@@ -183,7 +183,7 @@ int tryDescriptors(Words) {
   return found.empty() ? say("refused: nothing but 0, 1 and 2", 1) : done("open:" + found);
 }
 
-/// Whether the mount at PATH lacks FLAG (ro, noexec, nosuid, nodev).
+/// `done` if the mount at PATH lacks FLAG (ro, noexec, nosuid, nodev), `refused` if it has it.
 int tryWithout(Words words) {
   struct statvfs status;
   if (::statvfs(std::string(words[0]).c_str(), &status) != 0) return unavailable("statvfs: " + errnoName(errno));

@@ -17,7 +17,7 @@ bool isTokenLetter(char letter) {
 
 bool isToken(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), isTokenLetter); }
 
-/// A repeated header of this kind would let a proxy and us see different requests.
+/// Whether a header may occur twice. Not those that a proxy and we could read differently then.
 bool mayRepeat(std::string_view name) {
   static constexpr std::array<std::string_view, 7> kSingle{
       "host", "content-length", "transfer-encoding", "content-type", "origin", "authorization", "last-event-id"};

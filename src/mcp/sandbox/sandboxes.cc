@@ -12,7 +12,7 @@ constexpr std::size_t kIdleHandles = 16;   ///< per sandbox
 constexpr std::chrono::seconds kSweepEvery{30};
 constexpr std::chrono::milliseconds kReviewEvery{250};
 
-/// Ids of the store are letters and digits. Others are rejected without a lookup.
+/// Ids of the store are lower-case letters, digits and dashes. Others are rejected without a lookup.
 bool looksLikeId(const std::string& id) {
   return id.size() >= 8 && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char letter) {
            return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';

@@ -73,7 +73,7 @@ Outcome fork(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       {{"sandbox_id", branch->id()}, {"forked_from", (*sandbox)->id()}, {"expires_in_seconds", options.ttl_seconds}});
 }
 
-/// The paths of a request, without what is in front of them and behind.
+/// Selects the requested paths and all below them; no paths: everything. Removes `/workspace/`, `./` and the last `/`.
 class PathFilter {
  public:
   explicit PathFilter(std::vector<std::string> paths) : paths_(std::move(paths)) {

@@ -36,7 +36,7 @@ std::string lowerCase(std::string text) {
   return text;
 }
 
-/// A question about such a host would be answered in vain, and about a metadata service it must not be asked.
+/// Whether the host stays blocked even if the user allows it, so that the user must not be asked.
 bool staysBlocked(const std::string& host) {
   const auto pattern = egress::parsePattern(host);
   if (!pattern) return false;

@@ -19,7 +19,7 @@ struct MergeSide {
   [[nodiscard]] bool done() const { return next == edits.size(); }
   [[nodiscard]] std::size_t begin() const { return edits[next].old_begin; }
   [[nodiscard]] std::size_t end() const { return edits[next].old_begin + edits[next].old_count; }
-  /// Goes past the next edit. How many base lines it adds, less those it takes away, is in the line numbers.
+  /// Goes past the next edit: `at` becomes the first line of this side after it.
   void pass() {
     at = edits[next].new_begin + edits[next].new_count;
     ++next;

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long to wait for a command to read its input.
+/// How long feed() waits in all for a command to read its input.
 constexpr auto kFeedTimeout = std::chrono::seconds(30);
 
 }  // namespace

@@ -171,7 +171,7 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
     return renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   }
   const bool directory = action.before->type == FileType::directory;
-  // Moving a directory changes its `..`, which takes the right to write to it.
+  // Moving a directory changes its `..`, which needs write permission for it.
   if (!unsupported(error) && !(directory && (error == EACCES || error == EPERM))) return error;
   if (directory) {
     if (auto removed = sys::removeTreeAt(parent, name, action.path, Stage::state); !removed) {

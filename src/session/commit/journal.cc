@@ -7,7 +7,7 @@
 namespace caisson::session {
 namespace {
 
-/// Changes with the types that are written.
+/// Raise the number when a type that the journal contains changes.
 constexpr std::string_view kFormatLine = "caisson commit journal 2\n";
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 

@@ -75,7 +75,7 @@ Result<StagedObject> makeFile(int directory, const std::string& name, mode_t mod
 }  // namespace
 
 Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::string& path) {
-  // A clone is a moment's content; what is hashed then is the clone.
+  // A clone is a snapshot: hash that, since the source may change meanwhile.
   const bool cloned = to >= 0 && ::ioctl(to, FICLONE, source) == 0;
   if (cloned) source = to;
   Sha256 digest;
@@ -104,7 +104,7 @@ Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::str
 
 Result<Staging> Staging::create(const RootDir& session, const RootDir& real) {
   if (auto removed = remove(session, &real); !removed) return fail(removed.error());
-  // What removes it has to find it, whenever this process is killed: the name is written first.
+  // Write the name before the directory is made: recovery must find it if this process is killed.
   bool in_session = onOneMount(session.descriptor(), real.descriptor());
   if (!in_session) {
     const auto name = sys::unpredictableName();

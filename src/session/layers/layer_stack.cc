@@ -109,7 +109,7 @@ class Comparison {
   [[nodiscard]] bool cutShort() const { return budget_.entries == 0 || budget_.bytes == 0; }
 
  private:
-  /// Names in the directory that only one side's own layers can have made different.
+  /// Adds the names that may differ between the sides: those in layers that only one side has; `all`: in every layer.
   Result<void> collect(const LayerStack& stack, const LayerStack::View& view, const std::string& path, bool all,
                        std::set<std::string>& names) {
     for (const std::size_t index : view) {

@@ -37,7 +37,7 @@ constexpr std::string_view kGone = ".gone-";    // being removed
 constexpr std::string_view kTrash = ".trash-";  // unused layers, in the directory of stores
 constexpr const char* kReserve = "reserve";
 constexpr const char* kKept = "kept";  // expired with uncommitted changes
-// How many files of an expired session are checked for uncommitted changes.
+// How many entries and bytes of an expired session are compared to find uncommitted changes.
 constexpr std::size_t kMaxLookedAt = 20'000;
 constexpr std::uint64_t kMaxCompared = 64U << 20;
 constexpr std::size_t kReserveBytes = 128 * 1024;

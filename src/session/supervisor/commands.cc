@@ -403,7 +403,7 @@ void Supervisor::checkCpu(std::uint32_t number) {
   if (left <= 0) {
     return end(*command, EndedBy::limit, Limit::cpu);
   }
-  // Even on eight processors the limit can't be reached before the next poll.
+  // Poll again when eight busy processors would reach the limit, but not more often than every 20 ms.
   const auto pause =
       std::clamp<Clock::duration>(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left / 8)),
                                   kShortestCpuPause, kLongestCpuPause);

@@ -28,7 +28,7 @@ constexpr const char* kOldEvidence = "old-evidence";
 constexpr const char* kSize = "size";
 constexpr const char* kRemoved = ".removed-";
 
-// `caisson clean` keeps caches that were used some days ago, so the time need not be noted at every launch.
+// `caisson clean` counts days without use, so the time of use is not written more often than this.
 constexpr time_t kNoteUseAfter = 600;
 
 Result<RootDir> openCaches() {

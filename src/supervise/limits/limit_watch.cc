@@ -233,7 +233,8 @@ void LimitWatch::noteCaches(milliseconds timeout) {
   if (!disk_) return;
   for (const DiskWatch::Fill& one : disk_->measureCaches(timeout)) {
     if (!one.quota->cache || (one.bytes == 0 && one.inodes == 0)) continue;
-    // One that ended the run would end the next one too.
+    // A cache that ended the run would end the next one too: note it as full, so that the next run starts with an empty
+    // one.
     const bool full = one.quota->target == full_;
     for (const plan::Step& step : plan_.steps) {
       const auto* directory = std::get_if<plan::MountTmpfs>(&step);

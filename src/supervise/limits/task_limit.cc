@@ -21,7 +21,7 @@ Denial denialOf(std::string_view rule, std::uint64_t count, std::string_view ope
   return {std::string(rule), std::to_string(count) + " attempts", std::string(operation), std::string(hint)};
 }
 
-/// Without a limit on threads, that on processes is for the sum.
+/// Without a limit on threads, the limit on processes is for both together.
 bool countsTogether(const plan::TaskLimits& limits) {
   return limits.threads == std::numeric_limits<std::uint64_t>::max();
 }

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxTyped = 16;
 constexpr auto kTimeout = std::chrono::minutes(2);
 constexpr std::string_view kBy = "terminal";
 
-/// The texts that differ between the two spans.
+/// The parts of the prompt that differ between a run and a session.
 struct Words {
   std::string_view letter, word, lasting, no, over;
 };

@@ -25,7 +25,7 @@ constexpr auto kMaskTimeout = std::chrono::seconds(5);
 constexpr int kMaxRounds = 8;
 constexpr std::size_t kMaxWatches = 4000;  // of the user's, whose editor needs some as well
 constexpr std::size_t kMaxNamed = 5;
-/// Scans take at most this part of the time.
+/// After a scan, wait this many times as long as it took: scans take at most a tenth of the time.
 constexpr int kPauseFactor = 9;
 constexpr std::uint32_t kEvents = IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK;
 
@@ -227,7 +227,7 @@ void SecretWatch::hide(const std::vector<std::string>& paths) {
 void SecretWatch::forgetMasks() {
   masked_.clear();
   missing_.clear();
-  // The one that is being made may be lost as well.
+  // The mask that is being made may be lost as well: make it again.
   if (mask_) pending_.push_back(masking_);
 }
 
@@ -270,7 +270,7 @@ void SecretWatch::onMasked(int error) {
     if (std::ranges::find(found_, path) == found_.end()) found_.push_back(path);
     if (const auto now = inodeOf(path); now && now != masking_inode_) consider(path);  // replaced meanwhile
   } else if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
-    // An overlay may remember that the name was missing, and forget that when the sandbox is short of memory.
+    // An overlay caches that the name was missing, and may show the file once the kernel drops that cache: retry.
     missing_.insert(path);
     if (retry_timer_ == 0) retry_timer_ = loop_.at(Clock::now() + kRetryAfter, [this] { retryMissing(); });
   } else {
