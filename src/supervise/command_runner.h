@@ -51,6 +51,7 @@ class CommandRunner {
   [[nodiscard]] bool killed() const { return exit_.killed; }
 
  private:
+  /// Stops the deadline and calls kill_, unless that was done already.
   void killOnce();
 
   sys::EventLoop& loop_;

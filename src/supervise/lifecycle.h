@@ -26,6 +26,7 @@ class Lifecycle {
   void end(const RunResult& result);
 
  private:
+  /// Appends the state with its time and calls the listener.
   void enter(RunState state);
 
   std::vector<StateChange>& steps_;

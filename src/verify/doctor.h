@@ -45,6 +45,7 @@ struct DoctorReport {
   std::vector<LevelVerdict> levels;
   bool full_available = false;  ///< decides the exit status of `caisson doctor`
 
+  /// Null if there is none of this name.
   [[nodiscard]] const DoctorItem* item(std::string_view name) const;
   [[nodiscard]] const LevelVerdict* level(std::string_view name) const;
 };

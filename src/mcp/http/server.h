@@ -44,6 +44,7 @@ class HttpConnection {
   friend class HttpServer;
   bool write(std::string_view bytes);
   enum class Read : std::uint8_t { some, end, stopping, timeout };
+  /// Waits for input and replaces `into` by it; after a signal `into` stays as it is, with the result `some`.
   Read read(std::string& into, std::chrono::milliseconds timeout) const;
   /// Reads some of the remaining input of a rejected peer: closing with unread bytes resets the connection, and the
   /// peer may lose the answer.

@@ -36,6 +36,7 @@ std::string writeJson(const Json& value);
 const Json* find(const Json& object, std::string_view key);
 /// The member of an object if it is itself an object, or null.
 const Json* findObject(const Json& object, std::string_view key);
+/// The member of an object; nothing if it is missing or has another type. integerAt(): nor beyond int64.
 std::optional<std::string> textAt(const Json& object, std::string_view key);
 std::optional<std::int64_t> integerAt(const Json& object, std::string_view key);
 std::optional<bool> booleanAt(const Json& object, std::string_view key);

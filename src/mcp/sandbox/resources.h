@@ -12,6 +12,7 @@
 
 namespace caisson::mcp {
 
+/// Of each sandbox its info, top directory and audit records; other files and outputs have only templates.
 Json listResources(Sandboxes& sandboxes);
 Json listTemplates();
 Outcome readResource(Sandboxes& sandboxes, const Call& call);
@@ -23,10 +24,13 @@ std::string outputUri(const Sandbox& sandbox, std::string_view exec_id, std::str
 std::string auditUri(const Sandbox& sandbox);
 
 // contents.cc: their contents. `rest` is the address after fs/ or exec/.
+/// A file up to 1 MiB, or the entries of a directory as JSON; larger files are an error.
 Outcome readFileContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, const std::string& uri,
                         std::string_view rest);
+/// What is kept of a command's output so far, at most 4 MiB.
 Outcome readOutputContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, const std::string& uri,
                           std::string_view rest);
+/// The newest 500 records about the sandbox, as JSON.
 Outcome readAuditContent(const Call& call, const Sandbox& sandbox, const std::string& uri);
 Json jsonContent(const std::string& uri, const Json& value);
 

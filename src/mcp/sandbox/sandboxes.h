@@ -77,6 +77,7 @@ class Sandboxes {
   /// Notifies `announcer` of new and destroyed sandboxes from now on.
   void connect(Announcer& announcer) { announcer_ = &announcer; }
 
+  /// Creates a session and registers it. `stays`: it is not destroyed with the server.
   Result<SandboxPointer> create(const SessionOptions& options, bool stays);
   /// Registers a session that a fork created.
   SandboxPointer adopt(const std::string& id, bool stays);

@@ -39,6 +39,7 @@ struct Behaviour {
 class Arguments {
  public:
   explicit Arguments(const Json& values) : values_(values) {}
+  // A missing argument is empty, or false.
   [[nodiscard]] std::string text(std::string_view name) const { return textAt(values_, name).value_or(""); }
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name) const { return integerAt(values_, name); }
   [[nodiscard]] bool flag(std::string_view name) const { return booleanAt(values_, name).value_or(false); }

@@ -35,6 +35,7 @@ class TarStream {
   bool begin(const TarEntry& entry);
   /// The same for a file with holes: only the bytes of the extents follow by data(), in order.
   bool beginSparse(const TarEntry& entry, const std::vector<Extent>& extents);
+  /// Writes the next bytes of the entry's content.
   bool data(std::string_view bytes);
   /// Ends the entry's content: fills up its last block.
   bool end();

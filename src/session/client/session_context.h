@@ -53,7 +53,9 @@ class SessionContext {
   // network.cc
   /// Allows or denies hosts that match `pattern`. An error if the session has no network.
   Result<void> changeNetwork(bool allow, std::string_view pattern);
+  /// Allows a host. A session without network gets one, for which its sandbox is ended.
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
+  /// Removes the pattern from the allowed hosts; no error if it is not there. Other patterns may still allow the host.
   Result<void> closeHost(std::string_view pattern);
   /// Closes hosts whose approval expired or was revoked.
   Result<void> reviewHosts();
@@ -66,6 +68,7 @@ class SessionContext {
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);
   /// Lists the ports that are open; empty without a supervisor.
   Result<std::vector<OpenPort>> openPorts();
+  /// Also closes its connections. An error if the port is not open.
   Result<void> closePort(std::uint16_t port, bool inward);
 
   // background.cc
@@ -76,6 +79,7 @@ class SessionContext {
   Result<ExecInfo> status(std::uint32_t exec);
   /// Waits for the end of a background command. No error after the timeout: `running` is still true then.
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
+  /// Reads kept output; empty if there is nothing new. Does not wait.
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
   /// Writes to the standard input of a background command; an error if that does not take all within 30 seconds.
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
@@ -87,10 +91,14 @@ class SessionContext {
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds);
 
   // layers.cc
+  /// Freezes the workspace under `name`, or a generated one if that is empty. Ends the sandbox.
   Result<CheckpointInfo> checkpoint(std::string_view name, WhenBusy when_busy);
   Result<std::vector<CheckpointInfo>> checkpoints();
+  /// Returns the workspace to a checkpoint, or to "begin". Ends the sandbox; later checkpoints stay.
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy);
+  /// Creates a session with the current state of this one.
   Result<Store::Found> fork(const ForkOptions& options);
+  /// Lists the changes since a checkpoint; "" or "begin": since the session began.
   Result<std::vector<Change>> diff(std::string_view checkpoint);
 
   // changes/
@@ -98,6 +106,7 @@ class SessionContext {
   Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
 
   // copy.cc
+  /// Like `cp -r`, from the host into the workspace; copyOut() the other way.
   Result<CopyReport> copyIn(const std::string& from, std::string_view to);
   Result<CopyReport> copyOut(std::string_view from, const std::string& to);
 

@@ -48,7 +48,6 @@ class Staging {
   [[nodiscard]] int descriptor() const { return directory_.get(); }
   // `name`: in the staging directory, new; `path`: in the workspace, for errors.
   /// Copies `source` by readOnce(), whose result is stored in `read`. On an error a part of the copy may be left.
-
   Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
                                const std::string& path) const;
   Result<StagedObject> addContent(const std::string& name, std::string_view content, mode_t mode,

@@ -71,6 +71,7 @@ class LayerStack {
 /// The opened layers of one session, and the real directory below them.
 class LayerRoots {
  public:
+  /// An error if the real directory is gone; a missing store means that nothing was written.
   static Result<LayerRoots> open(const SessionPaths& paths, const Metadata& metadata);
   /// A stack of the layers of these names, the mask layer, and the real directory. Layers without a directory, to which
   /// nothing was written, are left out. This object must outlive the result.

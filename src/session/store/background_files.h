@@ -38,6 +38,7 @@ Result<void> writeEnd(const sys::RootDir& logs, std::uint32_t exec, const EndRec
 /// Call when no sandbox runs: writes an N.end (killed) for each command without one, which ended with its sandbox.
 void writeMissingEnds(const sys::RootDir& logs);
 
+/// Replaces the list of the command's blocked calls.
 Result<void> writeBlocked(const sys::RootDir& logs, std::uint32_t exec, const std::vector<Violation>& violations);
 
 /// Describes a command. `sandbox_alive`: call isSupervised() before this function, since the supervisor may write N.end

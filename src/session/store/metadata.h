@@ -39,6 +39,7 @@ struct ProcessId {
   std::string boot;         ///< the boot id
 
   static ProcessId of(pid_t pid);
+  /// Whether this very process exists, also as a zombie; false after a reboot.
   [[nodiscard]] bool isAlive() const;
 };
 

@@ -71,9 +71,11 @@ class Store {
   /// `only_expired`: not if the session was renewed meanwhile.
   Result<void> destroy(const std::string& id, bool only_expired);
   // The caller of these three holds the lock of all sessions.
+  /// Gives the name to a session; an error if another one has it. Nothing for an empty name.
   Result<void> claimNameLocked(const std::string& name, const std::string& id);
   /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
   Result<void> removeStore(const std::string& family, const std::string& id);
+  /// Removes the layers that no session, checkpoint or running sandbox of the family uses.
   void dropUnusedLayersLocked(const std::string& family);
 
   SessionPaths paths_;

@@ -44,6 +44,7 @@ class PortSet {
   Result<void> open(PortOptions& options);
   /// An error if the port is not open.
   Result<void> close(const PortOptions& options);
+  /// Closes every port and its connections.
   void closeAll();
   /// Copies of all open ports, for the next supervisor.
   [[nodiscard]] std::vector<KeptPort> kept() const;

@@ -101,9 +101,12 @@ class Supervisor {
   // requests.cc: requests of clients. Each serveX() replies with `done` or `failed`; see MessageType.
   /// Handles one request; drops a client that sent an invalid one.
   void serve(int socket, Packet packet);
+  /// Starts the sandbox and replies with a Welcome. If this process is confined and has no sandbox, the launcher must
+  /// start another supervisor.
   void serveStart(int socket, const StartOptions& options);
   /// Replies with a descriptor of the workspace, after new secret files are hidden, or after a second (afterMasks).
   void serveWorkspace(int socket);
+  /// Replies with the write end of a background command's standard input, which stays open here too.
   void serveTakeInput(int socket, const CommandNumber& number);
   void serveCloseInput(int socket, const CommandNumber& number);
   /// The background command `exec`, if its standard input is open. Else replies with the error and returns null.
@@ -112,7 +115,9 @@ class Supervisor {
   void serveClosePort(int socket, const PortOptions& options);
   /// A foreground command gets no reply. SIGKILL to it, or any signal to a command that was not spawned yet, ends it.
   void serveSignal(int socket, const SignalOptions& options);
+  /// Ends the sandbox; EBUSY if a process runs, unless `stop_processes`. With `end_supervisor`, this process ends too.
   void serveSettle(int socket, const SettleOptions& options);
+  /// Sets the end of the session in memory only; the client writes meta.json.
   void serveRenew(int socket, const Seconds& seconds);
   /// Rereads meta.json, in which a client changed the network policy, the name or the time of the session.
   void serveReload(int socket);

@@ -23,7 +23,7 @@ class RunStore {
   static Result<RunStore> create(const std::string& sandbox_id, const plan::Plan& plan);
   RunStore(RunStore&&) noexcept;
   RunStore& operator=(RunStore&&) = delete;
-  ~RunStore();
+  ~RunStore();  ///< removes the store
 
   /// The directory of the overlay's layers, which is the store itself; empty if the plan has no overlay on disk.
   [[nodiscard]] const std::string& layers() const { return layers_; }
@@ -31,6 +31,7 @@ class RunStore {
 
  private:
   RunStore(sys::RootDir runs, std::string name, sys::Fd lock);
+  /// Makes the directories on disk, and gives the store to the sandbox's user if it holds the layers.
   Result<void> fill(const plan::Plan& plan);
 
   std::optional<sys::RootDir> runs_;

@@ -35,6 +35,7 @@ long startMeasureHelper(int directory, const TreeBounds& bounds, int report);
 /// One measurement that is under way.
 class ClosedMeasure {
  public:
+  /// Starts a helper as our child; nullopt if that fails.
   static std::optional<ClosedMeasure> start(int directory, const TreeBounds& bounds);
   /// For a helper that is a child of another process.
   explicit ClosedMeasure(sys::Fd report) : report_(std::move(report)) {}
@@ -49,6 +50,7 @@ class ClosedMeasure {
 
  private:
   ClosedMeasure(pid_t helper, sys::Fd report) : helper_(helper), report_(std::move(report)) {}
+  /// Waits for the helper if it `exited`; otherwise only reaps it if it is a zombie already.
   void reap(bool exited);
 
   pid_t helper_ = -1;
@@ -87,7 +89,9 @@ class ClosedSizes {
     std::optional<Pending> pending;
     std::chrono::steady_clock::time_point not_before;  ///< of the next helper: they use at most a tenth of a processor
   };
+  /// nullopt if fstat fails.
   static std::optional<Key> keyOf(int directory);
+  /// Stores the reports that have arrived; does not wait.
   void collect();
 
   Start start_;

@@ -101,6 +101,7 @@ class DiskWatch {
   [[nodiscard]] std::uint64_t bytesLeft() const;
   /// The shortest time in which a fast disk could reach a limit; at most a second.
   [[nodiscard]] std::chrono::milliseconds timeLeft() const;
+  /// Whether the quota limits neither bytes nor single directories.
   [[nodiscard]] bool limitsInodesOnly() const;
   /// Adds files that are deleted but open to the last walk's sum, at most `missing` bytes: what the disk lost and the
   /// trees do not explain. Others write there too, and a payload may hold files open that it did not write.

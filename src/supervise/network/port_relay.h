@@ -85,6 +85,7 @@ class PortRelay {
   bool pump(std::uint64_t id);
   /// Watches both sides for the events that the next pump() needs.
   void watch(std::uint64_t id);
+  /// watch() for one side: `near` is the one that was accepted.
   void watchSide(std::uint64_t id, bool near);
   void unwatch(Pair& pair);
   /// Whether everything was delivered: in both directions or, after drain(), from the sandbox.

@@ -49,7 +49,6 @@ RunPorts::Port& RunPorts::add(std::uint16_t number, bool published) {
   return port;
 }
 
-/// Whether one more connection to a host port is allowed. The policy's limit is for all host ports together.
 bool RunPorts::admit(std::uint16_t port) {
   std::uint64_t open = 0;
   for (const Port& one : ports_) open += one.published ? 0 : one.relay->connections();

@@ -55,8 +55,13 @@ class RunPorts {
     std::unique_ptr<PortRelay> relay;
     int error = 0;  ///< of the last connection that did not reach the other side
   };
+  /// Adds a port with its relay, which does not listen yet.
   Port& add(std::uint16_t number, bool published);
+  /// Whether one more connection to a host port is allowed; records it or its refusal. The policy's limit is for all
+  /// host ports together.
   [[nodiscard]] bool admit(std::uint16_t port);
+  /// Requests a socket of the sandbox from pid 1; onSocket() then calls `ready`. Calls it without a socket at once if
+  /// too many requests wait or it cannot be sent.
   void requestSocket(int family, PortRelay::SocketReady ready);
 
   sys::EventLoop& loop_;

@@ -40,6 +40,8 @@ class SignalRelay {
   [[nodiscard]] int next() const;
 
  private:
+  /// Forwards the signal; SIGWINCH resizes the terminal instead. Kills after repeated requests to end, or when the
+  /// grace period after SIGTERM or SIGHUP is over.
   void onSignal(sys::EventLoop& loop, int signal);
 
   sigset_t before_;

@@ -57,6 +57,7 @@ class StreamRelay {
 
   void update();
   void unwatchAll();
+  /// A descriptor is ready: moves data, and reports output that exceeds its limit by far (flooded()).
   void onEvents(int descriptor, short events);
 
   sys::EventLoop& loop_;

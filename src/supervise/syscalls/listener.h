@@ -77,7 +77,9 @@ class Listener {
   void close() { descriptor_.reset(); }
 
  private:
+  /// Makes the call return `error`, or 0; flag CONTINUE: the kernel executes it. Nothing if the process died.
   void respond(const Attempt& attempt, int error, std::uint32_t flags) const;
+  /// Counts an attempt that was let through, which has its own rate limit, instead of as a blocked one.
   void countShown();
 
   sys::Fd descriptor_;

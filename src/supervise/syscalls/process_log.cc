@@ -83,7 +83,6 @@ void ProcessLog::add(const Kind& kind, pid_t pid, Clock::time_point now) {
   record_(audit::EventType::process_created, std::move(fields));
 }
 
-/// Records once that new programs are only counted from now on: a payload could use up the room with made-up names.
 void ProcessLog::noteOverflow() {
   if (std::exchange(overflowed_, true)) return;
   audit::Fields fields;

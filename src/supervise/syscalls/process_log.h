@@ -42,6 +42,7 @@ class ProcessLog {
     std::string parent;   ///< the program that made the call
     auto operator<=>(const Kind&) const = default;
   };
+  /// Counts the call; records the 1st, 2nd, 4th ... of its kind, if hasRoom().
   void add(const Kind& kind, pid_t pid, Clock::time_point now);
 
  private:
@@ -49,6 +50,7 @@ class ProcessLog {
   [[nodiscard]] std::optional<Kind> kindOf(const Attempt& attempt, const Listener& listener) const;
   /// Counts an event; false if there were kMaxEventsPerSecond in this second already.
   [[nodiscard]] bool hasRoom(Clock::time_point now);
+  /// Records once that new kinds are only counted from now on: a payload could use up the room with made-up names.
   void noteOverflow();
 
   Record record_;
