@@ -14,8 +14,8 @@
 namespace caisson::audit {
 namespace {
 
-// A writer dies within one append, so its remains are short; anything longer is not ours.
-constexpr std::size_t kLongestRemains = 1U << 20U;
+// No line is longer. A writer that died while it wrote its deferred events may have left many lines.
+constexpr std::size_t kRecoveryBlock = 1U << 20U;
 
 std::uint64_t sizeOf(int file) {
   struct stat status;
@@ -115,17 +115,22 @@ Result<void> Log::openCurrent() {
 
 Result<void> Log::recover(std::uint64_t size) {
   const std::string name = logName(head_.file);
-  std::string remains(std::min<std::uint64_t>(size - head_.end, kLongestRemains), '\0');
-  const ssize_t got = ::pread(current_.get(), remains.data(), remains.size(), static_cast<off_t>(head_.end));
-  if (got < 0) return fail(failed("pread", name, errno));
-  remains.resize(static_cast<std::size_t>(got));
-  std::string_view left = remains;
+  std::string remains;
+  std::string_view left;
   int adopted = 0;
-  for (std::size_t end = left.find('\n'); end != std::string_view::npos; end = left.find('\n')) {
-    if (!follows(left.substr(0, end + 1), head_.link)) break;
-    head_.end += end + 1;
-    left.remove_prefix(end + 1);
-    ++adopted;
+  for (int before = -1; before < adopted && head_.end < size;) {
+    before = adopted;
+    remains.resize(std::min<std::uint64_t>(size - head_.end, kRecoveryBlock));
+    const ssize_t got = ::pread(current_.get(), remains.data(), remains.size(), static_cast<off_t>(head_.end));
+    if (got < 0) return fail(failed("pread", name, errno));
+    remains.resize(static_cast<std::size_t>(got));
+    left = remains;
+    for (std::size_t end = left.find('\n'); end != std::string_view::npos; end = left.find('\n')) {
+      if (!follows(left.substr(0, end + 1), head_.link)) break;
+      head_.end += end + 1;
+      left.remove_prefix(end + 1);
+      ++adopted;
+    }
   }
   const std::uint64_t cut = size - head_.end;
   if (cut > 0 && ::ftruncate(current_.get(), static_cast<off_t>(head_.end)) != 0)

@@ -173,6 +173,24 @@ TEST_F(AuditLog, TakesOverACompleteLineWhoseWriterDiedBeforeItMovedTheHead) {
   EXPECT_EQ(events[4]["data"]["number"], 3);
 }
 
+/// A writer may die while it writes thousands of deferred events.
+TEST_F(AuditLog, TakesOverMoreThanOneBlockOfLines) {
+  constexpr int kLines = 3000;
+  Log log = opened();
+  write(log, 1);
+  const std::string before = readFile(path_ + "/head");
+  std::vector<Event> events(
+      kLines, {EventType::lifecycle, Severity::info, "cs-test", Fields().text("text", std::string(500, 'x'))});
+  ASSERT_TRUE(log.append(events));
+  ASSERT_GT(readFile(file(1)).size(), 1U << 20U);
+  std::ofstream(path_ + "/head", std::ios::binary | std::ios::in) << before;
+  write(log, 2);
+  const auto written = chain();
+  ASSERT_EQ(written.size(), kLines + 4U);
+  EXPECT_EQ(written[kLines + 2]["data"]["lines_taken_over"], kLines);
+  EXPECT_EQ(written[kLines + 2]["data"]["bytes_cut"], 0);
+}
+
 /// The very first start is interrupted after each step: the next start repairs the log without an alert.
 TEST_F(AuditLog, AStartThatDiedHalfWayIsMadeGood) {
   {

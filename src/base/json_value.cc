@@ -1,5 +1,6 @@
 #include "base/json_value.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace caisson {
@@ -36,7 +37,9 @@ std::optional<std::string> JsonValue::text() const {
 
 std::optional<std::int64_t> JsonValue::integer() const {
   const Json& value = jsonAt(value_);
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+  if (!value.is_number_integer()) return std::nullopt;
+  const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
+  return too_large ? std::nullopt : std::optional(value.get<std::int64_t>());
 }
 
 std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {

@@ -22,8 +22,9 @@ TEST(JsonValue, MembersKeepTheOrderOfTheText) {
 }
 
 TEST(JsonValue, OtherTypesAreNothing) {
-  const auto value = JsonValue::parse(R"({"n":1.5,"s":"7","b":true})");
+  const auto value = JsonValue::parse(R"({"n":1.5,"s":"7","b":true,"u":9223372036854775808})");
   ASSERT_TRUE(value);
+  EXPECT_FALSE(value->integerAt("u")) << "it would wrap to a negative number";
   EXPECT_FALSE(value->integerAt("n"));
   EXPECT_FALSE(value->integerAt("s"));
   EXPECT_FALSE(value->integerAt("b"));

@@ -1,5 +1,7 @@
 #include "tool/consent.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "approval/store.h"
@@ -30,10 +32,17 @@ bool isShell(std::string_view program) {
   return !name.empty();  // too deeply nested scripts: assume a shell
 }
 
+/// Whether an entry of an allowlist is a directory: every program below it may be started, now or later a shell.
+bool isDirectory(const std::string& entry) {
+  struct stat status;
+  return entry.starts_with('/') && ::stat(entry.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 bool canBeShell(const Tool& tool) {
   if (isShell(tool.command.front()) || policy::canStartShell(tool.policy)) return true;
   const auto& allowed = tool.policy.process.allowed_executables;
-  return tool.policy.process.allow_exec && allowed && std::ranges::any_of(*allowed, isShell);
+  if (!tool.policy.process.allow_exec || !allowed) return false;
+  return std::ranges::any_of(*allowed, [](const std::string& entry) { return isShell(entry) || isDirectory(entry); });
 }
 
 std::string listOf(const std::vector<std::string>& hosts) { return hosts.empty() ? "no host by name" : joined(hosts); }

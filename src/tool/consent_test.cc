@@ -81,6 +81,9 @@ TEST_F(ToolConsent, IsNeededForAShellUnderAnyName) {
   Tool tool = listing(harmless);
   tool.policy.process.allowed_executables->push_back(copy);
   EXPECT_EQ(needsConsent(tool).size(), 1U) << "it can start the copy";
+  tool = listing(harmless);
+  tool.policy.process.allowed_executables->push_back(home_.path());
+  EXPECT_EQ(needsConsent(tool).size(), 1U) << "it can start what lies in the directory";
 }
 
 TEST_F(ToolConsent, IsNeededForNetwork) {

@@ -296,6 +296,11 @@ TEST_F(Mcp, DiffReturnsPatchWhenAsked) {
             "diff --git a/sub/b.txt b/sub/b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/sub/b.txt\n@@ -0,0 +1 @@\n"
             "+new\n");
   EXPECT_EQ(part["left_out"].size(), 0U) << part;
+
+  for (const char* path : {"/workspace", "/workspace/", "./", "."}) {
+    const Json all = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"paths", {path}}});
+    EXPECT_EQ(all.value("patch", ""), patch) << path;
+  }
 }
 
 TEST_F(Mcp, SandboxesEndWithTheServerUnlessTheyStay) {

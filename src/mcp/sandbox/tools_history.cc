@@ -73,14 +73,15 @@ Outcome fork(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       {{"sandbox_id", branch->id()}, {"forked_from", (*sandbox)->id()}, {"expires_in_seconds", options.ttl_seconds}});
 }
 
-/// Selects the requested paths and all below them; no paths: everything. Removes `/workspace/`, `./` and the last `/`.
+/// Selects the requested paths and all below them. Everything: no paths, or one that is the workspace itself.
 class PathFilter {
  public:
   explicit PathFilter(std::vector<std::string> paths) : paths_(std::move(paths)) {
     for (std::string& path : paths_) {
-      if (path.starts_with("/workspace/")) path.erase(0, 11);
-      while (path.starts_with("./")) path.erase(0, 2);
       while (path.ends_with('/')) path.pop_back();
+      if (path == "/workspace" || path.starts_with("/workspace/")) path.erase(0, 11);
+      while (path.starts_with("./")) path.erase(0, 2);
+      if (path.empty()) path = ".";
     }
   }
   [[nodiscard]] bool has(std::string_view path) const {

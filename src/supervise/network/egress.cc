@@ -1,6 +1,7 @@
 #include "supervise/network/egress.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "audit/chain.h"
 #include "base/error.h"
@@ -29,10 +30,15 @@ audit::EventType eventOf(const egress::Request& request) {
 
 bool record(const egress::Overflow& overflow, audit::Log& log, const std::string& sandbox_id) {
   constexpr std::int64_t kMillisecond = 1'000'000;
+  // The egress sends these numbers and may be compromised: they must not overflow.
+  const auto nanoseconds = [](std::uint64_t milliseconds) {
+    constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max() / kMillisecond;
+    return static_cast<std::int64_t>(std::min(milliseconds, kMax)) * kMillisecond;
+  };
   audit::Fields fields;
   fields.text("class", name(overflow.category)).flag("allowed", overflow.allowed).number("count", overflow.count);
-  fields.text("first_time", audit::timeText(static_cast<std::int64_t>(overflow.first_ms) * kMillisecond));
-  fields.text("last_time", audit::timeText(static_cast<std::int64_t>(overflow.last_ms) * kMillisecond));
+  fields.text("first_time", audit::timeText(nanoseconds(overflow.first_ms)));
+  fields.text("last_time", audit::timeText(nanoseconds(overflow.last_ms)));
   fields.number("sent_bytes", overflow.sent).number("received_bytes", overflow.received);
   return log.append({audit::EventType::proxy_overflow, audit::Severity::warn, sandbox_id, std::move(fields)})
       .has_value();
