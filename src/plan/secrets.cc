@@ -70,8 +70,10 @@ bool mayHoldKey(std::string_view name) {
 bool hasPrivateKey(std::string_view content) {
   for (std::size_t at = content.find("-----BEGIN "); at != std::string_view::npos;
        at = content.find("-----BEGIN ", at + 1)) {
-    const std::string_view line = content.substr(at, content.find('\n', at) - at);
-    if (contains(line, "PRIVATE KEY")) return true;
+    // Only the words of a PEM header: programs that look for keys have both texts, too.
+    const std::string_view rest = content.substr(at + 11);
+    const std::string_view words = rest.substr(0, rest.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "));
+    if (contains(words, "PRIVATE KEY")) return true;
   }
   return content.starts_with("PuTTY-User-Key-File-");
 }

@@ -12,6 +12,7 @@ TEST(SecretContent, PrivateKeyIsFoundByItsHeader) {
   EXPECT_TRUE(hasPrivateKey("PuTTY-User-Key-File-3: ssh-ed25519"));
   EXPECT_FALSE(hasPrivateKey("-----BEGIN CERTIFICATE-----\nabc"));
   EXPECT_FALSE(hasPrivateKey("how to make a PRIVATE KEY"));
+  EXPECT_FALSE(hasPrivateKey(std::string_view("-----BEGIN \0PRIVATE KEY", 23))) << "a program that looks for keys";
 }
 
 TEST(SecretContent, CertificatesAloneArePublic) {
