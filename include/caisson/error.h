@@ -42,6 +42,7 @@ enum class ErrorCode : std::uint8_t {
   apparmor_refused,      ///< AppArmor does not take the profile
   denied_path_missing,   ///< a path that is to be denied does not exist
   path_escapes,          ///< a path leads out of the directory in which it must stay
+  selinux_refused,       ///< SELinux does not take the label
 };
 
 std::string_view name(ErrorCode code);

@@ -1,6 +1,8 @@
 // The public run(): policy, host facts, plan, supervision.
 #include "caisson/run.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -14,6 +16,7 @@
 #include "policy/rules/command.h"
 #include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
+#include "supervise/streams/handed_streams.h"
 #include "supervise/supervisor.h"
 #include "supervise/workspace/changes.h"
 
@@ -59,13 +62,36 @@ Result<void> checkApprovals(const Request& request) {
   return {};
 }
 
+/// Denied paths that cannot be masked since they do not exist; the launch would fail, so the plan is refused too.
+Result<void> checkDeniedPaths(const plan::Plan& plan, const plan::HostFacts& facts) {
+  for (const plan::Step& step : plan.steps) {
+    const auto* mask = std::get_if<plan::MaskPath>(&step);
+    if (mask == nullptr || mask->absent != plan::MaskPath::Absent::refuse) continue;
+    const std::string& workspace = plan.workspace_target;
+    const bool inside = !workspace.empty() && mask->target.starts_with(workspace + "/");
+    const std::string path = inside ? facts.workspace.path + mask->target.substr(workspace.size()) : mask->target;
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) == 0 || errno != ENOENT) continue;
+    return fail(withCode(plainError(Stage::mounts, "plan", mask->target,
+                                    "it does not exist, and a path that is created later cannot be denied in a "
+                                    "writable tree",
+                                    "use --workspace DIR:overlay, or create it first"),
+                         ErrorCode::denied_path_missing));
+  }
+  return {};
+}
+
 Result<plan::Plan> planFor(const Request& request, sys::CgroupBase* cgroups) {
   if (auto checked = checkRequest(request); !checked) return fail(checked.error());
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
   const auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
-  const plan::HostFacts facts = host::collectFacts(*policy, request.own_scope, cgroups);
-  return plan::build(*policy, facts, {request.command, request.interactive, request.learn});
+  plan::HostFacts facts = host::collectFacts(*policy, request.own_scope, cgroups);
+  facts.passed = supervise::inspectPassed(policy->process.pass_descriptors);
+  auto plan = plan::build(*policy, facts, {request.command, request.interactive, request.learn});
+  if (!plan) return plan;
+  if (auto checked = checkDeniedPaths(*plan, facts); !checked) return fail(checked.error());
+  return plan;
 }
 
 RunResult refused(const Request& request, const Error& error) {

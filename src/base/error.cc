@@ -36,6 +36,7 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::file_system_refused: return "file_system_refused";
     case ErrorCode::no_apparmor: return "no_apparmor";
     case ErrorCode::apparmor_refused: return "apparmor_refused";
+    case ErrorCode::selinux_refused: return "selinux_refused";
     case ErrorCode::denied_path_missing: return "denied_path_missing";
     case ErrorCode::path_escapes: return "path_escapes";
   }

@@ -28,6 +28,7 @@
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
+#include "policy/document/document.h"
 #include "sys/cgroup.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
@@ -385,6 +386,21 @@ void observeEnvironment(const policy::Policy& policy, HostFacts& facts) {
   }
 }
 
+/// The optional extras that a policy names: an OCI seccomp profile and a SELinux label.
+void observeExtras(const policy::Policy& policy, HostFacts& facts) {
+  if (!policy.isolation.selinux_label.empty()) {  // the kernel registers its file system only if SELinux is active
+    facts.selinux = sys::readKernelFile("/proc/filesystems").find("selinuxfs") != std::string::npos;
+  }
+  if (policy.syscalls.oci_profile.empty()) return;
+  auto text = policy::readRegularFile(policy.syscalls.oci_profile);
+  if (text) {
+    facts.oci_profile = std::move(*text);
+  } else {
+    const Error& error = text.error();
+    facts.why_no_oci_profile = error.sys_errno != 0 ? errnoName(error.sys_errno) : error.reason;
+  }
+}
+
 std::map<std::string, std::string> callerVariables(std::initializer_list<const char*> names) {
   std::map<std::string, std::string> variables;
   for (const char* name : names) {
@@ -421,6 +437,7 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
   }
   facts.executables = observeExecutables(policy, facts.toolchains);
   observeEnvironment(policy, facts);
+  observeExtras(policy, facts);
   return facts;
 }
 

@@ -81,7 +81,17 @@ struct ExecArguments {
   const char* const* candidates;  ///< null-terminated: full paths to try for the program, in PATH order
   const char* working_directory;
   const char* apparmor_profile;  ///< "exec NAME", as written to /proc/self/attr, or null
+  const char* selinux_label;     ///< or null
 };
+
+/// A descriptor of the caller that the payload gets as `number`.
+struct FlatDescriptor {
+  int number, source;
+  std::uint64_t reopen_rights;  ///< Landlock rights to a regular file
+};
+
+/// Passed descriptors get numbers up to this one; pid 1 keeps its own above.
+inline constexpr int kMaxPassed = 63;
 
 /// A program that replaces the built-in pid 1 and starts payloads on request (sessions).
 struct InitProgram {
@@ -172,9 +182,11 @@ struct Block {
   bool own_cgroup_namespace;  ///< made inside the sandbox's cgroup, so that this is its root
 
   // descriptors in the child
-  int control;          ///< SOCK_SEQPACKET to the supervisor
-  int supervisor_end;   ///< the inherited other end: while it is open here, the supervisor's death goes unnoticed
-  int stdio[3];         ///< descriptors that become 0, 1, 2 of the payload
+  int control;         ///< SOCK_SEQPACKET to the supervisor
+  int supervisor_end;  ///< the inherited other end: while it is open here, the supervisor's death goes unnoticed
+  int stdio[3];        ///< descriptors that become 0, 1, 2 of the payload
+  FlatDescriptor passed[kMaxPassed - 2];
+  std::uint32_t passed_count;
   bool terminal[3];     ///< streams that use the pty instead
   bool wants_terminal;  ///< a pty of `rows` and `columns`
   std::uint16_t rows, columns;

@@ -259,6 +259,26 @@ bool enterTimeNamespace(const Block& block) {
 
 namespace {
 
+/// Moves what is needed until exec above the numbers of passed descriptors, which would overwrite it.
+void moveAbovePassed(Block& block, int& terminal) {
+  const auto move = [&](int& descriptor) {
+    if (descriptor < 0) return;
+    descriptor = static_cast<int>(
+        must(block, Stage::launch, "fcntl", "F_DUPFD", raw(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, kMaxPassed + 1)));
+  };
+  move(block.control);
+  for (int& stream : block.stdio) move(stream);
+  for (std::uint32_t i = 0; i < block.passed_count; ++i) move(block.passed[i].source);
+  move(terminal);
+}
+
+/// Closes every descriptor that the payload's start does not need.
+void closeUnneeded(const Block& block, int terminal) {
+  int keep[5 + kMaxPassed] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
+  for (std::uint32_t i = 0; i < block.passed_count; ++i) keep[5 + i] = block.passed[i].source;
+  closeAllBut(keep, 5 + block.passed_count);
+}
+
 void setHostName(const Block& block) {
   must(block, Stage::namespaces, "sethostname", block.hostname,
        raw(SYS_sethostname, block.hostname, length(block.hostname)));
@@ -297,8 +317,11 @@ void runChild(const Block& block) {
     becomeInitProgram(block);
   }
 
-  const int keep[] = {block.control, block.stdio[0], block.stdio[1], block.stdio[2], terminal};
-  if (block.close_descriptors) closeAllBut(keep, sizeof(keep) / sizeof(keep[0]));
+  if (block.passed_count > 0) {
+    helper.waitForEnd();
+    moveAbovePassed(const_cast<Block&>(block), terminal);
+  }
+  if (block.close_descriptors) closeUnneeded(block, terminal);
   if (block.subreaper) raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   // From here on, only a process with privileges over the host can inspect this process; with hidepid the sandbox does
   // not even see it. Must follow writing the id maps, since a non-dumpable process may not write its own /proc files.
@@ -307,9 +330,10 @@ void runChild(const Block& block) {
   // Before the payload exists: nothing that pid 1 needs may fail later.
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
   const long lowest = must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC));
-  // Above 2: the payload's process sets up 0, 1, 2 in the descriptor table that both share until exec.
+  // Above the numbers that the payload's process sets up in the descriptor table that both share until exec.
+  const int above = block.passed_count > 0 ? kMaxPassed + 1 : 3;
   const int signals =
-      static_cast<int>(must(block, Stage::launch, "fcntl", "signalfd", raw(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, 3)));
+      static_cast<int>(must(block, Stage::launch, "fcntl", "signalfd", raw(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, above)));
   closeFd(static_cast<int>(lowest));
   Listening listening;
   const int payload = startPayload(block, helper, terminal, time, listening);

@@ -171,6 +171,7 @@ void fillProgram(const plan::Plan& plan, const PreparedBlock& prepared, Arena& a
   block.exec.candidates = arena.texts(prepared.programs);
   block.exec.working_directory = arena.text(plan.working_directory);
   block.exec.apparmor_profile = plan.apparmor_profile.empty() ? nullptr : arena.text("exec " + plan.apparmor_profile);
+  block.exec.selinux_label = plan.selinux_label.empty() ? nullptr : arena.text(plan.selinux_label);
 }
 
 }  // namespace

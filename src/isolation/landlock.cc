@@ -40,6 +40,11 @@ void restrictWithLandlock(const Block& block) {
     sys::LandlockPathBeneathAttr file{block.stream_rights[stream], stream};
     raw(SYS_landlock_add_rule, ruleset, sys::kLandlockRulePathBeneath, &file, 0);
   }
+  for (std::uint32_t i = 0; i < block.passed_count; ++i) {
+    if (block.passed[i].reopen_rights == 0) continue;
+    sys::LandlockPathBeneathAttr file{block.passed[i].reopen_rights, block.passed[i].number};
+    raw(SYS_landlock_add_rule, ruleset, sys::kLandlockRulePathBeneath, &file, 0);
+  }
   must(block, Stage::landlock, "landlock_restrict_self", "", raw(SYS_landlock_restrict_self, ruleset, 0));
   closeFd(static_cast<int>(ruleset));
 }

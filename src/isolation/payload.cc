@@ -38,6 +38,14 @@ void takeStandardStreams(const Block& block, int terminal) {
   must(block, Stage::launch, "close_range", "", raw(SYS_close_range, 3, ~0U, sys::kCloseRangeCloexec));
 }
 
+/// Their sources, and everything else that is still needed, have numbers above kMaxPassed.
+void takePassedDescriptors(const Block& block) {
+  for (std::uint32_t i = 0; i < block.passed_count; ++i) {
+    const FlatDescriptor& one = block.passed[i];
+    must(block, Stage::launch, "dup3", "passed descriptor", raw(SYS_dup3, one.source, one.number, 0));
+  }
+}
+
 void resetSignals() {
   // clone reset the handlers, but ignored signals (nohup, background jobs, Python) are inherited.
   const KernelSigaction standard{};
@@ -93,6 +101,17 @@ void applyAppArmor(const Block& block) {
   closeFd(static_cast<int>(fd));
 }
 
+/// Takes effect at exec; SELinux's own policy decides if the transition is allowed.
+void applySelinux(const Block& block) {
+  if (block.exec.selinux_label == nullptr) return;
+  const char* path = "/proc/self/attr/exec";
+  const long fd = must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0),
+                       ErrorCode::selinux_refused);
+  must(block, Stage::identity, "write", path,
+       raw(SYS_write, fd, block.exec.selinux_label, length(block.exec.selinux_label)), ErrorCode::selinux_refused);
+  closeFd(static_cast<int>(fd));
+}
+
 void forbidNewPrivileges(const Block& block) {
   if (!block.no_new_privileges) return;
   must(block, Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
@@ -132,11 +151,13 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
                    const PayloadHooks& hooks) {
   if (block.new_session) must(block, Stage::launch, "setsid", "", raw(SYS_setsid));
   takeStandardStreams(block, terminal);
+  takePassedDescriptors(block);
   resetSignals();
   raw(SYS_umask, 022);
   must(block, Stage::exec, "chdir", block.exec.working_directory, raw(SYS_chdir, block.exec.working_directory),
        ErrorCode::no_working_directory);
   applyAppArmor(block);
+  applySelinux(block);
   applyLimits(block);
   // Landlock, then no_new_privs; without a user namespace, the kernel requires no_new_privs first.
   if (!block.own_user_namespace) forbidNewPrivileges(block);

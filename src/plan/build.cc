@@ -14,6 +14,7 @@
 #include "plan/named_paths.h"
 #include "plan/network.h"
 #include "plan/observation.h"
+#include "plan/oci_profile.h"
 #include "plan/optional_layers.h"
 #include "plan/plan.h"
 #include "plan/quota.h"
@@ -210,7 +211,55 @@ Result<void> planObservation(const Policy& policy, bool learn, Plan& plan) {
   return {};
 }
 
-Result<void> planSyscalls(const Policy& policy, bool learn, Plan& plan) {
+/// Further descriptors of the caller. Without Landlock, a payload could reopen a file for writing that it may only
+/// read.
+Result<void> planDescriptors(const Policy& policy, const HostFacts& host, Plan& plan) {
+  if (policy.process.pass_descriptors.empty()) return {};
+  const auto refuse = [](const std::string& why, std::string_view hint) {
+    return fail(plainError(Stage::plan, "plan", "process.pass_descriptors", why, hint));
+  };
+  if (!host.passed)
+    return refuse("only a run passes descriptors of its caller", "remove the key, or use `caisson run`");
+  for (const PassedDescriptor& one : *host.passed) {
+    const std::string number = std::to_string(one.number);
+    if (!one.why_not.empty()) {
+      return refuse("descriptor " + number + " " + one.why_not,
+                    "open it for caisson, for example: caisson run ... " + number + "<FILE");
+    }
+    if (one.readable_file && plan.level != Level::none && plan.landlock.abi == 0) {
+      return refuse("descriptor " + number + " is a file that could be reopened for writing without Landlock",
+                    "pass a pipe instead");
+    }
+    plan.passed.push_back(one);
+    plan.layers["descriptors"] += (plan.passed.size() > 1 ? " " : "0 1 2 ") + number;
+  }
+  return {};
+}
+
+/// Narrows the filter to the policy's profile in OCI form.
+Result<void> planOciProfile(const Policy& policy, const HostFacts& host, Plan& plan) {
+  const std::string& path = policy.syscalls.oci_profile;
+  if (path.empty()) return {};
+  if (!host.why_no_oci_profile.empty()) {
+    return fail(plainError(Stage::host, "plan", "syscalls.oci_profile",
+                           "\"" + path + "\" cannot be read: " + host.why_no_oci_profile,
+                           "give the path of the profile"));
+  }
+  const OciTarget target{host.kernel_major, host.kernel_minor, !policy.process.allow_exec};
+  if (auto applied = applyOciProfile(host.oci_profile, path, target, *plan.syscalls); !applied) return applied;
+  plan.layers["seccomp"] = "allowlist, " + std::to_string(plan.syscalls->allowed()) + " calls, narrowed by " + path;
+  if (plan.level != Level::full) plan.layers["seccomp"] = "denylist, narrowed by " + path;
+  return {};
+}
+
+Result<void> checkSelinux(const Policy& policy, const HostFacts& host) {
+  if (policy.isolation.selinux_label.empty() || host.selinux) return {};
+  return fail(plainError(Stage::host, "plan", "isolation.selinux_label",
+                         "the policy names a SELinux label, and SELinux is not active on this host",
+                         "remove the key, or boot with SELinux"));
+}
+
+Result<void> planSyscalls(const Policy& policy, const HostFacts& host, bool learn, Plan& plan) {
   if (plan.level == Level::full && plan.tier == Tier::namespaces && usesBuiltinFilter(policy)) {
     plan.builtin_syscalls = true;
     plan.layers["seccomp"] = "allowlist, " + std::to_string(builtinAllowed()) + " calls";
@@ -225,6 +274,7 @@ Result<void> planSyscalls(const Policy& policy, bool learn, Plan& plan) {
     plan.syscalls = std::move(*filter);
     plan.layers["seccomp"] = "denylist";
   }
+  if (auto narrowed = planOciProfile(policy, host, plan); !narrowed) return narrowed;
   if (auto observed = planObservation(policy, learn, plan); !observed) return observed;
   plan.single_exec = !policy.process.allow_exec;
   plan.no_fork = !policy.process.allow_fork;
@@ -243,6 +293,11 @@ Result<void> planNone(const Policy& policy, const HostFacts& host, bool interact
                                "\": the program has all the rights of the caller",
                            "use level process or full"));
   }
+  if (!policy.syscalls.oci_profile.empty()) {
+    return fail(plainError(Stage::plan, "plan", "syscalls.oci_profile", "level none filters no system calls",
+                           "use level process or full"));
+  }
+  if (auto planned = planDescriptors(policy, host, plan); !planned) return planned;
   plan.drop_capabilities = false;
   plan.no_new_privileges = false;
   plan.self_test = false;
@@ -351,6 +406,8 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   plan.tier = policy.isolation.tier;
   plan.hostname = policy.isolation.hostname;
   plan.apparmor_profile = policy.isolation.apparmor_profile;
+  plan.selinux_label = policy.isolation.selinux_label;
+  if (auto checked = checkSelinux(policy, host); !checked) return fail(checked.error());
   plan.self_test = policy.isolation.self_test;
   plan.layers["audit"] = policy.audit.enabled ? "hash chain" : "off";
   if (!policy.audit.enabled) plan.warnings.push_back("no audit: the policy switches it off (audit.enabled)");
@@ -381,8 +438,9 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   if (planned) planKernelQuotas(host, plan);
   if (planned) planned = checkCredentials(policy, host, plan);
   if (planned) planned = planLandlock(policy, host, plan);
+  if (planned) planned = planDescriptors(policy, host, plan);
   if (planned) planned = planCgroup(policy, host, plan);
-  if (planned) planned = planSyscalls(policy, learn, plan);
+  if (planned) planned = planSyscalls(policy, host, learn, plan);
   if (!planned) return fail(planned.error());
   planLimits(policy, host, interactive, plan);
   if (auto quota = planQuota(policy, host, plan); !quota) return fail(quota.error());

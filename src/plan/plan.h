@@ -31,6 +31,14 @@ struct HostPath {
   gid_t gid = 0;
 };
 
+/// A descriptor of the caller that the policy passes to the payload.
+struct PassedDescriptor {
+  int number = -1;
+  bool readable_file = false;       ///< a regular file that is open for reading only
+  std::uint64_t reopen_rights = 0;  ///< Landlock rights with which the payload may reopen a regular file
+  std::string why_not;              ///< not empty: it cannot be passed
+};
+
 /// Which limits a cgroup can enforce on this host.
 struct CgroupFacts {
   std::string kind = "none";  ///< "v1", "v2"
@@ -134,6 +142,10 @@ struct HostFacts {
   std::uint64_t memory = 0;                    ///< bytes of the machine; 0: unknown
   std::string kernel_release, kernel_version;  ///< of uname
   std::uint64_t inotify_instances = 0, inotify_watches = 0;  ///< per user; 0: unknown
+  bool selinux = false;                         ///< it is active; observed only if the policy names a label
+  std::string oci_profile, why_no_oci_profile;  ///< content of syscalls.oci_profile, or why it cannot be read
+  /// The caller's descriptors of process.pass_descriptors; unset where there is no caller to take them from.
+  std::optional<std::vector<PassedDescriptor>> passed;
   bool tmpfs_user_xattrs = false;  ///< since Linux 6.6: an overlay's upper directory may be a tmpfs
 };
 
@@ -385,7 +397,8 @@ struct Plan {
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string working_directory;
   std::string workspace_target;  ///< where the workspace is inside; empty without one
-  std::string apparmor_profile;
+  std::string apparmor_profile, selinux_label;
+  std::vector<PassedDescriptor> passed;  ///< further descriptors of the caller that the payload gets
 
   std::optional<double> wall_seconds;  ///< unset: no limit
   std::optional<double> cpu_seconds;   ///< of the whole tree; unset: no limit

@@ -51,6 +51,9 @@ constexpr std::optional<bool> implied(const ArgumentTest& other, const ArgumentT
     case ArgumentTest::Kind::equal: return known == other.want;
     case ArgumentTest::Kind::any_bit: return known != 0;
     case ArgumentTest::Kind::no_bit: return known == 0;
+    case ArgumentTest::Kind::unequal: return known != other.want;
+    case ArgumentTest::Kind::at_least: return known >= other.want;
+    case ArgumentTest::Kind::below: return known < other.want;
   }
   return std::nullopt;
 }
@@ -209,6 +212,9 @@ class Assembler {
       case ArgumentTest::Kind::equal: emitJump(BPF_JEQ, test.want, yes, no); break;
       case ArgumentTest::Kind::any_bit: emitJump(BPF_JSET, test.mask, yes, no); break;
       case ArgumentTest::Kind::no_bit: emitJump(BPF_JSET, test.mask, no, yes); break;
+      case ArgumentTest::Kind::unequal: emitJump(BPF_JEQ, test.want, no, yes); break;
+      case ArgumentTest::Kind::at_least: emitJump(BPF_JGE, test.want, yes, no); break;
+      case ArgumentTest::Kind::below: emitJump(BPF_JGE, test.want, no, yes); break;
     }
     if (masked) emit(mask);
     return emit(load);

@@ -49,7 +49,14 @@ inline constexpr Action kForeign{ActionKind::notify, 0};
 /// so a filter that compared 64 bits could be bypassed (CVE-2019-10063).
 struct ArgumentTest {
   enum class Half : std::uint8_t { low, high };
-  enum class Kind : std::uint8_t { equal, any_bit, no_bit };  ///< (value & mask) == want; any/none of mask's bits
+  enum class Kind : std::uint8_t {
+    equal,     ///< (value & mask) == want
+    any_bit,   ///< a bit of mask is set
+    no_bit,    ///< no bit of mask is set
+    unequal,   ///< value != want; from here on without a mask
+    at_least,  ///< value >= want
+    below,     ///< value < want
+  };
 
   std::uint8_t argument = 0;
   Half half = Half::low;

@@ -37,6 +37,9 @@ bool holds(const ArgumentTest& test, const std::uint64_t (&arguments)[6]) {
     case ArgumentTest::Kind::equal: return (value & test.mask) == test.want;
     case ArgumentTest::Kind::any_bit: return (value & test.mask) != 0;
     case ArgumentTest::Kind::no_bit: return (value & test.mask) == 0;
+    case ArgumentTest::Kind::unequal: return value != test.want;
+    case ArgumentTest::Kind::at_least: return value >= test.want;
+    case ArgumentTest::Kind::below: return value < test.want;
   }
   return false;
 }
@@ -64,11 +67,11 @@ ArgumentTest randomTest(Random& random) {
   ArgumentTest test;
   test.argument = static_cast<std::uint8_t>(upTo(random, 5));
   test.half = upTo(random, 1) == 0 ? ArgumentTest::Half::low : ArgumentTest::Half::high;
-  test.kind = static_cast<ArgumentTest::Kind>(upTo(random, 2));
+  test.kind = static_cast<ArgumentTest::Kind>(upTo(random, 5));
   // Few different bits, so that random arguments often match.
-  test.mask = test.kind == ArgumentTest::Kind::equal && upTo(random, 1) == 0
-                  ? 0xffffffff
-                  : static_cast<std::uint32_t>(upTo(random, 15));
+  const bool whole =
+      test.kind >= ArgumentTest::Kind::unequal || (test.kind == ArgumentTest::Kind::equal && upTo(random, 1) == 0);
+  test.mask = whole ? 0xffffffff : static_cast<std::uint32_t>(upTo(random, 15));
   test.want = static_cast<std::uint32_t>(upTo(random, 15)) & test.mask;
   return test;
 }

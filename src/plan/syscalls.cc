@@ -146,7 +146,8 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 bool usesBuiltinFilter(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
   return policy.process.allow_fork && policy.process.allow_exec && !hasExecutableRules(policy) &&
-         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && !wish.critical && !wish.high;
+         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && !wish.critical && !wish.high &&
+         wish.oci_profile.empty();
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }

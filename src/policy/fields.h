@@ -69,7 +69,8 @@ enum class Syntax : std::uint8_t {
   port,
   address,
   proxy_url,
-  file,  ///< absolute path or empty
+  file,        ///< absolute path or empty
+  descriptor,  ///< the number of a descriptor beyond the standard ones
   syscall,
   allowed_syscall,   ///< a syscall that is not always blocked
   reported_syscall,  ///< a syscall whose refusal can be reported

@@ -40,6 +40,9 @@ enum class OverlayStore : std::uint8_t { automatic, memory, disk, prefer_disk };
 /// automatic: "auto" in files.
 enum class Toolchains : std::uint8_t { none, automatic };
 
+/// The highest number of a descriptor that a policy can pass to the payload.
+inline constexpr int kMaxPassedDescriptor = 63;
+
 inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
@@ -54,6 +57,7 @@ struct Isolation {
                                             OptionalLayer::cgroup};
   std::string hostname = "sandbox";
   std::string apparmor_profile;  ///< applied if set
+  std::string selinux_label;     ///< applied if set
   bool self_test = true;         ///< the check from inside before the payload starts
   bool separate_user = false;    ///< an ordinary caller's payload gets a subordinate id where the host can give one
 };
@@ -127,8 +131,9 @@ struct Process {
   std::optional<std::vector<std::string>> allowed_executables;  ///< unset: any; empty: none
   std::vector<std::string> blocked_executables;
   std::vector<std::string>
-      executable_directories;     ///< with lists: writable directories where programs may be built and run
-  bool isolate_commands = false;  ///< sessions: a Landlock domain per command
+      executable_directories;                 ///< with lists: writable directories where programs may be built and run
+  bool isolate_commands = false;              ///< sessions: a Landlock domain per command
+  std::vector<std::string> pass_descriptors;  ///< further descriptors of the caller, by number; runs only
 };
 
 /// A secret that the egress adds to requests to one host, so that the program never has it (credential.h).
@@ -193,6 +198,7 @@ struct Syscalls {
   std::optional<std::vector<std::string>> high;      ///< `high_limit` attempts within `high_window_seconds` kill it
   std::uint64_t high_limit = 10;                     ///< see `high`
   double high_window_seconds = 60;
+  std::string oci_profile;  ///< path of a seccomp profile in OCI form; only narrows the filter
 };
 
 struct Environment {

@@ -133,6 +133,7 @@ struct LaunchDescriptors {
   std::vector<Fd> mounts;
   Fd control;      ///< the child's end
   Fd standard[3];  ///< the child's ends
+  std::vector<Fd> passed;
   std::vector<const char*> init_arguments;
 };
 
@@ -229,6 +230,13 @@ Result<void> prepareStreams(const plan::Plan& plan, const LaunchOptions& options
     if (!end) return fail(end.error());
     held.standard[stream] = std::move(*end);
     block.stdio[stream] = held.standard[stream].get();
+  }
+  static_assert(isolation::kMaxPassed == policy::kMaxPassedDescriptor, "the block has room for every number");
+  for (const plan::PassedDescriptor& one : plan.passed) {
+    auto copy = handOver(plan, one.number);
+    if (!copy) return fail(copy.error());
+    block.passed[block.passed_count++] = {one.number, copy->get(), one.reopen_rights & plan.landlock.handled_fs};
+    held.passed.push_back(std::move(*copy));
   }
   return {};
 }

@@ -91,24 +91,99 @@ TEST_F(Levels, AnAppArmorProfileOnAHostWithoutAppArmorIsExplained) {
   CONFORMS("R-LEVEL-15");
   if (exists("/proc/self/attr/apparmor/exec")) GTEST_SKIP() << "this host has AppArmor";
   workspace.write("apparmor.toml", "isolation.apparmor_profile = 'some-profile'\n");
-  const RunOutput output = run({"--policy", "apparmor.toml"}, {"true"});
-  EXPECT_EQ(output.exit_status, 125) << output.describe();
-  EXPECT_TRUE(contains(output.err, "AppArmor is not active on this host")) << output.describe();
+  for (const char* level : {"full", "process"}) {
+    const RunOutput output = run({"--policy", "apparmor.toml", "--level", level}, {"echo", "ran"});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_EQ(output.out, "") << output.describe();
+    EXPECT_TRUE(contains(output.err, "AppArmor is not active on this host")) << output.describe();
+  }
 }
 
-TEST_F(Levels, WhatThisBuildCannotEnforceIsRefusedNotIgnored) {
+TEST_F(Levels, AnOciSeccompProfileNarrowsTheFilter) {
   CONFORMS("R-LEVEL-16");
-  for (const auto& [line, key] : std::vector<std::pair<std::string, std::string>>{
-           {"syscalls.oci_profile = 'profile.json'\n", "syscalls.oci_profile"},
-           {"isolation.selinux_label = 'system_u:system_r:container_t:s0'\n", "isolation.selinux_label"}}) {
+  const TempDir home;
+  const RunOptions how{.env = {{"CAISSON_HOME", home.path()}}, .cwd = workspace.path()};
+  workspace.write("profile.json", R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+      {"names": ["chmod", "fchmodat", "fchmodat2"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]})");
+  const std::string policy =
+      workspace.write("p.toml", "extends = 'bash'\nsyscalls.oci_profile = '" + (workspace / "profile.json") + "'\n");
+  workspace.openToAll();
+  const std::string change = "cd /tmp && : > f && chmod 600 f 2>&1; unshare -r true 2>&1; echo end";
+  for (const std::string level : {"full", "process"}) {
+    const RunOutput output = run({"--json", "--policy", policy, "--level", level}, {"sh", "-c", change}, how);
+    const std::string out = output.json()["stdout"];
+    EXPECT_TRUE(contains(out, "No space left on device")) << level << output.describe();
+    EXPECT_TRUE(contains(out, "Operation not permitted")) << "a profile allows nothing more: " << output.describe();
+    EXPECT_TRUE(out.ends_with("end\n")) << level << output.describe();
+    EXPECT_TRUE(contains(output.json()["violations"].dump(), "fchmodat")) << level << output.describe();
+    EXPECT_TRUE(contains(output.json()["layers"]["seccomp"], "profile.json")) << level << output.describe();
+    EXPECT_FALSE(contains(run({"--level", level}, {"sh", "-c", change}, how).out, "No space left"));
+  }
+  const RunOutput made = runCaisson({"session", "create", "--policy", policy, "--workspace", ":none"}, how);
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const RunOutput output = runCaisson({"session", "exec", id, "--", "sh", "-c", change}, how);
+  EXPECT_TRUE(contains(output.out, "No space left on device")) << output.describe();
+  EXPECT_EQ(runCaisson({"session", "destroy", id}, how).exit_status, 0);
+}
+
+/// An allowlist as container engines have it: everything that it does not name is denied.
+TEST_F(Levels, AnOciSeccompAllowlistDeniesWhatItDoesNotName) {
+  CONFORMS("R-LEVEL-16");
+  const json calls =
+      runCaisson({"plan", "--json", "--profile", "bash", "--", "true"}, {.cwd = workspace.path()}).json()["syscalls"];
+  json names = json::array();
+  for (const auto& [name, action] : calls.items()) {
+    if (name != "mkdirat" && name != "mkdir" && name != "socket") names.push_back(name);
+  }
+  const json profile{
+      {"defaultAction", "SCMP_ACT_ERRNO"},
+      {"archMap", json::array({{{"architecture", "SCMP_ARCH_X86_64"}}, {{"architecture", "SCMP_ARCH_AARCH64"}}})},
+      {"syscalls",
+       {{{"names", names}, {"action", "SCMP_ACT_ALLOW"}},
+        {{"names", {"socket"}},
+         {"action", "SCMP_ACT_ALLOW"},
+         {"args", {{{"index", 0}, {"value", 1}, {"op", "SCMP_CMP_EQ"}}}}}}}};
+  workspace.write("profile.json", profile.dump());
+  const std::string policy =
+      workspace.write("p.toml", "extends = 'bash'\nsyscalls.oci_profile = '" + (workspace / "profile.json") + "'\n");
+  workspace.openToAll();
+  const std::string inside =
+      "mkdir d; python3 -c 'import socket; socket.socket(socket.AF_UNIX); print(\"local\"); "
+      "socket.socket(socket.AF_INET)'; echo end";
+  const RunOutput narrowed = script(inside, {"--policy", policy});
+  EXPECT_EQ(narrowed.out, "local\nend\n") << narrowed.describe();
+  EXPECT_TRUE(contains(narrowed.err, "mkdir: cannot create directory")) << narrowed.describe();
+  EXPECT_TRUE(contains(narrowed.err, "PermissionError")) << narrowed.describe();
+  const RunOutput whole = script(inside, {"--profile", "bash"});
+  EXPECT_FALSE(contains(whole.err, "not permitted")) << whole.describe();
+}
+
+/// Optional extras are applied or refused, never ignored.
+TEST_F(Levels, ExtrasThatCannotBeAppliedAreRefused) {
+  CONFORMS("R-LEVEL-16");
+  workspace.write("traced.json", R"({"defaultAction": "SCMP_ACT_TRACE"})");
+  workspace.write("closed.json", R"({"defaultAction": "SCMP_ACT_KILL"})");
+  std::vector<std::pair<std::string, std::string>> cases{
+      {"syscalls.oci_profile = '/no/such/profile.json'\n", "ENOENT"},
+      {"syscalls.oci_profile = '/dev/null'\n", "syscalls.oci_profile"},
+      {"syscalls.oci_profile = '" + (workspace / "traced.json") + "'\n", "SCMP_ACT_TRACE"},
+      {"syscalls.oci_profile = '" + (workspace / "closed.json") + "'\n", "which starting the program needs"}};
+  if (!contains(readFile("/proc/filesystems"), "selinuxfs")) {
+    cases.emplace_back("isolation.selinux_label = 'system_u:system_r:container_t:s0'\n",
+                       "SELinux is not active on this host");
+  }
+  for (const auto& [line, reason] : cases) {
     workspace.write("extra.toml", line);
-    workspace.write("profile.json", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}");
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"run", "--policy", "extra.toml", "--", "echo", "ran"}, {"session", "create", "--policy", "extra.toml"}}) {
+    workspace.openToAll();
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"run", "--policy", "extra.toml", "--", "echo", "ran"},
+                                               {"plan", "--policy", "extra.toml", "--", "echo", "ran"},
+                                               {"session", "create", "--policy", "extra.toml"}}) {
       const RunOutput output = runCaisson(words, {.cwd = workspace.path()});
-      EXPECT_EQ(output.exit_status, 125) << output.describe();
-      EXPECT_EQ(output.out, "") << output.describe();
-      EXPECT_TRUE(contains(output.err, key)) << output.describe();
+      EXPECT_EQ(output.exit_status, 125) << words[0] << output.describe();
+      EXPECT_EQ(output.out, "") << words[0] << output.describe();
+      EXPECT_TRUE(contains(output.err, reason)) << words[0] << output.describe();
     }
   }
 }
@@ -267,8 +342,10 @@ TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
   workspace.openToAll();
   const RunOutput output = run({"--tier", "landlock", "--workspace", ".:ro"}, {"true"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
-  EXPECT_TRUE(contains(output.err, "landlock"))
-      << "says in every result what it does not protect " << output.describe();
+  for (const char* word : {"landlock tier: no namespaces. Not protected:", "process list", "System V IPC"}) {
+    EXPECT_TRUE(contains(output.err, word)) << word << output.describe();
+  }
+  EXPECT_FALSE(contains(run({"--workspace", ".:ro"}, {"true"}).err, "Not protected"));
 }
 
 TEST_F(Levels, TheLandlockTierWritesOnlyWhereItMayAndEndsItsTree) {

@@ -263,6 +263,55 @@ TEST_F(Environment, NoDescriptorBeyondTheStandardOnes) {
   EXPECT_EQ(readFile(workspace / "held"), "");
 }
 
+/// With the same numbers, also those that caisson itself uses; a descriptor that is not named is not passed.
+TEST_F(Environment, HasTheDescriptorsThatThePolicyNames) {
+  CONFORMS("R-PROCESS-13");
+  workspace.write("input", "passed in\n");
+  workspace.write("secret", "not named\n");
+  workspace.write("pass.toml", "extends = 'bash'\nprocess.pass_descriptors = [3, 4, '9', 63]\n");
+  workspace.openToAll();
+  const TempDir other;
+  const std::string inside =
+      "cat <&3; echo out >&4; cat <&9; echo x >&63; cat <&7; for f in 3 4 5 6 7 9 63; do "
+      "test -e /proc/self/fd/$f && printf \"$f \"; done; echo x > /proc/self/fd/3; echo; grep -c . /proc/self/fd/3";
+  for (const std::string level : {"full", "process"}) {
+    const RunOutput output = onHost(
+        "rm -f output; (echo from a pipe | \"$CAISSON\" run -q --policy pass.toml --level " + level + " --workspace " +
+        other.path() + ":ro -- bash -c '" + inside + "' 3< input 4> output 7< secret 9<&0 63> /dev/null < /dev/null)");
+    EXPECT_EQ(output.out, "passed in\nfrom a pipe\n3 4 9 63 \n1\n") << level << output.describe();
+    EXPECT_EQ(readFile(workspace / "output"), "out\n") << level;
+    EXPECT_EQ(readFile(workspace / "input"), "passed in\n") << level << ": it was opened again for writing";
+  }
+  const RunOutput result =
+      onHost("\"$CAISSON\" run --json --policy pass.toml -- true 3< input 4< input 9< input 63< input");
+  EXPECT_EQ(result.json()["layers"]["descriptors"], "0 1 2 3 4 9 63") << result.describe();
+}
+
+/// Not open, or a way out of the sandbox: a directory, a socket that could be connected, a device.
+TEST_F(Environment, DescriptorsThatCannotBePassedAreRefused) {
+  CONFORMS("R-PROCESS-13");
+  workspace.write("pass.toml", "extends = 'bash'\nprocess.pass_descriptors = [7]\n");
+  workspace.openToAll();
+  for (const auto& [how, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"", "descriptor 7 is not open"},
+           {"7< /", "descriptor 7 is not a file, pipe or connected UNIX stream socket"},
+           {"7<> /dev/ptmx", "descriptor 7 is not a file"}}) {
+    for (const std::string verb : {"run", "plan"}) {
+      const RunOutput output = onHost("\"$CAISSON\" " + verb + " --policy pass.toml -- echo ran " + how);
+      EXPECT_EQ(output.exit_status, 125) << how << output.describe();
+      EXPECT_EQ(output.out, "") << how;
+      EXPECT_TRUE(contains(output.err, reason)) << output.describe();
+    }
+  }
+  const RunOutput session = onHost("\"$CAISSON\" session create --policy pass.toml 7< pass.toml");
+  EXPECT_EQ(session.exit_status, 125) << session.describe();
+  EXPECT_TRUE(contains(session.err, "process.pass_descriptors")) << session.describe();
+  workspace.write("low.toml", "process.pass_descriptors = [2]\n");
+  const RunOutput low = run({"--policy", "low.toml"}, {"echo", "ran"});
+  EXPECT_EQ(low.exit_status, 125) << low.describe();
+  EXPECT_TRUE(contains(low.err, "low.toml:1: process.pass_descriptors[0]")) << low.describe();
+}
+
 TEST_F(Environment, IdentityIsAnOrdinaryUserOfTheSandbox) {
   CONFORMS("R-LEVEL-13", "R-LEVEL-4");
   const RunOutput output = script(

@@ -214,9 +214,22 @@ TEST_F(Verbs, ThePlanAgreesWithTheRun) {
 TEST_F(Verbs, PlanRefusesWhatRunWouldRefuse) {
   CONFORMS("R-POLICY-19");
   workspace.write("big.toml", "[resources]\nmemory = '64G'\n");
-  EXPECT_NE(caisson({"plan", "--policy", "big.toml", "--", "true"}).exit_status, 0);
-  EXPECT_NE(caisson({"plan", "--no-such-option", "--", "true"}).exit_status, 0);
-  EXPECT_NE(caisson({"plan", "--workspace", "/does/not/exist", "--", "true"}).exit_status, 0);
+  workspace.write("rules.toml", "commands.blocked_patterns = ['^true']\n");
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"--policy", "big.toml"},
+                                             {"--no-such-option"},
+                                             {"--workspace", "/does/not/exist"},
+                                             {"--policy", "rules.toml"},
+                                             {"--workspace", ".:rw", "--deny", "absent"},
+                                             {"--tier", "landlock", "--workspace", ".:ro", "--deny", "sec"}}) {
+    std::vector<std::string> words{"plan"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "true"});
+    const RunOutput planned = caisson(words);
+    EXPECT_NE(planned.exit_status, 0) << options.back() << planned.describe();
+    EXPECT_NE(planned.err, "") << options.back();
+    EXPECT_EQ(run(options, {"true"}).exit_status, 125) << options.back();
+  }
 }
 
 TEST_F(Verbs, DoctorIsReadableByProgramsAndSaysFullWorks) {

@@ -128,6 +128,25 @@ TEST(OwnProgram, CannotBeOverwrittenByItsUser) {
   expectOnlyStoppedBy("hidden-processes,hidden-init,landlock", {.verb = {"stat", "/proc/1/exe"}});
 }
 
+/// A file that the policy passes, opened for reading only. Landlock alone keeps it from being opened again.
+TEST(PassedDescriptor, CannotBeReopenedForWriting) {
+  CONFORMS("R-PROCESS-13");
+  const TempDir directory;
+  const Canary canary(directory / "canary");
+  const std::string policy = directory.write("policy.toml", "extends = 'bash'\n[process]\npass_descriptors = [9]\n");
+  directory.openToAll();
+  const auto reopened = [&](const std::string& program) {
+    return runProgram({"/bin/sh", "-c",
+                       program + " --policy " + policy + " --workspace :none --ro " + payloadPath() + " -- " +
+                           payloadPath() + " reopen-for-writing 9 9< " + canary.path()});
+  };
+  EXPECT_TRUE(contained(reopened(caissonBinary() + " run --quiet")));
+  EXPECT_TRUE(canary.untouched());
+  if (!mayWeaken()) return;
+  EXPECT_TRUE(succeeded(reopened(weakenedPath() + " landlock")));
+  EXPECT_FALSE(canary.untouched());
+}
+
 /// The caller's keys (Kerberos, fscrypt, cloud tools keep them there).
 TEST(SessionKeyring, OfTheCallerCannotBeRead) {
   CONFORMS("R-PROCESS-13");

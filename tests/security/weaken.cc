@@ -10,6 +10,7 @@
 #include "base/syscall_names.h"
 #include "host/facts.h"
 #include "plan/syscalls.h"
+#include "supervise/streams/handed_streams.h"
 #include "supervise/supervisor.h"
 
 namespace caisson::test {
@@ -280,7 +281,9 @@ bool weaken(Plan& plan, const std::string& name) {
 /// The plan that caisson would execute, as data that can be weakened.
 Result<plan::Plan> planToWeaken(const Request& request) {
   const policy::Policy& policy = request.policy.model();
-  auto plan = plan::build(policy, host::collectFacts(policy), {request.command, request.interactive});
+  plan::HostFacts facts = host::collectFacts(policy);
+  facts.passed = supervise::inspectPassed(policy.process.pass_descriptors);
+  auto plan = plan::build(policy, facts, {request.command, request.interactive});
   if (!plan) return fail(plan.error());
   if (plan->builtin_syscalls) {
     // The same rules as data: single rules of the compiled form cannot be changed.

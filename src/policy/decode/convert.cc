@@ -105,8 +105,8 @@ Converted<std::string> homeExpanded(const Node& node) {
 
 Converted<std::string> elementText(const Field& field, const Node& node) {
   if (field.kind == Kind::choices) return choiceOf(field, node);
-  // Accept a number: most users write ports that way.
-  const bool numeric = field.syntax == Syntax::port;
+  // Accept a number: most users write ports and descriptors that way.
+  const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
   if (numeric && node.type == Node::Type::integer) return std::to_string(node.integer);
   if (node.type != Node::Type::text) return mismatch("a string", described(node), node);
   return isHostPath(field.syntax) ? homeExpanded(node) : node.text;

@@ -36,16 +36,6 @@ Error unknownKey(std::string object, std::string_view key) {
       near.empty() ? "caisson policy schema lists every key" : "did you mean " + std::string(near) + "?");
 }
 
-/// Keys of earlier versions that were refused unless they were empty. Stored policies of those versions have them.
-constexpr std::string_view kRetiredKeys[] = {"isolation.selinux_label", "process.pass_descriptors",
-                                             "syscalls.oci_profile"};
-
-bool isRetiredAndEmpty(std::string_view key, const Node& node) {
-  const bool empty =
-      (node.type == Node::Type::text && node.text.empty()) || (node.type == Node::Type::list && node.items.empty());
-  return empty && std::ranges::find(kRetiredKeys, key) != std::end(kRetiredKeys);
-}
-
 Error mismatchError(std::string object, const Mismatch& mismatch) {
   return decodeError(std::move(object), "expected " + mismatch.expected + ", got " + mismatch.got, mismatch.hint);
 }
@@ -162,7 +152,7 @@ class Decoder {
           errors_.push_back(decodeError(place(document_.name, node.line, path),
                                         "expected a table, got " + std::string(name(node.type))));
         }
-      } else if (!isRetiredAndEmpty(path, node)) {
+      } else {
         errors_.push_back(unknownKey(place(document_.name, node.line, printable(path)), path));
       }
     }

@@ -164,9 +164,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"\n[resources]\nmemroy = 1", "p.toml:3: resources.memroy", "unknown", "did you mean resources.memory?"},
         Refused{"memory = '1M'", "p.toml:1: memory", "unknown", "did you mean resources.memory?"},
         Refused{"[nonsense]\nx = 1", "p.toml:1: nonsense", "unknown", ""},
-        Refused{"isolation.selinux_label = 'x'", "p.toml:1: isolation.selinux_label", "unknown", ""},
-        Refused{"process.pass_descriptors = [3]", "p.toml:1: process.pass_descriptors", "unknown", ""},
-        Refused{"syscalls.oci_profile = '/x.json'", "p.toml:1: syscalls.oci_profile", "unknown", ""},
         Refused{"'resources.memory' = '1M'", "p.toml:1: resources.memory", "unknown", ""},
         Refused{"filesystem.tmpfs = [{path = '/tmp', sise = 1}]", "p.toml:1: filesystem.tmpfs[0].sise", "unknown key",
                 "did you mean \"size\"?"},
@@ -220,14 +217,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"extends = 'bsh'", "p.toml:1: extends", "built-in profile", "did you mean \"bash\"?"},
         Refused{"extends = 3", "p.toml:1: extends", "expected the name", ""},
         Refused{"extends = 'other.toml'", "p.toml:1: extends", "can only extend a built-in profile", ""}));
-
-TEST(Decode, EmptyKeysOfEarlierVersionsAreRead) {
-  const auto policy = toml("isolation.selinux_label = ''\nprocess.pass_descriptors = []\nsyscalls.oci_profile = ''\n");
-  ASSERT_TRUE(policy) << policy.error().message();
-  Policy expected = *builtin("bash");
-  expected.name = "p";
-  EXPECT_TRUE(sameSettings(*policy, expected));
-}
 
 TEST(Decode, AnEmptyAllowlistAllowsNothing) {
   const auto policy = toml(

@@ -221,6 +221,12 @@ std::expected<std::string, Flaw> expandHome(std::string_view path) {
   return expanded == "/" && path.size() > 1 ? std::string(path.substr(1)) : expanded + std::string(path.substr(1));
 }
 
+/// 0, 1 and 2 are the standard streams.
+static bool isPassedDescriptor(std::string_view text) {
+  const int number = decimal(text).value_or(0);
+  return number >= 3 && number <= kMaxPassedDescriptor;
+}
+
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
   switch (syntax) {
     case Syntax::any:
@@ -259,6 +265,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
     case Syntax::address: return unless(isAddress(text), "an IPv4 or IPv6 address");
     case Syntax::proxy_url: return unless(text.empty() || isProxyUrl(text), "a URL such as \"http://proxy:3128\"");
     case Syntax::file: return text.empty() ? std::nullopt : flawOfPath(text);
+    case Syntax::descriptor: return unless(isPassedDescriptor(text), "the number of a descriptor, 3 to 63");
     case Syntax::syscall: return flawOfSyscall(text);
     case Syntax::allowed_syscall:
       if (auto flaw = flawOfSyscall(text)) return flaw;

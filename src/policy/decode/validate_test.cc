@@ -41,6 +41,11 @@ TEST_P(Validate, NamesTheKey) {
 INSTANTIATE_TEST_SUITE_P(
     Ceilings, Validate,
     testing::Values(
+        Case{"descriptor", [](Policy& p) { p.process.pass_descriptors = {"2"}; }, "process.pass_descriptors[0]",
+             "3 to 63"},
+        Case{"highDescriptor", [](Policy& p) { p.process.pass_descriptors = {"64"}; }, "process.pass_descriptors[0]",
+             "3 to 63"},
+        Case{"goodDescriptors", [](Policy& p) { p.process.pass_descriptors = {"3", "63"}; }, nullptr, ""},
         Case{"cpusAt", [](Policy& p) { p.resources.cpus = 2; }, nullptr, ""},
         Case{"cpusAbove", [](Policy& p) { p.resources.cpus = 2.5; }, "resources.cpus", "2.5 is above the ceiling of 2"},
         Case{"memoryAt", [](Policy& p) { p.resources.memory = 2 * kGiB; }, nullptr, ""},

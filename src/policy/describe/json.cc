@@ -99,7 +99,7 @@ std::string credentialsSchema() {
 
 /// The allowed types of a field's value, separated by commas.
 std::string alternatives(const Field& field) {
-  const bool numeric = field.syntax == Syntax::port;
+  const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
   switch (field.kind) {
     case Kind::boolean: return R"({"type": "boolean"})";
     case Kind::count: return R"({"type": "integer", "minimum": 0})";

@@ -69,6 +69,8 @@ void importCompose(ImportBuilder& in) {
               "\"seccomp:unconfined\" would let every system call through; the allowlist stays");
     } else if (option.starts_with("apparmor:")) {
       in.set(top, "isolation.apparmor_profile", option.substr(9));
+    } else if (option.starts_with("seccomp:/")) {
+      in.set(top, "syscalls.oci_profile", option.substr(8));
     } else if (option != "no-new-privileges:true") {
       in.note(NoteKind::lossy, top + "security_opt", option + " is not taken over");
     }

@@ -113,6 +113,16 @@ services:
   EXPECT_EQ(result.policy.resources.open_files, 1024U);
 }
 
+TEST(Import, ASeccompProfileOfAContainerIsKept) {
+  CONFORMS("R-POLICY-6");
+  const Imported result = imported(
+      "services:\n  sandbox:\n    image: x\n    security_opt:\n      - seccomp:/etc/profile.json\n"
+      "      - apparmor:some-profile\n",
+      Format::yaml);
+  EXPECT_EQ(result.policy.syscalls.oci_profile, "/etc/profile.json");
+  EXPECT_EQ(result.policy.isolation.apparmor_profile, "some-profile");
+}
+
 TEST(Import, TheShellSandboxsConfiguration) {
   CONFORMS("R-POLICY-7");
   const Imported result = imported(R"(

@@ -8,6 +8,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "sys/kernel_abi.h"
 
 namespace caisson::supervise {
@@ -71,6 +74,26 @@ CallerStream inspectStream(int descriptor) {
     default: break;
   }
   return stream;
+}
+
+std::vector<plan::PassedDescriptor> inspectPassed(const std::vector<std::string>& numbers) {
+  std::vector<plan::PassedDescriptor> passed;
+  for (const std::string& text : numbers) {
+    plan::PassedDescriptor one;
+    one.number = std::atoi(text.c_str());
+    if (std::ranges::find(passed, one.number, &plan::PassedDescriptor::number) != passed.end()) continue;
+    const int flags = ::fcntl(one.number, F_GETFD);
+    const CallerStream stream = inspectStream(one.number);
+    one.reopen_rights = stream.reopen_rights;
+    one.readable_file = stream.reopen_rights == sys::kFsReadFile;
+    if (flags < 0 || (flags & FD_CLOEXEC) != 0) {
+      one.why_not = "is not open";
+    } else if (!stream.can_hand_over) {
+      one.why_not = "is not a file, pipe or connected UNIX stream socket; it could lead out of the sandbox";
+    }
+    passed.push_back(std::move(one));
+  }
+  return passed;
 }
 
 HandedStreams handedStreams(const Request& request, bool other_user) {

@@ -9,8 +9,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "caisson/run.h"
+#include "plan/plan.h"
 
 namespace caisson::supervise {
 
@@ -33,6 +36,10 @@ struct CallerStream {
 
 /// Finds out what kind of file a descriptor of the caller is. A closed one cannot be handed over.
 CallerStream inspectStream(int descriptor);
+
+/// The caller's descriptors of process.pass_descriptors. One that is closed at exec is caisson's own or private to the
+/// caller, and cannot be passed, nor can what inspectStream() rules out.
+std::vector<plan::PassedDescriptor> inspectPassed(const std::vector<std::string>& numbers);
 
 struct HandedStreams {
   bool stream[3] = {false, false, false};

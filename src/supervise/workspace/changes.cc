@@ -170,6 +170,10 @@ void explainFailure(Error& error, const plan::Plan& plan) {
                             : "the AppArmor profile \"" + plan.apparmor_profile + "\" is not loaded on this host";
     error.hint = inactive ? "remove isolation.apparmor_profile from the policy, or boot with AppArmor"
                           : "load it with apparmor_parser, or remove isolation.apparmor_profile from the policy";
+  } else if (error.code == ErrorCode::selinux_refused) {
+    error.reason = "SELinux does not accept the label \"" + plan.selinux_label + "\"";
+    error.hint =
+        "name a label of the loaded SELinux policy that the caller may enter, or remove isolation.selinux_label";
   } else if (error.stage == Stage::launch && code == EAGAIN) {
     error.reason = "the limit on processes leaves no room for the program itself";
     error.hint = "raise it with --pids, or this user's own (ulimit -u)";
