@@ -249,8 +249,11 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
 void Log::handOver() {
   if (!owes_sync_ || !directory_) return;  // no directory: moved from
   owes_sync_ = false;
-  // A run adds its metrics once, when it has ended; for a short run this is on the critical path.
-  if (counted_ && counted_->lifetime.count > 0) addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
+  // A run adds its metrics once, when it has ended; for a short run this is on the critical path. A server that creates
+  // sessions starts no program itself and adds them at once.
+  if (counted_ && (counted_->lifetime.count > 0 || counted_->of(EventType::sandbox_execute) == 0)) {
+    addMetrics(directory_.get(), path_, *std::exchange(counted_, nullptr));
+  }
   sys::Fd lock(::openat(directory_.get(), kSyncName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   // If it is held, a syncer is running. Before it releases the lock it checks for newer events, under the head's lock.
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;

@@ -119,6 +119,8 @@ TEST_F(CgroupTest, AReservationIsKeptOnV2AndNotPretendedOnV1) {
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.memory = 64 * kMiB, .memory_low = 8 * kMiB});
   EXPECT_EQ(cgroup.enforced().memory_low, base_.kind == Kind::v2);
+  if (base_.kind != Kind::v2) return;
+  EXPECT_EQ(readBack(base_, cgroup, &CgroupControllers::memory, "memory.low"), std::to_string(8 * kMiB));
 }
 
 TEST_F(CgroupTest, CpusThatTheHostLacksAreAnErrorAndLeaveNothing) {

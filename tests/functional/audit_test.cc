@@ -84,6 +84,13 @@ TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
     const auto all = events({"--event", "files_changed"});
     return all.back()["data"]["first"].dump() == "[\"behind\"]";
   })) << "a background command";
+  // However the command ends.
+  EXPECT_EQ(caisson({"session", "exec", session, "--timeout", "500ms", "--", "sh", "-c", "echo x > late; sleep 20"})
+                .exit_status,
+            124);
+  EXPECT_EQ(events({"--event", "files_changed"}).back()["data"]["first"].dump(), "[\"late\"]");
+  EXPECT_EQ(caisson({"session", "exec", session, "--", "sh", "-c", "echo x > killed; kill -9 $$"}).exit_status, 137);
+  EXPECT_EQ(events({"--event", "files_changed"}).back()["data"]["first"].dump(), "[\"killed\"]");
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
 }
 

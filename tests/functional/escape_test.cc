@@ -70,6 +70,7 @@ TEST_F(EscapeResponse, EndsTheRunAndKeepsATrace) {
 
 /// The trace holds the plan that the run carried out; values of variables are not kept there.
 TEST_F(EscapeResponse, TraceHoldsThePlanThatPlanPrints) {
+  CONFORMS("R-POLICY-19");
   const std::string learned = config_ / "learned.toml";
   const std::vector<std::vector<std::string>> cases = {
       {},

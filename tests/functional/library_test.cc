@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,44 @@ TEST_F(Library, ALogOfSixteenMebibytesIsContinuedInANewFile) {
   EXPECT_NE(readFile(second).find("echo after"), std::string::npos);
   EXPECT_NE(caisson({"audit", "show", "--json", "--event", "log_continued"}).out, "");
   const RunOutput verified = caisson({"audit", "verify"});
+  EXPECT_EQ(verified.exit_status, 0) << verified.describe();
+}
+
+/// A file of the past is made large, without using the disk; the run that begins a new file removes it.
+TEST_F(Library, ALogOfMoreThanAQuarterGibibyteLosesItsOldestFile) {
+  CONFORMS("R-AUDIT-11");
+  ASSERT_EQ(runCaisson({"run", "--workspace", ":none", "--", "echo", "first"}).exit_status, 0);
+  const auto file = [&](int number) { return home / ("audit/0000000" + std::to_string(number) + ".jsonl"); };
+  auto log = audit::Log::open();
+  ASSERT_TRUE(log) << log.error().message();
+  const auto fill = [&](int number) {  // to the size at which the next event begins a new file
+    while (!exists(file(number)) || std::filesystem::file_size(file(number)) < (16U << 20)) {
+      std::vector<audit::Event> batch;
+      for (int i = 0; i < 1000; ++i) {
+        audit::Fields fields;
+        fields.text("state", std::string(1000, 'x'));
+        batch.push_back({audit::EventType::lifecycle, audit::Severity::info, "s", std::move(fields)});
+      }
+      ASSERT_TRUE(log->append(batch));
+    }
+  };
+  fill(1);
+  ASSERT_EQ(runCaisson({"run", "--workspace", ":none", "--", "echo", "second"}).exit_status, 0);
+  ASSERT_TRUE(exists(file(2)));
+  fill(2);
+  std::filesystem::resize_file(file(1), 200U << 20);
+  ASSERT_EQ(runCaisson({"run", "--workspace", ":none", "--", "echo", "third"}).exit_status, 0);
+  EXPECT_TRUE(exists(file(1)) && exists(file(3))) << "less than 256 MiB";
+  fill(3);
+  std::filesystem::resize_file(file(1), 257U << 20);
+  ASSERT_EQ(runCaisson({"run", "--workspace", ":none", "--", "echo", "fourth"}).exit_status, 0);
+  EXPECT_FALSE(exists(file(1))) << "it is too large";
+  EXPECT_TRUE(exists(file(2)) && exists(file(3)) && exists(file(4)));
+  const auto pruned =
+      nlohmann::json::parse(runCaisson({"audit", "show", "--json", "--event", "log_pruned"}).out, nullptr, false);
+  EXPECT_EQ(pruned["data"]["from_file"], 1) << pruned;
+  EXPECT_EQ(pruned["data"]["oldest_kept"], 2) << pruned;
+  const RunOutput verified = runCaisson({"audit", "verify"});
   EXPECT_EQ(verified.exit_status, 0) << verified.describe();
 }
 

@@ -62,6 +62,52 @@ TEST_F(Mcp, MissingServerProgramIsAnErrorThatNamesIt) {
   EXPECT_NE(output.err.find("install caisson-mcp beside caisson"), std::string::npos) << output.describe();
 }
 
+/// The command itself: on loopback only, and not without the token.
+TEST_F(Mcp, HttpIsServedOnLoopbackWithTheTokenOnly) {
+  CONFORMS("R-SESSION-19");
+  for (const char* address : {"0.0.0.0:0", "[::]:0", "192.0.2.1:0"}) {
+    const RunOutput refused = runCaisson({"mcp", "--http", address}, {.env = environment()});
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_NE(refused.err.find("only loopback addresses are served"), std::string::npos) << refused.describe();
+  }
+  auto variables = environment();
+  variables["CAISSON_LOG"] = "info";
+  const std::string log = home / "log";
+  BackgroundProgram server({"/bin/sh", "-c", "exec \"$0\" mcp --http 0 --workspace \"$1\" 2> \"$2\"", caissonBinary(),
+                            workspace.path(), log},
+                           {.env = variables});
+  std::string port;
+  ASSERT_TRUE(eventually([&] {
+    const std::string text = exists(log) ? readFile(log) : "";
+    const std::size_t at = text.find("\"port\":");
+    if (at == std::string::npos || text.find('\n', at) == std::string::npos) return false;
+    port = text.substr(at + 7, text.find_first_not_of("0123456789", at + 7) - at - 7);
+    return true;
+  })) << readFile(log);
+  std::string token = readFile(home / "state/mcp/token");
+  token = token.substr(0, token.find('\n'));
+  const auto post = [&](const std::string& authorization) {
+    const std::string script = R"(
+import http.client, json, sys
+port, word = sys.argv[1:]
+headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+           "Mcp-Method": "tools/list", "MCP-Protocol-Version": "2026-07-28"}
+if word: headers["Authorization"] = word
+meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}}
+connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
+connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list",
+                                               "params": {"_meta": meta}}), headers)
+answer = connection.getresponse()
+print(answer.status, "sandbox_execute" in answer.read().decode()))";
+    return runProgram({"python3", "-c", script, port, authorization}).out;
+  };
+  EXPECT_EQ(post("Bearer " + token), "200 True\n");
+  EXPECT_EQ(post("Bearer " + std::string(token.size(), '0')), "401 False\n");
+  EXPECT_EQ(post(""), "401 False\n");
+}
+
 TEST_F(Mcp, EveryToolTakesSessionIdForSandboxId) {
   CONFORMS("R-SESSION-7");
   const auto client = start();
@@ -166,6 +212,9 @@ TEST_F(Mcp, ToolsTakeTheArgumentsOfTheDocument) {
   EXPECT_EQ(out({{"command", "pwd"}, {"working_dir", "/tmp"}}), "/tmp\n");
   EXPECT_EQ(out({{"command", "echo $((1 + 1))"}}), "2\n") << "a command without args is a shell's";
   EXPECT_EQ(out({{"command", "echo"}, {"args", {"$((1 + 1))"}}}), "$((1 + 1))\n") << "with args there is no shell";
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "written"}, {"content", "by a tool"}});
+  EXPECT_EQ(client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "written"}})["content"], "by a tool");
+  EXPECT_EQ(out({{"command", "cat"}, {"args", {"written"}}}), "by a tool");
   const std::string brief = client->tool("sandbox_create", {{"empty", true}, {"timeout_seconds", 900}})["sandbox_id"];
   EXPECT_NEAR(client->tool("sandbox_info", {{"sandbox_id", brief}})["expires_in_seconds"].get<double>(), 900, 60);
 }
@@ -193,6 +242,21 @@ TEST_F(Mcp, EachCommandIsRecordedAsEnteredAndExited) {
   client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}});
   EXPECT_EQ(count("sandbox_entered"), 1);
   EXPECT_EQ(count("sandbox_exited"), 1);
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}, {"background", true}});
+  EXPECT_TRUE(eventually([&] { return count("sandbox_entered") == 2 && count("sandbox_exited") == 2; }))
+      << "a background command";
+}
+
+TEST_F(Mcp, SandboxesCountInTheFigures) {
+  CONFORMS("R-AUDIT-14");
+  const auto client = start();
+  const std::string id = create(*client);
+  create(*client, {{"empty", true}});
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "unshare -r true; true"}});
+  const Json stats = runCaisson({"stats", "--json"}, {.env = environment()}).json();
+  EXPECT_EQ(stats["sandboxes_created"], 2) << stats;
+  EXPECT_NEAR(stats["created_per_second"]["last_minute"].get<double>() * 60, 2, 1e-6) << stats;
+  EXPECT_EQ(stats["syscalls_blocked"], 1) << stats;
 }
 
 TEST_F(Mcp, AProjectsPolicyIsNotUsedWithoutConsent) {

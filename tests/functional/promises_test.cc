@@ -244,6 +244,22 @@ TEST_F(Promises, CargoProfileHasItsLimitsInside) {
   EXPECT_TRUE(contains(quota, "watched: /target 5 GiB, /cargo-home 1 GiB, /tmp 1 GiB")) << quota;
 }
 
+/// The examples of document 004: reading a file of the system and reaching a host are denials that name the rule.
+TEST_F(Promises, CargoProfileDeniesTheExamplesOfTheDocument) {
+  CONFORMS("R-CARGO-7");
+  int recorded = 0;
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"cat", "/etc/passwd"}, {"curl", "example.com"}}) {
+    const RunOutput output = run({"--profile", "cargo", "--json"}, command, options());
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    const nlohmann::json result = output.json();
+    EXPECT_EQ(result["outcome"], "denied") << result;
+    EXPECT_EQ(result["stdout"], "") << result;
+    EXPECT_EQ(result["denials"][0]["rule"], "commands.allowed_patterns") << result;
+    EXPECT_EQ(events({"--event", "policy_violation"}).size(), static_cast<std::size_t>(++recorded)) << result;
+  }
+}
+
 TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
   CONFORMS("R-AUDIT-3");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;

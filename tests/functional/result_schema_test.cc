@@ -78,6 +78,7 @@ TEST_F(ResultSchema, OfASessionsCommandIsTheSame) {
 
 /// The third request to end kills a command that ignores the first two.
 TEST_F(ResultSchema, DescribesACancelledCommand) {
+  CONFORMS("R-PROCESS-20");
   const RunOutput made = runCaisson({"session", "create", "--workspace", workspace.path()}, how_);
   ASSERT_EQ(made.exit_status, 0) << made.describe();
   const std::string id = made.out.substr(0, made.out.find('\n'));

@@ -211,6 +211,39 @@ TEST(LayerOrder, OfASessionCommandIsTheSame) {
   }
 }
 
+/// Each command tries a forbidden write with all its restrictions but the filter, and then whether the filter holds.
+TEST(SelfTestOfASession, IsMadeByEachCommand) {
+  CONFORMS("R-LEVEL-12");
+  const TempDir state;
+  const std::string script =
+      "id=$(\"$0\" session create --workspace :none $1) && \"$0\" session exec \"$id\" -- /usr/bin/true && "
+      "\"$0\" session exec \"$id\" -- /usr/bin/true; status=$?; \"$0\" session destroy \"$id\" && exit $status";
+  const std::string off = state.write("off.toml", "extends = 'bash'\nisolation.self_test = false\n");
+  for (const std::string& policy : {std::string(), "--policy=" + off}) {
+    const CallTrace trace = traceCalls(
+        {"/usr/bin/env", "CAISSON_HOME=" + (state / "home"), "/bin/sh", "-c", script, caissonBinary(), policy});
+    ASSERT_EQ(trace.exit_status, 0);
+    int commands = 0, tested = 0;
+    for (std::size_t at = 0; at < trace.calls.size(); ++at) {
+      const TracedCall& filter = trace.calls[at];
+      if (!isFilter(filter) || (filter.arguments[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER) == 0) continue;
+      ++commands;
+      bool wrote = false, probed = false;
+      for (std::size_t other = 0; other < trace.calls.size(); ++other) {
+        const TracedCall& call = trace.calls[other];
+        if (call.thread != filter.thread) continue;
+        constexpr std::uint64_t kNewFile = O_WRONLY | O_CREAT | O_EXCL;
+        wrote = wrote || (other < at && call.number == SYS_openat && (call.arguments[2] & kNewFile) == kNewFile &&
+                          call.result < 0);
+        probed = probed || (other > at && call.number == SYS_openat2 && call.result == -ENOSYS);
+      }
+      tested += wrote && probed ? 1 : 0;
+    }
+    EXPECT_EQ(commands, 2) << policy;
+    EXPECT_EQ(tested, policy.empty() ? 2 : 0) << policy;
+  }
+}
+
 /// Level `process` has the same layers on the host's root.
 TEST(LayerOrder, OfALaunchAtLevelProcessIsTheSame) {
   CONFORMS("R-LEVEL-10");

@@ -273,6 +273,7 @@ TEST_F(SessionEscape, OrdinaryCommandsKeepTmpAndHome) {
 }
 
 TEST_F(SupervisorCrash, KillsSandboxKeepsFilesAndNextExecRestarts) {
+  CONFORMS("R-SYSCALL-17");
   const std::string id = cli.create();
   ASSERT_EQ(cli.script(id, "echo kept > file").exit_status, 0);
   cli.start(id, {"sh", "-c", "setsid sleep 600 & sleep 600; :", cli.marker()});

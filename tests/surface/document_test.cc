@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/syscall_names.h"
 #include "plan/syscalls.h"
+#include "support/conforms.h"
 #include "support/environment.h"
 #include "surface/filter_reader.h"
 
@@ -25,6 +27,40 @@ TEST(SyscallDocument, ListsAreThoseOfTheSource) {
   ASSERT_NE(last, std::string::npos);
   EXPECT_EQ(text.substr(first + begin.size(), last - first - begin.size()), describeLists())
       << "run `make surface-lists`";
+}
+
+/// A denied call is silent only if the document names it: among those answered with ENOSYS, or by its arguments.
+TEST(SyscallDocument, NamesEveryCallThatIsRefusedInSilence) {
+  CONFORMS("R-SYSCALL-4");
+  std::ifstream file(test::sourceFile("docs/syscalls.md"));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t absent = text.find("Answered with ENOSYS");
+  ASSERT_NE(absent, std::string::npos);
+  const std::string named = text.substr(absent);
+  const auto filter = plan::filterForFull({}, {});
+  ASSERT_TRUE(filter) << filter.error().message();
+  int whole = 0;
+  for (const plan::SyscallRule& rule : filter->rules) {
+    const std::string name(syscallName(rule.number));
+    const bool recorded = name.starts_with("io_uring_");
+    EXPECT_FALSE(recorded && rule.otherwise.kind == plan::ActionKind::refuse) << name;
+    bool partly = rule.otherwise.kind == plan::ActionKind::refuse && !rule.branches.empty();
+    for (const plan::Branch& branch : rule.branches) partly = partly || branch.action.kind == plan::ActionKind::refuse;
+    if (partly) {
+      std::istringstream lines(text);
+      bool row = false;
+      for (std::string line; std::getline(lines, line);) {
+        row = row || (line.starts_with("| `") && line.find("`" + name + "`") != std::string::npos &&
+                      line.find("in silence") != std::string::npos);
+      }
+      EXPECT_TRUE(row) << name << " is refused in silence with some arguments";
+    } else if (rule.otherwise.kind == plan::ActionKind::refuse) {
+      ++whole;
+      EXPECT_NE(named.find("`" + name + "`"), std::string::npos) << name;
+    }
+  }
+  EXPECT_GT(whole, 0);
+  EXPECT_EQ(filter->unlisted.kind, plan::ActionKind::notify) << "calls in no list are recorded";
 }
 
 /// Cells of the row of the measured table that begins with `name`.
