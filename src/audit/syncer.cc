@@ -25,7 +25,7 @@ constexpr long kPauseNanoseconds = 300'000'000;
 
 constexpr std::string_view kTitle = "caisson-audit";
 
-constexpr int kDirectory = 0;
+constexpr int kSyncedDirectory = 0;
 constexpr int kSyncLock = 1;
 
 /// Keeps only these two descriptors, as 0 and 1: this process outlives its starter and must not keep its pipes,
@@ -35,7 +35,8 @@ bool keepOnly(int directory, int sync_lock) {
   const long spare_directory = raw(SYS_fcntl, directory, F_DUPFD, 3);
   const long spare_lock = raw(SYS_fcntl, sync_lock, F_DUPFD, 3);
   if (spare_directory < 0 || spare_lock < 0) return false;
-  if (raw(SYS_dup3, spare_directory, kDirectory, 0) < 0 || raw(SYS_dup3, spare_lock, kSyncLock, 0) < 0) return false;
+  if (raw(SYS_dup3, spare_directory, kSyncedDirectory, 0) < 0 || raw(SYS_dup3, spare_lock, kSyncLock, 0) < 0)
+    return false;
   return raw(SYS_close_range, 2, ~0U, 0) == 0;
 }
 
@@ -122,7 +123,7 @@ bool readHeadLocked(int head_file, Head& head) {
 }
 
 bool syncFile(const char* name) {
-  const long file = raw(SYS_openat, kDirectory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  const long file = raw(SYS_openat, kSyncedDirectory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   if (file < 0) return false;
   const bool done = raw(SYS_fdatasync, file) == 0;
   raw(SYS_close, file);
@@ -132,7 +133,7 @@ bool syncFile(const char* name) {
 /// Pauses and syncs until no new event arrived. The last check and the release of the sync lock happen under the head's
 /// lock. Every writer appends under that lock and checks for a running syncer later, so no event is missed.
 void syncUntilQuiet() {
-  const long head_file = raw(SYS_openat, kDirectory, kHeadName, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+  const long head_file = raw(SYS_openat, kSyncedDirectory, kHeadName, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
   if (head_file < 0) return;
   for (;;) {
     timespec pause{0, kPauseNanoseconds};

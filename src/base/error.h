@@ -18,7 +18,7 @@ inline Error withCode(Error error, ErrorCode code) {
   return error;
 }
 
-/// The first of several errors, with the rest in its `others`. `errors` must not be empty.
+/// The first of several errors; the rest replace its `others`. `errors` must not be empty.
 Error together(std::vector<Error> errors);
 
 /// The symbolic name of an errno ("EPERM"), or "errno 123" if it is unknown.

@@ -24,8 +24,9 @@ Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, con
 /// describe.
 Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
 
-/// Obtains an owner's approval, which the caller stores: named with `--approve` on a terminal, stored before, or given
-/// at a prompt with `question`. Returns how it was given, or an error.
+/// Obtains an owner's approval: with `--approve` on a terminal it is given, with `--approve` and no terminal a stored
+/// one is redeemed, without the flag the owner is prompted with `question`. Returns how it was given, which the caller
+/// stores, or an error.
 Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question);
 
 /// Prompts on the controlling terminal and waits for a line. True for `y`, `Y` or `yes`; false without a terminal.

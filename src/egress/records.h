@@ -68,7 +68,7 @@ struct Request {
   std::uint64_t count = 1;               ///< number of equal requests so far
   Category category = Category::host;
 
-  /// The target for messages: "host:port", or the host alone without a port.
+  /// The target for messages: "host:port", "[address]:port" for IPv6, or the host alone without a port.
   [[nodiscard]] std::string object() const;
   bool operator==(const Request&) const = default;
 };

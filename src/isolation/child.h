@@ -64,7 +64,8 @@ void writeIdMaps(const Block& block);
 void becomeInsideUser(const Block& block);
 /// `socket` must belong to the sandbox's network namespace.
 void bringUpLoopback(const Block& block, int socket);
-/// Routes everything to lo, opens the listeners and sends them to the egress process. Call it in the network namespace.
+/// Routes everything to lo, redirects it with nf_tables where possible (else listens on each permitted port), and sends
+/// the sockets to the egress process. Call it in the network namespace.
 void openEgress(const Block& block);
 /// Opens a listener on the sandbox's loopback for each port of the host and sends them to the supervisor. Call it in
 /// the network namespace, before the payload exists.

@@ -13,7 +13,8 @@ bool looksSecret(std::string_view name);
 /// Whether the name looks secret but the content may show that it is public: a .pem or .key file, which may have
 /// certificates or public keys only.
 bool mayBePublic(std::string_view name);
-/// Whether a file of another name may hold a private key, so that its content should be looked at.
+/// Whether the content of a file that does not look secret should be read, because its name has a word such as `key`,
+/// `cert` or `tls`. False for .pub files and program sources.
 bool mayHoldKey(std::string_view name);
 
 /// Whether the text has a PEM or PuTTY private key.

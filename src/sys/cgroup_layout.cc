@@ -53,8 +53,8 @@ std::string directoryOf(std::string_view mount_point, std::string_view mount_roo
   return directory;
 }
 
-/// The controllers of a v1 mount, as /proc/self/cgroup spells them, or "". Its super block options contain them;
-/// `name=` hierarchies have none.
+/// The entry of /proc/self/cgroup (a key of `paths`) that a v1 mount belongs to, found by its super block options; ""
+/// if there is none. Returns "cpu,cpuacct" or, for a hierarchy without controllers, "name=systemd".
 std::string controllersAmong(std::string_view options, const std::map<std::string, std::string, std::less<>>& paths) {
   for (const auto& [controllers, path] : paths) {
     if (controllers.empty()) continue;

@@ -28,7 +28,8 @@ struct CgroupProbe {
   std::vector<CgroupHierarchy> hierarchies;
   /// The hierarchy that provides `controller`, or null.
   [[nodiscard]] const CgroupHierarchy* find(std::string_view controller) const;
-  /// Whether a child with `controller` could be made and processes moved; false if that was not tried.
+  /// Whether our own cgroup has `controller`, a child of it could be made and its cgroup.procs is writable; false if
+  /// that was not tried. Does not check that a child gets the controller (v2: `subtree_control`).
   [[nodiscard]] bool usable(std::string_view controller) const;
 };
 

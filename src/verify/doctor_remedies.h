@@ -24,7 +24,8 @@ Diagnosis whyNamespacesFail(const host::Probes& probes, int sys_errno);
 std::string mountRemedy(const host::Probes& probes, int sys_errno);
 std::string landlockRemedy(const host::Probes& probes);
 std::string cgroupRemedy(const host::Probes& probes);
-/// Flags for Docker or another container manager.
+/// How to start the container that caisson runs in: flags for Docker or Podman, settings for Kubernetes. Call it only
+/// if insideContainer().
 std::string containerRemedy(const host::Probes& probes);
 
 bool insideContainer(const host::Probes& probes);

@@ -30,7 +30,8 @@ class Execution {
   void kill();
   /// Makes all wait() calls check their `stop` again.
   void wake();
-  /// Waits until it ended, `stop` returns true, or the time expires. Returns whether it ended.
+  /// Waits until it ended, `stop` returns true, or the time expires; returns whether it ended. `stop` is called under
+  /// the lock: it must not call this object.
   bool wait(Clock::time_point until, const std::function<bool()>& stop);
 
   struct View {

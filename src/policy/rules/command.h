@@ -25,7 +25,8 @@ struct CommandRefusal {
 /// argument with a blank cannot pass for two.
 std::string commandLine(std::span<const std::string> argv);
 
-/// Returns the rule that denies `command`, or nothing. Checks length, then blocked, then allowed patterns.
+/// Returns the rule that denies `command`, or nothing. Checks length, then blocked patterns, then that an allowed one
+/// matches: an unset list allows every command, an empty one none.
 std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::string_view command);
 /// The same for an argv, whose length is that of its arguments and the blanks between them.
 std::optional<CommandRefusal> refuseCommand(const CommandRules& rules, std::span<const std::string> argv);

@@ -32,7 +32,8 @@ class OrdinaryFiles {
     std::vector<std::string> parts;
     bool directory = false;
   };
-  /// Whether a pattern of the policy matches the folded `parts` of a path, or a directory above.
+  /// Whether a pattern of the policy matches the last of the folded `parts` of a path. Only a pattern that ends in `/`
+  /// also matches everything below the directory that it names.
   [[nodiscard]] bool matchesAdded(std::span<const std::string> parts) const;
 
   std::unordered_set<std::string> endings_;  ///< of "*.ending"

@@ -21,7 +21,7 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr std::uint64_t kMaxEntries = 5'000'000;  // a payload may add directories while the copy runs
-constexpr mode_t kSafeBits = 0777;                // never setuid, setgid or sticky
+constexpr mode_t kCopiedModeBits = 0777;          // never setuid, setgid or sticky
 
 /// Errors of the target that every further file would hit too.
 bool endsCopy(int error) {
@@ -128,7 +128,7 @@ class TreeCopy {
     std::string name;
     const auto parent = targetDirectory(path, name);
     if (!parent) return fail(parent.error());
-    const mode_t wanted = (mode & kSafeBits) | S_IRWXU;
+    const mode_t wanted = (mode & kCopiedModeBits) | S_IRWXU;
     if (::mkdirat(*parent, name.c_str(), wanted) != 0) {
       if (errno != EEXIST) return fail(sysError(Stage::state, "mkdir", path, errno));
       struct stat there{};
@@ -204,7 +204,7 @@ class TreeCopy {
     if (!parent) return leaveOutOrFail(one, parent.error());
     const auto temporary = sys::unpredictableName();
     if (!temporary) return fail(sysError(Stage::state, "getrandom", path, errno));
-    const mode_t mode = status.st_mode & kSafeBits;
+    const mode_t mode = status.st_mode & kCopiedModeBits;
     Fd target(::openat(*parent, temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     int error = target ? 0 : errno;
     bool cut = false;

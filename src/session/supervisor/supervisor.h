@@ -38,7 +38,8 @@ class Supervisor {
   /// Opens the socket that clients connect to. With a succession, takes over the socket and ports of the earlier
   /// supervisor instead, and builds the sandbox for the client that waits.
   Result<void> listen(Succession succession);
-  /// Runs until the session has neither a sandbox, nor open ports, nor clients.
+  /// Runs until the session has neither a sandbox, nor open ports, nor clients. Also ends when the session expires, its
+  /// creator exits, a client requests it, or the next supervisor takes over.
   void run();
 
  private:

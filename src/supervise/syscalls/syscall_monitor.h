@@ -60,6 +60,8 @@ class SyscallMonitor {
   void report(RunResult& result);
 
  private:
+  /// Lets the event loop watch the listener. While a flood is slowed down, stops watching and sets a timer that calls
+  /// this again.
   void watch();
   void unwatch();
   /// The listener is readable: judges one attempt. Without POLLIN, no process with the filter is left.
