@@ -94,7 +94,7 @@ struct Measures {
 struct Event {
   EventType type = EventType::lifecycle;
   Severity severity = Severity::info;
-  std::string_view sandbox;  ///< its id, or empty
+  std::string sandbox;  ///< its id, or empty; owned, since a deferred event outlives the call that appends it
   Fields fields;
   std::optional<Measures> measures = std::nullopt;  ///< of a run that has ended
 };

@@ -239,11 +239,21 @@ Result<void> Log::writeLines(std::span<const Event> events, bool durable) {
     (void)!::ftruncate(current_.get(), static_cast<off_t>(head_.end));  // else the next writer truncates it
     return fail(failed("pwrite", logName(head_.file), error));
   }
-  if (durable && ::fdatasync(current_.get()) != 0) return fail(failed("fdatasync", logName(head_.file), errno));
+  const Head before = head_;
   head_.link = link;
   head_.end += lines.size();
   head_.last_time_ns = time;
-  return writeHead(durable);
+  Result<void> written;
+  if (durable && ::fdatasync(current_.get()) != 0) {
+    written = fail(failed("fdatasync", logName(head_.file), errno));
+  } else {
+    written = writeHead(durable);
+  }
+  if (!written) {  // or the next writer would take over lines that the caller appends again
+    head_ = before;
+    (void)!::ftruncate(current_.get(), static_cast<off_t>(head_.end));
+  }
+  return written;
 }
 
 void Log::handOver() {

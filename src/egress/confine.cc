@@ -21,18 +21,18 @@ namespace {
 
 namespace rules = plan::rules;
 
-// Sockets, waiting, memory. No call that opens files, or starts, signals or inspects processes.
+// Sockets, waiting, memory. No call that opens files, or starts, signals or inspects other processes.
 constexpr std::string_view kCalls[] = {
-    "accept4",        "brk",          "clock_gettime", "close",      "connect",    "epoll_ctl",
-    "epoll_pwait",    "epoll_wait",   "exit",          "exit_group", "fcntl",      "futex",
-    "getpeername",    "getrandom",    "getsockname",   "getsockopt", "madvise",    "mremap",
-    "munmap",         "pipe2",        "read",          "recvfrom",   "recvmsg",    "restart_syscall",
-    "rt_sigprocmask", "rt_sigreturn", "sendmsg",       "sendto",     "setsockopt", "shutdown",
-    "splice",         "write",        "writev",        "gettid",     "getpid",     "tgkill",
+    "accept4",     "brk",        "clock_gettime",   "close",          "connect",      "epoll_ctl",   "epoll_pwait",
+    "epoll_wait",  "exit",       "exit_group",      "fcntl",          "futex",        "getpeername", "getrandom",
+    "getsockname", "getsockopt", "madvise",         "mremap",         "munmap",       "pipe2",       "read",
+    "recvfrom",    "recvmsg",    "restart_syscall", "rt_sigprocmask", "rt_sigreturn", "sendmsg",     "sendto",
+    "setsockopt",  "shutdown",   "splice",          "write",          "writev",       "gettid",      "getpid",
 };
 
 plan::SyscallFilter filter(bool brokered) {
   rules::Rules list = plan::allowCalls({kCalls});
+  plan::allowAbort(list, static_cast<std::uint32_t>(::getpid()));
   list.set("socket", plan::refuse(EPERM),
            {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
   // For the credential broker: a socket pair has no address, so no other process can connect to it.

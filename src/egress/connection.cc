@@ -354,10 +354,16 @@ void Connection::watchAll() {
 
 void Connection::onEvents(int descriptor, std::uint32_t events) {
   active_ = Clock::now();
-  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);  // the client disconnected, as below
-  if (phase_ == Phase::proxying) return descriptor == client_.get() ? close(true) : onProxyAnswer();
+  const bool waiting =
+      phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::proxying || phase_ == Phase::recording;
+  if (waiting && descriptor == client_.get()) {
+    // Errors mean that the client disconnected. It may also be ready for the rest of an earlier response.
+    const bool error = (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0;
+    if (error || !flush(client_.get(), to_client_)) return close(true);
+    return watchAll();
+  }
+  if (phase_ == Phase::proxying) return onProxyAnswer();
   if (phase_ == Phase::connecting) {
-    if (descriptor == client_.get()) return close(true);  // only errors are watched: the client disconnected
     int error = 0;
     socklen_t size = sizeof(error);
     ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);

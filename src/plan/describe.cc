@@ -58,6 +58,7 @@ std::string accessNames(std::uint64_t access) {
 
 std::string actionText(Action action) {
   if (action == kObserve) return "allow, reported";
+  if (action == kAnswer) return "answered by the supervisor";
   switch (action.kind) {
     case ActionKind::allow: return "allow";
     case ActionKind::refuse: return errnoName(action.error);

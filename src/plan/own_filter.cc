@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
+
 namespace caisson::plan {
 
 rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists) {
@@ -13,6 +15,10 @@ rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>>
     allowed.set(name, kAllow, {{{rules::anyBit(2, PROT_EXEC)}, refuse(EPERM)}});
   }
   return allowed;
+}
+
+void allowAbort(rules::Rules& rules, std::uint32_t self) {
+  rules.set("tgkill", refuse(EPERM), {{{rules::equals(0, self)}, kAllow}});
 }
 
 SyscallFilter denyUnlisted(rules::Rules rules) {

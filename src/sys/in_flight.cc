@@ -163,7 +163,7 @@ InFlight filesInFlight(std::span<const SocketOf> sockets) {
     }
   }
   work.files.resize(work.count);
-  return {std::move(work.files), work.count >= work.expected};
+  return {std::move(work.files), pid > 0 && work.count >= work.expected};
 }
 
 }  // namespace caisson::sys

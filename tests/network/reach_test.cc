@@ -140,6 +140,21 @@ for host in alias large dual; do curl -sS http://$host.example.org/; done)");
       << output.describe();
 }
 
+/// The second request arrives while the client still reads the first response.
+TEST_F(Reach, PipelinedRequestsToTwoHosts) {
+  const RunOutput output = python({".example.org"}, R"(
+import socket
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+s.connect(("127.0.0.1", 3128))
+s.sendall(b"GET http://example.org/bytes/3000000 HTTP/1.1\r\nHost: example.org\r\n\r\n"
+          b"GET http://www.example.org/b HTTP/1.1\r\nHost: www.example.org\r\nConnection: close\r\n\r\n")
+whole = b""
+while piece := s.recv(2000): whole += piece
+print(whole.count(b"x") >= 3000000, whole.endswith(b"www.example.org /b from 80\n")))");
+  EXPECT_EQ(output.out, "True True\n") << output.describe();
+}
+
 TEST_F(Reach, AskingAnotherDnsServerGetsTheSameAnswers) {
   CONFORMS("R-NETWORK-10");
   const RunOutput output = python({"example.org"}, R"(

@@ -252,9 +252,10 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       if (auto flaw = findFlaw(Syntax::host_pattern, text)) return flaw;
       return flawOfLoopback(text);
     case Syntax::host_pattern:
-      return unless(
-          isHostPattern(text), "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
-          "write international names in their xn-- form; presets are npm, pip, cargo, go, git, debian and ubuntu");
+      return unless(isHostPattern(text),
+                    "a host name, \"*.name\", \".name\", an address or \"*\", with or without \":port\"",
+                    "write international names in their xn-- form; presets are npm, pip, cargo, go, rubygems, git, "
+                    "debian, ubuntu and cdn");
     case Syntax::credential_host:
       return unless(isCredentialHost(text), "a host name in lower case, with or without \":port\"",
                     "a credential is for one host: no pattern, no address");
